@@ -214,7 +214,9 @@ def test_page_says_all_that_the_report_holds(hostile: Report) -> None:
         assert " ".join(words.clean(finding.name).split()) in text
         if finding.confirmed:
             assert " ".join(words.clean(finding.sentence).split()) in text
-            for cell in (finding.discovery, finding.holdout, finding.full):
+            # of two sides that both have words, that of more failures is told
+            face = finding.face_failures()
+            for cell in (face.discovery, face.holdout, face.full):
                 assert words.share(cell, "on") in text
                 assert words.interval(cell) in text
     for digest in to_plain(hostile.hashes).values():
@@ -261,7 +263,7 @@ def test_answer_comes_first_and_overlapping_findings_stand_under_their_lead(
 
 def test_another_name_for_the_same_slice_is_not_another_finding(hostile: Report) -> None:
     said = Outline(hostile)
-    assert said.headline == "3 confirmed findings, in 2 groups"
+    assert said.headline == "4 confirmed findings, 3 distinct, in 2 groups"
     group = next(group for group in said.groups if group.lead.name == SCRIPT)
     assert [f.name for f in group.others] == [MARKDOWN, IMAGE]
     assert [f.name for f in group.distinct] == [IMAGE]
@@ -442,7 +444,7 @@ def test_terminal_takes_no_markup_from_data(hostile: Report) -> None:
     assert "\u202e" not in said
     assert said.rstrip().endswith("Report: out/[bold]report.html")
     assert "This holdout had been seen before" in said
-    assert "3 confirmed findings, in 2 groups" in said.splitlines()[0]
+    assert "4 confirmed findings, 3 distinct, in 2 groups" in said.splitlines()[0]
 
 
 def test_check_is_shown_with_what_can_never_be_confirmed() -> None:

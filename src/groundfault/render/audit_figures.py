@@ -264,7 +264,8 @@ def slices(report: Report) -> Figure | None:
     """Error rates on and off each confirmed slice; None where nothing is confirmed."""
     import altair as alt
 
-    findings = [f for group in Outline(report).groups for f in (group.lead, *group.distinct)]
+    outline = Outline(report)
+    findings = [outline.face(f) for group in outline.groups for f in (group.lead, *group.distinct)]
     visible = findings[:MAX_SLICES]
     if not visible:
         return None

@@ -143,7 +143,7 @@ def _lead(outline: Outline) -> Iterator[Block]:
     if report.mode_search is not None:
         yield from mode_page.list_lead(ModeOutline(report))
     if outline.groups:
-        items = tuple(_statement(g, n) for n, g in enumerate(outline.groups, 1))
+        items = tuple(_statement(outline, g, n) for n, g in enumerate(outline.groups, 1))
         statements = Statements(items, MAX_NAMES, "more groups")
         yield Fold((outline.findings_headline,), (statements,)) if report.modes else statements
     if outline.better:
@@ -154,23 +154,23 @@ def _lead(outline: Outline) -> Iterator[Block]:
         yield Bullets(tuple((f"{words.capital(hint)}.",) for hint in report.hints))
 
 
-def _statement(group: FindingGroup, number: int) -> Statement:
+def _statement(outline: Outline, group: FindingGroup, number: int) -> Statement:
     remarks: list[Line] = []
-    if group.lead.aliases:
-        remarks.append(("Same units as ", Code(words.listing(group.lead.aliases)), "."))
+    lead = outline.face(group.lead)
+    if lead.aliases:
+        remarks.append(("Same units as ", Code(words.listing(lead.aliases)), "."))
     if group.distinct:
-        remarks.append(_list_names("Not to be told apart from ", group.distinct))
+        remarks.append(_list_names(outline, "Not to be told apart from ", group.distinct))
     if group.cuts:
-        column = audit_words.find_cut_column(group.lead)
-        remarks.append(_list_names(f"Other cuts of {words.clean(column)}: ", group.cuts))
-    name = words.label(group.lead)
-    return Statement(Code(name), group.lead.sentence, tuple(remarks), f"finding-{number}")
+        column = audit_words.find_cut_column(lead)
+        remarks.append(_list_names(outline, f"Other cuts of {words.clean(column)}: ", group.cuts))
+    return Statement(Code(words.label(lead)), lead.sentence, tuple(remarks), f"finding-{number}")
 
 
-def _list_names(start: str, findings: Sequence[Finding]) -> Line:
+def _list_names(outline: Outline, start: str, findings: Sequence[Finding]) -> Line:
     """Names of findings, each with its lift."""
     line: list[str | Code] = [start]
-    for place, finding in enumerate(findings[:MAX_NAMES]):
+    for place, finding in enumerate(map(outline.face, findings[:MAX_NAMES])):
         lift = words.signed(audit_words.main_cell(finding).lift)
         line += [", " if place else "", Code(finding.name), f" ({lift})"]
     surplus = len(findings) - MAX_NAMES
@@ -203,7 +203,7 @@ def _group_entries(
     blocks: list[Block] = []
     for number, group in enumerate(groups, 1):
         blocks.append(_entry(outline, group.lead, f"{anchor}-{number}"))
-        name = Code(words.label(group.lead))
+        name = Code(words.label(outline.face(group.lead)))
         place = 0
         for findings, relation in ((group.others, "not told apart from"), (group.cuts, "beside")):
             entries = tuple(
@@ -221,10 +221,11 @@ def _group_entries(
 def _entry(outline: Outline, finding: Finding, anchor: str) -> Entry:
     blocks: list[Block] = []
     if finding.representative:
-        line = ("Not told apart from ", Code(finding.representative), f". {finding.sentence}")
-        blocks.append(Paragraph(line))
-    name = words.label(finding)
-    blocks.append(replace(tables.numbers(outline.report, finding), caption=name))
+        lead = outline.name_representative(finding)
+        blocks.append(Paragraph(("Not told apart from ", Code(lead), f". {finding.sentence}")))
+    face = outline.face(finding)
+    name = words.label(face)
+    blocks.append(replace(tables.numbers(outline.report, face), caption=name))
     blocks.append(Remarks(outline.remarks(finding)))
     return Entry(Code(name), tuple(blocks), anchor)
 
@@ -301,7 +302,8 @@ def _summary_table(outline: Outline, *, declared: bool = False) -> Table:
     rows: list[tuple[str, ...]] = []
     classes: list[str] = []
 
-    def add(finding: Finding, style: str, indent: str = "") -> None:
+    def add(candidate: Finding, style: str, indent: str = "") -> None:
+        finding = outline.face(candidate)
         cell = audit_words.main_cell(finding)
         lifts = [finding.discovery.lift, cell.lift] if has_holdout else [cell.lift]
         numbers = [words.rate(cell.on_rate), words.rate(cell.off_rate), *map(words.signed, lifts)]

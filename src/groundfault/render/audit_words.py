@@ -130,7 +130,7 @@ class Outline:
             f"The grader may be at fault: {words.plural(len(suspects), 'confirmed finding')} {are} "
             "about how answers were "
             "given or measured, not about the examples "
-            f"({words.listing([f.name for f in suspects], 3)}). Look at some of "
+            f"({words.listing([self.face(f).name for f in suspects], 3)}). Look at some of "
             "those answers before anything else is concluded."
         )
 
@@ -332,11 +332,23 @@ class Outline:
             "being true."
         )
 
+    def face(self, finding: Finding) -> Finding:
+        """The finding as it is told: of the side on which failures are more frequent, if any."""
+        return finding.face_failures(self.report.plan.effect)
+
+    def name_representative(self, finding: Finding) -> str:
+        """The name, as it is told, of the finding that another one is grouped under."""
+        names = {f.name: self.face(f).name for f in self.report.confirmed}
+        return names.get(finding.representative or "", finding.representative or "")
+
     def remarks(self, finding: Finding) -> tuple[tuple[str, str | Code], ...]:
         """Labels and values of everything else that is known of a finding."""
         return tuple(self._remarks(finding))
 
-    def _remarks(self, finding: Finding) -> Iterator[tuple[str, str | Code]]:
+    def _remarks(self, candidate: Finding) -> Iterator[tuple[str, str | Code]]:
+        finding = self.face(candidate)
+        if finding is not candidate:
+            yield "The other side of", Code(candidate.name)
         if finding.meaning.strip('"') not in (finding.rule, finding.name):
             yield "Meaning", finding.meaning
         if not is_named_by_rule(finding):
@@ -356,7 +368,7 @@ class Outline:
                 "Confirmed again",
                 f"in {rate} of {splits} random splits; not a probability of being true",
             )
-        examples = self.report.examples.get(words.key(finding))
+        examples = self.report.examples.get(words.key(candidate))
         if examples:
             side = "on" if (finding.full.lift or 0) > 0 else "off"
             yield f"Failures {side} it", Code(words.listing(examples))
@@ -376,12 +388,13 @@ def _group(findings: Iterable[Finding]) -> tuple[FindingGroup, ...]:
         lead = next(f for f in some if f.name == name)
         column = find_cut_column(lead)
         key = (outcome, "cut", column) if column else (outcome, "name", name)
-        others = tuple(f for f in some if f is not lead)
+        cuts = tuple(f for f in some if f is not lead and column and find_cut_column(f) == column)
+        others = tuple(f for f in some if f is not lead and f not in cuts)
         earlier = groups.get(key)
         groups[key] = (
-            FindingGroup(lead, others)
+            FindingGroup(lead, others, cuts)
             if earlier is None
-            else replace(earlier, cuts=(*earlier.cuts, lead, *others))
+            else replace(earlier, cuts=(*earlier.cuts, lead, *cuts, *others))
         )
     return tuple(groups.values())
 

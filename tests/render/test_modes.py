@@ -1,0 +1,407 @@
+"""Failure modes as readers see them: a sentence and a bar each, and what was not seen."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from msgspec import structs
+from pages import HOSTILE, IMAGE, SCRIPT, Page
+from rich.cells import cell_len
+from rich.console import Console
+
+import groundfault
+from groundfault import Candidate, Evidence, Plan, Report
+from groundfault.modes.mode import (
+    Alternative,
+    Coverage,
+    DosePoint,
+    Mode,
+    ModeExample,
+    ModeSearch,
+    RuleClass,
+)
+from groundfault.render.audit_page import html, make_summary, markdown
+from groundfault.render.audit_words import Outline
+from groundfault.render.highlights import find_patterns, highlight
+from groundfault.render.mode_figures import draw_doses
+from groundfault.render.mode_words import ModeOutline, describe_rates, say_count, say_share
+from groundfault.render.page import Bar, Highlight
+from groundfault.render.terminal import show
+
+LONG = " and ".join(f"a_column_with_a_long_name_{i} is at least {i}00" for i in range(6))
+
+
+def make_mode(number: int = 1, **fields: object) -> Mode:
+    settings: dict[str, object] = {
+        "rule": f"digits >= {number}",
+        "meaning": f"digits is {number} or more",
+        "conditions": (f"digits is {number} or more",),
+        "outcome": "",
+        "n": 69,
+        "errors": 63,
+        "n_outside": 931,
+        "errors_outside": 205,
+        "n_new": 69,
+        "errors_new": 63,
+        "interval": (0.82, 0.96),
+        "p_marginal": 0.00012,
+        "p_conditional": 0.0034,
+    }
+    return Mode(**(settings | fields))
+
+
+def make_search(*outcomes: str, **fields: object) -> ModeSearch:
+    settings: dict[str, object] = {
+        "level": 0.1,
+        "depth": 3,
+        "columns": ("digits", "task"),
+        "within": (),
+        "classes": (
+            RuleClass(name="single", rules=310, weight=0.7),
+            RuleClass(name="pair", rules=22_690, weight=0.3),
+        ),
+        "outcomes": tuple(
+            Coverage(outcome=name, n=1000, errors=268, covered=333, covered_errors=241)
+            for name in outcomes or ("",)
+        ),
+        "detectable": {"0.01": None, "0.05": 0.52, "0.3": 0.4},
+    }
+    return ModeSearch(**(settings | fields))
+
+
+@pytest.fixture(scope="module")
+def plain() -> Report:
+    """An audit of which nothing but numbers of findings is used."""
+    rng = np.random.default_rng(5)
+    n = 400
+    columns = {f"f{i}": rng.random(n) < 0.4 for i in range(6)}
+    steps = rng.integers(0, 20, n)
+    failed = rng.random(n) < 0.15 + 0.4 * (steps > 9) - 0.14 * columns["f1"]
+    table = pl.DataFrame({"id": np.arange(n), "error": failed, "steps": steps, **columns})
+    evidence = Evidence.from_table(table, id="id", outcome="error")
+    cuts = [Candidate(f"steps > {c}", f"steps > {c}", source="thresholds") for c in (5, 7, 9, 11)]
+    candidates = [*(Candidate(c, c) for c in columns), *cuts]
+    return groundfault.audit(evidence, Plan(judge="max-t"), candidates, modes=False)
+
+
+def with_modes(report: Report, *modes: Mode, **search: object) -> Report:
+    outcomes = tuple(dict.fromkeys(mode.outcome for mode in modes)) or ("",)
+    return structs.replace(
+        report, modes=modes, mode_search=make_search(*outcomes, **search), outcomes=outcomes
+    )
+
+
+def printed(report: Report, width: int = 80) -> str:
+    stream = io.StringIO()
+    show(make_summary(report, "out.html"), Console(file=stream, width=width, force_terminal=False))
+    return stream.getvalue()
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("counts", "sentence"),
+    [
+        ((69, 63, 931, 205), "91% wrong (63 of 69), against 22% elsewhere"),
+        ((200, 24, 1800, 31), "12% wrong (24 of 200), 7 times as often as elsewhere (1.7%)"),
+        ((200, 9, 1800, 31), "4.5% wrong (9 of 200), 2.6 times as often as elsewhere (1.7%)"),
+        ((40, 40, 1960, 0), "100% wrong (40 of 40), against none of 1,960 elsewhere"),
+        ((40, 30, 0, 0), "75% wrong (30 of 40)"),
+        ((40, 20.5, 60, 12.25), "mean loss 0.51 (40 examples), against 0.20 elsewhere"),
+    ],
+)
+def test_a_mode_is_one_sentence(counts: tuple[float, ...], sentence: str) -> None:
+    n, errors, n_outside, errors_outside = counts
+    mode = make_mode(n=n, errors=errors, n_outside=n_outside, errors_outside=errors_outside)
+    assert describe_rates(mode) == sentence
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0.333, "a third"), (0.49, "half"), (0.28, "28%"), (0.004, "0.4%"), (0.1, "a tenth")],
+)
+def test_shares_are_fractions_where_one_is_near(share: float, words: str) -> None:
+    assert say_share(share) == words
+
+
+def test_large_counts_are_said_in_words() -> None:
+    counts = (23_000, 1_704_828, 33_611_854_000, 16_137_840_532_893)
+    assert [say_count(n) for n in counts] == [
+        "23,000",
+        "1.7 million",
+        "33.6 billion",
+        "16.1 trillion",
+    ]
+
+
+def test_the_first_screen_answers_in_order(plain: Report) -> None:
+    report = with_modes(plain, *(make_mode(i) for i in range(1, 8)))
+    text = flat(printed(report))
+    order = [
+        "7 failure modes cover 90% of the failures",
+        "1. digits is 1 or more",
+        "91% wrong (63 of 69), against 22% elsewhere.",
+        "█",
+        "5. digits is 5 or more",
+        "and 2 more:",
+        "6. digits is 6 or more: 91% wrong (63 of 69)",
+        "These seven rules cover 90% of the failures in a third of the examples; of the rest this "
+        "audit cannot say where they are.",
+        "A condition that holds for 1% of the examples could not be named.",
+        "in 52% of its examples if it holds for 5% of all, in 40% if for 30%",
+        "Looked through: 23,000 rules over 2 columns (310 single conditions, 22,690 pairs).",
+        "Findings: ",
+        "Report: out.html",
+    ]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+    assert text.count("█ ") + text.count("█░") >= 5
+
+
+def test_one_rule_is_one_rule(plain: Report) -> None:
+    text = flat(printed(with_modes(plain, make_mode())))
+    assert text.startswith("1 failure mode covers 90% of the failures")
+    assert "This rule covers 90% of the failures in a third of the examples" in text
+
+
+def test_without_modes_it_says_what_one_would_have_needed(plain: Report) -> None:
+    report = with_modes(plain)
+    for text in (flat(printed(report)), Page(html(report)).text, markdown(report)):
+        assert "No failure mode was named." in text
+        assert "had to fail in 52% of its examples if it holds for 5% of all" in text
+        assert "Looked through: 23,000 rules" in text
+    assert Outline(report).headline == Outline(plain).headline
+
+
+def test_an_audit_that_did_not_search_says_nothing_of_modes(plain: Report) -> None:
+    assert "failure mode" not in Page(html(plain)).text.lower()
+    assert "failure mode" not in printed(plain).lower()
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_long_rules_wrap_and_nothing_is_cut(plain: Report, width: int) -> None:
+    endless = "x" * 200
+    report = with_modes(plain, make_mode(meaning=LONG), make_mode(meaning=f"word is {endless}"))
+    text = printed(report, width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert LONG in flat(text)
+    assert endless in "".join(text.split())
+    assert "…" not in text
+
+
+def test_a_bar_shows_both_rates() -> None:
+    assert Bar(0.5, 0.2).draw(10) == "▒▒███░░░░░"
+    assert Bar(0.05, 0.0, 0.1).draw(10) == "█████░░░░░"
+    assert Bar(1.0, 0.001).draw(10) == "▒█████████"
+    assert Bar(0.91, 0.22).widths == (910, 220)
+
+
+def test_bars_of_rare_failures_have_a_scale_of_their_own(plain: Report) -> None:
+    rare = make_mode(n=200, errors=9, n_outside=1800, errors_outside=9)
+    outline = ModeOutline(with_modes(plain, rare))
+    assert outline.full == 0.05
+    assert (
+        outline.legend == "Bars: failure rate inside the rule; grey: elsewhere; the whole "
+        "width is 5.0%."
+    )
+
+
+def test_a_mode_inside_another_says_so(plain: Report) -> None:
+    inside = make_mode(2, n=100, errors=80, n_new=4, errors_new=1)
+    mostly = make_mode(3, n=100, errors=80, n_new=40, errors_new=12)
+    ((_, modes),) = ModeOutline(with_modes(plain, make_mode(), inside, mostly)).groups
+    assert [one.nesting for one in modes] == [
+        "",
+        "Almost all inside mode 1: outside it, 1 of 4 fail.",
+        "Mostly inside the modes before it: outside them, 12 of 40 fail.",
+    ]
+
+
+def test_modes_of_models_stand_apart_and_shared_ones_first(plain: Report) -> None:
+    modes = [make_mode(i, outcome=o) for i, o in enumerate(["ada", "every model", "bert"], 1)]
+    report = with_modes(plain, *modes)
+    outline = ModeOutline(report)
+    assert [name for name, _ in outline.groups] == ["every model", "ada", "bert"]
+    assert outline.headline == "3 failure modes of 2 models, some of them shared"
+    text = flat(printed(report))
+    # the number is that of `groundfault show`, wherever the mode stands
+    order = ["Every model", "2. digits is 2", "ada", "1. digits is 1", "bert", "3. digits is 3"]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+    page = Page(html(report))
+    assert page.errors == []
+    assert "Every model" in page.text
+
+
+def test_many_models_do_not_fill_the_screen(plain: Report) -> None:
+    modes = [make_mode(i, outcome=f"model{i // 3:02}") for i in range(60)]
+    lines = printed(with_modes(plain, *modes)).splitlines()
+    assert len(lines) < 80
+    assert "and 2 more:" in lines
+    assert "model07" in flat("\n".join(lines))
+
+
+def test_findings_are_folded_below_modes_but_not_declared_ones(plain: Report) -> None:
+    report = with_modes(plain, make_mode())
+    assert {f.source for f in plain.confirmed} == {"declared", "thresholds"}
+    proposed = tuple(replace(f, source="thresholds") for f in report.findings)
+    assert "Finding " not in printed(structs.replace(report, findings=proposed))
+    assert "Finding " in printed(plain)
+    page = Page(html(report))
+    order = ["Failure modes: family-wise error", "Confirmed findings", "All candidates"]
+    places = [page.text.index(part, page.text.index(order[0])) for part in order]
+    assert places == sorted(places)
+
+
+def test_where_it_does_better_is_listed_apart_and_not_counted(plain: Report) -> None:
+    outline = Outline(plain)
+    assert [f.name for f in outline.strengths] == ["f1"]
+    assert all(group.lead.name != "f1" for group in outline.groups)
+    confirmed = len(plain.confirmed)
+    assert f"{confirmed} confirmed ({confirmed - 1} of more failures, 1 of fewer)," in outline.tally
+    assert outline.headline.startswith(f"{confirmed - 1} confirmed finding")
+    for text in (flat(printed(plain)), Page(html(plain)).text):
+        assert "Where it does better: f1 (" in text
+    assert "strengths" in [a.get("id") for a in Page(html(plain)).all("section")]
+
+
+def test_cuts_of_one_column_are_one_line(plain: Report) -> None:
+    (group,) = (g for g in Outline(plain).groups if g.lead.name.startswith("steps"))
+    every = [group.lead, *group.others, *group.cuts]
+    confirmed = {f.name for f in plain.confirmed if f.name.startswith("steps")}
+    assert {f.name for f in every} == confirmed
+    assert len(confirmed) > 2
+    assert group.cuts
+    page = Page(html(plain))
+    assert "Other cuts of steps: " in page.text
+    assert page.errors == []
+
+
+def examples() -> tuple[ModeExample, ...]:
+    return tuple(
+        ModeExample(
+            id=f"{SCRIPT}{side}",
+            side=side,
+            texts={"prompt": f"say {text} NOT\n  twice", "answer": IMAGE},
+            loss=loss,
+        )
+        for side, loss in (("failing", 1.0), ("passing", 0.0), ("near", 0.0))
+        for text in HOSTILE
+    )
+
+
+@pytest.fixture(scope="module")
+def hostile(plain: Report) -> Report:
+    """Modes whose every text means mischief."""
+    mode = make_mode(
+        rule="prompt ~* '\\bnot\\b' AND \"<script>\" >= 2",
+        meaning=f"prompt has {SCRIPT}",
+        conditions=("prompt has not", f"{SCRIPT} is 2 or more"),
+        alternatives=(Alternative(rule=IMAGE, meaning=IMAGE, overlap=0.96),),
+        doses=tuple(
+            DosePoint(column="<script>", low=v, high=v + w, n=20, errors=5 * v)
+            for v, w in ((1, 0), (2, 0), (3, 2))
+        ),
+        sample=examples(),
+        source=SCRIPT,
+    )
+    return with_modes(plain, mode, make_mode(2, meaning=IMAGE, sample=examples()))
+
+
+def test_a_page_takes_nothing_of_a_mode_for_markup(hostile: Report) -> None:
+    source = html(hostile)
+    page = Page(source)
+    assert page.errors == []
+    assert page.all("script", "img") == []
+    assert SCRIPT in page.text
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert not set("\x1b\u202e") & set(page.text)
+    levels = [int(tag[1]) for tag, _ in page.tags if tag in ("h1", "h2", "h3", "h4")]
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    text = Page(MarkdownIt("commonmark").render(markdown(hostile)))
+    assert text.all("script", "img", "a") == []
+    assert SCRIPT in text.text
+    assert "\x1b" not in printed(hostile)
+
+
+def test_each_mode_shows_its_rule_numbers_and_examples(hostile: Report) -> None:
+    page = Page(html(hostile))
+    for part in (
+        "prompt ~* '\\bnot\\b'",
+        "82% to 96%",
+        "adjusted p = 1.2e-04: how often a rule would stand out as much, of all 23,000",
+        "adjusted p = 0.003: the same among examples that are in the same earlier modes",
+        "holds for 96% of the same examples",
+        "Fails",
+        "Passes, although the rule holds",
+        "Just outside: one condition does not hold",
+        "family-wise error at most 10% over 23,000 rules",
+        "validated by simulation, not proved",
+    ):
+        assert part in page.text, part
+    assert len(page.all("mark")) == 12
+    text = markdown(hostile)
+    assert "**NOT**" in text
+
+
+def test_doses_are_drawn_with_the_part_inside_marked() -> None:
+    doses = tuple(
+        DosePoint(column="digits", low=v, high=v, n=10, errors=e) for v, e in ((1, 1), (2, 9))
+    )
+    (figure,) = draw_doses(make_mode(2, doses=doses), "mode-1")
+    assert figure.alt == "Failure rate by digits: 10% of 10 at 1; 90% of 10 at 2."
+    assert figure.name == "mode-1-dose-1"
+    assert "var(--bad" in figure.svg
+    assert "var(--rest" in figure.svg
+    assert draw_doses(make_mode(), "mode-1") == ()
+
+
+def test_words_that_a_rule_names_are_highlighted() -> None:
+    patterns = find_patterns("prompt ~* '\\b(not|never)\\b' AND task = 'add'")
+    assert highlight("Do NOT, never!", patterns["prompt"]) == (
+        "Do ",
+        Highlight("NOT"),
+        ", ",
+        Highlight("never"),
+        "!",
+    )
+    assert find_patterns("NOT prompt ~ 'x' AND n > 2") == {}
+    liked = find_patterns("prompt ILIKE '%a.b%' AND LOWER(prompt) LIKE '%c%'")
+    assert liked == {"prompt": ("(?i)a\\.b", "(?i)c")}
+
+
+def test_a_pattern_of_the_whole_text_highlights_nothing() -> None:
+    text = "a text of more than forty characters, all of them"
+    assert highlight(text, (r"^.*$",)) == (text,)
+    assert highlight("all", (r"^.*$",)) == (Highlight("all"),)
+    assert highlight("all", (r"(",)) == ("all",)
+
+
+@given(st.text(), st.sampled_from([r"\w+", r"\p{Lu}", r"\d|a", "(?i)E", r"$"]))
+def test_highlighting_keeps_every_character(text: str, pattern: str) -> None:
+    assert "".join(map(str, highlight(text, (pattern,)))) == text
+
+
+def test_what_weaker_rules_say_stands_beside_what_chance_gives() -> None:
+    rng = np.random.default_rng(7)
+    columns = {f"c{i}": rng.random(300) < 0.4 for i in range(20)}
+    table = pl.DataFrame({"error": rng.random(300) < 0.3, **columns})
+    evidence = Evidence.from_table(table, outcome="error")
+    candidates = [Candidate(c, c) for c in columns]
+    for judge, words in (
+        ("janus", "chance alone gives about"),
+        ("split-holm", "chance alone gives some too"),
+    ):
+        report = groundfault.audit(evidence, Plan(judge=judge), candidates, modes=False)
+        assert words in Page(html(report)).text
