@@ -78,9 +78,8 @@ def test_the_first_failure_mode_is_what_the_model_never_saw(run: tuple[str, Path
 def test_examples_are_real_and_stand_on_the_right_side(run: tuple[str, Path]) -> None:
     text = run[0]
     rows = {row["prompt"]: row for row in TABLE.iter_rows(named=True)}
-    failing, passing = text.split("It fails, for example:")[1].split("Inside it, it passes:")
-    passing = passing.split("An explanation")[0]
-    for part, correct in ((failing, 0), (passing, 1)):
+    examples = text.partition("The first failure mode")[2].partition("An explanation")[0]
+    for part, correct in zip(examples.split("\nPasses"), (0, 1), strict=True):
         shown = [row for prompt, row in rows.items() if f" {prompt} " in " ".join(part.split())]
         assert len(shown) >= 3
         assert {row["correct"] for row in shown} == {correct}
@@ -89,7 +88,8 @@ def test_examples_are_real_and_stand_on_the_right_side(run: tuple[str, Path]) ->
 
 def test_it_names_an_explanation_that_does_not_hold_up(run: tuple[str, Path]) -> None:
     text = " ".join(run[0].split())
-    assert "An explanation that does not hold up. Not beyond chance: polite" in text
+    assert "An explanation that does not hold up Of the prompts that say please, 2" in text
+    assert ": not beyond what chance gives" in text
 
 
 def test_it_ends_with_the_truth(run: tuple[str, Path]) -> None:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from groundfault.modes.mode import Mode
+    from groundfault.auditing.report import Report
+    from groundfault.render.page import Page
 
 EXAMPLES = 3
-SIDES = (("failing", "It fails, for example:"), ("passing", "Inside it, it passes:"))
 
 
 @click.command()
@@ -28,14 +26,12 @@ def demo(out: str) -> None:
     """Audit 2,000 real answers of a small language model, offline, in seconds.
 
     In training the model never saw prompts of one kind. The audit is not told which: it has the
-    prompts, what was answered, and what describes each prompt. It names the failure modes, shows
-    examples of the first, and in the end the demo says what the truth is.
+    prompts, what was answered, and what describes each prompt. It names the failure modes; the demo
+    shows examples of the first, and in the end what the truth is.
     """
-    import polars as pl
     from rich.console import Console
 
     from groundfault.auditing.flow import audit
-    from groundfault.cli.demo_data import compare_with_truth
     from groundfault.core.evidence import Evidence
     from groundfault.render.audit_page import make_summary
     from groundfault.render.terminal import show
@@ -43,23 +39,13 @@ def demo(out: str) -> None:
     console = Console()
     with Console(stderr=True).status("reading 2,000 answers") as status:
         table = _write_table(Path(out))
-        evidence = Evidence.from_table(
-            table, id="id", outcome="correct", positive_is_good=True, ignore=["answer"]
-        )
+        evidence = Evidence.from_table(table, id="id", outcome="correct", positive_is_good=True)
         report = audit(evidence, progress=status.update)
         status.update("drawing the report")
         report.write(out)
     show(make_summary(report, Path(out) / "report.html"), console)
-    first = report.modes[0]
-    polite = next(f for f in report.findings if f.name == "polite")
-    lines = (
-        f"\nThe first failure mode: {first.meaning}",
-        *_list_examples(first),
-        f"\nAn explanation that does not hold up. {polite.sentence} Why: {polite.reason}.",
-        f"\n{compare_with_truth(first, pl.read_parquet(table))}",
-    )
-    for line in lines:
-        console.print(line, markup=False, highlight=False)
+    console.print()
+    show(_look_closer(report, table), console)
 
 
 def _write_table(folder: Path) -> Path:
@@ -71,13 +57,32 @@ def _write_table(folder: Path) -> Path:
     return path
 
 
-def _list_examples(mode: Mode) -> Iterator[str]:
-    """Prompts that the model fails inside a mode, and passes, with its answers."""
-    for side, title in SIDES:
-        examples = mode.examples(side, EXAMPLES)
-        if examples:
-            yield title
-        for example in examples:
-            texts = example.texts
-            yield f"  {texts['prompt']}"
-            yield f"    it answers {texts['answer']!r}; right is {texts['target']!r}"
+def _look_closer(report: Report, table: Path) -> Page:
+    """Examples of the first failure mode, an explanation that does not hold up, and the truth."""
+    import polars as pl
+
+    from groundfault.cli.demo_data import compare_with_truth
+    from groundfault.render import words
+    from groundfault.render.mode_page import make_excerpts
+    from groundfault.render.page import Page, Section
+
+    first = report.modes[0]
+    sample = first.examples("failing", EXAMPLES) + first.examples("passing", EXAMPLES)
+    polite = next(f for f in report.findings if f.name == "polite")
+    rates = f"{words.rate(polite.full.on_rate)} are wrong, of the others "
+    rates += words.rate(polite.full.off_rate)
+    return Page(
+        kind="demo",
+        title=f"{words.count(first.n)} prompts: {first.meaning}",
+        verdict="The first failure mode: some of its prompts, and what the model answered",
+        facts=(),
+        sections=(
+            Section(
+                "An explanation that does not hold up",
+                (f"Of the prompts that say please, {rates}: {polite.reason}.",),
+            ),
+            Section("The truth", (compare_with_truth(first, pl.read_parquet(table)),)),
+        ),
+        good=True,
+        lead=(make_excerpts(sample, first.rule),),
+    )

@@ -41,7 +41,7 @@ def compare_with_truth(mode: Mode, table: pl.DataFrame) -> str:
     inside = mode.holds(table)
     both = int((inside & unseen).sum())
     return (
-        f"The truth, which the audit was not told: in training the model never saw {MEANING} "
+        f"What the audit was not told: in training the model never saw {MEANING} "
         f"({NEVER_SEEN}). Of the {inside.sum():,} prompts of the first failure mode "
         f"{both / int(inside.sum()):.0%} are of that kind, and of all {unseen.sum():,} prompts of "
         f"that kind it covers {both / int(unseen.sum()):.0%}."
