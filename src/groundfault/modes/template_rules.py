@@ -18,6 +18,8 @@ from groundfault.modes.text_conditions import Condition, Draft, match
 # overlap (Jaccard) of the texts that a rule selects with those of the template
 _GOOD_OVERLAP = 0.97
 _LEAST_OVERLAP = 0.8
+_GOOD_FORM = 0.9
+_MAX_FORM = 20
 _MAX_TEMPLATES = 80
 _MAX_SENTENCES = 40
 
@@ -49,6 +51,7 @@ def draft_templates(sample: pl.Series, templates: Templates) -> Iterator[Draft]:
         if choice:
             condition, words = choice
             yield Draft("template", condition, f"is like {words}", 1.0, words)
+    yield from _draft_forms(matcher, templates, ranking)
     yield from _draft_sentences(matcher, templates)
     yield from _draft_stock(matcher, templates)
 
@@ -145,6 +148,34 @@ def _as_rule(pattern: str) -> Condition:
 
 def _quote(skeleton: Skeleton) -> str:
     return f'"{" ".join(skeleton)}"'
+
+
+def _draft_forms(
+    matcher: _Matcher, templates: Templates, ranking: Sequence[frozenset[Skeleton]]
+) -> Iterator[Draft]:
+    """Templates with the same slots in the same order, such as translations of each other."""
+    forms: dict[str, list[frozenset[Skeleton]]] = {}
+    examples = {label: some for some, label in zip(*_reverse(templates), strict=True)}
+    for label in ranking:
+        sentences = [one for one in examples[label] if one in label]
+        slots = "|".join("".join(w for w in one if w in (SLOT, NUMBER)) for one in sentences)
+        forms.setdefault(slots, []).append(label)
+    for slots, labels in forms.items():
+        if not slots or not 2 <= len(labels) <= _MAX_FORM:
+            continue
+        heads = [min(label, key=lambda one: (matcher.counts[one], one)) for label in labels]
+        pattern = "|".join(map(matcher.loose, dict.fromkeys(heads)))
+        on = np.array([label in set(labels) for label in templates.labels])
+        extent = matcher.holds(pattern)
+        if (extent & on).sum() >= _GOOD_FORM * (extent | on).sum():
+            words = " or ".join(map(_quote, heads[:3]))
+            more = f" or {len(heads) - 3} more of that form" if len(heads) > 3 else ""
+            yield Draft("form", _as_rule(f"({pattern})"), f"is like {words}{more}", 1.5)
+
+
+def _reverse(templates: Templates) -> tuple[list[list[Skeleton]], list[frozenset[Skeleton]]]:
+    """Sentences and labels, so that the first text with a label is the last."""
+    return templates.skeletons[::-1], templates.labels[::-1]
 
 
 def _draft_sentences(matcher: _Matcher, templates: Templates) -> Iterator[Draft]:

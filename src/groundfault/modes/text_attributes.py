@@ -22,6 +22,9 @@ from groundfault.modes.text_shapes import draft_shapes
 _SAMPLE = 20_000
 # what is looked at text by text, and not by polars
 _SMALL_SAMPLE = 5_000
+# what nearly all texts have is no condition, and that a text lacks what few have says little
+_MAX_SHARE = 0.95
+_MAX_NEGATION = 0.9
 
 
 @dataclass(frozen=True)
@@ -100,12 +103,14 @@ def _evaluate(drafts: Iterable[Draft], text: pl.Series) -> Iterator[TextLiteral]
 
 
 def _keep_different(literals: Iterable[TextLiteral]) -> list[TextLiteral]:
+    """Without those that hold for too few or nearly all texts, or for the same as a plainer one."""
     extents: set[bytes] = set()
     different = []
     for one in literals:
-        extent = np.packbits(one.on).tobytes()
-        if not MIN_TEXTS <= one.on.sum() <= len(one.on) - MIN_TEXTS:
+        most = _MAX_NEGATION if one.rule.startswith("NOT ") else _MAX_SHARE
+        if not MIN_TEXTS <= one.on.sum() <= min(most * len(one.on), len(one.on) - MIN_TEXTS):
             continue
+        extent = np.packbits(one.on).tobytes()
         if extent not in extents or one.value is not None:
             different.append(one)
         extents.add(extent)

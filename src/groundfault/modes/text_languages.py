@@ -43,10 +43,10 @@ class ColumnLanguages:
     words: dict[str, tuple[str, ...]]
 
     def list_words(self, name: str) -> tuple[str, ...]:
-        """Words of a class (see `lexicon.CLASSES`) that texts of the column have.
+        """Words of a class (see `lexicon.CLASSES`) in the languages of the column.
 
-        A word of several meanings (*once* is eleven in Spanish) counts only where most of the texts
-        that have it are in the right language.
+        A word of several meanings (*once* is eleven in Spanish) is left out where the texts that
+        have it are mostly in another language. Empty if no text has any of them.
         """
         homes: dict[str, set[str]] = {}
         for code in self.present:
@@ -58,9 +58,10 @@ class ColumnLanguages:
             for word in words & homes.keys():
                 all_texts[word] += 1
                 own_texts[word] += label in homes[word] or not label
-        if len(self.present) == 1:
-            return tuple(sorted(all_texts))
-        return tuple(sorted(w for w, n in all_texts.items() if own_texts[w] >= _OWN_SHARE * n))
+        if not all_texts:
+            return ()
+        other = {word for word, n in all_texts.items() if own_texts[word] < _OWN_SHARE * n}
+        return tuple(sorted(homes.keys() - (other if len(self.present) > 1 else set())))
 
 
 def detect_languages(texts: Sequence[Set[str]]) -> ColumnLanguages:

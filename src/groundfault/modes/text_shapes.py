@@ -103,6 +103,7 @@ def _draft_numbers() -> Iterator[Draft]:
     yield Draft("number form", match(r"^\s*\d"), "begins with a number")
     yield Draft("number form", match(r"\d\W*$"), "ends with a number")
     yield Draft("number form", match(r"[,;]\s*\d"), "has a number after a comma")
+    yield Draft("number form", ~match(r"[,;]\s*\d"), "has no number after a comma", 1.25)
     for name, pattern in _OPERATORS.items():
         yield Draft("operator", match(pattern), f"has a {name}")
 
@@ -141,7 +142,7 @@ _MARKS = {
     "long word": (r"\w{12}", "has a word of 12 letters or more"),
     "name": (r"[\p{Ll},]\s+\p{Lu}\p{Ll}", "has a capitalised word inside a sentence"),
     "names": (r"\p{Lu}\p{Ll}+ \p{Lu}\p{Ll}", "has two capitalised words in a row"),
-    "empty end": (r"[\p{L}\d]\s*$", "ends without a mark"),
+    "last mark": (r"[^\p{L}\d\s]\s*$", "ends with a punctuation mark"),
 }
 
 
@@ -205,7 +206,7 @@ _MAX_WORD_COUNT = 30
 
 def _draft_lengths(sample: pl.Series) -> Iterator[Draft]:
     lengths = sample.str.len_chars()
-    shares = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95)
+    shares = (0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95)
     for cut in sorted({int(lengths.quantile(share) or 0) for share in shares}):
         above = compare(f"LENGTH({{}}) > {cut}", TEXT.str.len_chars() > cut)
         below = compare(f"LENGTH({{}}) <= {cut}", TEXT.str.len_chars() <= cut)
