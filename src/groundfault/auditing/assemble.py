@@ -15,6 +15,7 @@ import numpy as np
 from groundfault.auditing import detectable, grouping, messages
 from groundfault.auditing.cells import Cells, make_cells, number_or_none
 from groundfault.auditing.hints import write_hints
+from groundfault.auditing.opposites import describe_opposite
 from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import (
@@ -81,6 +82,10 @@ def _make_finding(
     assert full is not None
     guarantee = messages.describe_guarantee(audit.judge, audit.plan, len(ruling.hypotheses))
     representative = representatives.get(h)
+    # where the other side is a candidate too, that one says it
+    is_told = any(alias.startswith("not ") for alias in results.aliases[j])
+    turns = verdict is Verdict.CONFIRMED and ((holdout or full).lift or 0.0) < 0 and not is_told
+    opposite = describe_opposite(candidate, full.on, full.off) if turns else None
     return Finding(
         candidate.name,
         candidate.rule,
@@ -97,6 +102,7 @@ def _make_finding(
             holdout,
             audit.plan,
             guarantee,
+            opposite,
         ),
         discovery,
         holdout,
@@ -108,6 +114,7 @@ def _make_finding(
         decoys=_count_decoys(results, h, j),
         sensitivity={name: str(r.verdicts[h]) for name, r in results.sensitivity.items()},
         frequency=None if results.frequency is None else float(results.frequency.confirmed[h]),
+        opposite=opposite,
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from groundfault.core.finding import Cell, Verdict
+from groundfault.core.finding import Cell, Opposite, Verdict
 from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan
+from groundfault.modes.mode import Mode
 
 REASONS = {
     "min_on": "too few units with the property",
@@ -70,16 +71,20 @@ def write_sentence(
     holdout: Cell | None,
     plan: Plan,
     guarantee: str,
+    opposite: Opposite | None = None,
 ) -> str:
     """The full sentence about one finding.
 
-    ``what`` names what is counted: errors, errors of a model, or a kind of change.
+    ``what`` names what is counted: errors, errors of a model, or a kind of change. Errors that are
+    less frequent are told as more frequent on the other side, where ``opposite`` has words for it.
     """
     cell = holdout or discovery
     of = "" if what == "errors" else f" ({what})"
     if verdict is Verdict.UNTESTABLE:
         return f"Not tested{of}: {meaning}."
     if verdict is Verdict.CONFIRMED:
+        if opposite is not None and (cell.lift or 0) < 0:
+            cell, meaning = cell.swap(plan.effect), opposite.meaning
         more = "more" if (cell.lift or 0) > 0 else "less"
         where = "held-out " if holdout else ""
         interval = f", {_interval(cell.interval, plan)}" if cell.interval else ""
@@ -97,6 +102,17 @@ def write_sentence(
             f"one of the largest; held out it is {format_lift(cell.lift)}."
         )
     return f"Not beyond chance{of}: {meaning} (discovery lift {format_lift(discovery.lift)})."
+
+
+def write_mode_sentence(mode: Mode) -> str:
+    """The sentence about one failure mode: association, never cause."""
+    of = f" ({mode.outcome})" if mode.outcome else ""
+    p = max(mode.p_marginal, mode.p_conditional)
+    return (
+        f"Failure mode{of}: errors are more frequent when {mode.meaning} (inside "
+        f"{mode.errors:g}/{mode.n}, outside {mode.errors_outside:g}/{mode.n_outside}; adjusted "
+        f"p = {format_p_value(p)})."
+    )
 
 
 def write_conclusion(mdl: float | None, prevalence: float, reportable: int) -> str:

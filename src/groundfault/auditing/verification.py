@@ -43,7 +43,7 @@ _VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources")
 # sentences are made from the numbers that are compared anyway: a later version may phrase them
 # better, and must not fail the reports of an older one
 _TEXTS = ("guarantee", "conclusion", "hints")
-_TEXTS_OF_FINDINGS = ("reason", "sentence")
+_TEXTS_OF_FINDINGS = ("reason", "sentence", "opposite")
 _TEXTS_OF_MODES = ("meaning", "conditions")
 _MAX_DIFFERENCES = 100
 
@@ -148,6 +148,7 @@ def _repeat_audit(
         robustness=data.robustness.splits if data.robustness else 0,
         # reports of 0.1.0 name none
         modes=data.mode_search is not None,
+        texts=any(example.texts for mode in data.modes for example in mode.sample),
     )
     return assemble(results)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -58,6 +58,46 @@ class Cell:
         """Mean loss off the slice."""
         return self.off_errors / self.off if self.off else None
 
+    def swap(self, effect: str = "risk_difference") -> Cell:
+        """The numbers of the other side: on and off have changed places.
+
+        Parameters
+        ----------
+        effect : {"risk_difference", "risk_ratio", "odds_ratio"}
+            What the interval is of.
+        """
+        interval = self.interval
+        if interval is not None:
+            low, high = interval
+            ratio = effect != "risk_difference"
+            # 1 / 0 is no bound: the upper end of such an interval is open
+            inverse = tuple(1 / end if end else float("inf") for end in (high, low))
+            interval = (inverse[0], inverse[1]) if ratio else (-high, -low)
+        return replace(
+            self,
+            on=self.off,
+            off=self.on,
+            on_errors=self.off_errors,
+            off_errors=self.on_errors,
+            lift=None if self.lift is None else -self.lift,
+            interval=interval,
+        )
+
+
+@dataclass(frozen=True)
+class Opposite:
+    """What holds for exactly the units that a candidate is defined for and leaves out.
+
+    Attributes
+    ----------
+    name, rule, meaning : str
+        Such as ``n_words <= 12``, and "n_words is at most 12".
+    """
+
+    name: str
+    rule: str
+    meaning: str
+
 
 @rename_fields(lead="representative")
 @dataclass(frozen=True)
@@ -92,6 +132,10 @@ class Finding:
         Verdicts had all unscored observations failed, or all passed; empty where none was unscored.
     frequency : float or None
         Share of repeated random splits in which it was confirmed. Not a probability of being true.
+    opposite : Opposite or None
+        The other side in words, of a confirmed finding of less frequent failures, where that is as
+        natural: of cuts of numbers, and of flags that hold for most units. Failures are more
+        frequent on that side, and the finding is told so.
     """
 
     name: str
@@ -110,6 +154,7 @@ class Finding:
     decoys: float | None = None
     sensitivity: dict[str, str] = field(default_factory=dict)
     frequency: float | None = None
+    opposite: Opposite | None = None
 
     @property
     def key(self) -> str:
@@ -122,9 +167,44 @@ class Finding:
         return self.verdict is Verdict.CONFIRMED
 
     @property
-    def is_strength(self) -> bool:
+    def is_less_frequent(self) -> bool:
         """Whether failures are less frequent when it holds, on the units that decide."""
         return ((self.holdout or self.full).lift or 0.0) < 0
+
+    @property
+    def is_strength(self) -> bool:
+        """Whether it says where a model does better, and not where it does worse.
+
+        Failures are less frequent when it holds, and its other side has no words of its own.
+        """
+        return self.is_less_frequent and self.opposite is None
+
+    def face_failures(self, effect: str = "risk_difference") -> Finding:
+        """The finding of the side on which failures are more frequent, where that has words.
+
+        Name, rule, meaning and numbers are then those of the other side, and `opposite` is the
+        candidate; every other finding is returned as it is.
+
+        Parameters
+        ----------
+        effect : {"risk_difference", "risk_ratio", "odds_ratio"}
+            What intervals are of.
+        """
+        if self.opposite is None or not self.is_less_frequent:
+            return self
+        return replace(
+            self,
+            name=self.opposite.name,
+            rule=self.opposite.rule,
+            meaning=self.opposite.meaning,
+            discovery=self.discovery.swap(effect),
+            holdout=None if self.holdout is None else self.holdout.swap(effect),
+            full=self.full.swap(effect),
+            aliases=tuple(
+                a.removeprefix("not ") if a.startswith("not ") else f"not {a}" for a in self.aliases
+            ),
+            opposite=Opposite(self.name, self.rule, self.meaning),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain words and numbers."""
