@@ -39,7 +39,9 @@ def demo(out: str) -> None:
     console = Console()
     with Console(stderr=True).status("reading 2,000 answers") as status:
         table = _write_table(Path(out))
-        evidence = Evidence.from_table(table, id="id", outcome="correct", positive_is_good=True)
+        evidence = Evidence.from_table(
+            table, id="id", outcome="correct", positive_is_good=True, ignore=["answer"]
+        )
         report = audit(evidence, progress=status.update)
         status.update("drawing the report")
         report.write(out)
