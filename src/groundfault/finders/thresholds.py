@@ -28,7 +28,10 @@ class Thresholds:
     """Propose "above" rules that split numeric attributes at discovery quantiles.
 
     Only "above" is proposed, since "at most" is its complement and has the same lift with the other
-    sign. Where a quantile is the largest value, the cut is put just below it. Cuts are the shortest
+    sign: a second candidate would count the same test twice. Where errors are more frequent below
+    the cut, the report says so in these words (`groundfault.core.finding.Finding.opposite`).
+
+    Where a quantile is the largest value, the cut is put just below it. Cuts are the shortest
     decimals that split discovery as the quantile does, and integers for columns of whole numbers.
     Examples without a value are left out of these candidates and have one of their own, "is
     missing".
