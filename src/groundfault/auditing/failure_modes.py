@@ -33,7 +33,7 @@ _MAX_NAMES = 12
 
 
 def name_modes(
-    audit: PreparedAudit, losses: NDArray[np.float64]
+    audit: PreparedAudit, losses: NDArray[np.float64], *, texts: bool = True
 ) -> tuple[tuple[Mode, ...], ModeSearch]:
     """The failure modes of a prepared audit, with their examples, and what was searched.
 
@@ -42,6 +42,8 @@ def name_modes(
     audit : PreparedAudit
     losses : float64 array, shape (outcomes, units)
         Of all units, NaN where not scored.
+    texts : bool
+        Whether examples show their texts.
 
     Notes
     -----
@@ -62,8 +64,12 @@ def name_modes(
         within=audit.plan.within,
         strata=audit.size_classes,
         own_rules=tuple(_list_own_rules(audit)),
+        # the two directions of a comparison have no mean
+        shared=not audit.compare,
     )
-    modes = add_examples(modes, table, audit.evidence, losses, outcomes=audit.outcomes)
+    modes = add_examples(
+        modes, table, audit.evidence, losses, outcomes=audit.outcomes, texts=texts
+    )
     return modes, structs.replace(search, remarks=(*remarks, *search.remarks))
 
 

@@ -35,6 +35,7 @@ def audit(
     robustness: int = 0,
     jobs: int = 1,
     modes: bool = True,
+    texts: bool = True,
     progress: Progress | None = None,
 ) -> Report:
     """Name the failure modes, and test which explanations of the failures beat chance.
@@ -63,6 +64,8 @@ def audit(
     modes : bool
         Whether to look for failure modes, on all units; without, those that a judge holds out stay
         unseen by anything else.
+    texts : bool
+        Whether the report shows the texts of the modes' examples; their ids stay.
     progress : callable, optional
         Called with a message before each step.
 
@@ -96,6 +99,7 @@ def audit(
         robustness=robustness,
         jobs=jobs,
         modes=modes,
+        texts=texts,
         progress=progress,
     )
     report_progress("writing the report")
@@ -110,6 +114,7 @@ def judge_audit(
     robustness: int = 0,
     jobs: int = 1,
     modes: bool = True,
+    texts: bool = True,
     progress: Progress | None = None,
 ) -> AuditResults:
     """Open the outcomes of a prepared audit, and judge.
@@ -117,7 +122,7 @@ def judge_audit(
     Parameters
     ----------
     prepared : PreparedAudit
-    ledger, reopen, robustness, jobs, modes, progress
+    ledger, reopen, robustness, jobs, modes, texts, progress
         As in `audit`.
 
     Raises
@@ -148,7 +153,7 @@ def judge_audit(
         results = replace(results, frequency=frequency)
     if modes:
         report_progress("looking for failure modes")
-        named, search = name_modes(prepared, losses)
+        named, search = name_modes(prepared, losses, texts=texts)
         results = replace(results, modes=named, mode_search=search)
     return results
 

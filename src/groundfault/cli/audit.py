@@ -52,6 +52,11 @@ LEDGER = "groundfault-ledger.db"
     metavar="DIR",
     help="Write report.html, report.md, report.json and library.json to this folder.",
 )
+@option(
+    "--no-text",
+    is_flag=True,
+    help="Leave the texts of examples out of the report; their ids stay.",
+)
 @json_option("the report")
 @option(
     "--ledger",
@@ -107,6 +112,7 @@ def audit(**options: Any) -> None:
             reopen=options["reopen"],
             robustness=options["robustness"],
             jobs=options["jobs"],
+            texts=not options["no_text"],
             progress=progress,
         )
         if options["out"]:

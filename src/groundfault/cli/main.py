@@ -20,6 +20,7 @@ _COMMANDS = {
         "Say what an audit can test and detect, before it opens the holdout.",
     ),
     "verify": ("groundfault.cli.audit", "Recompute a report and say whether it reproduces."),
+    "show": ("groundfault.cli.show", "Show examples of a failure mode of a report."),
     "gate": ("groundfault.cli.gate", "Fail a build on new findings of a report."),
     "export": (
         "groundfault.cli.export",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.auditing.prepared import PreparedAudit, start_audit
+from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.report import Report
-from groundfault.auditing.verification import read_evidence_again, select_audited
+from groundfault.auditing.report_examples import match_evidence
+from groundfault.auditing.verification import read_evidence_again
 from groundfault.base.files import write_bytes
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
@@ -72,17 +73,7 @@ class ReportSlices:
         InputError
             If the report is not of this evidence.
         """
-        evidence = select_audited(evidence, report.manifest)
-        plan = report.plan.to_plan()
-        if judge is not None:
-            plan = replace(plan, judge=judge, judge_settings=None)
-        case = start_audit(evidence, plan, compare=report.manifest.compare)
-        if case.evidence.hash != report.hashes.evidence:
-            where = evidence.provenance[0] if evidence.provenance else "this evidence"
-            raise InputError(
-                f"the report is not of {where}: its content is another; name the evidence that "
-                "was audited"
-            )
+        case = match_evidence(report, evidence, judge=judge)
         names = dict.fromkeys(f.name for f in report.findings if every or f.confirmed)
         by_name = {c.name: c for c in report.library}
         return cls(report, case, Library(tuple(by_name[name] for name in names)))

@@ -73,12 +73,41 @@ def add_examples(
     the same.
     """
     rows = _Rows(evidence, find_text_columns(evidence), texts)
-    return tuple(
-        replace(mode, sample=_choose(mode, table, rows, _losses_of(mode, losses, outcomes), count))
-        if set(mode.columns) <= set(table.columns)
-        else mode
-        for mode in modes
-    )
+    picks = []
+    for mode in modes:
+        if set(mode.columns) <= set(table.columns):
+            inside, near = mode.holds(table).to_numpy(), find_near(mode.rule, table)
+            of_mode = select_losses(mode.outcome, losses, outcomes)
+            mode = replace(mode, sample=_choose(rows, mode.outcome, inside, near, of_mode, count))
+        picks.append(mode)
+    return tuple(picks)
+
+
+def choose_examples(
+    evidence: Evidence,
+    outcome: str,
+    inside: NDArray[np.bool_],
+    near: NDArray[np.bool_],
+    losses: NDArray[np.float64],
+    *,
+    count: int = COUNT,
+) -> tuple[ModeExample, ...]:
+    """Examples of any rule, chosen as `add_examples` does.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    outcome : str
+        The model whose answers are shown, where it is one.
+    inside, near : bool array, shape (units,)
+        Where the rule holds, and where it nearly does.
+    losses : float64 array, shape (units,)
+        NaN where not scored.
+    count : int
+        Examples of each side.
+    """
+    rows = _Rows(evidence, find_text_columns(evidence), with_texts=True)
+    return _choose(rows, outcome, inside, near, losses, count)
 
 
 def find_text_columns(evidence: Evidence) -> tuple[str, ...]:
@@ -200,12 +229,20 @@ class _Rows:
             yield ModeExample(id=str(row[roles.id or ""]), side=side, texts=texts, loss=loss)
 
 
-def _losses_of(
-    mode: Mode, losses: NDArray[np.float64], outcomes: Sequence[str]
+def select_losses(
+    outcome: str, losses: NDArray[np.float64], outcomes: Sequence[str]
 ) -> NDArray[np.float64]:
-    """The losses that a mode is about: of one outcome, or the mean of all that were scored."""
-    if mode.outcome in outcomes:
-        return np.asarray(losses[list(outcomes).index(mode.outcome)])
+    """The losses of one outcome, or of another name the mean of all: float64, shape (units,).
+
+    Parameters
+    ----------
+    outcome : str
+    losses : float64 array, shape (outcomes, units)
+        NaN where not scored.
+    outcomes : sequence of str
+    """
+    if outcome in outcomes:
+        return np.asarray(losses[list(outcomes).index(outcome)])
     scored = ~np.isnan(losses)
     total = np.where(scored, losses, 0.0).sum(axis=0)
     count = scored.sum(axis=0)
@@ -215,23 +252,29 @@ def _losses_of(
 
 
 def _choose(
-    mode: Mode, table: pl.DataFrame, rows: _Rows, losses: NDArray[np.float64], count: int
+    rows: _Rows,
+    outcome: str,
+    inside: NDArray[np.bool_],
+    near: NDArray[np.bool_],
+    losses: NDArray[np.float64],
+    count: int,
 ) -> tuple[ModeExample, ...]:
     """Examples of all sides: failing, passing, near."""
-    inside = mode.holds(table).to_numpy() & ~np.isnan(losses)
+    scored = ~np.isnan(losses)
+    inside = inside & scored
     wrong = _find_failures(losses, inside)
-    failing = rows.take(_pool(inside & wrong), mode.outcome)
-    passing = rows.take(_pool(inside & ~wrong), mode.outcome, worst=False)
-    near = rows.take(_pool(_near(mode, table) & ~np.isnan(losses)), mode.outcome)
+    failing = rows.take(_pool(inside & wrong), outcome)
+    passing = rows.take(_pool(inside & ~wrong), outcome, worst=False)
+    beside = rows.take(_pool(near & scored), outcome)
     failing, passing = (
         frame[_find_exemplars(_likeness(rows.tokens(frame)), count)] for frame in (failing, passing)
     )
     if failing.height:
-        near = near[_find_neighbours(rows.tokens(failing), rows.tokens(near), count)]
+        beside = beside[_find_neighbours(rows.tokens(failing), rows.tokens(beside), count)]
     return (
-        *rows.show(failing, "failing", mode.outcome, losses),
-        *rows.show(passing, "passing", mode.outcome, losses),
-        *rows.show(near[:count], "near", mode.outcome, losses),
+        *rows.show(failing, "failing", outcome, losses),
+        *rows.show(passing, "passing", outcome, losses),
+        *rows.show(beside[:count], "near", outcome, losses),
     )
 
 
@@ -242,9 +285,16 @@ def _find_failures(losses: NDArray[np.float64], inside: NDArray[np.bool_]) -> ND
     return np.asarray(losses > losses[inside].mean())
 
 
-def _near(mode: Mode, table: pl.DataFrame) -> NDArray[np.bool_]:
-    """Units for which all conditions of a rule hold but one; of a single condition, all others."""
-    parts = [Rule.parse(part).to_polars().fill_null(False) for part in split_conditions(mode.rule)]
+def find_near(rule: str, table: pl.DataFrame) -> NDArray[np.bool_]:
+    """Rows for which all conditions of a rule hold but one; of a single condition, all others.
+
+    Parameters
+    ----------
+    rule : str
+        In SQL.
+    table : polars.DataFrame
+    """
+    parts = [Rule.parse(part).to_polars().fill_null(False) for part in split_conditions(rule)]
     number = table.select(pl.sum_horizontal(part.cast(pl.Int32) for part in parts)).to_series()
     return np.asarray(number.to_numpy() == len(parts) - 1)
 

@@ -200,14 +200,15 @@ def _remark(outline: ModeOutline, one: NumberedMode) -> Iterator[tuple[str, str 
         yield "Proposed by", mode.source
 
 
-def make_excerpts(sample: tuple[ModeExample, ...], rule: str) -> Excerpts:
+def make_excerpts(sample: tuple[ModeExample, ...], rule: str, *, titles: bool = True) -> Excerpts:
     """Examples by side, the words that the rule names highlighted."""
     patterns = find_patterns(rule)
     groups = []
     for side, title in _SIDES.items():
         examples = [example for example in sample if example.side == side]
         if examples:
-            groups.append((title, tuple(make_excerpt(e, patterns) for e in examples)))
+            excerpts = tuple(make_excerpt(e, patterns) for e in examples)
+            groups.append((title if titles else "", excerpts))
     return Excerpts(tuple(groups))
 
 

@@ -41,7 +41,8 @@ _ROW_STYLES = {"screened": "dim", "printed": "dim italic", "more": "dim"}
 def show(page: Page, console: Console) -> None:
     """Print a page."""
     _say(console, page.verdict, "bold green" if page.good else "bold")
-    _say(console, page.title, "dim")
+    if page.title:
+        _say(console, page.title, "dim")
     if page.facts:
         _say(console, "; ".join(f"{label} {text}" for label, text in page.facts), "dim")
     _show_blocks(page.lead, console, page.verdict)
@@ -124,8 +125,9 @@ def _show_text(block: Block, console: Console) -> None:
             _say(console, f"{label}: {_plain(text) if isinstance(text, tuple) else text}")
     elif isinstance(block, Excerpts):
         for title, excerpts in block.groups:
-            console.print()
-            _say(console, title, "bold")
+            if title:
+                console.print()
+                _say(console, title, "bold")
             for excerpt in excerpts:
                 _show_excerpt(excerpt, console)
 

@@ -1,0 +1,196 @@
+"""Examples of a report's modes and findings, looked up in its evidence again."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from msgspec.structs import replace as change
+from numpy.typing import NDArray
+
+from groundfault.auditing.prepared import PreparedAudit, start_audit
+from groundfault.auditing.report import Report
+from groundfault.auditing.unit_table import tabulate_units
+from groundfault.auditing.verification import read_evidence_again, select_audited
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.evidence import Evidence
+from groundfault.core.finding import Finding
+from groundfault.core.judge import Judge
+from groundfault.core.units import Marks
+from groundfault.errors import InputError
+from groundfault.modes.examples import choose_examples, find_near, select_losses
+from groundfault.modes.mode import Mode, ModeExample, Side
+from groundfault.stats import bits
+
+MAX_EXAMPLES = 200
+"""Examples of one side, at most."""
+
+
+@dataclass(frozen=True)
+class RuleExamples:
+    """Examples of one rule of a report.
+
+    Attributes
+    ----------
+    subject : Mode or Finding
+        What the rule is of.
+    examples : tuple of ModeExample
+        The most typical first; those without a column of texts show the values that the rule reads.
+    """
+
+    subject: Mode | Finding
+    examples: tuple[ModeExample, ...]
+
+
+def look_up_examples(
+    directory: str | Path,
+    name: int | str,
+    *,
+    side: Side = "failing",
+    count: int = 20,
+    evidence: str | Path | None = None,
+) -> RuleExamples:
+    """Examples of a failure mode or finding, chosen in the evidence of a report.
+
+    Parameters
+    ----------
+    directory : path
+        Where ``Report.write`` wrote report.json and library.json.
+    name : int or str
+        The number of a failure mode, from 1, or the name of a finding.
+    side : {"failing", "passing", "near"}
+        Wrong and inside the rule; right and inside; outside it by one condition.
+    count : int
+        At most so many, up to 200.
+    evidence : path, optional
+        Where the evidence is now, if it has moved.
+
+    Raises
+    ------
+    InputError
+        If there is no such mode or finding, or the evidence is not there or has changed.
+    """
+    report = Report.load(directory)
+    subject = _find_subject(report, name)
+    if report.manifest.derivation is not None:
+        raise InputError(
+            f"the evidence of this report was made from others ({report.manifest.derivation.kind}),"
+            " so its examples cannot be shown"
+        )
+    sources = read_evidence_again(report.data, directory, evidence)
+    case = match_evidence(report, sources)
+    inside, near = _mark(report, case, subject)
+    losses = select_losses(subject.outcome, case.losses(), case.outcomes)
+    examples = choose_examples(
+        case.evidence, subject.outcome, inside, near, losses, count=min(count, MAX_EXAMPLES)
+    )
+    of_side = tuple(example for example in examples if example.side == side)
+    return RuleExamples(subject, _add_values(of_side, case.evidence, subject))
+
+
+def match_evidence(
+    report: Report, evidence: Evidence, *, judge: Judge | None = None
+) -> PreparedAudit:
+    """The evidence as a report's audit judged it.
+
+    Parameters
+    ----------
+    report : Report
+    evidence : Evidence
+        What was audited; with more models and rows than the report is of, those are picked.
+    judge : Judge, optional
+        The report's judge, where no installed package has one of its name.
+
+    Raises
+    ------
+    InputError
+        If the report is not of this evidence.
+    """
+    evidence = select_audited(evidence, report.manifest)
+    plan = report.plan.to_plan()
+    if judge is not None:
+        plan = replace(plan, judge=judge, judge_settings=None)
+    case = start_audit(evidence, plan, compare=report.manifest.compare)
+    if case.evidence.hash != report.hashes.evidence:
+        where = evidence.provenance[0] if evidence.provenance else "this evidence"
+        raise InputError(
+            f"the report is not of {where}: its content is another; name the evidence that "
+            "was audited"
+        )
+    return case
+
+
+def _find_subject(report: Report, name: int | str) -> Mode | Finding:
+    if isinstance(name, int):
+        if not 1 <= name <= len(report.modes):
+            modes = f"{len(report.modes)} failure mode{'s' * (len(report.modes) != 1)}"
+            raise InputError(f"the report has {modes}; there is no mode {name}")
+        return report.modes[name - 1]
+    for finding in report.findings:
+        # a finding of fewer failures may be told by its other side
+        for face in (finding, finding.face_failures(report.plan.effect)):
+            if name in (face.key, face.name):
+                return face
+    names = [finding.key for finding in report.findings]
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names[:3]
+    raise InputError(
+        f"the report has no finding {name!r} (nor is it the number of a failure mode); there are "
+        f"{', '.join(map(repr, near))}, ..."
+    )
+
+
+def _mark(
+    report: Report, case: PreparedAudit, subject: Mode | Finding
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Units for which a rule holds, and those for which it nearly does."""
+    columns = [name for name in _columns(subject) if name in case.evidence.frame.columns]
+    table, _ = tabulate_units(case.evidence, columns)
+    if isinstance(subject, Mode) and set(subject.columns) <= set(table.columns):
+        inside = subject.holds(table).to_numpy()
+    else:
+        inside = _apply(case.evidence, _find_candidate(report, subject))
+    known = set(_columns(subject)) <= set(table.columns)
+    return inside, find_near(subject.rule, table) if known else np.zeros_like(inside)
+
+
+def _find_candidate(report: Report, subject: Mode | Finding) -> Candidate:
+    """The candidate that a rule was judged as: it may read a fitted column."""
+    for candidate in report.library:
+        if candidate.rule == subject.rule:
+            return candidate
+    return Candidate("rule", subject.rule, missing="off")
+
+
+def _apply(evidence: Evidence, candidate: Candidate) -> NDArray[np.bool_]:
+    marks = Marks.of(evidence, Library((candidate,)))
+    return np.asarray(bits.unpack(marks.on, marks.size)[0])
+
+
+def _columns(subject: Mode | Finding) -> tuple[str, ...]:
+    if isinstance(subject, Mode):
+        return subject.columns
+    return Candidate(subject.name, subject.rule).columns
+
+
+def _add_values(
+    examples: tuple[ModeExample, ...], evidence: Evidence, subject: Mode | Finding
+) -> tuple[ModeExample, ...]:
+    """The examples with the values of the columns that the rule reads, beside their texts."""
+    columns = [name for name in _columns(subject) if name in evidence.frame.columns]
+    key = evidence.roles.id or ""
+    names = [example.id for example in examples]
+    frame = evidence.frame.filter(pl.col(key).cast(pl.String).is_in(names))
+    rows = {str(row[key]): row for row in frame.iter_rows(named=True)}
+    return tuple(
+        change(
+            example,
+            texts={
+                **example.texts,
+                **{c: str(rows[example.id][c]) for c in columns if c not in example.texts},
+            },
+        )
+        for example in examples
+    )

@@ -1,0 +1,41 @@
+"""Examples of one rule of a report, for a terminal."""
+
+from __future__ import annotations
+
+from groundfault.auditing.report_examples import RuleExamples
+from groundfault.modes.mode import Mode, Side
+from groundfault.render import words
+from groundfault.render.mode_page import make_excerpts
+from groundfault.render.mode_words import describe_rates
+from groundfault.render.page import Block, Code, Page, Paragraph
+
+_NAMES: dict[Side, str] = {
+    "failing": "inside the rule, and wrong",
+    "passing": "inside the rule, and right",
+    "near": "outside the rule by one condition",
+}
+
+
+def make_example_page(lookup: RuleExamples, side: Side) -> Page:
+    """Examples of one side of a rule, the words that it names highlighted.
+
+    Parameters
+    ----------
+    lookup : RuleExamples
+    side : {"failing", "passing", "near"}
+    """
+    subject, examples = lookup.subject, lookup.examples
+    outcome = f" ({subject.outcome})" if subject.outcome else ""
+    if isinstance(subject, Mode):
+        sentence = f"{words.capital(describe_rates(subject))}."
+    else:
+        sentence = subject.sentence
+    lead: list[Block] = [Paragraph(("Rule: ", Code(subject.rule))), Paragraph((sentence,))]
+    if examples:
+        size = words.plural(len(examples), "example")
+        lead.append(Paragraph((f"{size} {_NAMES[side]}, the most typical first:",)))
+        lead.append(make_excerpts(examples, subject.rule, titles=False))
+    else:
+        lead.append(Paragraph((f"No example is {_NAMES[side]}.",)))
+    title = words.clean(f"{subject.meaning}{outcome}")
+    return Page("examples", "", title, (), (), bool(examples), tuple(lead))
