@@ -16,7 +16,7 @@ def test_check_reads_no_outcome_of_the_holdout() -> None:
         pl.when(pl.Series(is_holdout)).then(1 - pl.col("error")).otherwise("error").alias("error")
     )
     checks = [
-        groundfault.check(e).to_dict()
+        groundfault.check(e, Plan(judge="janus")).to_dict()
         for e in (evidence, Evidence.from_table(other, id="id", outcome="error"))
     ]
     assert checks[0] == checks[1]

@@ -237,7 +237,8 @@ def test_repeats_are_averaged_within_an_example() -> None:
     )
     with pytest.raises(InputError, match="share their key"):
         Evidence.from_table(frame, id="id", outcome="error")
-    report = groundfault.audit(Evidence.from_table(frame, id="id", outcome="error", repeat="epoch"))
+    evidence = Evidence.from_table(frame, id="id", outcome="error", repeat="epoch")
+    report = groundfault.audit(evidence, Plan(judge="janus"))
     assert report.n == 200
     assert report.rows == 800
     assert names_of_confirmed(report) == {"hard"}
@@ -256,7 +257,8 @@ def test_rare_errors_call_for_a_ratio() -> None:
     )
     evidence = Evidence.from_table(frame, id="id", outcome="error")
     absolute, relative = (
-        groundfault.audit(evidence, Plan(effect=e)) for e in ("risk_difference", "risk_ratio")
+        groundfault.audit(evidence, Plan(judge="janus", effect=e))
+        for e in ("risk_difference", "risk_ratio")
     )
     assert not absolute.confirmed
     assert any("risk_ratio" in hint for hint in absolute.hints)
@@ -306,9 +308,10 @@ def test_the_seed_and_the_names_alone_make_the_split() -> None:
 def test_the_ledger_lets_a_holdout_be_opened_once(tmp_path: Path) -> None:
     evidence = Evidence.from_table(make_planted_table(), id="id", outcome="error")
     ledger = tmp_path / "ledger.db"
-    first = groundfault.audit(evidence, ledger=ledger)
+    plan = Plan(judge="janus")
+    first = groundfault.audit(evidence, plan, ledger=ledger, modes=False)
     assert first.ledger.sentence == "holdout opened 1 time"
-    assert groundfault.audit(evidence, ledger=ledger).ledger.times == 1
+    assert groundfault.audit(evidence, plan, ledger=ledger).ledger.times == 1
     more = evidence.frame.with_columns(pl.lit(1).alias("another column"))
     wider = Evidence.from_table(more, id="id", outcome="error")
     with pytest.raises(LedgerError, match="--reopen"):

@@ -15,12 +15,14 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 import groundfault
-from groundfault import Report
+from groundfault import Plan, Report
 from groundfault.auditing.gating import COLUMNS, gate
 from groundfault.cli import main as door
 from groundfault.errors import GroundfaultError, InputError, PlanError, RuleError
+from groundfault.modes.mode import Alternative
 from groundfault.render import gate as render
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "continuous-integration.md"
@@ -52,7 +54,7 @@ def report(
     candidates = [groundfault.Candidate(name, rule) for name, rule in RULES.items()]
     evidence = evidence.select_model(*models) if models else evidence
     result = groundfault.audit(
-        evidence, groundfault.Plan(), candidates, finders=(), compare=compare, ledger=None
+        evidence, Plan(judge="janus"), candidates, finders=(), compare=compare, modes=False
     )
     return json.loads(result.to_json())
 
@@ -374,3 +376,54 @@ def test_the_workflow_of_the_page_names_options_that_exist() -> None:
         )
         names = {option for param in command.params for option in param.opts}
         assert {word for word in words if word.startswith("--")} <= names
+
+
+# failure modes
+
+
+@pytest.fixture(scope="module")
+def with_modes() -> Report:
+    evidence = groundfault.Evidence.from_table(table(), id="id", model="model", outcome="error")
+    return groundfault.audit(evidence.select_model("one"), Plan(judge="max-t"))
+
+
+def test_a_failure_mode_fails_the_gate(with_modes: Report) -> None:
+    (mode,) = with_modes.modes
+    result = gate(with_modes, "kind = 'mode' and confirmed and lift > 0.3")
+    assert not result.passed
+    (match,) = result.new
+    assert (match.name, match.kind, match.before) == (mode.rule, "mode", None)
+    assert match.low < match.lift < match.high
+    assert "kind = 'mode'" not in gate(with_modes).fail_on
+    assert {m.kind for m in gate(with_modes).new} == {"finding", "mode"}
+
+
+def test_a_failure_mode_is_known_by_its_rule_or_an_alternative(with_modes: Report) -> None:
+    rule = "kind = 'mode'"
+    assert gate(with_modes, rule, baseline=with_modes).passed
+    (mode,) = with_modes.modes
+    named = Alternative(rule=mode.rule, meaning=mode.meaning, overlap=0.97)
+    renamed = structs.replace(mode, rule="words > 1000", alternatives=(named,))
+    earlier = structs.replace(with_modes, modes=(renamed,))
+    assert gate(with_modes, rule, baseline=earlier).known
+    assert not gate(with_modes, rule, baseline=earlier).gone
+    other = structs.replace(with_modes, modes=(structs.replace(renamed, alternatives=()),))
+    result = gate(with_modes, rule, baseline=other)
+    assert [match.name for match in result.new] == [mode.rule]
+    assert result.gone == ("words > 1000",)
+
+
+def test_modes_are_not_held_against_a_baseline_without_any(
+    with_modes: Report, before: dict[str, Any]
+) -> None:
+    result = gate(with_modes, "kind = 'mode'", baseline=before)
+    assert result.passed
+    assert any("names no failure modes" in note for note in result.notes)
+
+
+def test_modes_that_a_rule_cannot_decide_are_left_out_and_said(with_modes: Report) -> None:
+    result = gate(with_modes, "frequency > 0.5 and kind = 'mode'")
+    assert result.passed
+    assert result.notes == (
+        "the rule cannot be asked of 1 of 1 failure modes, which have no frequency",
+    )

@@ -21,7 +21,7 @@ def test_a_check_as_0_1_0_stored_it_is_written_again_byte_for_byte() -> None:
         STORED / "confirmed" / "evidence.csv", id="item", outcome="error"
     )
     library = Library.load(STORED / "frozen" / "library.json")
-    check = groundfault.check(evidence, Plan(), library, finders=[])
+    check = groundfault.check(evidence, Plan(judge="janus"), library, finders=[])
     text = json.dumps(check.to_dict(), indent=1, ensure_ascii=False)
     expected = (STORED / "frozen" / "check.json").read_text(encoding="utf-8")
     assert text == expected.removesuffix("\n")

@@ -47,7 +47,7 @@ def test_the_summary_of_version_1_still_works(report: Report) -> None:
 
 
 def test_a_report_is_a_short_line_in_a_prompt(report: Report) -> None:
-    assert repr(report).startswith("<Report: 1 of ")
+    assert repr(report).startswith("<Report: 1 failure mode, 1 of 8 findings confirmed by max-t")
     assert len(repr(report)) < 80
 
 

@@ -62,7 +62,9 @@ def test_a_stored_report_is_read_whole(place: str) -> None:
         assert after == {k: v for k, v in before.items() if k != "lead"} | {
             "representative": before["lead"]
         }
-    unchanged = set(old) - {"schema_version", "library", "manifest", "findings"}
+    if old["ledger"]:
+        assert old["ledger"].items() <= new["ledger"].items()
+    unchanged = set(old) - {"schema_version", "library", "manifest", "findings", "ledger"}
     assert {key: new[key] for key in unchanged} == {key: old[key] for key in unchanged}
     assert parse_report(json.loads(report.to_json())).data == report.data, "written and read again"
 

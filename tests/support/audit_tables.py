@@ -31,7 +31,7 @@ def make_planted_evidence(n: int = 400, lift: float = 0.4) -> Evidence:
 def audit_planted_table(plan: Plan | None = None, n: int = 400, lift: float = 0.4) -> PreparedAudit:
     rules = {"hard": "hard", "long": "words > 50", "German": "lang = 'de'", "again": "hard = true"}
     candidates = [Candidate(name, rule) for name, rule in rules.items()]
-    return prepare(make_planted_evidence(n, lift), plan, candidates)
+    return prepare(make_planted_evidence(n, lift), plan or Plan(judge="janus"), candidates)
 
 
 def make_planted_results(plan: Plan | None = None, n: int = 400, lift: float = 0.4) -> AuditResults:

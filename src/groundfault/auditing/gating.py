@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from groundfault.auditing.mode_rows import list_mode_rows, list_rules
 from groundfault.auditing.report_schema import ReportData
 from groundfault.auditing.report_versions import parse_report, read_report
 from groundfault.base.deprecation import warn_renamed
@@ -40,8 +41,9 @@ COLUMNS = {
     "high": float,
     "discovery_lift": float,
     "frequency": float,
+    "kind": str,
 }
-"""What an expression may read of a finding, and its type."""
+"""What an expression may read of a finding or a failure mode, and its type."""
 
 _WORDS = (
     "name",
@@ -58,17 +60,18 @@ _WORDS = (
 
 @dataclass(frozen=True)
 class GateMatch:
-    """A finding for which the expression is true.
+    """A finding, or a failure mode, for which the expression is true.
 
     Attributes
     ----------
+    kind : {"finding", "mode"}
     name, outcome, source, verdict, sentence : str
         As in the report.
     lift, low, high : float or None
         On the holdout where there is one, else on all units, with the interval of the report.
     before : str or None
         Its verdict in the baseline; None where there is no baseline, or the candidate was not
-        judged there.
+        judged there. Of a failure mode that is new it is None.
     """
 
     name: str
@@ -80,6 +83,7 @@ class GateMatch:
     low: float | None
     high: float | None
     before: str | None
+    kind: str = "finding"
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ def gate(
     baseline: ReportData | str | Path | Mapping[str, Any] | None = None,
     must_detect: float | None = None,
 ) -> Gate:
-    """Test a report's findings by a rule, and against an earlier report.
+    """Test a report's findings and failure modes by a rule, and against an earlier report.
 
     Parameters
     ----------
@@ -143,7 +147,9 @@ def gate(
     baseline : as report, optional
         The report with the known findings. A finding is the same if its rule, its outcome and the
         sign of its lift are; the two directions of a comparison are matched by their order,
-        whatever the models are called.
+        whatever the models are called. A failure mode is known if its rule, or one of its
+        alternatives, is among those of a known one. Where the baseline did not look for modes,
+        those of the report are left out.
     must_detect : float, optional
         The gate fails, too, if the audit could not have found a lift of this size: a small test set
         confirms nothing.
@@ -161,8 +167,10 @@ def gate(
     if must_detect is not None and not 0 < must_detect <= 1:
         raise PlanError(f"must_detect is {must_detect}; a lift lies in (0, 1]")
     rule = _parse_rule(fail_on)
-    now = _Matches(_read(report), rule)
-    then = None if baseline is None else _Matches(_read(baseline), rule)
+    reports = [_read(each) for each in (report, baseline) if each is not None]
+    modes = all(each.mode_search is not None for each in reports)
+    now, *earlier = (_Matches(each, rule, modes=modes) for each in reports)
+    then = earlier[0] if earlier else None
     if then and bool(now.report.manifest.compare) != bool(then.report.manifest.compare):
         raise InputError(
             "one of report and baseline compares two models, the other does not; make both alike"
@@ -171,38 +179,86 @@ def gate(
         key: _match(row, then.verdicts.get(key[:2]) if then else None)
         for key, row in now.rows.items()
     }
-    baseline_keys = set(then.rows) if then else set()
-    new = tuple(match for key, match in matches.items() if key not in baseline_keys)
+    known_keys = {key for key in matches if then and then.knows(now.aliases[key])}
+    new = tuple(match for key, match in matches.items() if key not in known_keys)
     detectable = now.report.minimum_detectable_lift
     blind = must_detect is not None and (detectable is None or detectable > must_detect)
     return Gate(
         passed=not new and not blind,
         fail_on=fail_on,
         new=new,
-        known=tuple(match for key, match in matches.items() if key in baseline_keys),
-        gone=tuple(row["name"] for key, row in then.rows.items() if key not in matches)
+        known=tuple(match for key, match in matches.items() if key in known_keys),
+        gone=tuple(
+            row["name"] for key, row in then.rows.items() if not now.knows(then.aliases[key])
+        )
         if then
         else (),
         compared=then is not None,
         detectable=detectable,
         blind=blind,
-        notes=_notes(now.report, then.report) if then else (),
+        notes=(*now.notes, *(_notes(now.report, then.report) if then else ())),
     )
 
 
-class _Matches:
-    """A report's findings for which a rule is true, by a key that is the same in other reports."""
+_Key = tuple[str, str, bool, str]
 
-    def __init__(self, report: ReportData, rule: Rule) -> None:
+
+class _Matches:
+    """A report's findings and modes for which a rule is true, by keys that other reports share.
+
+    Attributes
+    ----------
+    verdicts : dict
+        Of every finding, whether or not the rule is true of it.
+    rows : dict
+        Those for which the rule is true.
+    aliases : dict
+        For each of these the keys that it is known by.
+    notes : tuple of str
+        What was not asked.
+    """
+
+    def __init__(self, report: ReportData, rule: Rule, *, modes: bool = True) -> None:
         self.report = report
         rows = [_row(report, finding) for finding in report.findings]
-        # the sign is part of the key: a slice that was better and is now worse is a new finding
-        keys = [
-            (row["rule"], _common_name(report, row["outcome"]), (row["lift"] or 0) < 0)
-            for row in rows
-        ]
+        keys = [_key(report, row) for row in rows]
         self.verdicts = {key[:2]: row["verdict"] for key, row in zip(keys, rows, strict=True)}
         self.rows = {keys[i]: rows[i] for i in _true_of(rule, _table(rows))}
+        self.aliases = {key: {key} for key in self.rows}
+        self.notes: tuple[str, ...] = ()
+        if report.modes and modes:
+            self._add_modes(rule)
+        elif report.modes:
+            self.notes = (
+                "the baseline names no failure modes, so those of the report are not held"
+                " against it",
+            )
+
+    def _add_modes(self, rule: Rule) -> None:
+        rows = list_mode_rows(self.report)
+        truth = _evaluate(rule, _table(rows))
+        undecided = int(truth.null_count())
+        if undecided:
+            empty = ", ".join(name for name in rule.columns if rows[0][name] is None)
+            self.notes = (
+                f"the rule cannot be asked of {undecided} of {len(rows)} failure modes, which have "
+                f"no {empty}",
+            )
+        for place in truth.fill_null(False).arg_true():
+            row, mode = rows[int(place)], self.report.modes[int(place)]
+            key = _key(self.report, row)
+            self.rows[key] = row
+            self.aliases[key] = {(name, *key[1:]) for name in list_rules(mode)}
+
+    def knows(self, aliases: set[_Key]) -> bool:
+        """Whether a row that is known by these keys is one of this report's."""
+        return any(aliases & others for others in self.aliases.values())
+
+
+def _key(report: ReportData, row: Mapping[str, Any]) -> _Key:
+    # the sign is part of the key: a slice that was better and is now worse is a new finding
+    name = _common_name(report, row["outcome"])
+    return row["rule"], name, (row["lift"] or 0) < 0, row["kind"]
 
 
 def _common_name(report: ReportData, outcome: str) -> str:
@@ -232,6 +288,7 @@ def _row(report: ReportData, finding: Finding) -> dict[str, Any]:
         "high": high,
         "discovery_lift": finding.discovery.lift,
         "frequency": finding.frequency,
+        "kind": "finding",
     }
 
 
@@ -274,14 +331,7 @@ def _parse_rule(text: str) -> Rule:
 def _true_of(rule: Rule, table: pl.DataFrame) -> list[int]:
     """Indices of rows for which a rule is true."""
     # null for a confirmed finding is an error and no false: the gate would pass what nobody decided
-    import polars as pl
-
-    try:
-        truth = table.select(rule.to_polars().alias("truth")).to_series()
-    except pl.exceptions.PolarsError as error:
-        raise RuleError(f"cannot evaluate {rule.sql!r} on findings: {first_line(error)}") from None
-    if truth.dtype not in (pl.Boolean, pl.Null):
-        raise RuleError(f"{rule.sql!r} is {truth.dtype}, neither true nor false")
+    truth = _evaluate(rule, table)
     undecided = table.filter(truth.is_null() & table["confirmed"])
     if undecided.height:
         row = undecided.row(0, named=True)
@@ -293,9 +343,25 @@ def _true_of(rule: Rule, table: pl.DataFrame) -> list[int]:
     return [int(i) for i in truth.fill_null(False).arg_true()]
 
 
+def _evaluate(rule: Rule, table: pl.DataFrame) -> pl.Series:
+    """A rule's value for each row: Boolean, null where it is neither true nor false."""
+    import polars as pl
+
+    try:
+        truth = table.select(rule.to_polars().alias("truth")).to_series()
+    except pl.exceptions.PolarsError as error:
+        raise RuleError(f"cannot evaluate {rule.sql!r} on findings: {first_line(error)}") from None
+    if truth.dtype not in (pl.Boolean, pl.Null):
+        raise RuleError(f"{rule.sql!r} is {truth.dtype}, neither true nor false")
+    return truth.cast(pl.Boolean)
+
+
 def _match(row: Mapping[str, Any], before: str | None) -> GateMatch:
-    fields = ("name", "outcome", "source", "verdict", "sentence", "lift", "low", "high")
-    return GateMatch(**{name: row[name] for name in fields}, before=before)
+    fields = ("name", "outcome", "source", "verdict", "sentence", "lift", "low", "high", "kind")
+    # what was said before of the rule as a finding is not what is said of it as a mode
+    return GateMatch(
+        **{name: row[name] for name in fields}, before=before if row["kind"] == "finding" else None
+    )
 
 
 def _notes(now: ReportData, then: ReportData) -> tuple[str, ...]:

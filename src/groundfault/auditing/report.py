@@ -61,7 +61,8 @@ class Report(ReportData, frozen=True, kw_only=True):
         return cls.of(data, Library.load(report_path(place).with_name("library.json")))
 
     def __repr__(self) -> str:
-        modes = "" if self.mode_search is None else f"{len(self.modes)} failure modes, "
+        count = len(self.modes)
+        modes = f"{count} failure mode{'' if count == 1 else 's'}, " if self.mode_search else ""
         return (
             f"<Report: {modes}{len(self.confirmed)} of {len(self.findings)} findings confirmed by"
             f" {self.judge}, {self.n:,} {self.unit}s>"

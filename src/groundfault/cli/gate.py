@@ -21,7 +21,7 @@ from groundfault.cli.output import require_writable, write_json
     metavar="SQL",
     default=FAIL_ON,
     show_default=True,
-    help="Condition on a finding that fails the gate.",
+    help="Condition on a finding or failure mode that fails the gate.",
 )
 @click.option(
     "--baseline",
@@ -44,12 +44,13 @@ def gate(
     summary: str | None,
     json_path: str | None,
 ) -> None:
-    """Exit with status 1 if REPORT has a finding that meets --fail-on and the baseline has not.
+    """Exit with status 1 if REPORT has a finding or failure mode that meets --fail-on and is new.
 
-    REPORT and the baseline are files that audit --json wrote, or folders that audit --out wrote.
-    The condition is SQL over the columns of a finding: name, rule, meaning, source, outcome, model,
-    verdict, confirmed, reason, representative, n_on, n_off, lift, p, p_adjusted, low, high,
-    discovery_lift and frequency.
+    New is what the baseline has not. REPORT and the baseline are files that audit --json wrote, or
+    folders that audit --out wrote. The condition is SQL over the columns of a finding or failure
+    mode: name, rule, meaning, source, outcome, model, verdict, confirmed, reason, representative,
+    n_on, n_off, lift, p, p_adjusted, low, high, discovery_lift, frequency and kind. The kind is
+    'finding' or 'mode', and a mode counts as confirmed.
 
     \b
     groundfault gate report.json --fail-on "confirmed and lift > 0" --baseline main/report.json

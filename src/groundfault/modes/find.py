@@ -171,7 +171,14 @@ class _Search:
         key = np.packbits(scored).tobytes()
         if key not in self._languages:
             blocks = np.unique(self.blocks[scored], return_inverse=True)[1].reshape(-1)
-            cut = [replace(one, on=one.on[scored]) for one in [*self.literals, *self._own()]]
+            cut = [
+                replace(
+                    one,
+                    on=one.on[scored],
+                    tested=None if one.tested is None else one.tested[scored],
+                )
+                for one in [*self.literals, *self._own()]
+            ]
             usable = [
                 one for one in cut if MIN_SUPPORT <= one.on.sum() <= scored.sum() - MIN_SUPPORT
             ]
@@ -188,6 +195,7 @@ class _Search:
                 own.on,
                 Tier.OWN,
                 tested=own.tested,
+                source=own.candidate.source,
             )
             for i, own in enumerate(self.own_rules)
         ]
