@@ -28,9 +28,21 @@ from groundfault.errors import InputError, LedgerError, MissingExtraError
 SPAWN = multiprocessing.get_context("spawn" if os.name == "nt" else "fork")
 
 
-def _open(place: str | Path, reopen: str | None = None, **changes: str) -> Opening:
+def _open(
+    place: str | Path,
+    reopen: str | None = None,
+    *,
+    holdout: bool = True,
+    all_outcomes: bool = False,
+    **changes: str,
+) -> Opening:
     hashes = {"evidence": "e", "outcome": "o", "split": "s", "library": "l", "plan": "p"} | changes
-    return Ledger(place).open_holdout(**{f"{k}_hash": v for k, v in hashes.items()}, reopen=reopen)
+    return Ledger(place).open_holdout(
+        **{f"{k}_hash": v for k, v in hashes.items()},
+        reopen=reopen,
+        holdout=holdout,
+        all_outcomes=all_outcomes,
+    )
 
 
 # ---------------------------------------------------------------------------------------- the chain
@@ -217,6 +229,36 @@ def test_a_blank_reason_is_none(tmp_path: Path, blank: str) -> None:
 def test_other_outcomes_are_another_holdout(tmp_path: Path) -> None:
     _open(tmp_path / "l.db")
     assert _open(tmp_path / "l.db", outcome="other", library="other").times == 1
+
+
+def test_a_look_at_all_outcomes_is_recorded_as_one(place: str) -> None:
+    look = _open(place, holdout=False)
+    assert look.sentence == "all outcomes were looked at 1 time"
+    assert (look.holdout, look.all_outcomes, look.all_before) == (False, True, False)
+    [event] = Ledger(place).events()
+    assert event.body["looked_at"] == "all outcomes"
+    assert _open(place, holdout=False).sentence == look.sentence, "a replay is no second look"
+
+
+def test_after_a_look_at_all_outcomes_no_holdout_is_fresh(place: str) -> None:
+    _open(place, holdout=False)
+    with pytest.raises(LedgerError, match=r"all these outcomes were looked at .* no holdout of"):
+        _open(place, library="mined", split="half")
+    reason = _open(place, library="mined", split="half", reopen="to see")
+    assert "all outcomes had been looked at before, so it was not fresh" in reason.sentence
+    same = _open(place, split="half", plan="other")
+    assert same.all_before
+    assert "not fresh" in same.sentence
+
+
+def test_a_search_for_modes_looks_beyond_the_judge(place: str) -> None:
+    opening = _open(place, all_outcomes=True)
+    assert opening.sentence == (
+        "holdout opened 1 time; the search for failure modes looked at all outcomes"
+    )
+    assert (opening.holdout, opening.all_outcomes) == (True, True)
+    assert not _open(place, all_outcomes=True).all_before, "it is the same audit"
+    assert _open(place, plan="q").all_before
 
 
 # ------------------------------------------------------------------------ several processes at once

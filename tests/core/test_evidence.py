@@ -12,7 +12,7 @@ import pytest
 
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
-from groundfault.errors import InputError
+from groundfault.errors import InputError, RuleError
 
 # "note" differs between the two rows of example a, and is constant within each half of the rows
 FRAME = pl.DataFrame(
@@ -111,3 +111,39 @@ def test_the_old_way_to_save_works_with_a_warning(tmp_path: Path) -> None:
     with pytest.warns(DeprecationWarning, match=r"now called groundfault\.Evidence\.save"):
         save(evidence(), tmp_path / "saved")
     assert Evidence.from_logs(tmp_path / "saved").hash == evidence().hash
+
+
+def test_rows_are_selected_by_a_rule_which_is_kept() -> None:
+    german = evidence().where("lang = 'de'")
+    assert german.frame["id"].to_list() == ["a", "a"]
+    assert german.selection == "\"lang\" = 'de'"
+    assert german.attributes == evidence().attributes
+    one = german.where("model = 'm'")
+    assert one.selection == "(\"lang\" = 'de') AND (\"model\" = 'm')"
+    assert one.models == ("m",), "a model without a row is gone"
+    assert one.hash == evidence().where(one.selection).hash
+    assert evidence().selection is None
+
+
+def test_a_row_whose_value_is_missing_is_not_selected() -> None:
+    gap = FRAME.with_columns(lang=pl.Series(["de", "de", None, None]))
+    whole = Evidence.from_frame(gap, evidence().roles)
+    assert len(whole.where("lang <> 'fr'")) == 2
+
+
+@pytest.mark.parametrize(
+    ("rule", "error", "message"),
+    [
+        ("error = 1", RuleError, "explain failures by failing"),
+        ("colour = 'red'", InputError, "no column 'colour'"),
+        ("lang = 'xx'", InputError, "no row is left"),
+        ("LENGTH(lang)", RuleError, "not true or false"),
+        ("lang > 3", RuleError, "cannot evaluate"),
+        ("1 +", RuleError, "SQL|expression"),
+    ],
+)
+def test_rules_that_select_nothing_or_by_the_outcome_are_refused(
+    rule: str, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        evidence().where(rule)

@@ -74,3 +74,34 @@ def test_an_audit_by_a_judge_object_is_verified_with_it(tmp_path: Path) -> None:
         groundfault.verify(tmp_path / "report")
     assert groundfault.verify(tmp_path / "report", judge=Largest(count=1)).reproduces
     assert not groundfault.verify(tmp_path / "report", judge=Largest(count=2)).reproduces
+
+
+def test_later_settings_leave_old_seals_as_they_were() -> None:
+    plain = Plan(judge="janus")
+    assert {"depth", "within"}.isdisjoint(plain.settings)
+    assert plain.seal() == "cf377c52ea057b39d035eb269acf146d3b5d0a33573bc207125f8e547fa20629"
+    fixed = Plan(judge="janus", depth=2, within=["lang"])
+    assert fixed.settings["within"] == ["lang"]
+    assert Plan.from_settings(fixed.settings) == fixed
+    assert fixed.seal() != plain.seal()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"depth": 4}, "depth must be 1, 2 or 3"),
+        ({"depth": 0}, "depth must be 1, 2 or 3"),
+        ({"within": "lang"}, "list of columns"),
+        ({"judge_settings": {"count": 2}}, "auto has none"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        Plan(**settings)
+
+
+def test_a_plan_asks_for_a_holdout_by_axis_or_share() -> None:
+    assert not Plan().asks_for_holdout
+    assert not Plan(holdout=0.5).asks_for_holdout
+    assert Plan(holdout=0.3).asks_for_holdout
+    assert Plan(holdout_axis="models").asks_for_holdout
