@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -124,6 +123,13 @@ def test_a_mode_is_one_sentence(counts: tuple[float, ...], sentence: str) -> Non
     n, errors, n_outside, errors_outside = counts
     mode = make_mode(n=n, errors=errors, n_outside=n_outside, errors_outside=errors_outside)
     assert describe_rates(mode) == sentence
+
+
+def test_of_every_model_it_is_an_average() -> None:
+    mode = make_mode(outcome="every model", errors=63.5)
+    assert describe_rates(mode) == (
+        "92% wrong on average over the models (69 examples), against 22% elsewhere"
+    )
 
 
 @pytest.mark.parametrize(
@@ -251,12 +257,13 @@ def test_many_models_do_not_fill_the_screen(plain: Report) -> None:
     assert "model07" in flat("\n".join(lines))
 
 
-def test_findings_are_folded_below_modes_but_not_declared_ones(plain: Report) -> None:
+def test_findings_are_folded_below_modes_but_not_those_asked_for(plain: Report) -> None:
     report = with_modes(plain, make_mode())
-    assert {f.source for f in plain.confirmed} == {"declared", "thresholds"}
-    proposed = tuple(replace(f, source="thresholds") for f in report.findings)
-    assert "Finding " not in printed(structs.replace(report, findings=proposed))
-    assert "Finding " in printed(plain)
+    assert "steps > 9  " in printed(plain)
+    assert "steps > 9  " in printed(report)
+    assert report.manifest.own_rules
+    by_default = structs.replace(report.manifest, own_rules=())
+    assert "Finding " not in printed(structs.replace(report, manifest=by_default))
     page = Page(html(report))
     order = ["Failure modes: family-wise error", "Confirmed findings", "All candidates"]
     places = [page.text.index(part, page.text.index(order[0])) for part in order]

@@ -37,7 +37,6 @@ MAX_ROWS = 5000
 MAX_NAMES = 12
 MAX_CONFIRMED = 20  # rows of findings in a terminal
 MAX_SCREENED = 10
-DECLARED = "declared"
 
 # how the table of all candidates can be put in order; styles do it, without a script. Not by
 # holdout lift: the largest of those, picked from all, would be no finding
@@ -118,8 +117,8 @@ def make_summary(report: Report, report_path: str | Path | None = None) -> Page:
 
 
 def _list_findings(outline: Outline) -> list[Block]:
-    """The table of findings; below failure modes, of those that were named in advance alone."""
-    table = _summary_table(outline, declared=bool(outline.report.modes))
+    """The table of findings; below failure modes, of those that the caller asked for alone."""
+    table = _summary_table(outline, own=bool(outline.report.modes))
     if not table.rows:
         return []
     if not tables.holds_out(outline.report):
@@ -287,8 +286,8 @@ def _limits(outline: Outline) -> Section:
     return Section(title, blocks=tuple(blocks), anchor="limits")
 
 
-def _summary_table(outline: Outline, *, declared: bool = False) -> Table:
-    """Confirmed findings, then those that only cleared the screen; of declared ones alone?"""
+def _summary_table(outline: Outline, *, own: bool = False) -> Table:
+    """Confirmed findings, then those that cleared the screen alone; or ``own`` ones."""
     report = outline.report
     has_holdout = tables.holds_out(report)
     head, write_interval = tables.interval_words(report)
@@ -319,13 +318,13 @@ def _summary_table(outline: Outline, *, declared: bool = False) -> Table:
         (finding, "  " if finding.representative else "")
         for group in outline.groups
         for finding in (group.lead, *group.distinct)
-        if not declared or finding.source == DECLARED
+        if not own or finding.name in report.manifest.own_rules
     ]
     for finding, indent in confirmed[:MAX_CONFIRMED]:
         add(finding, "", indent)
     if len(confirmed) > MAX_CONFIRMED:
         add_words(f"and {words.count(len(confirmed) - MAX_CONFIRMED)} more", "more")
-    screened = () if declared else audit_words.distinct(outline.screened)
+    screened = () if own else audit_words.distinct(outline.screened)
     if screened:
         add_words("Screened, not confirmed:", "")
     for finding in screened[:MAX_SCREENED]:

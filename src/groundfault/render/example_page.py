@@ -33,7 +33,8 @@ def make_example_page(lookup: RuleExamples, side: Side) -> Page:
     lead: list[Block] = [Paragraph(("Rule: ", Code(subject.rule))), Paragraph((sentence,))]
     if examples:
         size = words.plural(len(examples), "example")
-        lead.append(Paragraph((f"{size} {_NAMES[side]}, the most typical first:",)))
+        order = "those most like failing ones" if side == "near" else "the most typical"
+        lead.append(Paragraph((f"{size} {_NAMES[side]}, {order} first:",)))
         lead.append(make_excerpts(examples, subject.rule, titles=False))
     else:
         lead.append(Paragraph((f"No example is {_NAMES[side]}.",)))

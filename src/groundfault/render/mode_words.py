@@ -140,9 +140,10 @@ class ModeOutline:
         outcomes = [name for name, _ in self.groups if name != EVERY_MODEL]
         modes = words.plural(count, "failure mode")
         if len(self.search.outcomes) > 1:
-            kind = "direction" if self.report.manifest.compare else "model"
+            if self.report.manifest.compare:
+                return f"{modes} in {words.plural(len(outcomes), 'direction')}"
             shared = ", some of them shared" if EVERY_MODEL in dict(self.groups) else ""
-            return f"{modes} of {words.plural(len(outcomes), kind)}{shared}" if outcomes else modes
+            return f"{modes} of {words.plural(len(outcomes), 'model')}{shared}"
         (coverage,) = self.search.outcomes
         verb = "covers" if count == 1 else "cover"
         return f"{modes} {verb} {_share_of_errors(coverage)} of the failures"
@@ -161,8 +162,9 @@ class ModeOutline:
             return ""
         rules = "This rule covers" if count == 1 else f"These {_number(count)} rules cover"
         examples = say_share(coverage.covered / coverage.n)
+        failures = "these cases" if self.report.manifest.compare else "the failures"
         return (
-            f"{rules} {_share_of_errors(coverage)} of the failures in {examples} of the "
+            f"{rules} {_share_of_errors(coverage)} of {failures} in {examples} of the "
             f"{self.report.unit}s; of the rest this audit cannot say where they are."
         )
 
@@ -243,11 +245,16 @@ def describe_rates(mode: Mode, wrong: str = " wrong") -> str:
     >>> describe_rates(mode)
     '91% wrong (63 of 69), against 22% elsewhere'
     """
-    if mode.errors % 1 or mode.errors_outside % 1:
+    graded = mode.errors % 1 or mode.errors_outside % 1
+    if mode.outcome == EVERY_MODEL:
+        examples = words.plural(mode.n, "example")
+        inside = f"{words.rate(mode.rate)}{wrong} on average over the models ({examples})"
+    elif graded:
         inside = f"mean loss {mode.rate:.2f} ({words.plural(mode.n, 'example')})"
         return f"{inside}, against {mode.rate_outside:.2f} elsewhere"
-    counts = f"{words.count(int(mode.errors))} of {words.count(mode.n)}"
-    inside = f"{words.rate(mode.rate)}{wrong} ({counts})"
+    else:
+        counts = f"{words.count(int(mode.errors))} of {words.count(mode.n)}"
+        inside = f"{words.rate(mode.rate)}{wrong} ({counts})"
     if not mode.n_outside:
         return inside
     if not mode.errors_outside:
