@@ -8,7 +8,7 @@ to say than a long one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -32,6 +32,7 @@ WEIGHTS = {
     "pair": 0.22,
     "mixed": 0.10,
     "triple": 0.10,
+    "values": 0.02,
     "set": 0.08,
     "set of a pair": 0.03,
     "words": 0.05,
@@ -120,6 +121,7 @@ class Language:
         self.plain = np.flatnonzero(tiers <= top)
         self.others = np.flatnonzero((tiers > top) & (tiers < Tier.OWN))
         self.own = np.flatnonzero(tiers == Tier.OWN)
+        self.is_plain = tiers <= top
         codes = {name: i for i, name in enumerate(dict.fromkeys(families))}
         self.family = np.array([codes[name] for name in families], dtype=np.int64)
         self.support = bitset.count(self.bits)
@@ -191,6 +193,7 @@ class Language:
             "pair": int(self.pairs.sum()),
             "mixed": int(self.mixed.sum()),
             "triple": int(triples),
+            "values": self._count_sets(1),
             "set": self._count_sets(len(self.plain)) if self.depth > 1 else 0,
             "set of a pair": self._count_sets(int(self.pairs.sum())) if self.depth > 2 else 0,
             "words": sum(_count_subsets(len(v), MAX_WORDS) for v in self.word_families.values()),
@@ -216,12 +219,88 @@ class Language:
             else (MAX_SET, list(self.values.values()))
         )
         sets = sum(math.comb(len(v), size) for v in families)
-        contexts = {"words": 1, "set": len(self.plain), "set of a pair": self.counts["pair"]}[kind]
+        contexts = {
+            "words": 1,
+            "values": 1,
+            "set": len(self.plain),
+            "set of a pair": self.counts["pair"],
+        }[kind]
         return math.log(max(1, sets) * contexts * (largest - 1) / self.weights[kind])
 
     def cost_of(self, rule: Rule) -> float:
         """Log of what an error level is divided by for a rule."""
         return self.log_cost(rule.kind, max(len(part) for part in rule.parts))
+
+    def join(self, parts: Sequence[tuple[int, ...]]) -> Iterator[Rule]:
+        """The rule of some parts, if it is one of the language."""
+        kind = self._classify(parts)
+        if kind is not None:
+            # plain conditions in their order, sets and words last, as the search writes them
+            order = sorted(
+                parts, key=lambda part: (len(part) > 1, not self.is_plain[part[0]], part)
+            )
+            yield Rule(tuple(order), kind)
+
+    def _classify(self, parts: Sequence[tuple[int, ...]]) -> str | None:
+        """The class of rules that a conjunction belongs to; None if it is none of the language."""
+        # candidates of one's own stand alone: they may be tested on other units
+        if np.isin([i for part in parts for i in part], self.own).any():
+            return "own" if len(parts) == 1 else None
+        single = [part[0] for part in parts if len(part) == 1]
+        sets = [part for part in parts if len(part) > 1]
+        plain = sorted(i for i in single if self.is_plain[i])
+        others = [i for i in single if not self.is_plain[i]]
+        if not parts or len(parts) > self.depth or len(sets) > 1 or (sets and others):
+            return None
+        if sets:
+            if not self.is_plain[sets[0][0]]:
+                return "words" if not plain else None
+            if len(plain) == 2 and self._is_pair(*plain):
+                return "set of a pair"
+            if not plain:
+                return "values" if self._have_parent(sets[0]) else None
+            return "set" if len(plain) == 1 else None
+        if others:
+            return self._classify_others(plain, others)
+        if len(plain) == 3:
+            return "triple" if self._is_triple(plain) else None
+        if len(plain) == 2:
+            return "pair" if self._is_pair(*plain) else None
+        return "single"
+
+    def _have_parent(self, part: tuple[int, ...]) -> bool:
+        """Whether values all belong to one value of another column: else they are unlike things."""
+        row = np.bitwise_or.reduce(self.bits[list(part)], axis=0)
+        family = self.family[part[0]]
+        return any(
+            self.literals[i].value is not None
+            and self.family[i] != family
+            and not (row & ~self.bits[i]).any()
+            for i in self.plain
+        )
+
+    def _classify_others(self, plain: list[int], others: list[int]) -> str | None:
+        if len(others) > 1 or len(plain) > 1:
+            return None
+        if not plain:
+            return "word"
+        i, j = np.searchsorted(self.plain, plain[0]), np.searchsorted(self.others, others[0])
+        return "mixed" if self.mixed[i, j] else None
+
+    def _is_pair(self, a: int, b: int) -> bool:
+        i, j = np.searchsorted(self.plain, [a, b])
+        return bool(self.pairs[i, j])
+
+    def _is_triple(self, plain: list[int]) -> bool:
+        places = np.searchsorted(self.plain, plain)
+        if not np.isin(places, self.triple_places).all():
+            return False
+        t = np.searchsorted(self.triple_places, places)
+        couples = [(t[0], t[1]), (t[0], t[2]), (t[1], t[2])]
+        if not all(self.triple_pairs[a, b] for a, b in couples):
+            return False
+        n = int(bitset.count(np.bitwise_and.reduce(self.bits[plain], axis=0)[None])[0])
+        return MIN_SUPPORT <= n < min(self.triple_support[a, b] for a, b in couples)
 
     def mask(self, rule: Rule) -> Bits:
         """The units a rule holds for, as one row of bits."""

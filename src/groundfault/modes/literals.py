@@ -29,6 +29,7 @@ MIN_SUPPORT = 8
 
 _MAX_VALUES = 60
 _MAX_SINGLE_NUMBERS = 12
+_MAX_ENDS = 16
 _SAMPLE = 20_000
 
 
@@ -175,8 +176,9 @@ def _read_number(values: pl.Series, max_cuts: int) -> Iterator[Literal]:
     x = numbers.fill_null(float("nan")).to_numpy()
     whole = bool(np.all(levels == np.round(levels)) and np.abs(levels).max() < 2**53)
     points = _choose_points(present.to_numpy(), levels, max_cuts)
+    ends = levels if whole and len(levels) <= _MAX_ENDS else points
     make = _WholeNumbers(values.name) if whole else _RealNumbers(values.name, levels)
-    for low, high in _list_ranges(points, levels):
+    for low, high in _list_ranges(ends, points, levels):
         yield make(x, low, high)
 
 
@@ -188,11 +190,13 @@ def _choose_points(values: NDArray[Any], levels: NDArray[Any], max_cuts: int) ->
     return np.unique(np.quantile(values, shares, method="nearest"))
 
 
-def _list_ranges(points: NDArray[Any], levels: NDArray[Any]) -> Iterator[tuple[float, float]]:
-    """Ends of the ranges that conditions name, both inclusive."""
+def _list_ranges(
+    ends: NDArray[Any], points: NDArray[Any], levels: NDArray[Any]
+) -> Iterator[tuple[float, float]]:
+    """Ends of the ranges that conditions name, both inclusive: open ones, values, and closed."""
     inf = math.inf
-    yield from ((float(v), inf) for v in points[1:])
-    yield from ((-inf, float(v)) for v in points[:-1])
+    yield from ((float(v), inf) for v in ends[1:])
+    yield from ((-inf, float(v)) for v in ends[:-1])
     if len(levels) <= _MAX_SINGLE_NUMBERS:
         yield from ((float(v), float(v)) for v in levels)
     inner = points[1:-1]

@@ -29,6 +29,8 @@ _CONTEXTS = 60
 _EVEN = 0.8
 _STARTS = 6
 _FEW = 4
+NEED = 0.3
+EVENS = 0.8
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,9 @@ def _search_sets(language: Language, strata: Strata, sums: NDArray[np.float32]) 
     for name, places in language.values.items():
         family = language.family[plain[places[0]]]
         contexts = np.flatnonzero(language.family[plain] != family)
-        kind_rules = _search_family(language, sums[:, contexts][:, :, places], places, "set")
+        inner = sums[:, contexts][:, :, places]
+        whole = sums[:, places, places]
+        kind_rules = _search_family(language, inner, whole, places, "set")
         for context, values in kind_rules:
             yield Rule(((int(plain[contexts[context]]),), values), "set")
         if language.depth >= 3 and language.counts["set of a pair"]:
@@ -190,22 +194,31 @@ def _search_pair_sets(
         return
     masks = np.stack([language.bits[plain[i]] & language.bits[plain[j]] for i, j in pairs])
     inner = _sum(masks, language.bits[plain[places]], strata)
-    for context, values in _search_family(language, inner, places, "set of a pair"):
+    whole = sums[:, places, places]
+    for context, values in _search_family(language, inner, whole, places, "set of a pair"):
         i, j = pairs[context]
         yield Rule(((int(plain[i]),), (int(plain[j]),), values), "set of a pair")
 
 
 def _search_family(
-    language: Language, sums: NDArray[np.float32], places: NDArray[np.intp], kind: str
+    language: Language,
+    sums: NDArray[np.float32],
+    whole: NDArray[np.float32],
+    places: NDArray[np.intp],
+    kind: str,
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     """The best sets of values in each context, each value of which carries its part.
 
-    ``sums`` are of shape (3, contexts, values).
+    ``sums`` are of shape (3, contexts, values), ``whole`` of shape (3, values): without a context.
     """
     units, losses, expected = sums.astype(np.float64)
     excess = losses - expected
     with np.errstate(divide="ignore", invalid="ignore"):
-        rank = np.where((units >= _FEW) & (excess > 0), excess / np.sqrt(units), -1.0)
+        # a value belongs to a context only if it fails more inside it than outside
+        outside = (whole[1] - losses) / (whole[0] - units)
+        needed = (whole[0] - units >= _FEW) & (outside < losses / units - NEED * excess / units)
+        usable_value = (units >= _FEW) & (excess > 0) & needed
+        rank = np.where(usable_value, excess / np.sqrt(units), -1.0)
     top = np.argsort(-rank, axis=1, kind="stable")[:, :5]
     usable = np.take_along_axis(rank, top, axis=1) > 0
     u, x, e = (np.take_along_axis(a, top, axis=1) for a in (units, losses, expected))
@@ -219,7 +232,7 @@ def _search_family(
     least = np.where(subsets[None], each[:, None, :], np.inf).min(axis=2)
     ok = (s >= MIN_SUPPORT) & ~((~usable)[:, None, :] & subsets[None]).any(axis=2)
     # a set of all values says nothing beyond its context; each value has to carry its part
-    ok &= (sizes[None, :] < live[:, None]) & (least >= _EVEN * mean)
+    ok &= (sizes[None, :] < live[:, None]) & (least >= EVENS * mean)
     z = np.array([_z(language, kind, int(size)) for size in sizes])
     scores = np.where(ok, score_counts(s, k, mu, z[None, :]), -9.0)
     for flat in _best(scores, _TOP):

@@ -10,13 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.modes.language import Language, Rule
-from groundfault.modes.search import Proposal, score_masks, search
+from groundfault.modes.refine import EVEN, refine
+from groundfault.modes.search import GAMMA, Proposal, score_counts, search
 from groundfault.modes.strata import Losses, Strata
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
 MAX_MODES = 25
 _TESTED = 120
+ORDER_Z = 3.0
+ORDER_GAMMA = 0.15
+NESTED = 0.9
 _SAME_WORDS = 0.7
 _SAME_SCORE = 0.95
 _SAME_UNITS = 0.95
@@ -69,7 +73,7 @@ class Selection:
             if mode is None:
                 break
             self.tabu.add(mode.rule)
-            modes = self._drop_redundant([*modes, mode])
+            modes = self._drop_redundant(self._drop_nested([*modes, mode]))
         return self._order(modes)
 
     def _strata(self, modes: Sequence[Listed]) -> Strata:
@@ -85,7 +89,7 @@ class Selection:
             return None
         best = proposals[0]
         overlaps = _compute_overlaps(best.mask, np.stack([p.mask for p in proposals]))
-        chosen = self._reword(best, proposals, overlaps)
+        chosen = self._refine(self._reword(best, proposals, overlaps), strata)
         overlaps = _compute_overlaps(chosen.mask, np.stack([p.mask for p in proposals]))
         alternatives = tuple(
             (p.rule, float(overlap))
@@ -96,6 +100,15 @@ class Selection:
 
     def _log_p(self, strata: Strata, one: Proposal | Listed) -> float:
         return strata.log_p(one.mask, self.language.tested(one.rule))
+
+    def _refine(self, proposal: Proposal, strata: Strata) -> Proposal:
+        """The refined rule, where both of its claims still stand."""
+        rule = refine(self.language, strata, proposal.rule)
+        if rule == proposal.rule or rule in self.tabu:
+            return proposal
+        mask = self.language.mask(rule)
+        refined = Proposal(rule, mask, proposal.score)
+        return refined if self._gate([refined], strata) else proposal
 
     def _list(
         self, proposal: Proposal, strata: Strata, alternatives: tuple[tuple[Rule, float], ...]
@@ -141,6 +154,15 @@ class Selection:
                 same.append(p)
         return min(same, key=lambda p: (language.size(p.rule), -p.score))
 
+    def _drop_nested(self, modes: list[Listed]) -> list[Listed]:
+        """Without the modes that lie inside the latest one and are hardly worse than it."""
+        latest = modes[-1]
+        units, losses, expected = self.base.count_new(np.stack([mode.mask for mode in modes]))
+        excess = (losses - expected) / units
+        inside = bitset.count(np.stack([mode.mask & latest.mask for mode in modes])) / units
+        nested = (inside >= NESTED) & (excess[-1] >= EVEN * excess)
+        return [mode for mode, gone in zip(modes[:-1], nested, strict=False) if not gone] + [latest]
+
     def _drop_redundant(self, modes: list[Listed]) -> list[Listed]:
         """Without the earlier modes that show nothing beyond all the others."""
         i = 0
@@ -162,7 +184,10 @@ class Selection:
             strata = self._strata(ordered)
             costs = np.array([self.language.cost_of(mode.rule) for mode in rest])
             log_p = np.array([self._log_p(strata, mode) for mode in rest]) + costs
-            scores = score_masks(np.stack([mode.mask for mode in rest]), strata, costs)
+            counts = strata.count_new(np.stack([mode.mask for mode in rest]))
+            scores = score_counts(*counts, ORDER_Z) * np.maximum(counts[0], 1) ** (
+                ORDER_GAMMA - GAMMA
+            )
             scores = np.where(log_p <= self.log_level, scores, -99.0)
             best = int(np.argmax(scores))
             if log_p[best] > self.log_level:

@@ -1,0 +1,154 @@
+"""Refining a rule: tightened where it joins unlike examples, widened where it stops short.
+
+A rule that covers two kinds of examples, one failing nearly always and one now and then, is split
+by the likelihood of its losses; one that leaves out examples that fail alike is widened. Only the
+wording is decided here. Whether the refined rule is a mode, the tests say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.modes.language import MAX_SET, Language, Rule
+from groundfault.modes.literals import MIN_SUPPORT
+from groundfault.modes.strata import Strata
+from groundfault.stats import bits as bitset
+
+Floats = NDArray[np.float64]
+
+TIGHTEN = 2.0
+"""Log-likelihood that a split has to gain, beyond the log of how many were looked at."""
+WIDEN = 2.0
+"""The same for examples that are taken in, against what is expected of them."""
+EVEN = 0.75
+"""Parts whose excess is at least this share of the other's are of one kind."""
+_STEPS = 6
+
+
+def refine(language: Language, strata: Strata, rule: Rule) -> Rule:
+    """The rule after the moves that the likelihood calls for, a few at most."""
+    seen = {rule}
+    for _ in range(_STEPS):
+        move = _tighten(language, strata, rule) or _widen(language, strata, rule)
+        if move is None or move in seen:
+            break
+        seen.add(move)
+        rule = move
+    return rule
+
+
+def _tighten(language: Language, strata: Strata, rule: Rule) -> Rule | None:
+    """The narrower rule whose losses differ most from what it leaves out."""
+    moves = list(_list_narrower(language, rule))
+    if not moves:
+        return None
+    units, losses, expected = strata.count_new(language.mask(rule)[None])
+    u, k, e = strata.count_new(language.masks(moves))
+    v, j, f = units - u, losses - k, expected - e
+    with np.errstate(divide="ignore", invalid="ignore"):
+        uneven = (j - f) / v < EVEN * (k - e) / u
+    gain = np.where((u >= MIN_SUPPORT) & (k > e) & uneven, _split_gain(u, k, v, j), -1.0)
+    best = int(np.argmax(gain))
+    return moves[best] if gain[best] > TIGHTEN + math.log(len(moves)) else None
+
+
+def _widen(language: Language, strata: Strata, rule: Rule) -> Rule | None:
+    """The wider rule that takes in most failures of the same kind."""
+    moves = list(_list_wider(language, rule))
+    if not moves:
+        return None
+    units, losses, expected = strata.count_new(language.mask(rule)[None])
+    masks = language.masks(moves)
+    u, k, e = strata.count_new(masks & ~language.mask(rule))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        even = (k - e) / u >= EVEN * (losses - expected) / units
+    small = bitset.count(masks) <= strata.layout.strata.size / 2
+    gain = np.where(even & small & (k > e), _excess_gain(u, k, e), -1.0)
+    best = int(np.argmax(gain))
+    return moves[best] if gain[best] > WIDEN + math.log(len(moves)) else None
+
+
+def _log_likelihood(units: Floats, losses: Floats) -> Floats:
+    """Of so many losses among so many units at their own rate."""
+    from scipy.special import xlogy
+
+    n = np.maximum(units, 1e-12)
+    rate = np.clip(losses / n, 0.0, 1.0)
+    return np.asarray(xlogy(losses, rate) + xlogy(np.maximum(n - losses, 0), 1 - rate))
+
+
+def _split_gain(u: Floats, k: Floats, v: Floats, j: Floats) -> Floats:
+    """Log-likelihood gained by a rate for each of two parts instead of one for both."""
+    return _log_likelihood(u, k) + _log_likelihood(v, j) - _log_likelihood(u + v, k + j)
+
+
+def _excess_gain(u: Floats, k: Floats, e: Floats) -> Floats:
+    """Log-likelihood gained by a part's own rate over the expected one."""
+    from scipy.special import xlogy
+
+    n = np.maximum(u, 1e-12)
+    expected = np.clip(e / n, 1e-6, 1 - 1e-6)
+    null = xlogy(k, expected) + xlogy(np.maximum(n - k, 0), 1 - expected)
+    return np.asarray(_log_likelihood(u, k) - null)
+
+
+def _list_narrower(language: Language, rule: Rule) -> Iterator[Rule]:
+    """Rules of the language that hold for less: one condition more, or one narrower."""
+    families = {language.family[part[0]] for part in rule.parts}
+    for i in [*language.plain, *language.others]:
+        if language.family[i] not in families:
+            yield from language.join((*rule.parts, (int(i),)))
+            yield from _replace_implied(language, rule, int(i))
+    yield from _list_replacements(language, rule, narrower=True)
+
+
+def _replace_implied(language: Language, rule: Rule, index: int) -> Iterator[Rule]:
+    """The rule with a literal of another family in place of the parts that it implies."""
+    row = language.bits[index]
+    parts = [
+        part
+        for part in rule.parts
+        if (row & ~np.bitwise_or.reduce(language.bits[list(part)], axis=0)).any()
+    ]
+    if len(parts) < len(rule.parts):
+        yield from language.join((*parts, (index,)))
+
+
+def _list_wider(language: Language, rule: Rule) -> Iterator[Rule]:
+    """Rules of the language that hold for more: a condition less, or one wider."""
+    for place in range(len(rule.parts)):
+        yield from language.join(rule.parts[:place] + rule.parts[place + 1 :])
+    yield from _list_replacements(language, rule, narrower=False)
+
+
+def _list_replacements(language: Language, rule: Rule, *, narrower: bool) -> Iterator[Rule]:
+    """Rules with another condition of the same family, nested in the first or around it."""
+    for place, part in enumerate(rule.parts):
+        row = np.bitwise_or.reduce(language.bits[list(part)], axis=0)
+        for other in _list_parts(language, part):
+            mask = np.bitwise_or.reduce(language.bits[list(other)], axis=0)
+            inner, outer = (mask, row) if narrower else (row, mask)
+            if not (inner & ~outer).any() and (outer & ~inner).any():
+                parts = (*rule.parts[:place], other, *rule.parts[place + 1 :])
+                yield from language.join(parts)
+
+
+def _list_parts(language: Language, part: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Other conditions of a part's family: its literals, and sets with a value more or less."""
+    family = language.family[part[0]]
+    members = [int(i) for i in np.flatnonzero(language.family == family)]
+    if len(part) == 1:
+        yield from ((i,) for i in members if (i,) != part)
+    values = {int(language.plain[p]) for v in language.values.values() for p in v}
+    if not set(part) <= values:
+        return
+    if len(part) > 2:
+        yield from (tuple(i for i in part if i != one) for one in part)
+    elif len(part) == 2:
+        yield from ((one,) for one in part)
+    if len(part) < MAX_SET:
+        yield from (tuple(sorted((*part, i))) for i in members if i in values and i not in part)
