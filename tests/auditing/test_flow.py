@@ -473,3 +473,55 @@ def test_a_doubled_header_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,error,error\na,1,0\nb,0,1\n")
     with pytest.raises(InputError, match="two columns named 'error'"):
         Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")
+
+
+def test_a_look_at_all_outcomes_is_recorded_and_no_later_holdout_is_fresh(tmp_path: Path) -> None:
+    evidence = Evidence.from_table(make_planted_table(), id="id", outcome="error")
+    ledger = tmp_path / "ledger.db"
+    assert groundfault.audit(evidence, ledger=ledger).ledger.sentence == (
+        "all outcomes were looked at 1 time"
+    )
+    with pytest.raises(LedgerError, match="no holdout of them is fresh"):
+        groundfault.audit(evidence, finders=["sliceline"], ledger=ledger)
+    again = groundfault.audit(evidence, finders=["sliceline"], ledger=ledger, reopen="I know")
+    assert "it was not fresh" in again.ledger.sentence
+    assert again.ledger.all_before
+
+
+def test_modes_look_at_what_a_judge_holds_out_unless_they_are_left_out(tmp_path: Path) -> None:
+    evidence = Evidence.from_table(make_planted_table(), id="id", outcome="error")
+    plan = Plan(judge="janus")
+    report = groundfault.audit(evidence, plan, ledger=tmp_path / "a.db")
+    assert report.ledger.sentence.endswith("the search for failure modes looked at all outcomes")
+    alone = groundfault.audit(evidence, plan, ledger=tmp_path / "b.db", modes=False)
+    assert alone.ledger.sentence == "holdout opened 1 time"
+    assert (alone.modes, alone.mode_search) == ((), None)
+    assert alone.findings == report.findings
+
+
+def test_an_effect_of_a_column_that_is_held_fixed_is_not_confirmed_for_its_proxy() -> None:
+    rng = np.random.default_rng(2)
+    topic = rng.integers(0, 3, 900)
+    frame = pl.DataFrame(
+        {
+            "topic": [f"t{i}" for i in topic],
+            "length": topic * 10 + rng.integers(0, 8, 900),
+            "error": (rng.random(900) < 0.1 + 0.35 * topic).astype(int),
+        }
+    )
+    evidence = Evidence.from_table(frame, outcome="error")
+    assert groundfault.audit(evidence).confirmed
+    for judge in ("auto", "holm", "janus", "split-holm"):
+        report = groundfault.audit(evidence, Plan(judge=judge, within=("topic",)))
+        assert report.weaknesses == report.strengths == ()
+        assert report.modes == ()
+        assert all("topic" not in f.rule for f in report.findings)
+
+
+def test_what_does_better_is_a_strength_and_no_weakness() -> None:
+    frame = make_planted_table(800).drop("hard")
+    frame = frame.with_columns(error=pl.col("error") * (pl.col("lang") != "de"))
+    report = groundfault.audit(Evidence.from_table(frame, id="id", outcome="error"))
+    assert "lang = de" in {f.name for f in report.strengths}
+    assert {f.name for f in report.weaknesses} == {"lang = en", "lang = fr"}
+    assert set(report.strengths) | set(report.weaknesses) == set(report.confirmed)

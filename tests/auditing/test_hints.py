@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 from audit_tables import make_planted_results, make_planted_table
 
@@ -24,3 +25,35 @@ def test_rare_errors_are_pointed_out() -> None:
     evidence = Evidence.from_table(frame, id="id", outcome="error")
     hints = groundfault.audit(evidence, Plan(judge="janus"), [Candidate("hard", "hard")]).hints
     assert any(hint.startswith("errors are rare") for hint in hints)
+
+
+def make_parts(rates: dict[str, float]) -> Evidence:
+    rng = np.random.default_rng(4)
+    parts = [
+        pl.DataFrame({"task": [name] * 100, "error": (rng.random(100) < rate).astype(int)})
+        for name, rate in rates.items()
+    ]
+    words = pl.Series("words", rng.integers(1, 90, 100 * len(parts)))
+    return Evidence.from_table(pl.concat(parts).with_columns(words), outcome="error")
+
+
+def test_benchmarks_that_fail_very_differently_come_first() -> None:
+    evidence = make_parts({"gsm8k": 0.1, "crux": 0.8, "bfcl": 0.3, "math": 0.5, "arc": 0.2})
+    first = groundfault.audit(evidence).hints[0]
+    assert first.startswith("the parts that 'task' names fail very differently: crux ")
+    assert "..." in first
+    assert first.endswith("--within task asks what fails inside each of them")
+    fixed = groundfault.audit(evidence, Plan(within=("task",))).hints
+    assert not any("very differently" in hint for hint in fixed)
+    assert any(hint.startswith("'task' held fixed") for hint in fixed)
+
+
+def test_benchmarks_that_fail_alike_are_not_pointed_out() -> None:
+    hints = groundfault.audit(make_parts({"gsm8k": 0.3, "crux": 0.35})).hints
+    assert not any("very differently" in hint for hint in hints)
+
+
+def test_rows_that_were_selected_are_named() -> None:
+    evidence = make_parts({"gsm8k": 0.3, "crux": 0.3}).where("task = 'crux'")
+    hints = groundfault.audit(evidence, None, [Candidate("long", "words > 50")]).hints
+    assert hints == ("only these rows were audited: \"task\" = 'crux'",)

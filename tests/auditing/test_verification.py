@@ -10,7 +10,7 @@ from audit_tables import make_planted_table
 from msgspec import structs
 
 import groundfault
-from groundfault import Evidence, InputError
+from groundfault import Candidate, Evidence, InputError, Plan
 from groundfault.auditing.report_schema import Derivation
 from groundfault.auditing.verification import DERIVATIONS
 from groundfault.base.registry import load_object
@@ -83,3 +83,57 @@ def test_sentences_of_this_version_are_compared(tmp_path: Path) -> None:
     other = structs.replace(report, conclusion="All is well.", groundfault_version="0.0.1")
     other.write(tmp_path / "report")
     assert groundfault.verify(tmp_path / "report").reproduces, "phrased by another version"
+
+
+def test_modes_rows_that_were_selected_and_columns_held_fixed_reproduce(tmp_path: Path) -> None:
+    make_planted_table().write_csv(tmp_path / "t.csv")
+    evidence = Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")
+    part = evidence.where("words > 10")
+    report = groundfault.audit(
+        part, Plan(within=("lang",), depth=2), [Candidate("long", "words > 50")]
+    )
+    assert report.modes
+    assert report.manifest.where == '"words" > 10'
+    assert report.plan.within == ("lang",)
+    report.write(tmp_path / "report")
+    result = groundfault.verify(tmp_path / "report")
+    assert result.reproduces, result.differences
+
+
+def test_a_mode_that_was_changed_is_noticed_and_texts_may_be_left_out(tmp_path: Path) -> None:
+    make_planted_table().write_csv(tmp_path / "t.csv")
+    evidence = Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")
+    report = groundfault.audit(evidence)
+    (mode,) = report.modes
+    structs.replace(report, modes=(structs.replace(mode, errors=mode.errors + 1),)).write(
+        tmp_path / "changed"
+    )
+    (difference,) = groundfault.verify(tmp_path / "changed").differences
+    assert difference.startswith("modes[0].errors")
+    bare = tuple(structs.replace(example, texts={}) for example in mode.sample)
+    structs.replace(report, modes=(structs.replace(mode, sample=bare),)).write(tmp_path / "bare")
+    assert groundfault.verify(tmp_path / "bare").reproduces
+    phrased = structs.replace(mode, meaning="it is hard", conditions=("it is hard",))
+    other = structs.replace(report, modes=(phrased,), groundfault_version="0.0.1")
+    other.write(tmp_path / "phrased")
+    assert groundfault.verify(tmp_path / "phrased").reproduces, "phrased by another version"
+
+
+def test_a_report_that_looked_for_no_modes_is_repeated_without(tmp_path: Path) -> None:
+    make_planted_table().write_csv(tmp_path / "t.csv")
+    evidence = Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")
+    report = groundfault.audit(evidence, Plan(judge="janus"), modes=False)
+    assert report.mode_search is None
+    report.write(tmp_path / "report")
+    assert groundfault.verify(tmp_path / "report").reproduces
+
+
+def test_a_judge_that_was_chosen_for_what_finders_saw_reproduces(tmp_path: Path) -> None:
+    make_planted_table().write_csv(tmp_path / "t.csv")
+    evidence = Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")
+    report = groundfault.audit(evidence, finders=["thresholds", "sliceline"])
+    assert (report.judge, report.plan.judge) == ("split-holm", "split-holm")
+    assert report.judge_reason
+    report.write(tmp_path / "report")
+    result = groundfault.verify(tmp_path / "report")
+    assert result.reproduces, result.differences
