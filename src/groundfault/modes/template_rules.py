@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import reduce
+from itertools import pairwise
 from operator import and_
 
 import numpy as np
@@ -18,7 +19,7 @@ from groundfault.modes.text_conditions import Condition, Draft, match
 # overlap (Jaccard) of the texts that a rule selects with those of the template
 _GOOD_OVERLAP = 0.97
 _LEAST_OVERLAP = 0.8
-_GOOD_FORM = 0.9
+_GOOD_SENTENCE = 0.9
 _MAX_FORM = 20
 _MAX_TEMPLATES = 80
 _MAX_SENTENCES = 40
@@ -62,8 +63,23 @@ class _Matcher:
     def __init__(self, sample: pl.Series, templates: Templates) -> None:
         self.sample = sample
         self.gaps = templates.gaps
+        self.skeletons = templates.skeletons
         self.counts = Counter(one for some in templates.skeletons for one in some)
         self._matches: dict[str, Bools] = {}
+
+    def choose(self, skeleton: Skeleton) -> str | None:
+        """The plainest pattern of a sentence that selects the texts which have it, if any does."""
+        on = np.array([skeleton in some for some in self.skeletons])
+        for pattern in (self.loose(skeleton), self.strict(skeleton)):
+            if _overlap(self.holds(pattern), on) >= _GOOD_SENTENCE:
+                return pattern
+        return None
+
+    def quote(self, skeleton: Skeleton) -> str:
+        """A sentence as it reads, in quotation marks."""
+        gaps = [self._read_gap(skeleton, i) for i in range(1, len(skeleton))]
+        pairs = zip(skeleton, ["", *(gap if gap.strip() else " " for gap in gaps)], strict=True)
+        return f'"{"".join(gap + word for word, gap in pairs)}"'
 
     def loose(self, skeleton: Skeleton) -> str:
         """The words in order, anywhere."""
@@ -93,16 +109,23 @@ class _Matcher:
         return "".join(parts)
 
     def _gap(self, skeleton: Skeleton, i: int) -> str:
-        gaps = self.gaps.get(skeleton, ())
-        gap = gaps[i - 1] if i <= len(gaps) else ""
+        gap = self._read_gap(skeleton, i)
         return re.escape(gap).replace(r"\ ", " ") if gap else r"\W+"
+
+    def _read_gap(self, skeleton: Skeleton, i: int) -> str:
+        """What always stands before a word; empty if that is not one thing."""
+        gaps = self.gaps.get(skeleton, ())
+        return gaps[i - 1] if i <= len(gaps) else ""
+
+
+def _overlap(a: Bools, b: Bools) -> float:
+    return float((a & b).sum() / max((a | b).sum(), 1))
 
 
 def _list_runs(skeleton: Skeleton) -> list[range]:
     """Where the words between slots are."""
     ends = [-1, *(i for i, w in enumerate(skeleton) if w in (SLOT, NUMBER)), len(skeleton)]
-    pairs = zip(ends[:-1], ends[1:], strict=True)
-    return [range(a + 1, b) for a, b in pairs if b > a + 1]
+    return [range(a + 1, b) for a, b in pairwise(ends) if b > a + 1]
 
 
 def _choose_rule(
@@ -112,7 +135,7 @@ def _choose_rule(
     best: tuple[Condition, str] | None = None
     least = _LEAST_OVERLAP
     for condition, words, extent in _list_rules(matcher, skeletons, on):
-        overlap = float((extent & on).sum() / (extent | on).sum())
+        overlap = _overlap(extent, on)
         if overlap > least:
             least, best = overlap, (condition, words)
         if overlap >= _GOOD_OVERLAP:
@@ -125,10 +148,10 @@ def _list_rules(
 ) -> Iterator[tuple[Condition, str, Bools]]:
     for make in (matcher.loose, matcher.strict):
         for one in skeletons:
-            yield _as_rule(make(one)), _quote(one), matcher.holds(make(one))
+            yield _as_rule(make(one)), matcher.quote(one), matcher.holds(make(one))
     patterns = [matcher.loose(one) for one in skeletons]
     extent = np.all([matcher.holds(pattern) for pattern in patterns], axis=0)
-    words = " with ".join(map(_quote, skeletons))
+    words = " with ".join(map(matcher.quote, skeletons))
     joined = reduce(and_, map(_as_rule, patterns))
     yield joined, words, extent
     # the sentence that most of the texts have that should not be there
@@ -139,15 +162,11 @@ def _list_rules(
         other = max(gains, key=lambda one: (gains[one], one))
         pattern = matcher.loose(other)
         condition = joined & ~_as_rule(pattern)
-        yield condition, f"{words} without {_quote(other)}", extent & ~matcher.holds(pattern)
+        yield condition, f"{words} without {matcher.quote(other)}", extent & ~matcher.holds(pattern)
 
 
 def _as_rule(pattern: str) -> Condition:
     return match(pattern, any_case=True)
-
-
-def _quote(skeleton: Skeleton) -> str:
-    return f'"{" ".join(skeleton)}"'
 
 
 def _draft_forms(
@@ -166,9 +185,8 @@ def _draft_forms(
         heads = [min(label, key=lambda one: (matcher.counts[one], one)) for label in labels]
         pattern = "|".join(map(matcher.loose, dict.fromkeys(heads)))
         on = np.array([label in set(labels) for label in templates.labels])
-        extent = matcher.holds(pattern)
-        if (extent & on).sum() >= _GOOD_FORM * (extent | on).sum():
-            words = " or ".join(map(_quote, heads[:3]))
+        if _overlap(matcher.holds(pattern), on) >= _GOOD_SENTENCE:
+            words = " or ".join(map(matcher.quote, heads[:3]))
             more = f" or {len(heads) - 3} more of that form" if len(heads) > 3 else ""
             yield Draft("form", _as_rule(f"({pattern})"), f"is like {words}{more}", 1.5)
 
@@ -184,19 +202,22 @@ def _draft_sentences(matcher: _Matcher, templates: Templates) -> Iterator[Draft]
     several = [one for one, n in homes.items() if n >= 2]
     several.sort(key=lambda one: (-matcher.counts[one], one))
     for one in several[:_MAX_SENTENCES]:
-        yield Draft("sentence", _as_rule(matcher.loose(one)), f"has {_quote(one)}", 1.5)
+        pattern = matcher.choose(one)
+        if pattern:
+            yield Draft("sentence", _as_rule(pattern), f"has {matcher.quote(one)}", 1.5)
 
 
 def _draft_stock(matcher: _Matcher, templates: Templates) -> Iterator[Draft]:
     """Sentences that come and go with the rest unchanged: each, and those of one place."""
     ranking = sorted(templates.stock, key=lambda one: (-matcher.counts[one], one))
-    places = sorted(set(templates.stock.values()))
-    for place in places:
-        members = [one for one in ranking if templates.stock[one] == place]
+    patterns = {one: matcher.choose(one) for one in ranking[:_MAX_SENTENCES]}
+    exact = {one: pattern for one, pattern in patterns.items() if pattern}
+    for place in sorted(set(templates.stock.values())):
+        members = [one for one in exact if templates.stock[one] == place]
         if len(members) > 1:
-            pattern = "|".join(matcher.loose(one) for one in members)
-            words = " or ".join(map(_quote, members[:3]))
+            pattern = "|".join(exact[one] for one in members)
+            words = " or ".join(map(matcher.quote, members[:3]))
             more = f" or {len(members) - 3} more like them" if len(members) > 3 else ""
             yield Draft("stock sentence", _as_rule(f"({pattern})"), f"has {words}{more}", 1.5)
-    for one in ranking[:_MAX_SENTENCES]:
-        yield Draft("stock sentence", _as_rule(matcher.loose(one)), f"has {_quote(one)}", 1.0)
+    for one, pattern in exact.items():
+        yield Draft("stock sentence", _as_rule(pattern), f"has {matcher.quote(one)}", 1.0)

@@ -141,14 +141,18 @@ def _mask_slots(masks: dict[Skeleton, Skeleton], counts: Counter[Skeleton]) -> b
     groups: dict[Skeleton, list[Skeleton]] = {}
     for words, mask in masks.items():
         groups.setdefault(mask, []).append(words)
+    sizes = {mask: sum(counts[words] for words in members) for mask, members in groups.items()}
+    groups = {mask: groups[mask] for mask in _list_repeats(sizes)}
     frames = {mask: list(_list_frames(mask)) for mask in groups}
     fillings: dict[_Frame, Counter[str]] = {}
     totals: Counter[str] = Counter()
+    for words in masks:
+        for word in words:
+            totals[word] += counts[words]
     for mask, members in groups.items():
         for words in members:
             n = counts[words]
             for word, frame in zip(words, frames[mask], strict=True):
-                totals[word] += n
                 if frame:
                     fillings.setdefault(frame, Counter())[word] += n
     slots = {frame: words for frame, words in fillings.items() if _is_slot(words)}
@@ -165,6 +169,19 @@ def _mask_slots(masks: dict[Skeleton, Skeleton], counts: Counter[Skeleton]) -> b
         changes |= new != mask
         masks.update(dict.fromkeys(members, new))
     return changes
+
+
+def _list_repeats(sizes: dict[Skeleton, int]) -> list[Skeleton]:
+    """Sentences of which one half is frequent: the half without a hole of a frequent frame is."""
+    halves: Counter[tuple[int, bool, Skeleton]] = Counter()
+    keys = {}
+    for mask, size in sizes.items():
+        whole = _collapse(mask)
+        n = len(whole)
+        keys[mask] = (n, True, whole[: n // 2]), (n, False, whole[n // 2 :])
+        for key in keys[mask]:
+            halves[key] += size
+    return [m for m, pair in keys.items() if max(halves[key] for key in pair) >= _MIN_FILLINGS]
 
 
 def _list_frames(mask: Skeleton) -> Iterator[_Frame | None]:

@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 from groundfault.core.rules import quote
 from groundfault.modes.template_rules import draft_templates
 from groundfault.modes.templates import find_templates
-from groundfault.modes.text_conditions import MIN_TEXTS, Draft, match_words
+from groundfault.modes.text_conditions import MIN_TEXTS, Draft
 from groundfault.modes.text_languages import detect_languages
 from groundfault.modes.text_shapes import draft_shapes
+from groundfault.modes.text_words import draft_phrases, draft_topics, draft_words
 
 _SAMPLE = 20_000
 # what is looked at text by text, and not by polars
 _SMALL_SAMPLE = 5_000
+_MOSTLY = 0.5
 # what nearly all texts have is no condition, and that a text lacks what few have says little
 _MAX_SHARE = 0.95
 _MAX_NEGATION = 0.9
@@ -77,11 +79,11 @@ def read_text_literals(text: pl.Series, *, max_words: int = 300) -> list[TextLit
     words = small.str.to_lowercase().str.extract_all(r"\w+").to_list()
     languages = detect_languages([set(some) for some in words])
     templates = find_templates(small.to_list(), set(languages.list_words("spelled-out number")))
-    drafts = [
-        *draft_shapes(sample, languages),
-        *draft_templates(small, templates),
-        *_draft_words(sample, max_words),
-    ]
+    drafts = [*draft_shapes(sample, languages), *draft_templates(small, templates)]
+    # where texts are filled-in forms, the forms say it better
+    if sum(map(bool, templates.labels)) < _MOSTLY * small.len():
+        drafts += [*draft_topics(small), *draft_phrases(small)]
+    drafts += draft_words(sample, max_words)
     return _keep_different(_evaluate(drafts, text))
 
 
@@ -115,11 +117,3 @@ def _keep_different(literals: Iterable[TextLiteral]) -> list[TextLiteral]:
             different.append(one)
         extents.add(extent)
     return different
-
-
-def _draft_words(sample: pl.Series, max_words: int) -> Iterator[Draft]:
-    words = sample.str.to_lowercase().str.extract_all(r"\w+").list.unique().explode().drop_nulls()
-    counts = sorted(words.value_counts().rows(), key=lambda row: (-row[1], row[0]))
-    frequent = [word for word, count in counts if MIN_TEXTS <= count <= 0.7 * sample.len()]
-    for word in frequent[:max_words]:
-        yield Draft("words", match_words([word]), f'has the word "{word}"', 2.0)
