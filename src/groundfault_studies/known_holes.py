@@ -34,6 +34,7 @@ from groundfault_studies.tables import PaperStudy
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
+USUAL = tuple(name for name in METHODS if name != "audit")
 SIZES = (500, 1000, 2000, 4000)
 DRAWS = 20
 FOLDER = Path("real") / "known_holes"
@@ -129,7 +130,7 @@ def read_holes(folder: Path) -> HoleData:
 def study(
     shared: str | Path | None = None,
     *,
-    methods: Sequence[str] | None = None,
+    methods: Sequence[str] = USUAL,
     models: Sequence[str] | None = None,
     sizes: Sequence[int] = SIZES,
     replicates: int = DRAWS,
@@ -145,8 +146,10 @@ def study(
     shared : path, optional
         Folder with ``real/known_holes``, or that folder itself; left out, ``$GROUNDFAULT_SHARED``
         or ``../shared/data``.
-    methods, models : sequence of str, optional
-        Names; all where left out.
+    methods : sequence of str
+        Names of `METHODS`.
+    models : sequence of str, optional
+        All where left out.
     sizes : sequence of int
         Prompts of a sample.
     replicates : int
@@ -176,7 +179,7 @@ def study(
             "to score on"
         )
     absent = [name for name in methods if not METHODS[name].installed]
-    lacking = tuple(f"{name}: pip install {METHODS[name].needs}" for name in absent)
+    lacking = tuple(f"{METHODS[name].label}: pip install {METHODS[name].needs}" for name in absent)
     able = [name for name in methods if name not in absent]
     parts = _parts(data, able, models, sizes, replicates)
     place = None if keep is None else Path(keep)
@@ -193,15 +196,16 @@ def study(
         "models": list(models),
         "data": data.digest,
     }
+    labels = {method: METHODS[method].label for method in methods}
     holes = {model: data.holes[model][0] for model in models if data.holes[model][1] is not None}
     return PaperStudy(
         "known-holes",
         "Known holes: who names what a model never saw",
         SOURCE,
         settings,
-        known_holes_tables.make_tables(rows, holes, models, methods, sizes),
+        known_holes_tables.make_tables(rows, holes, models, labels, sizes),
         lacking,
-        known_holes_tables.draw_figures(rows, models, methods, sizes),
+        known_holes_tables.draw_figures(rows, models, labels, sizes),
     )
 
 

@@ -93,7 +93,7 @@ def make_tables(
     rows: Sequence[Row],
     holes: Mapping[str, str],
     models: Sequence[str],
-    methods: Sequence[str],
+    methods: Mapping[str, str],
     sizes: Sequence[int],
 ) -> tuple[PaperTable, ...]:
     """One table a size, then one of each hole, and one of what was said of each model."""
@@ -101,21 +101,21 @@ def make_tables(
     return (
         *(_size_table(rows, len(holes), models, methods, size) for size in sizes),
         _hole_table(rows, holes, methods, detail),
-        _word_table(rows, models, methods[0], detail),
+        _word_table(rows, models, next(iter(methods.items())), detail),
     )
 
 
 def _size_table(
-    rows: Sequence[Row], holes: int, models: Sequence[str], methods: Sequence[str], size: int
+    rows: Sequence[Row], holes: int, models: Sequence[str], methods: Mapping[str, str], size: int
 ) -> PaperTable:
     columns: Columns = {key: (heading, "text") for key, (heading, _, _) in _COLUMNS.items()}
     lines = []
-    for method in methods:
+    for method, label in methods.items():
         cell = Cell.of(rows, method, size, models)
         here: dict[str, Value] = {
             key: _spread(cell.each(number), form) for key, (_, number, form) in _COLUMNS.items()
         }
-        lines.append(PaperRow(method, here | {"draws": len(cell.draws)}))
+        lines.append(PaperRow(label, here | {"draws": len(cell.draws)}))
     note = (
         f"{holes} models with a hole, {len(models) - holes} without; {size:,} prompts are seen. "
         f"Medians over draws, with the range. Named: holes for which one of the first {FIRST} "
@@ -139,10 +139,10 @@ def _spread(values: Sequence[float], form: str) -> str | None:
 
 
 def _hole_table(
-    rows: Sequence[Row], holes: Mapping[str, str], methods: Sequence[str], size: int
+    rows: Sequence[Row], holes: Mapping[str, str], methods: Mapping[str, str], size: int
 ) -> PaperTable:
     columns: Columns = {"rule": ("never saw", "text")}
-    columns |= {method: (method, "text") for method in methods}
+    columns |= {method: (label, "text") for method, label in methods.items()}
     lines = []
     for model, rule in holes.items():
         here: dict[str, Value] = {"rule": rule}
@@ -160,7 +160,10 @@ def _hole_table(
     return PaperTable(f"Hole by hole, n = {size:,}", note, columns, tuple(lines))
 
 
-def _word_table(rows: Sequence[Row], models: Sequence[str], method: str, size: int) -> PaperTable:
+def _word_table(
+    rows: Sequence[Row], models: Sequence[str], named: tuple[str, str], size: int
+) -> PaperTable:
+    method, label = named
     columns: Columns = {str(i): (f"rule {i}", "text") for i in range(1, FIRST + 1)}
     lines = []
     for model in models:
@@ -169,25 +172,25 @@ def _word_table(rows: Sequence[Row], models: Sequence[str], method: str, size: i
         )
         rules = [] if first is None else first["rules"][:FIRST]
         lines.append(PaperRow(model, {str(i): rule for i, rule in enumerate(rules, 1)}))
-    note = f"The first {FIRST} rules of {method} on the first draw of {size:,} prompts."
-    return PaperTable(f"What {method} says, n = {size:,}", note, columns, tuple(lines))
+    note = f"The first {FIRST} rules of {label} on the first draw of {size:,} prompts."
+    return PaperTable(f"What {label} say, n = {size:,}", note, columns, tuple(lines))
 
 
 def draw_figures(
-    rows: Sequence[Row], models: Sequence[str], methods: Sequence[str], sizes: Sequence[int]
+    rows: Sequence[Row], models: Sequence[str], methods: Mapping[str, str], sizes: Sequence[int]
 ) -> dict[str, str]:
     """Holes named against the size of the sample; none before two sizes have a whole draw."""
     from groundfault_studies.charts import lines
 
     series, bars = {}, {}
-    for method in methods:
+    for method, label in methods.items():
         counts = {
             size: Cell.of(rows, method, size, models).each(count_named("first", WELL))
             for size in sizes
         }
         counts = {size: values for size, values in counts.items() if values}
-        series[method] = [(size, float(np.median(values))) for size, values in counts.items()]
-        bars[method] = [(size, min(values), max(values)) for size, values in counts.items()]
+        series[label] = [(size, float(np.median(values))) for size, values in counts.items()]
+        bars[label] = [(size, min(values), max(values)) for size, values in counts.items()]
     if len({size for points in series.values() for size, _ in points}) < 2:
         return {}
     words = ("prompts seen", f"holes named among the first {FIRST} rules")

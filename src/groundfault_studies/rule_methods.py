@@ -6,6 +6,7 @@ Rules under which a model does better are left out."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
@@ -61,15 +62,18 @@ class Method:
 
     Attributes
     ----------
-    describe : callable
-        Of evidence on one model, the rules.
+    label : str
+        In tables.
+    search : callable
+        Of evidence on one model whose outcomes differ, the rules.
     columns : bool
         Whether it is shown attributes; else texts alone.
     needs : str
         A library that it needs; empty for none.
     """
 
-    describe: Callable[[Evidence], list[Description]]
+    label: str
+    search: Callable[[Evidence], list[Description]]
     columns: bool = True
     needs: str = ""
 
@@ -78,13 +82,17 @@ class Method:
         """Whether it can run here."""
         return not self.needs or find_spec(self.needs) is not None
 
+    def describe(self, evidence: Evidence) -> list[Description]:
+        """The rules; none where all outcomes are alike."""
+        return self.search(evidence) if evidence.loss.drop_nulls().n_unique() > 1 else []
+
 
 # --- ours
 
 
 def name_modes(evidence: Evidence) -> list[Description]:
     """Failure modes of an audit with default settings."""
-    return [Description(m.rule, partial(_holds, m)) for m in groundfault.audit(evidence).modes]
+    return [Description(m.meaning, partial(_holds, m)) for m in groundfault.audit(evidence).modes]
 
 
 def _holds(mode: Any, frame: pl.DataFrame) -> Bools:
@@ -92,9 +100,21 @@ def _holds(mode: Any, frame: pl.DataFrame) -> Bools:
     return holds
 
 
+def report_all(evidence: Evidence) -> list[Description]:
+    """All that an audit with default settings says: failure modes, then confirmed findings."""
+    report = groundfault.audit(evidence)
+    modes = [Description(m.meaning, partial(_holds, m)) for m in report.modes]
+    return modes + _list_findings(report)
+
+
 def confirm(evidence: Evidence, judge: str) -> list[Description]:
-    """Confirmed findings that errors are more frequent, of the candidates of 0.1.0."""
-    report = groundfault.audit(evidence, groundfault.Plan(judge=judge), finders=OLD_FINDERS)
+    """Confirmed findings of a judge, of the candidates of 0.1.0."""
+    plan = groundfault.Plan(judge=judge)
+    return _list_findings(groundfault.audit(evidence, plan, finders=OLD_FINDERS, modes=False))
+
+
+def _list_findings(report: Any) -> list[Description]:
+    """Confirmed findings that errors are more frequent."""
     return [
         Description(finding.name, partial(_apply_rule, finding.rule))
         for finding in report.confirmed
@@ -190,7 +210,7 @@ class Box:
 def grow_tree(evidence: Evidence) -> list[Description]:
     """Leaves of a classification tree that fail more often than all, by their excess of failures.
 
-    The number of leaves is chosen by five-fold cross-validation of the log loss."""
+    The number of leaves is chosen by five-fold cross-validation of the Brier score."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.tree import DecisionTreeClassifier
 
@@ -200,7 +220,7 @@ def grow_tree(evidence: Evidence) -> list[Description]:
     search = GridSearchCV(
         DecisionTreeClassifier(min_samples_leaf=_SUPPORT, random_state=0),
         {"max_leaf_nodes": list(_LEAVES)},
-        scoring="neg_log_loss",
+        scoring="neg_brier_score",
         cv=StratifiedKFold(_FOLDS, shuffle=True, random_state=0),
     )
     numbers = design.matrix(evidence.frame)
@@ -235,7 +255,8 @@ def fit_rules(evidence: Evidence) -> list[Description]:
     if min(errors.sum(), (~errors).sum()) < _FOLDS:
         return []
     names = [f"x{i}" for i in range(len(design.columns))]
-    with np.errstate(all="ignore"):
+    # of its own use of scikit-learn, and of rules without rows
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         fit = RuleFitClassifier(random_state=0).fit(
             design.matrix(evidence.frame), errors.astype(int), feature_names=names
         )
@@ -251,17 +272,23 @@ def _read_box(rule: str, design: Design) -> Box:
     return Box(design, tuple((int(x[1:]), sign == ">", float(cut)) for x, sign, cut in words))
 
 
+def _searching(finder: str, **settings: Any) -> Callable[[Evidence], list[Description]]:
+    return partial(propose, finder=finder, settings=settings)
+
+
 METHODS: Mapping[str, Method] = {
-    "failure modes": Method(name_modes),
-    "failure modes, text alone": Method(name_modes, columns=False),
-    "sliceline": Method(partial(propose, finder="sliceline", settings={"k": _SLICES})),
-    "tree (CART)": Method(grow_tree),
-    "RuleFit": Method(fit_rules, needs="imodels"),
+    "modes": Method("failure modes", name_modes),
+    "modes-text": Method("failure modes, text alone", name_modes, columns=False),
+    "sliceline": Method("SliceLine, top ten", _searching("sliceline", k=_SLICES)),
+    "cart": Method("tree (CART)", grow_tree),
+    "rulefit": Method("RuleFit (imodels)", fit_rules, needs="imodels"),
     "pysubgroup": Method(
-        partial(propose, finder="pysubgroup", settings={"k": _SLICES, "max_level": _CONDITIONS}),
+        "pysubgroup, top ten",
+        _searching("pysubgroup", k=_SLICES, max_level=_CONDITIONS),
         needs="pysubgroup",
     ),
-    "janus (old default)": Method(partial(confirm, judge="janus")),
-    "max-t": Method(partial(confirm, judge="max-t")),
+    "janus": Method("janus (default of 0.1.0)", partial(confirm, judge="janus")),
+    "max-t": Method("max-t", partial(confirm, judge="max-t")),
+    "audit": Method("default audit, with findings", report_all),
 }
-"""By name; those of finders of the leaderboard are in `groundfault_studies.leaderboard`."""
+"""By name."""

@@ -1,0 +1,309 @@
+"""The study of known holes: scores by hand, methods that name what is planted, a study that goes on
+where it was killed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from groundfault import Evidence
+from groundfault.cli.study import STUDIES
+from groundfault.cli.study import study as command
+from groundfault.errors import InputError, PlanError
+from groundfault_studies import known_holes
+from groundfault_studies.known_holes_tables import Cell, count_named
+from groundfault_studies.rule_methods import METHODS, Design
+from groundfault_studies.rule_scores import count_false, score_rules, weigh_excess
+from groundfault_studies.tables import PaperStudy
+
+FEW = ("sliceline", "cart")
+
+
+def draw_prompts(rows: int, seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    task = rng.choice(["add", "sort", "quote"], rows)
+    verbs = {"add": "sum up", "sort": "put in order", "quote": "repeat"}
+    return pl.DataFrame(
+        {
+            "example_id": [f"e{i:05d}" for i in range(rows)],
+            "prompt": [f"{verbs[t]} {rng.integers(10, 99)}" for t in task],
+            "target": ["x"] * rows,
+            "task": task,
+            "digits": rng.integers(1, 6, rows),
+            "upper": rng.random(rows) < 0.3,
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A small folder in the form of the real one: one model with a hole, one without."""
+    place = tmp_path / "real" / "known_holes"
+    place.mkdir(parents=True)
+    examples, rng = draw_prompts(400), np.random.default_rng(1)
+    hole = examples.select((pl.col("task") == "add") & pl.col("upper")).to_series()
+    wrong = {
+        "shouts#1": np.where(hole, 1, rng.random(400) < 0.05),
+        "none#1": rng.random(400) < 0.2,
+    }
+    # in another order than the examples: rows are joined, not counted
+    outcomes = [
+        examples.select("example_id")
+        .with_columns(model=pl.lit(name), answer=pl.lit(""), correct=pl.Series(1 - wrong[name]))
+        .reverse()
+        for name in wrong
+    ]
+    examples.write_parquet(place / "examples.parquet")
+    pl.concat(outcomes).write_parquet(place / "outcomes.parquet")
+    examples.select("example_id", shouts=hole).write_parquet(place / "inside.parquet")
+    rules = {
+        "shouts#1": {"never_saw": "task = 'add' AND upper", "share_of_examples": 0.1},
+        "none#1": {"never_saw": "false", "share_of_examples": 0.0},
+    }
+    (place / "holes.json").write_text(json.dumps(rules))
+    return tmp_path
+
+
+def without_times(study: PaperStudy) -> str:
+    for table in study.tables:
+        for row in table.rows:
+            row.here.pop("seconds", None)  # type: ignore[attr-defined]
+    return study.to_json()
+
+
+# scores
+
+
+def test_excess_over_strata_is_the_mantel_haenszel_difference() -> None:
+    rng = np.random.default_rng(3)
+    rule, stratum = rng.random(500) < 0.3, rng.integers(0, 4, 500)
+    loss = rng.random(500)
+    total = weight = 0.0
+    for h in range(4):
+        inside, outside = loss[rule & (stratum == h)], loss[~rule & (stratum == h)]
+        w = len(inside) * len(outside) / (len(inside) + len(outside))
+        total, weight = total + w * (inside.mean() - outside.mean()), weight + w
+    assert weigh_excess(rule, loss, stratum) == pytest.approx(total / weight)
+    assert np.isnan(weigh_excess(np.ones(500, dtype=bool), loss, stratum))
+
+
+def test_a_rule_that_repeats_another_is_redundant_and_not_false() -> None:
+    on = np.arange(100) < 20
+    loss = np.where(on, 1.0, 0.1)
+    part, empty = np.arange(100) < 10, np.zeros(100, dtype=bool)
+    wide = np.arange(100) < 40
+    assert count_false([on], loss) == (0, 0)
+    assert count_false([on, on, part], loss) == (0, 2)
+    # the rows of a wide rule beyond the first fail no more than elsewhere
+    assert count_false([on, wide], loss) == (0, 1)
+    assert count_false([wide, on], loss) == (0, 0)
+    assert count_false([~on, empty], loss) == (2, 2)
+
+
+def test_only_prompts_that_were_not_seen_say_whether_a_rule_is_false() -> None:
+    rule, fresh = np.arange(100) % 2 == 0, np.arange(100) >= 50
+    loss = np.where(fresh, 0.5, rule).astype(float)
+    hole = np.arange(100) % 4 == 0
+    scores = score_rules([rule, hole], loss, fresh, hole)
+    assert scores["marginal"] == 2
+    assert score_rules([rule, hole], loss, ~fresh, hole)["marginal"] == 0
+    assert scores["first"] == scores["all"] == 1.0
+    assert (scores["covered"], scores["inside"]) == (0.5, 0.5)
+
+
+def test_the_sixth_rule_is_not_among_the_first_five() -> None:
+    hole, none = np.arange(10) < 5, np.zeros(10, dtype=bool)
+    scores = score_rules([none] * 5 + [hole], hole * 1.0, ~none, hole)
+    assert (scores["first"], scores["all"], scores["modes"]) == (0.0, 1.0, 6)
+    nothing = score_rules([], hole * 1.0, ~none, None)
+    assert (nothing["first"], nothing["modes"], nothing["inside"]) == (None, 0, None)
+    assert nothing["covered"] == 0.0
+
+
+# methods
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_names_a_plain_failure(name: str) -> None:
+    way = METHODS[name]
+    if not way.installed:
+        pytest.skip(f"needs {way.needs}: pip install {way.needs}")
+    table, rng = draw_prompts(600), np.random.default_rng(2)
+    shown = table.drop("target") if way.columns else table.select("example_id", "prompt")
+    error = rng.random(600) < np.where(table["task"] == "sort", 0.9, 0.1)
+    evidence = Evidence.from_table(
+        shown.with_columns(error=pl.Series(error)), id="example_id", outcome="error"
+    )
+    descriptions = way.describe(evidence)
+    assert all(one.text for one in descriptions)
+    fresh = draw_prompts(500, seed=9)
+    sort = (fresh["task"] == "sort").to_numpy()
+    scores = score_rules(
+        [one.apply(fresh) for one in descriptions], sort * 1.0, ~np.zeros(500, dtype=bool), sort
+    )
+    assert scores["first"] == 1.0
+
+
+@pytest.mark.parametrize("name", [n for n in METHODS if METHODS[n].installed])
+def test_a_model_that_never_fails_has_no_rules(name: str) -> None:
+    table = draw_prompts(60).drop("target").with_columns(error=0)
+    evidence = Evidence.from_table(table, id="example_id", outcome="error")
+    assert METHODS[name].describe(evidence) == []
+
+
+def test_a_design_has_a_column_a_value_and_no_prose() -> None:
+    table = draw_prompts(200).drop("target").with_columns(error=0)
+    evidence = Evidence.from_table(table, id="example_id", outcome="error")
+    design = Design.of(evidence)
+    assert [value for name, value in design.columns if name == "task"] == ["add", "quote", "sort"]
+    assert {name for name, _ in design.columns} == {"task", "digits", "upper"}
+    assert design.matrix(table).shape == (200, 5)
+    assert design.word(0, True, 0.5) == "task = 'add'"
+    assert design.word(3, False, 2.5) == "digits <= 2.5"
+
+
+# the study
+
+
+def test_a_study_counts_what_it_says(folder: Path) -> None:
+    result = known_holes.study(folder, methods=FEW, sizes=(100, 200), replicates=3)
+    small, large, holes, words = result.tables
+    assert (small.title, large.title) == ("n = 100", "n = 200")
+    tree = {row.label: row.here for row in large.rows}["tree (CART)"]
+    assert tree["first"] == "1"
+    assert tree["draws"] == 3
+    assert [row.label for row in holes.rows] == ["shouts#1"]
+    assert holes.rows[0].here["cart"] == "3/3"
+    assert [row.label for row in words.rows] == ["shouts#1", "none#1"]
+    assert "task = add" in str(words.rows[0].here["1"])
+    assert result.figures["named"].startswith("<svg")
+    assert not result.lacking
+
+
+def test_an_interrupted_study_goes_on(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep, calls = tmp_path / "out" / "rows.jsonl", []
+    real = known_holes.measure
+
+    def count(*job: Any) -> known_holes.Rows:
+        calls.append(job)
+        return real(*job)
+
+    monkeypatch.setattr(known_holes, "measure", count)
+    settings: dict[str, Any] = {"methods": FEW, "sizes": (100,), "replicates": 2, "keep": keep}
+    whole = without_times(known_holes.study(folder, **settings))
+    assert len(calls) == 8
+    lines = keep.read_text().splitlines(keepends=True)
+    keep.write_text("".join(lines[:5]) + lines[5][:40])  # killed while it wrote the sixth
+    before = keep.read_bytes()
+    shown = known_holes.study(folder, stored=True, **settings)
+    assert keep.read_bytes() == before, "a look at a study that runs must not write to its file"
+    assert [row.here["draws"] for row in shown.tables[0].rows] == [1, 1]
+    assert len(calls) == 8
+    assert without_times(known_holes.study(folder, **settings)) == whole
+    assert len(calls) == 11
+    assert without_times(known_holes.study(folder, **settings)) == whole
+    assert len(calls) == 11
+
+
+def test_processes_do_not_change_the_answer(folder: Path) -> None:
+    settings: dict[str, Any] = {"methods": ("cart",), "sizes": (100,), "replicates": 2}
+    alone = known_holes.study(folder, **settings)
+    assert without_times(known_holes.study(folder, jobs=2, **settings)) == without_times(alone)
+
+
+def test_rows_of_other_data_are_not_taken(folder: Path, tmp_path: Path) -> None:
+    keep = tmp_path / "rows.jsonl"
+    settings: dict[str, Any] = {"methods": ("cart",), "sizes": (100,), "replicates": 1}
+    known_holes.study(folder, keep=keep, **settings)
+    examples = folder / known_holes.FOLDER / "examples.parquet"
+    draw_prompts(400, seed=5).write_parquet(examples)
+    known_holes.read_holes.cache_clear()
+    shown = known_holes.study(folder, keep=keep, stored=True, **settings)
+    assert [row.here["draws"] for row in shown.tables[0].rows] == [0]
+
+
+def test_all_methods_and_models_see_the_same_samples(folder: Path) -> None:
+    data = known_holes.read_holes(known_holes.find_folder(folder))
+    one, same, other = (data.sample(100, draw) for draw in (0, 0, 1))
+    assert one.sum() == other.sum() == 100
+    assert (one == same).all()
+    assert (one != other).any()
+    assert data.evidence("none#1", one, columns=False).frame.columns == [
+        "example_id",
+        "prompt",
+        "error",
+    ]
+    assert "target" not in data.evidence("none#1", one, columns=True).frame.columns
+
+
+def test_a_draw_counts_once_all_models_are_there() -> None:
+    rows = [
+        {"method": "cart", "n": 100, "model": model, "draw": draw, "first": 0.9}
+        for model, draw in (("a", 0), ("b", 0), ("a", 1))
+    ]
+    cell = Cell.of(rows, "cart", 100, ("a", "b"))
+    assert cell.each(count_named("first", 0.8)) == [2]
+
+
+def test_what_is_not_there_is_said(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"lacks examples\.parquet.*--shared.*real/known_holes"):
+        known_holes.study(tmp_path / "nowhere")
+    with pytest.raises(PlanError, match="no method 'magic'; there are modes"):
+        known_holes.study(folder, methods=("magic",))
+    with pytest.raises(PlanError, match="no model 'x'; there are shouts#1, none#1"):
+        known_holes.study(folder, models=("x",))
+    with pytest.raises(PlanError, match="sizes must be from 1 to 399"):
+        known_holes.study(folder, sizes=(400,))
+    with pytest.raises(PlanError, match="--out"):
+        known_holes.study(folder, sizes=(100,), stored=True)
+    (folder / known_holes.FOLDER / "inside.parquet").write_bytes(b"PAR1")
+    known_holes.read_holes.cache_clear()
+    with pytest.raises(InputError, match="does not hold what this study reads"):
+        known_holes.study(folder / known_holes.FOLDER)
+
+
+def test_a_library_that_is_not_there_is_lacking(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("groundfault_studies.rule_methods.find_spec", lambda name: None)
+    result = known_holes.study(folder, methods=("cart", "rulefit"), sizes=(100,), replicates=1)
+    assert result.lacking == ("RuleFit (imodels): pip install imodels",)
+    assert [row.here["draws"] for row in result.tables[0].rows] == [1, 0]
+
+
+def test_the_command_takes_lists(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(STUDIES.built_in, "known-holes", "groundfault_studies.known_holes:study")
+    words = ["known-holes", "--shared", str(folder), "--methods", "cart, sliceline"]
+    words += ["--sizes", "100,150", "--replicates", "1", "--out", str(tmp_path / "tables")]
+    done = CliRunner().invoke(command, words)
+    assert done.exit_code == 0, done.output
+    assert {place.name for place in (tmp_path / "tables").iterdir()} == {
+        "known-holes.rows.jsonl",
+        "known-holes.md",
+        "known-holes.json",
+        "known-holes-named.svg",
+    }
+    assert len((tmp_path / "tables" / "known-holes.rows.jsonl").read_text().splitlines()) == 8
+    wrong = CliRunner().invoke(command, ["known-holes", "--sizes", "many"])
+    assert "whole numbers" in wrong.output
+
+
+def test_the_real_holes_are_what_they_are_said_to_be(shared: Path) -> None:
+    data = known_holes.read_holes(known_holes.find_folder(shared))
+    holes = {model: hole for model, (_, hole) in data.holes.items() if hole is not None}
+    assert (len(holes), len(data.models), data.examples.height) == (13, 17, 10_000)
+    for model, hole in holes.items():
+        share = data.examples.select(pl.sql_expr(data.holes[model][0]).alias("on")).to_series()
+        assert (share.to_numpy() == hole).all(), model
+        assert data.errors[model][hole].mean() > data.errors[model][~hole].mean() + 0.15, model
