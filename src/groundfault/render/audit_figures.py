@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 from groundfault.auditing.report import Report
@@ -27,6 +28,7 @@ from groundfault.render.figures import (
 MAX_POINTS = 400
 MAX_SLICES = 24
 MAX_LEVELS = 300
+_LABEL = 40  # characters of a line of a slice's name
 _COLOURS = {Verdict.CONFIRMED: GOOD, Verdict.NOT_REPLICATED: BAD, Verdict.BELOW_FLOOR: REST}
 _SHAPES = {
     Verdict.CONFIRMED: "circle",
@@ -271,7 +273,7 @@ def slices(report: Report) -> Figure | None:
         return None
     rows: list[dict[str, Any]] = [
         {
-            "name": words.label(f),
+            "name": fill(words.label(f), _LABEL),
             "on": main_cell(f).on_rate,
             "off": main_cell(f).off_rate,
             "lead": f.representative is None,
@@ -279,7 +281,13 @@ def slices(report: Report) -> Figure | None:
         for f in visible
     ]
     names = alt.Axis(
-        title=None, domain=False, ticks=False, labelPadding=10, labelLimit=250, labelColor=INK
+        title=None,
+        domain=False,
+        ticks=False,
+        labelPadding=10,
+        labelLimit=0,
+        labelColor=INK,
+        labelExpr="split(datum.label, '\\n')",
     )
     base = chart_rows().encode(y=alt.Y("name:N", sort=None, axis=names))
     ends = [r[side] or 0.0 for r in rows for side in ("on", "off")]
@@ -305,7 +313,8 @@ def slices(report: Report) -> Figure | None:
             f" The first {len(visible)} of {words.count(len(findings))} distinct slices are drawn."
         )
     text = "; ".join(
-        f"{r['name']} {words.rate(r['on'])} on, {words.rate(r['off'])} off" for r in rows
+        f"{words.clean(r['name'])} {words.rate(r['on'])} on, {words.rate(r['off'])} off"
+        for r in rows
     )
     chart = alt.layer(*layers).properties(width=480, height=24 * len(rows))
     return make_figure(
