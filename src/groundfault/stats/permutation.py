@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,13 +69,13 @@ def max_t(
     pairs = (
         np.ones((len(packed), len(losses)), dtype=np.bool_) if hypotheses is None else hypotheses
     )
-    statistics = np.where(pairs, statistic([np.arange(losses.shape[1])])[0], -1.0).reshape(-1)
+    statistics = np.where(pairs, statistic(statistic.units[None])[0], -1.0).reshape(-1)
     # step down: from the largest statistic on, each is compared with the maximum over itself and
     # those below it (Ge, Dudoit and Speed 2003, algorithm 4.1)
     order = np.argsort(-statistics, kind="stable")
     bar = statistics[order] * _TIE
     exceed = np.zeros(len(statistics), dtype=np.int64)
-    for batch in _batches(losses.shape[1], permutations, rng, blocks, len(losses)):
+    for batch in _reorder(statistic.units, permutations, rng, blocks):
         permuted = np.where(pairs, statistic(batch), -1.0).reshape(len(batch), -1)[:, order]
         exceed += (np.maximum.accumulate(permuted[:, ::-1], axis=1)[:, ::-1] >= bar).sum(axis=0)
         if progress is not None:
@@ -111,8 +111,8 @@ def redraw_sums(
     float64 array, shape (b, L)
     """
     on = bits.count(packed)
-    for batch in _batches(len(values), draws, rng, strata):
-        permuted = values[np.stack(batch)]
+    for batch in _reorder(values[:, None], draws, rng, strata):
+        permuted = batch[:, :, 0]
         if strata is None:  # the first units of a random order are as random as any
             cumulative = np.concatenate(
                 [np.zeros((len(batch), 1)), np.cumsum(permuted, axis=1)], axis=1
@@ -132,35 +132,40 @@ def compute_stratum_means(
     return np.asarray((np.bincount(home, weights=values) / np.bincount(home))[home])
 
 
-def _batches(
-    n: int,
+def _reorder(
+    units: NDArray[Any],
     draws: int,
     rng: np.random.Generator,
     blocks: NDArray[np.int64] | None,
-    outcomes: int = 1,
-) -> Iterator[list[NDArray[np.intp]]]:
-    shuffles = _permutations(n, draws, rng, blocks)
-    while batch := list(islice(shuffles, max(1, _BATCH // max(1, n * outcomes)))):
-        yield batch
-
-
-def _permutations(
-    n: int, count: int, rng: np.random.Generator, blocks: NDArray[np.int64] | None
-) -> Iterator[NDArray[np.intp]]:
-    if blocks is None:
-        for _ in range(count):
-            yield rng.permutation(n)
-        return
-    home = np.argsort(blocks, kind="stable")
-    for _ in range(count):
-        shuffle = np.lexsort((rng.random(n), blocks))
-        index = np.empty(n, dtype=np.intp)
-        index[home] = shuffle
-        yield index
+) -> Iterator[NDArray[Any]]:
+    """Rows of a table, shape (n, k), in random orders: batches of shape (b, n, k)."""
+    n, width = units.shape
+    # a row is one record, and records are dealt themselves: the same draws as of their numbers, and
+    # a table of bytes stays in the processor's cache where a column of numbers does not
+    table = np.ascontiguousarray(units)
+    records = table.view(f"V{table.itemsize * width}").reshape(n)
+    home = None if blocks is None else np.argsort(blocks, kind="stable")
+    step = max(1, _BATCH // max(1, n * width))
+    for start in range(0, draws, step):
+        out = np.empty((min(step, draws - start), n), dtype=records.dtype)
+        for deal in out:
+            if home is None:
+                deal[:] = records
+                rng.shuffle(deal)
+            else:
+                deal[home] = records[np.lexsort((rng.random(n), blocks))]
+        yield out.view(table.dtype).reshape(len(out), n, width)
 
 
 class _Statistic:
-    """|lift| over its permutation standard deviation, for outcomes in other orders of the units."""
+    """|lift| over its permutation standard deviation, for outcomes in other orders of the units.
+
+    Attributes
+    ----------
+    units : array, shape (n, M) or (n, 2 M)
+        What moves when units are permuted: their losses, then whether they have each, where some
+        have none.
+    """
 
     def __init__(
         self,
@@ -172,10 +177,14 @@ class _Statistic:
         self.packed, self.losses, self.valid = packed, losses, valid
         self.has_loss = None if has_loss is None or has_loss.all() else has_loss
         self.on = bits.count(packed)[:, None].astype(np.float64)
+        columns = losses if self.has_loss is None else np.concatenate([losses, self.has_loss])
+        whole = np.issubdtype(columns.dtype, np.integer)
+        small = np.min_scalar_type(columns.max(initial=0)) if whole else columns.dtype
+        self.units = np.ascontiguousarray(columns.T.astype(small))
 
-    def __call__(self, orders: Sequence[NDArray[np.intp]]) -> Floats:
-        """The statistics under each order of the units: shape (orders, L, M)."""
-        losses = self._move(self.losses, orders)
+    def __call__(self, batch: NDArray[Any]) -> Floats:
+        """The statistics for units in other orders, shape (orders, n, ...): (orders, L, M)."""
+        losses = self._select(batch, 0)
         on_sum = self._sums(self.packed, losses)
         if self.valid is None and self.has_loss is None:
             n = np.full((1, 1, 1), float(self.losses.shape[1]))
@@ -183,28 +192,29 @@ class _Statistic:
             total = self.losses.sum(axis=1)[None, None].astype(np.float64)
             squares = (self.losses.astype(np.float64) ** 2).sum(axis=1)[None, None]
         else:
-            everywhere = (
-                np.ones(self.losses.shape, dtype=np.bool_)
+            present = (
+                np.ones(losses.shape, dtype=np.int64)
                 if self.has_loss is None
-                else self.has_loss
+                else self._select(batch, 1).astype(np.int64)
             )
-            present = self._move(everywhere.astype(np.int64), orders)
             inside = (
                 bits.pack(np.ones((1, self.losses.shape[1]), dtype=np.bool_))
                 if self.valid is None
                 else self.valid
             )
             on = self._sums(self.packed, present)
-            n, total, squares = (self._sums(inside, a) for a in (present, losses, losses**2))
+            squared = losses.astype(self.losses.dtype) ** 2
+            n, total, squares = (self._sums(inside, a) for a in (present, losses, squared))
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = on * (n - on) * (n * squares - total**2) / np.maximum(n - 1, 1)
             size = np.abs(n * on_sum - on * total) / np.sqrt(variance)
         return np.asarray(np.nan_to_num(size, nan=0.0, posinf=0.0))
 
-    def _move(
-        self, values: NDArray[np.int64] | Floats, orders: Sequence[NDArray[np.intp]]
-    ) -> NDArray[np.int64] | Floats:
-        return np.concatenate([values[:, order] for order in orders])
+    def _select(self, batch: NDArray[Any], part: int) -> NDArray[np.int64] | Floats:
+        """Losses (part 0) or whether they are there (1), order by order: shape (orders * M, n)."""
+        outcomes = len(self.losses)
+        columns = batch[:, :, part * outcomes : (part + 1) * outcomes]
+        return columns.transpose(0, 2, 1).reshape(-1, batch.shape[1])
 
     def _sums(self, packed: Bits, values: NDArray[np.int64] | Floats) -> Floats:
         flat = np.asarray(bits.sums(packed, values), dtype=np.float64)
