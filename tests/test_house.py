@@ -32,6 +32,7 @@ FLOORS = {
     "finders": "one finder a file",
     "models": "the door to language models",
     "language": "linguistic features",
+    "modes": "the search for failure modes",
     "auditing": "one batch audit",
     "sequential": "one case at a time",
     "review": "people who decide blind",

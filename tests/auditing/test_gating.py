@@ -396,6 +396,8 @@ def test_a_failure_mode_fails_the_gate(with_modes: Report) -> None:
     assert match.low < match.lift < match.high
     assert "kind = 'mode'" not in gate(with_modes).fail_on
     assert {m.kind for m in gate(with_modes).new} == {"finding", "mode"}
+    kinds = [match.get("kind") for match in gate(with_modes).to_dict()["new"]]
+    assert set(kinds) == {None, "mode"}
 
 
 def test_a_failure_mode_is_known_by_its_rule_or_an_alternative(with_modes: Report) -> None:

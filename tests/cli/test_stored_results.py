@@ -16,7 +16,7 @@ TABLE = "confirmed/evidence.csv --id item --outcome error"
 COMMANDS = {
     "gate.json": ("gate confirmed/report", 1),
     "gate-baseline.json": ("gate confirmed/report --baseline confirmed/report", 0),
-    "check.json": (f"check {TABLE} --library frozen/library.json", 0),
+    "check.json": (f"check {TABLE} --library frozen/library.json --judge janus", 0),
     "slices.json": (f"slices {TABLE} --finder sliceline -k 3 --permutations 20", 0),
 }
 
