@@ -31,6 +31,7 @@ from groundfault.render.audit_page import html, make_summary, markdown
 from groundfault.render.audit_words import Outline
 from groundfault.render.highlights import find_patterns, highlight
 from groundfault.render.mode_figures import draw_doses
+from groundfault.render.mode_page import find_openings
 from groundfault.render.mode_words import ModeOutline, describe_rates, say_count, say_share
 from groundfault.render.page import Bar, Highlight
 from groundfault.render.terminal import show
@@ -141,12 +142,14 @@ def test_shares_are_fractions_where_one_is_near(share: float, words: str) -> Non
 
 
 def test_large_counts_are_said_in_words() -> None:
-    counts = (23_000, 1_704_828, 33_611_854_000, 16_137_840_532_893)
+    counts = (23_000, 1_704_828, 33_611_854_000, 16_137_840_532_893, 33 * 10**14, 2 * 10**20)
     assert [say_count(n) for n in counts] == [
         "23,000",
         "1.7 million",
         "33.6 billion",
         "16.1 trillion",
+        "3.3 quadrillion",
+        "2e+20",
     ]
 
 
@@ -360,6 +363,22 @@ def test_each_mode_shows_its_rule_numbers_and_examples(hostile: Report) -> None:
     assert len(page.all("mark")) == 12
     text = markdown(hostile)
     assert "**NOT**" in text
+
+
+def test_what_all_prompts_begin_with_is_said_once(plain: Report) -> None:
+    opening = "You are given a program. " * 5
+    some = tuple(
+        ModeExample(id=str(i), side="failing", texts={"prompt": f"{opening}task {i}\nend"})
+        for i in range(3)
+    )
+    report = with_modes(plain, make_mode(sample=some))
+    text = Page(html(report)).text
+    assert text.count("You are given") == 5
+    assert "Every prompt begins" in text
+    assert "[…] 2end" in text
+    alike = tuple(structs.replace(e, texts={"prompt": opening}) for e in some)
+    assert find_openings(alike) == {}
+    assert find_openings(examples()) == {}
 
 
 def test_doses_are_drawn_with_the_part_inside_marked() -> None:

@@ -161,6 +161,20 @@ def split_conditions(rule: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
+def share_opening(texts: Sequence[str]) -> str:
+    """What all of some texts begin with.
+
+    Examples
+    --------
+    >>> share_opening(["Q: how many?", "Q: how much?", "Q: how"])
+    'Q: how'
+    """
+    # the first and the last in order of the alphabet differ earliest
+    first, last = min(texts), max(texts)
+    pairs = enumerate(zip(first, last, strict=False))
+    return first[: next((place for place, (a, b) in pairs if a != b), len(first))]
+
+
 @dataclass(frozen=True)
 class _Rows:
     """The rows of the evidence that stand for units.
@@ -207,8 +221,11 @@ class _Rows:
         for name in self.evidence.attributes:
             column = frame[name]
             if name in self.columns:
-                for place, text in enumerate(column.cast(pl.String).fill_null("")):
-                    plain = _NUMBER.sub("0", text[:_READ].lower())
+                texts = column.cast(pl.String).fill_null("").to_list()
+                # an instruction that all prompts begin with likens none of them
+                start = len(share_opening(texts)) if len(texts) > 1 else 0
+                for place, text in enumerate(texts):
+                    plain = _NUMBER.sub("0", text[start : start + _READ].lower())
                     tokens[place] += _TOKEN.findall(plain)
             elif not column.dtype.is_nested() and column.n_unique() <= _MAX_LEVELS:
                 for place, value in enumerate(column.cast(pl.String)):

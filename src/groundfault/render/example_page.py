@@ -5,7 +5,7 @@ from __future__ import annotations
 from groundfault.auditing.report_examples import RuleExamples
 from groundfault.modes.mode import Mode, Side
 from groundfault.render import words
-from groundfault.render.mode_page import make_excerpts
+from groundfault.render.mode_page import list_excerpts
 from groundfault.render.mode_words import describe_rates
 from groundfault.render.page import Block, Code, Page, Paragraph
 
@@ -35,7 +35,7 @@ def make_example_page(lookup: RuleExamples, side: Side) -> Page:
         size = words.plural(len(examples), "example")
         order = "those most like failing ones" if side == "near" else "the most typical"
         lead.append(Paragraph((f"{size} {_NAMES[side]}, {order} first:",)))
-        lead.append(make_excerpts(examples, subject.rule, titles=False))
+        lead += list_excerpts(examples, subject.rule, titles=False)
     else:
         lead.append(Paragraph((f"No example is {_NAMES[side]}.",)))
     title = words.clean(f"{subject.meaning}{outcome}")

@@ -14,8 +14,8 @@ from groundfault.render import words
 from groundfault.render.figures import BAD, INK, REST, Figure, chart_rows, make_figure
 
 _BAND = 34
-_WIDE = 12
-"""Points above which a picture takes the full width."""
+_WIDE = 420
+"""Pixels above which a picture takes the full width of a page."""
 
 
 def draw_doses(mode: Mode, name: str) -> tuple[Figure, ...]:
@@ -48,14 +48,16 @@ def _draw(mode: Mode, column: str, name: str) -> Figure:
         for point, on in zip(points, inside, strict=True)
     ]
     title = words.clean(column)
-    x = alt.X("value:N", sort=None, title=title, axis=alt.Axis(labelAngle=0, labelLimit=90))
+    x = alt.X("value:N", sort=None, title=title, axis=alt.Axis(labelAngle=0, labelLimit=0))
     scale = alt.Scale(domain=[0, 1.0])
     y = alt.Y("rate:Q", title=None, scale=scale, axis=alt.Axis(format="%", tickCount=3))
     base = chart_rows().encode(x=x)
     colour = alt.condition("datum.inside", alt.value(BAD), alt.value(REST))
     bars = base.mark_bar(size=_BAND - 12, cornerRadiusEnd=2).encode(y=y, color=colour)
     sizes = base.mark_text(dy=-7, fontSize=11, color=INK).encode(y=y, text="size:N")
-    width = max(_BAND * len(rows), 130)
+    # a band for each, wide enough for its label
+    band = max(_BAND, 8 + 7 * max((len(str(row["value"])) for row in rows), default=0))
+    width = max(band * len(rows), 130)
     chart: Any = (bars + sizes).properties(width=width, height=110)
     text = "; ".join(
         f"{words.rate(p.errors / p.n)} of {words.count(p.n)} at {name_range(p)}" for p in points
@@ -69,7 +71,7 @@ def _draw(mode: Mode, column: str, name: str) -> Figure:
         f"Failure rate by {title}: {text}.",
         chart,
         rows,
-        wide=len(rows) > _WIDE,
+        wide=width > _WIDE,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from groundfault.modes.examples import share_opening
 from groundfault.modes.mode import ModeExample, Side
 from groundfault.render import words
 from groundfault.render.highlights import find_patterns, highlight
@@ -39,6 +40,7 @@ MAX_FULL = 5
 """Modes that a first screen says at full length."""
 _MAX_OUTCOMES = 6
 _MAX_FIGURES = 12
+_LONG_OPENING = 80
 
 _SIDES: dict[Side, str] = {
     "failing": "Fails",
@@ -154,9 +156,7 @@ def _describe(outline: ModeOutline, one: NumberedMode, with_figures: bool) -> It
     yield Remarks(tuple(_remark(outline, one)))
     if with_figures and mode.doses:
         yield Figures(draw_doses(mode, one.anchor))
-    excerpts = make_excerpts(mode.sample, mode.rule)
-    if excerpts.groups:
-        yield excerpts
+    yield from list_excerpts(mode.sample, mode.rule)
 
 
 def _count(one: NumberedMode) -> Table:
@@ -200,25 +200,57 @@ def _remark(outline: ModeOutline, one: NumberedMode) -> Iterator[tuple[str, str 
         yield "Proposed by", mode.source
 
 
-def make_excerpts(sample: tuple[ModeExample, ...], rule: str, *, titles: bool = True) -> Excerpts:
-    """Examples by side, the words that the rule names highlighted."""
+def list_excerpts(
+    sample: tuple[ModeExample, ...], rule: str, *, titles: bool = True
+) -> Iterator[Block]:
+    """Examples by side, the words that the rule names highlighted.
+
+    What all texts of a column begin with is said once, before them.
+    """
+    openings = find_openings(sample)
+    if openings:
+        items = tuple((f"Every {words.clean(name)} begins", o) for name, o in openings.items())
+        yield Remarks(items)
     patterns = find_patterns(rule)
     groups = []
     for side, title in _SIDES.items():
-        examples = [example for example in sample if example.side == side]
-        if examples:
-            excerpts = tuple(make_excerpt(e, patterns) for e in examples)
+        some = [example for example in sample if example.side == side]
+        if some:
+            excerpts = tuple(_make_excerpt(e, patterns, openings) for e in some)
             groups.append((title if titles else "", excerpts))
-    return Excerpts(tuple(groups))
+    if groups:
+        yield Excerpts(tuple(groups))
 
 
-def make_excerpt(example: ModeExample, patterns: dict[str, tuple[str, ...]]) -> Excerpt:
-    """One example; of one just outside the rule, whether it is right too."""
-    texts = tuple(
-        (name, tuple(highlight(line, patterns.get(name, ())) for line in text.splitlines()))
-        for name, text in example.texts.items()
-    )
-    return Excerpt(example.id, _describe_loss(example), texts)
+def find_openings(sample: tuple[ModeExample, ...]) -> dict[str, str]:
+    """By column: what all texts begin with, where that is long, up to the end of a word."""
+    texts: dict[str, list[str]] = {}
+    for example in sample:
+        for name, text in example.texts.items():
+            texts.setdefault(name, []).append(text)
+    openings = {}
+    for name, some in texts.items():
+        shared = share_opening(some)
+        shared = shared[: max(shared.rfind(" "), shared.rfind("\n")) + 1]
+        if len(shared) >= _LONG_OPENING and len(set(some)) > 1:
+            openings[name] = shared
+    return openings
+
+
+def _make_excerpt(
+    example: ModeExample, patterns: dict[str, tuple[str, ...]], openings: dict[str, str]
+) -> Excerpt:
+    texts = []
+    for name, text in example.texts.items():
+        opening = openings.get(name, "")
+        lines = [
+            highlight(line, patterns.get(name, ()))
+            for line in text.removeprefix(opening).splitlines()
+        ]
+        if opening:
+            lines[:1] = [("[…] ", *lines[0])] if lines else [("[…]",)]
+        texts.append((name, tuple(lines)))
+    return Excerpt(example.id, _describe_loss(example), tuple(texts))
 
 
 def _describe_loss(example: ModeExample) -> str:

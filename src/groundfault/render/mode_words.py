@@ -278,9 +278,11 @@ def say_share(share: float) -> str:
 
 def say_count(count: int) -> str:
     """A count; a large one in words."""
-    for size, name in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
-        if count >= size:
-            return f"{count / size:,.3g} {name}"
+    if count >= 10**18:
+        return f"{count:.2g}"
+    for exponent, name in ((15, "quadrillion"), (12, "trillion"), (9, "billion"), (6, "million")):
+        if count >= 10**exponent:
+            return f"{count / 10**exponent:.3g} {name}"
     return words.count(count)
 
 
