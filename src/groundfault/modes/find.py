@@ -11,6 +11,7 @@ import polars as pl
 from msgspec.structs import replace as restate
 from numpy.typing import NDArray
 
+from groundfault.base.threads import enough_threads
 from groundfault.core.candidate import Candidate
 from groundfault.modes.doses import list_doses
 from groundfault.modes.language import Language, Layout
@@ -106,11 +107,13 @@ def find_modes(
     modes: list[Mode] = []
     coverage: list[Coverage] = []
     search = _Search(table, literals, blocks, tuple(own_rules), depth)
-    for name, values, share in series:
-        found, covered = search.run(name, values, level * share)
-        modes += found
-        coverage.append(covered)
-    language = search.language(np.ones(table.height, dtype=np.bool_))
+    # thousands of short passes over bits: waking a second thread takes longer than each of them
+    with enough_threads(table.height * len(literals)):
+        for name, values, share in series:
+            found, covered = search.run(name, values, level * share)
+            modes += found
+            coverage.append(covered)
+        language = search.language(np.ones(table.height, dtype=np.bool_))
     classes = tuple(
         RuleClass(name=kind, rules=count, weight=language.weights[kind])
         for kind, count in language.counts.items()
