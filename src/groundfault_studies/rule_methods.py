@@ -130,7 +130,7 @@ def _apply_rule(rule: str, frame: pl.DataFrame) -> Bools:
 
 def propose(evidence: Evidence, finder: str, settings: Mapping[str, Any]) -> list[Description]:
     """What a finder proposes when it is shown all outcomes; none where it lacks its columns."""
-    search = get(finder)
+    search: Any = get(finder)
     if any(field.name == "min_share" for field in fields(search)):
         settings = {"min_share": 0.0, **settings}
     try:

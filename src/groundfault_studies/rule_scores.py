@@ -95,11 +95,9 @@ def weigh_excess(rule: Bools, losses: Floats, stratum: NDArray[np.intp]) -> floa
     size = int(stratum.max(initial=0)) + 1
 
     def count(rows: Bools) -> tuple[Floats, Floats]:
-        inside = stratum[rows]
-        return (
-            np.bincount(inside, minlength=size).astype(np.float64),
-            np.bincount(inside, weights=losses[rows], minlength=size),
-        )
+        strata, weights = stratum[rows], losses[rows].astype(np.float64)
+        sizes = np.bincount(strata, minlength=size).astype(np.float64)
+        return sizes, np.bincount(strata, weights, size).astype(np.float64)
 
     (a, a_loss), (b, b_loss) = count(rule), count(~rule)
     both = (a > 0) & (b > 0)

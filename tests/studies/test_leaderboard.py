@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -87,7 +88,9 @@ def test_null_worlds_keep_the_judges_error_rate_in_earnest(name: str):
 @pytest.mark.parametrize("name", ["sliceline", "domino"])
 def test_a_run_is_an_audit(name: str):
     data, (finder, settings) = draw("two"), FINDERS[name]
-    report = groundfault.audit(data.evidence, finders=[finders.get(finder)(**settings)])
+    report = groundfault.audit(
+        data.evidence, groundfault.Plan(judge="janus"), finders=[finders.get(finder)(**settings)]
+    )
     run = measure(name, "two", 0, data, "janus")
     testable = [f for f in report.findings if f.verdict is not groundfault.Verdict.UNTESTABLE]
     assert (run.proposed, run.tested, run.confirmed) == (
@@ -216,3 +219,40 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         command, ["finders", "--judge", "janus", "--shared", str(tmp_path / "nowhere")]
     )
     assert isinstance(missing.exception, InputError)
+
+
+# known holes
+
+
+def test_the_board_has_a_column_of_known_holes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    task = rng.choice(["add", "sort", "quote", "count"], 2500)
+    examples = pl.DataFrame(
+        {
+            "example_id": [f"e{i:05d}" for i in range(2500)],
+            "prompt": [f"{name} the list {i % 7} times" for i, name in enumerate(task)],
+            "target": "x",
+            "task": task,
+            "size": rng.integers(0, 9, 2500),
+        }
+    )
+    hole = pl.Series(task == "sort")
+    outcomes = examples.select("example_id", correct=(~hole).cast(pl.Int8), model=pl.lit("sorts#1"))
+    folder = tmp_path / "known_holes"
+    folder.mkdir()
+    examples.write_parquet(folder / "examples.parquet")
+    outcomes.write_parquet(folder / "outcomes.parquet")
+    examples.select("example_id", sorts=hole).write_parquet(folder / "inside.parquet")
+    (folder / "holes.json").write_text('{"sorts#1": {"never_saw": "task = \'sort\'"}}')
+    evidence = draw("two", 7, 400).evidence
+    monkeypatch.setattr(leaderboard, "matrices", lambda folder: iter([("results", evidence)]))
+    monkeypatch.setattr(leaderboard, "SPLITS", 1)
+    place = tmp_path / "finders.rows.jsonl"
+    board, *_ = tables(tmp_path, "janus", 1, place, finders=("sliceline", "random", "domino"))
+    holes = {row.label: row.here["holes"] for row in board.rows}
+    assert holes["sliceline"] == "1 (1) of 1"
+    assert holes["random"] == "0 (0) of 1"
+    assert holes["domino"] == "1 (1) of 1", "clusters of words are applied to new prompts too"
+    assert len((tmp_path / "finders.rows.holes.jsonl").read_text().splitlines()) == 3

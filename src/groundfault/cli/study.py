@@ -198,9 +198,9 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
 def show(result: _Study, console: Console, out: str | None) -> None:
     """Print a study."""
     console.print(f"[bold]{result.title}[/bold]", highlight=False)
-    console.print(
-        f"{result.source}. Lines marked [italic]paper[/italic] are what it prints.", highlight=False
-    )
+    printed = any(row.paper for table in result.tables for row in table.rows)
+    marked = " Lines marked [italic]paper[/italic] are what it prints." if printed else ""
+    console.print(f"{result.source}.{marked}", highlight=False)
     for table in result.tables:
         console.print()
         console.print(table.title, style="bold", markup=False, highlight=False)
