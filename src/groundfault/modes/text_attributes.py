@@ -23,7 +23,12 @@ from groundfault.modes.text_words import draft_phrases, draft_topics, draft_word
 _SAMPLE = 20_000
 # what is looked at text by text, and not by polars
 _SMALL_SAMPLE = 5_000
+_READ = 4_000
 _MOSTLY = 0.5
+# characters; rules of several parts have to stay below what a rule may have
+_LONGEST_RULE = 1_500
+_WORD_COST = 2.0
+_SAME = 0.95
 # what nearly all texts have is no condition, and that a text lacks what few have says little
 _MAX_SHARE = 0.95
 _MAX_NEGATION = 0.9
@@ -72,10 +77,18 @@ def read_text_literals(text: pl.Series, *, max_words: int = 300) -> list[TextLit
         The plainest first; no two hold for the same rows, except for values of a family whose
         literals exclude each other.
     """
+    text = text.cast(pl.String)
     sample = text.drop_nulls()
     if sample.len() > _SAMPLE:
         sample = sample.sample(_SAMPLE, seed=0)
-    small = sample[:_SMALL_SAMPLE]
+    drafts = [draft for draft in _list_drafts(sample, max_words) if _is_short(draft)]
+    return _drop_doubles(_keep_different(_evaluate(drafts, text)))
+
+
+def _list_drafts(sample: pl.Series, max_words: int) -> list[Draft]:
+    """What may be said of texts, the plainest first."""
+    small = sample.sample(_SMALL_SAMPLE, seed=0) if sample.len() > _SMALL_SAMPLE else sample
+    small = small.str.slice(0, _READ)
     words = small.str.to_lowercase().str.extract_all(r"\w+").to_list()
     languages = detect_languages([set(some) for some in words])
     templates = find_templates(small.to_list(), set(languages.list_words("spelled-out number")))
@@ -83,8 +96,11 @@ def read_text_literals(text: pl.Series, *, max_words: int = 300) -> list[TextLit
     # where texts are filled-in forms, the forms say it better
     if sum(map(bool, templates.labels)) < _MOSTLY * small.len():
         drafts += [*draft_topics(small), *draft_phrases(small)]
-    drafts += draft_words(sample, max_words)
-    return _keep_different(_evaluate(drafts, text))
+    return [*drafts, *draft_words(sample, max_words)]
+
+
+def _is_short(draft: Draft) -> bool:
+    return len(draft.condition.sql) <= _LONGEST_RULE
 
 
 def _evaluate(drafts: Iterable[Draft], text: pl.Series) -> Iterator[TextLiteral]:
@@ -107,13 +123,30 @@ def _evaluate(drafts: Iterable[Draft], text: pl.Series) -> Iterator[TextLiteral]
 def _keep_different(literals: Iterable[TextLiteral]) -> list[TextLiteral]:
     """Without those that hold for too few or nearly all texts, or for the same as a plainer one."""
     extents: set[bytes] = set()
-    different = []
+    different: list[TextLiteral] = []
     for one in literals:
+        n, size = len(one.on), int(one.on.sum())
         most = _MAX_NEGATION if one.rule.startswith("NOT ") else _MAX_SHARE
-        if not MIN_TEXTS <= one.on.sum() <= min(most * len(one.on), len(one.on) - MIN_TEXTS):
+        if not MIN_TEXTS <= size <= min(most * n, n - MIN_TEXTS):
             continue
         extent = np.packbits(one.on).tobytes()
         if extent not in extents or one.value is not None:
             different.append(one)
         extents.add(extent)
     return different
+
+
+def _drop_doubles(literals: list[TextLiteral]) -> list[TextLiteral]:
+    """Without words that hold for nearly the same texts as something plainer."""
+    if not literals:
+        return literals
+    rows = np.array([one.on[:_SAMPLE] for one in literals], dtype=np.float32)
+    sizes = rows.sum(axis=1)
+    # one product: hundreds of small ones wait for each other's threads
+    together = rows @ rows.T
+    result = []
+    for i, one in enumerate(literals):
+        common = together[i, :i] if one.cost >= _WORD_COST else np.zeros(0)
+        if not (common >= _SAME * (sizes[: len(common)] + sizes[i] - common)).any():
+            result.append(one)
+    return result

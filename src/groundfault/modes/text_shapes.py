@@ -182,20 +182,20 @@ def _draft_sentences() -> Iterator[Draft]:
 def _draft_openings(sample: pl.Series) -> Iterator[Draft]:
     lower = sample.str.to_lowercase()
     places = {
-        "last sentence": (r"(?:^|[.!?]\s+)", r"\b[^.!?]*[.!?]*\s*$", "ends with a sentence"),
-        "first sentence": (r"^\W*", r"\b", "begins with a sentence"),
+        "last sentence": (r"(?:^|[.!?]\s+)", r"\b[^.!?]*[.!?]*\s*$", "opens its last sentence"),
+        "first sentence": (r"^\W*", r"\b", "opens"),
     }
     for family, (before, after, words) in places.items():
         first = lower.str.extract(rf"{before}(\w+){after}").drop_nulls()
         for word, count in _list_frequent(first, sample.len()):
             if count < 0.9 * sample.len() and not word.isdigit():
                 pattern = rf"{before}{re.escape(word)}{after}".replace("(?:", "(")
-                meaning = f'{words} that opens with "{word}"'
+                meaning = f'{words} with "{word}"'
                 yield Draft(family, match(pattern, any_case=True), meaning, 1.5, word)
 
 
 def _list_frequent(values: pl.Series, n: int, most: int = 40) -> list[tuple[str, int]]:
-    enough = max(MIN_TEXTS, 0.005 * n)
+    enough = max(MIN_TEXTS, 0.01 * n)
     counts = Counter(values.to_list())
     ranking = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     return [(word, count) for word, count in ranking if count >= enough][:most]
