@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -29,6 +30,7 @@ from groundfault.modes.mode import (
 )
 from groundfault.render.audit_page import html, make_summary, markdown
 from groundfault.render.audit_words import Outline
+from groundfault.render.cuts import draw_cuts, read_cut
 from groundfault.render.highlights import find_patterns, highlight
 from groundfault.render.mode_figures import draw_doses
 from groundfault.render.mode_page import find_openings
@@ -295,6 +297,41 @@ def test_cuts_of_one_column_are_one_line(plain: Report) -> None:
     page = Page(html(plain))
     assert "Other cuts of steps: " in page.text
     assert page.errors == []
+    picture = next(d["aria-label"] for d in page.all("svg") if "by steps" in d["aria-label"])
+    (figure,) = [draw_cuts(plain.findings, group.lead, "cuts")]
+    assert figure is not None
+    assert figure.alt == picture
+    sizes = [int(n) for n in re.findall(r"of (\d+) at", figure.alt)]
+    assert sum(sizes) == 400
+    assert [part.split(" at ")[1] for part in figure.alt.rstrip(".").split("; ")] == [
+        "≤ 5",
+        "5 to 7",
+        "7 to 9",
+        "9 to 11",
+        "> 11",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "column", "above", "inclusive"),
+    [
+        ("steps > 9", "steps", True, False),
+        ('"a ""b""" >= -1.5e3', 'a "b"', True, True),
+        ("steps < 2", "steps", False, True),
+        ("steps <= 2", "steps", False, False),
+    ],
+)
+def test_cuts_are_known_by_their_rules(
+    rule: str, column: str, above: bool, inclusive: bool
+) -> None:
+    cut = read_cut(rule)
+    assert cut is not None
+    assert (cut.column, cut.above, cut.inclusive) == (column, above, inclusive)
+
+
+@pytest.mark.parametrize("rule", ["f1", "n = 1", "n > 1 AND m > 2", "2 > n", "LENGTH(n) > 2"])
+def test_other_rules_are_no_cuts(rule: str) -> None:
+    assert read_cut(rule) is None
 
 
 def examples() -> tuple[ModeExample, ...]:

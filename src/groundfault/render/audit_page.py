@@ -13,6 +13,7 @@ from groundfault.render import audit_tables as tables
 from groundfault.render import audit_words, mode_page, words
 from groundfault.render.audit_figures import figures
 from groundfault.render.audit_words import FindingGroup, Outline
+from groundfault.render.cuts import draw_cuts
 from groundfault.render.mode_words import ModeOutline
 from groundfault.render.page import (
     Block,
@@ -20,6 +21,7 @@ from groundfault.render.page import (
     Code,
     Columns,
     Entry,
+    Figures,
     Fold,
     Line,
     Order,
@@ -70,8 +72,8 @@ def make_page(report: Report, *, with_figures: bool = True) -> Page:
         if report.modes
         else None,
         Section("Figures", figures=figures(report), anchor="figures") if with_figures else None,
-        _confirmed(outline),
-        _strengths(outline),
+        _confirmed(outline, with_figures),
+        _strengths(outline, with_figures),
         _screened(outline),
         _everything(report),
         _limits(outline),
@@ -177,31 +179,35 @@ def _list_names(outline: Outline, start: str, findings: Sequence[Finding]) -> Li
     return tuple(line)
 
 
-def _confirmed(outline: Outline) -> Section | None:
+def _confirmed(outline: Outline, with_figures: bool) -> Section | None:
     if not outline.groups:
         return None
-    blocks = _group_entries(outline, outline.groups, "finding")
+    blocks = _group_entries(outline, outline.groups, "finding", with_figures)
     if outline.report.modes:
         blocks = (Fold((f"Show {outline.findings_headline}",), blocks),)
     return Section("Confirmed findings", (outline.caution,), blocks=blocks, anchor="confirmed")
 
 
-def _strengths(outline: Outline) -> Section | None:
+def _strengths(outline: Outline, with_figures: bool) -> Section | None:
     if not outline.strength_groups:
         return None
-    blocks = _group_entries(outline, outline.strength_groups, "strength")
+    blocks = _group_entries(outline, outline.strength_groups, "strength", with_figures)
     size = words.plural(len(outline.strengths), "finding")
     fold = Fold((f"Show {size} of fewer failures",), blocks)
     return Section(audit_words.BETTER, (outline.better,), blocks=(fold,), anchor="strengths")
 
 
 def _group_entries(
-    outline: Outline, groups: Sequence[FindingGroup], anchor: str
+    outline: Outline, groups: Sequence[FindingGroup], anchor: str, with_figures: bool
 ) -> tuple[Block, ...]:
     """An entry for each lead, and under it those that belong to it, folded."""
     blocks: list[Block] = []
     for number, group in enumerate(groups, 1):
         blocks.append(_entry(outline, group.lead, f"{anchor}-{number}"))
+        if group.cuts and with_figures:
+            lead = outline.face(group.lead)
+            figure = draw_cuts(outline.report.findings, lead, f"{anchor}-{number}-cuts")
+            blocks += [Figures((figure,))] if figure else []
         name = Code(words.label(outline.face(group.lead)))
         place = 0
         for findings, relation in ((group.others, "not told apart from"), (group.cuts, "beside")):

@@ -5,7 +5,6 @@ nothing statistical."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +14,7 @@ from groundfault.auditing.report import Report
 from groundfault.core.finding import Cell, Finding, Verdict
 from groundfault.render import words
 from groundfault.render.audit_tables import holds_out, is_named_by_rule
+from groundfault.render.cuts import read_cut
 from groundfault.render.mode_words import ModeOutline
 from groundfault.render.page import Code
 
@@ -40,11 +40,6 @@ INSTRUMENT = "instrument"
 BETTER = "Where it does better"
 _MAX_BETTER = 4
 _NOTHING = "No reportable finding"
-_NUMERAL = r"-?\d+(\.\d+)?(e[+-]?\d+)?"
-_CUT = re.compile(
-    rf'(?P<column>\w+|"[^"]+")\s*(([<>]=?|=)\s*{_NUMERAL}|BETWEEN\s+{_NUMERAL}\s+AND\s+{_NUMERAL})',
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -405,8 +400,8 @@ def _size(finding: Finding) -> tuple[bool, float]:
 
 def find_cut_column(finding: Finding) -> str:
     """The column of numbers that a rule is a single cut of; empty for every other rule."""
-    match = _CUT.fullmatch(finding.rule.strip())
-    return match["column"].strip('"') if match else ""
+    cut = read_cut(finding.rule)
+    return cut.column if cut else ""
 
 
 def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -118,7 +118,8 @@ def _text(block: Paragraph | Bullets | Statements | Remarks | Excerpts) -> str:
 def _statement(statement: Statement) -> str:
     lines = [f"- **{_span(statement.name)}** {escape(statement.sentence)}"]
     if statement.bar:
-        lines.append(f"  `{statement.bar.draw(40)}`  ")
+        # two blanks end a line, so that the bar stands below its sentence
+        lines = [f"{lines[0]}  ", f"  `{statement.bar.draw(40)}`  "]
     return "\n".join([*lines, *(f"  {_line(remark)}" for remark in statement.remarks)])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -16,6 +18,28 @@ from groundfault.render.figures import BAD, INK, REST, Figure, chart_rows, make_
 _BAND = 34
 _WIDE = 420
 """Pixels above which a picture takes the full width of a page."""
+
+
+@dataclass(frozen=True)
+class DoseBar:
+    """Failures at one value, or in one range, of a column.
+
+    Attributes
+    ----------
+    label : str
+        The value or range.
+    rate : float
+        Failure rate, in [0, 1].
+    n : int
+        Units.
+    inside : bool
+        Whether the rule holds there.
+    """
+
+    label: str
+    rate: float
+    n: int
+    inside: bool
 
 
 def draw_doses(mode: Mode, name: str) -> tuple[Figure, ...]:
@@ -34,45 +58,49 @@ def draw_doses(mode: Mode, name: str) -> tuple[Figure, ...]:
 
 
 def _draw(mode: Mode, column: str, name: str) -> Figure:
-    import altair as alt
-
     points = [point for point in mode.doses if point.column == column and point.n]
-    inside = _find_inside(mode, points)
-    rows = [
-        {
-            "value": name_range(point),
-            "rate": point.errors / point.n,
-            "size": words.count(point.n),
-            "inside": on,
-        }
-        for point, on in zip(points, inside, strict=True)
+    bars = [
+        DoseBar(name_range(point), point.errors / point.n, point.n, on)
+        for point, on in zip(points, _find_inside(mode, points), strict=True)
     ]
     title = words.clean(column)
+    others = " for which the rest of the rule holds" if len(mode.conditions) > 1 else ""
+    caption = f"Failure rate by {title}, of examples{others}; above each bar, how many these are."
+    return draw_bars(bars, name, title, caption)
+
+
+def draw_bars(bars: Sequence[DoseBar], name: str, title: str, caption: str) -> Figure:
+    """Failure rates along a column as bars, dark where a rule holds.
+
+    Parameters
+    ----------
+    bars : sequence of DoseBar
+    name, title, caption : str
+        Of the picture; the title is the column.
+    """
+    import altair as alt
+
+    rows = [
+        {"value": bar.label, "rate": bar.rate, "size": words.count(bar.n), "inside": bar.inside}
+        for bar in bars
+    ]
     x = alt.X("value:N", sort=None, title=title, axis=alt.Axis(labelAngle=0, labelLimit=0))
     scale = alt.Scale(domain=[0, 1.0])
     y = alt.Y("rate:Q", title=None, scale=scale, axis=alt.Axis(format="%", tickCount=3))
     base = chart_rows().encode(x=x)
     colour = alt.condition("datum.inside", alt.value(BAD), alt.value(REST))
-    bars = base.mark_bar(size=_BAND - 12, cornerRadiusEnd=2).encode(y=y, color=colour)
+    marks = base.mark_bar(size=_BAND - 12, cornerRadiusEnd=2).encode(y=y, color=colour)
     sizes = base.mark_text(dy=-7, fontSize=11, color=INK).encode(y=y, text="size:N")
     # a band for each, wide enough for its label
-    band = max(_BAND, 8 + 7 * max((len(str(row["value"])) for row in rows), default=0))
+    band = max(_BAND, 8 + 7 * max((len(bar.label) for bar in bars), default=0))
     width = max(band * len(rows), 130)
-    chart: Any = (bars + sizes).properties(width=width, height=110)
+    chart: Any = (marks + sizes).properties(width=width, height=110)
     text = "; ".join(
-        f"{words.rate(p.errors / p.n)} of {words.count(p.n)} at {name_range(p)}" for p in points
+        f"{words.rate(bar.rate)} of {words.count(bar.n)} at {bar.label}" for bar in bars
     )
-    others = " for which the rest of the rule holds" if len(mode.conditions) > 1 else ""
-    caption = f"Failure rate by {title}, of examples{others}; above each bar, how many these are."
-    return make_figure(
-        name,
-        f"Along {title}",
-        caption,
-        f"Failure rate by {title}: {text}.",
-        chart,
-        rows,
-        wide=width > _WIDE,
-    )
+    alt_text = f"Failure rate by {title}: {text}."
+    wide = width > _WIDE
+    return make_figure(name, f"Along {title}", caption, alt_text, chart, rows, wide=wide)
 
 
 def name_range(point: DosePoint) -> str:
