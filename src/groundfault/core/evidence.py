@@ -15,7 +15,7 @@ from groundfault.base.deprecation import rename_parameters
 from groundfault.core.roles import Roles, add_id, check_keys, check_shape, read_outcomes
 from groundfault.core.rules import Rule
 from groundfault.core.status import Status
-from groundfault.errors import InputError, RuleError, first_line
+from groundfault.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -374,34 +374,13 @@ class Evidence:
         2
         """
         parsed = Rule.parse(rule)
-        mask = self._select(parsed)
+        self.roles.require_selectable(parsed.columns, self.frame.columns)
+        mask = parsed.holds(self.frame).to_numpy()
         if not mask.any():
             raise InputError(f"no row is left where {parsed.sql}")
         whole = parsed.sql if self.selection is None else f"({self.selection}) AND ({parsed.sql})"
         # models without a row are gone; which columns describe examples, the whole table says
         return replace(self.take(mask), fixed_models=None, selection=whole)
-
-    def _select(self, rule: Rule) -> NDArray[np.bool_]:
-        """For which rows a rule is true, of one that reads nothing of the outcome."""
-        roles = self.roles
-        for column in rule.columns:
-            if column not in self.frame.columns:
-                raise InputError(
-                    f"there is no column {column!r} to select rows by; columns are "
-                    f"{', '.join(self.frame.columns[:20])}"
-                )
-            if column in (roles.outcome, roles.status, *roles.post_outcome):
-                raise RuleError(
-                    f"rows cannot be selected by {column!r}: it says how an answer was scored, and "
-                    "the rest would explain failures by failing"
-                )
-        try:
-            values = self.frame.select(rule.to_polars().alias("on")).to_series()
-        except pl.exceptions.PolarsError as error:
-            raise RuleError(f"cannot evaluate {rule.sql!r}: {first_line(error)}") from None
-        if values.dtype != pl.Boolean:
-            raise RuleError(f"{rule.sql!r} is {values.dtype}, not true or false")
-        return values.fill_null(False).to_numpy()
 
     def select_model(self, *names: str) -> Evidence:
         """Only the rows of the named models.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from groundfault.base.deprecation import rename_fields
 from groundfault.core.status import UNSCORED, Status
-from groundfault.errors import InputError
+from groundfault.errors import InputError, RuleError
 
 # beyond this a table is most likely turned on its side
 _MOST_COLUMNS = 20_000
@@ -95,6 +95,28 @@ class Roles:
             for name in LISTS
         }
         return replace(self, group=group or self.group, split=split or self.split, **columns)
+
+    def require_selectable(self, columns: Iterable[str], names: Sequence[str]) -> None:
+        """Raise unless rows may be selected by these columns, of those named that there are.
+
+        Raises
+        ------
+        InputError
+            If one is not there.
+        RuleError
+            If one says how an answer was scored, or follows from it.
+        """
+        for column in columns:
+            if column not in names:
+                raise InputError(
+                    f"there is no column {column!r} to select rows by; columns are "
+                    f"{', '.join(names[:20])}"
+                )
+            if column in (self.outcome, self.status, *self.post_outcome):
+                raise RuleError(
+                    f"rows cannot be selected by {column!r}: it says how an answer was scored, "
+                    "and the rest would explain failures by failing"
+                )
 
 
 # stored reports and cards keep the keys of the version that wrote them

@@ -74,6 +74,24 @@ class Rule:
         except Exception as error:
             raise RuleError(f"cannot evaluate {self.sql!r}: {first_line(error)}") from None
 
+    def holds(self, frame: pl.DataFrame) -> pl.Series:
+        """For which rows of a table the rule is true: Boolean, false where values are missing.
+
+        Raises
+        ------
+        RuleError
+            If it cannot be evaluated there, or comes to something else than true or false.
+        """
+        import polars as pl
+
+        try:
+            values = frame.select(self.to_polars().alias("holds")).to_series()
+        except pl.exceptions.PolarsError as error:
+            raise RuleError(f"cannot evaluate {self.sql!r}: {first_line(error)}") from None
+        if values.dtype not in (pl.Boolean, pl.Null):
+            raise RuleError(f"{self.sql!r} is {values.dtype}, not true or false")
+        return values.cast(pl.Boolean).fill_null(False)
+
 
 @lru_cache(maxsize=100_000)
 def _parse(text: str) -> Rule:
