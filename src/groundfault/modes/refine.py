@@ -27,6 +27,7 @@ WIDEN = 2.0
 EVEN = 0.75
 """Parts whose excess is at least this share of the other's are of one kind."""
 _STEPS = 6
+_FEW = 4
 
 
 def refine(language: Language, strata: Strata, rule: Rule) -> Rule:
@@ -43,7 +44,9 @@ def refine(language: Language, strata: Strata, rule: Rule) -> Rule:
 
 def _tighten(language: Language, strata: Strata, rule: Rule) -> Rule | None:
     """The narrower rule whose losses differ most from what it leaves out."""
-    moves = list(_list_narrower(language, rule))
+    moves = list(
+        dict.fromkeys([*_list_narrower(language, rule), *_list_sets(language, strata, rule)])
+    )
     if not moves:
         return None
     units, losses, expected = strata.count_new(language.mask(rule)[None])
@@ -102,20 +105,37 @@ def _list_narrower(language: Language, rule: Rule) -> Iterator[Rule]:
     for i in [*language.plain, *language.others]:
         if language.family[i] not in families:
             yield from language.join((*rule.parts, (int(i),)))
-            yield from _replace_implied(language, rule, int(i))
+            yield from _replace_implied(language, rule, (int(i),))
     yield from _list_replacements(language, rule, narrower=True)
 
 
-def _replace_implied(language: Language, rule: Rule, index: int) -> Iterator[Rule]:
-    """The rule with a literal of another family in place of the parts that it implies."""
-    row = language.bits[index]
+def _list_sets(language: Language, strata: Strata, rule: Rule) -> Iterator[Rule]:
+    """The rule inside the worst two, three or four values of another column."""
+    families = {language.family[part[0]] for part in rule.parts}
+    row = language.mask(rule)
+    for places in language.values.values():
+        index = language.plain[places]
+        if language.family[index[0]] in families:
+            continue
+        units, losses, _ = strata.count_new(language.bits[index] & row)
+        rate = np.where(units >= _FEW, losses / np.maximum(units, 1), -1.0)
+        worst = [int(i) for i in index[np.argsort(-rate, kind="stable")]]
+        for size in range(2, min(MAX_SET, int((rate >= 0).sum())) + 1):
+            part = tuple(sorted(worst[:size]))
+            yield from language.join((*rule.parts, part))
+            yield from _replace_implied(language, rule, part)
+
+
+def _replace_implied(language: Language, rule: Rule, new: tuple[int, ...]) -> Iterator[Rule]:
+    """The rule with a condition of another family in place of the parts that it implies."""
+    row = np.bitwise_or.reduce(language.bits[list(new)], axis=0)
     parts = [
         part
         for part in rule.parts
         if (row & ~np.bitwise_or.reduce(language.bits[list(part)], axis=0)).any()
     ]
     if len(parts) < len(rule.parts):
-        yield from language.join((*parts, (index,)))
+        yield from language.join((*parts, new))
 
 
 def _list_wider(language: Language, rule: Rule) -> Iterator[Rule]:

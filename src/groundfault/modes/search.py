@@ -29,8 +29,7 @@ _CONTEXTS = 60
 _EVEN = 0.8
 _STARTS = 6
 _FEW = 4
-NEED = 0.3
-EVENS = 0.8
+_NEED = 0.3
 
 
 @dataclass(frozen=True)
@@ -216,7 +215,7 @@ def _search_family(
     with np.errstate(divide="ignore", invalid="ignore"):
         # a value belongs to a context only if it fails more inside it than outside
         outside = (whole[1] - losses) / (whole[0] - units)
-        needed = (whole[0] - units >= _FEW) & (outside < losses / units - NEED * excess / units)
+        needed = (whole[0] - units >= _FEW) & (outside < losses / units - _NEED * excess / units)
         usable_value = (units >= _FEW) & (excess > 0) & needed
         rank = np.where(usable_value, excess / np.sqrt(units), -1.0)
     top = np.argsort(-rank, axis=1, kind="stable")[:, :5]
@@ -232,7 +231,7 @@ def _search_family(
     least = np.where(subsets[None], each[:, None, :], np.inf).min(axis=2)
     ok = (s >= MIN_SUPPORT) & ~((~usable)[:, None, :] & subsets[None]).any(axis=2)
     # a set of all values says nothing beyond its context; each value has to carry its part
-    ok &= (sizes[None, :] < live[:, None]) & (least >= EVENS * mean)
+    ok &= (sizes[None, :] < live[:, None]) & (least >= _EVEN * mean)
     z = np.array([_z(language, kind, int(size)) for size in sizes])
     scores = np.where(ok, score_counts(s, k, mu, z[None, :]), -9.0)
     for flat in _best(scores, _TOP):

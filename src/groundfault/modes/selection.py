@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.modes.language import Language, Rule
-from groundfault.modes.refine import EVEN, refine
-from groundfault.modes.search import GAMMA, Proposal, score_counts, search
+from groundfault.modes.refine import refine
+from groundfault.modes.search import Proposal, score_counts, search
 from groundfault.modes.strata import Losses, Strata
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
 MAX_MODES = 25
 _TESTED = 120
-ORDER_Z = 3.0
-ORDER_GAMMA = 0.15
-NESTED = 0.9
+_ORDER_Z = 3.0
+_NESTED = 0.9
+_SAME_KIND = 0.67
 _SAME_WORDS = 0.7
 _SAME_SCORE = 0.95
 _SAME_UNITS = 0.95
@@ -136,13 +136,13 @@ class Selection:
     ) -> Proposal:
         """The shortest rule that says the same; attributes rather than texts."""
         language = self.language
-        length, texts = language.size(best.rule), language.names_texts(best.rule)
+        length, texts = self._length(best.rule), language.names_texts(best.rule)
         same = [best]
         for p, overlap in zip(proposals, overlaps, strict=True):
             shorter = (
                 p.score >= _SAME_SCORE * best.score
                 and overlap >= _SAME_WORDS
-                and language.size(p.rule) < length - 0.2
+                and self._length(p.rule) < length - 0.2
             )
             plainer = (
                 texts
@@ -152,15 +152,22 @@ class Selection:
             )
             if shorter or plainer:
                 same.append(p)
-        return min(same, key=lambda p: (language.size(p.rule), -p.score))
+        return min(same, key=lambda p: (self._length(p.rule), -p.score))
+
+    def _length(self, rule: Rule) -> float:
+        """Reading length; what names attributes reads better than what names texts."""
+        return self.language.size(rule) + 0.5 * self.language.names_texts(rule)
 
     def _drop_nested(self, modes: list[Listed]) -> list[Listed]:
         """Without the modes that lie inside the latest one and are hardly worse than it."""
         latest = modes[-1]
-        units, losses, expected = self.base.count_new(np.stack([mode.mask for mode in modes]))
-        excess = (losses - expected) / units
-        inside = bitset.count(np.stack([mode.mask & latest.mask for mode in modes])) / units
-        nested = (inside >= NESTED) & (excess[-1] >= EVEN * excess)
+        masks = np.stack([mode.mask for mode in modes])
+        units, losses, expected = self.base.count_new(masks)
+        rest, rest_losses, rest_expected = self.base.count_new(latest.mask & ~masks)
+        inside = bitset.count(masks & latest.mask) / units
+        with np.errstate(divide="ignore", invalid="ignore"):
+            alike = (rest_losses - rest_expected) / rest >= _SAME_KIND * (losses - expected) / units
+        nested = (inside >= _NESTED) & alike
         return [mode for mode, gone in zip(modes[:-1], nested, strict=False) if not gone] + [latest]
 
     def _drop_redundant(self, modes: list[Listed]) -> list[Listed]:
@@ -177,22 +184,17 @@ class Selection:
         return modes
 
     def _order(self, modes: list[Listed]) -> list[Listed]:
-        """The largest guaranteed excess first, each tested given those before it."""
+        """The largest guaranteed excess of all units first, each tested given those before it."""
+        if not modes:
+            return []
+        counts = self.base.count_new(np.stack([mode.mask for mode in modes]))
+        order = np.argsort(-score_counts(*counts, _ORDER_Z), kind="stable")
         ordered: list[Listed] = []
-        rest = list(modes)
-        while rest:
-            strata = self._strata(ordered)
-            costs = np.array([self.language.cost_of(mode.rule) for mode in rest])
-            log_p = np.array([self._log_p(strata, mode) for mode in rest]) + costs
-            counts = strata.count_new(np.stack([mode.mask for mode in rest]))
-            scores = score_counts(*counts, ORDER_Z) * np.maximum(counts[0], 1) ** (
-                ORDER_GAMMA - GAMMA
-            )
-            scores = np.where(log_p <= self.log_level, scores, -99.0)
-            best = int(np.argmax(scores))
-            if log_p[best] > self.log_level:
-                break
-            ordered.append(replace(rest.pop(best), log_conditional=float(log_p[best])))
+        for i in order:
+            mode = modes[i]
+            log_p = self._log_p(self._strata(ordered), mode) + self.language.cost_of(mode.rule)
+            if log_p <= self.log_level:
+                ordered.append(replace(mode, log_conditional=log_p))
         return ordered
 
 
