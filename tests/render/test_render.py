@@ -29,8 +29,9 @@ from groundfault import Candidate, Evidence, Finding, Plan, Report, Verdict
 from groundfault.auditing.report_schema import to_plain
 from groundfault.render import words
 from groundfault.render.audit_figures import MAX_POINTS, figures
+from groundfault.render.audit_groups import distinct
 from groundfault.render.audit_page import MAX_ROWS, html, make_summary, markdown
-from groundfault.render.audit_words import Outline, distinct
+from groundfault.render.audit_words import Outline
 from groundfault.render.markdown import code, escape
 from groundfault.render.preview_pages import make_check_page
 from groundfault.render.terminal import show

@@ -65,7 +65,7 @@ def _look_closer(report: Report, table: Path) -> Page:
 
     from groundfault.cli.demo_data import compare_with_truth
     from groundfault.render import words
-    from groundfault.render.mode_page import make_excerpts
+    from groundfault.render.mode_page import list_excerpts
     from groundfault.render.page import Page, Section
 
     first = report.modes[0]
@@ -86,5 +86,5 @@ def _look_closer(report: Report, table: Path) -> Page:
             Section("The truth", (compare_with_truth(first, pl.read_parquet(table)),)),
         ),
         good=True,
-        lead=(make_excerpts(sample, first.rule),),
+        lead=tuple(list_excerpts(sample, first.rule)),
     )

@@ -9,8 +9,9 @@ from typing import Any
 from groundfault.auditing.report import Report
 from groundfault.core.finding import Finding, Verdict
 from groundfault.render import words
+from groundfault.render.audit_groups import main_cell
 from groundfault.render.audit_tables import holds_out
-from groundfault.render.audit_words import Outline, main_cell
+from groundfault.render.audit_words import Outline
 from groundfault.render.figures import (
     BAD,
     GOOD,

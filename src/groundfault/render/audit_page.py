@@ -12,7 +12,8 @@ from groundfault.core.finding import Finding
 from groundfault.render import audit_tables as tables
 from groundfault.render import audit_words, mode_page, words
 from groundfault.render.audit_figures import figures
-from groundfault.render.audit_words import FindingGroup, Outline
+from groundfault.render.audit_groups import FindingGroup, distinct, find_cut_column, main_cell
+from groundfault.render.audit_words import Outline
 from groundfault.render.cuts import draw_cuts
 from groundfault.render.mode_words import ModeOutline
 from groundfault.render.page import (
@@ -163,7 +164,7 @@ def _statement(outline: Outline, group: FindingGroup, number: int) -> Statement:
     if group.distinct:
         remarks.append(_list_names(outline, "Not to be told apart from ", group.distinct))
     if group.cuts:
-        column = audit_words.find_cut_column(lead)
+        column = find_cut_column(lead)
         remarks.append(_list_names(outline, f"Other cuts of {words.clean(column)}: ", group.cuts))
     return Statement(Code(words.label(lead)), lead.sentence, tuple(remarks), f"finding-{number}")
 
@@ -172,7 +173,7 @@ def _list_names(outline: Outline, start: str, findings: Sequence[Finding]) -> Li
     """Names of findings, each with its lift."""
     line: list[str | Code] = [start]
     for place, finding in enumerate(map(outline.face, findings[:MAX_NAMES])):
-        lift = words.signed(audit_words.main_cell(finding).lift)
+        lift = words.signed(main_cell(finding).lift)
         line += [", " if place else "", Code(finding.name), f" ({lift})"]
     surplus = len(findings) - MAX_NAMES
     line.append(f" and {surplus} more." if surplus > 0 else ".")
@@ -309,7 +310,7 @@ def _summary_table(outline: Outline, *, own: bool = False) -> Table:
 
     def add(candidate: Finding, style: str, indent: str = "") -> None:
         finding = outline.face(candidate)
-        cell = audit_words.main_cell(finding)
+        cell = main_cell(finding)
         lifts = [finding.discovery.lift, cell.lift] if has_holdout else [cell.lift]
         numbers = [words.rate(cell.on_rate), words.rate(cell.off_rate), *map(words.signed, lifts)]
         numbers += [write_interval(cell), words.p_value(cell.p_adjusted)]
@@ -330,7 +331,7 @@ def _summary_table(outline: Outline, *, own: bool = False) -> Table:
         add(finding, "", indent)
     if len(confirmed) > MAX_CONFIRMED:
         add_words(f"and {words.count(len(confirmed) - MAX_CONFIRMED)} more", "more")
-    screened = () if own else audit_words.distinct(outline.screened)
+    screened = () if own else distinct(outline.screened)
     if screened:
         add_words("Screened, not confirmed:", "")
     for finding in screened[:MAX_SCREENED]:

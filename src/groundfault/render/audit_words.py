@@ -5,16 +5,23 @@ nothing statistical."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 
 from groundfault.auditing.report import Report
-from groundfault.core.finding import Cell, Finding, Verdict
+from groundfault.core.finding import Finding, Verdict
 from groundfault.render import words
+from groundfault.render.audit_groups import (
+    INSTRUMENT,
+    FindingGroup,
+    distinct,
+    effect_size,
+    group_findings,
+    main_cell,
+)
 from groundfault.render.audit_tables import holds_out, is_named_by_rule
-from groundfault.render.cuts import read_cut
 from groundfault.render.mode_words import ModeOutline
 from groundfault.render.page import Code
 
@@ -36,34 +43,9 @@ UNCONFIRMED = (
     "reported."
 )
 BOUNDED = "Losses lie between 0 and 1: errors are losses summed, and an error rate is a mean loss."
-INSTRUMENT = "instrument"
 BETTER = "Where it does better"
 _MAX_BETTER = 4
 _NOTHING = "No reportable finding"
-
-
-@dataclass(frozen=True)
-class FindingGroup:
-    """A confirmed finding and those that an audit of single candidates cannot tell apart from
-    it.
-
-    Attributes
-    ----------
-    lead : Finding
-    others : tuple of Finding
-        Not told apart from it.
-    cuts : tuple of Finding
-        Findings that cut the same column of numbers elsewhere, and those not told apart from them.
-    """
-
-    lead: Finding
-    others: tuple[Finding, ...]
-    cuts: tuple[Finding, ...] = ()
-
-    @property
-    def distinct(self) -> tuple[Finding, ...]:
-        """Those grouped under the lead without being another name for it or for each other."""
-        return distinct((self.lead, *self.others))[1:]
 
 
 @dataclass(frozen=True)
@@ -223,8 +205,8 @@ class Outline:
         of more: that it holds for all other units.
         """
         strengths = {f.key for f in self.strengths}
-        return _group(
-            sorted((f for f in self.report.confirmed if f.key not in strengths), key=_size)
+        return group_findings(
+            sorted((f for f in self.report.confirmed if f.key not in strengths), key=effect_size)
         )
 
     @cached_property
@@ -246,7 +228,7 @@ class Outline:
     @cached_property
     def strength_groups(self) -> tuple[FindingGroup, ...]:
         """Where the model does better than elsewhere, as `groups`."""
-        return _group(self.strengths)
+        return group_findings(self.strengths)
 
     @property
     def tally(self) -> str:
@@ -367,62 +349,6 @@ class Outline:
         if examples:
             side = "on" if (finding.full.lift or 0) > 0 else "off"
             yield f"Failures {side} it", Code(words.listing(examples))
-
-
-def _group(findings: Iterable[Finding]) -> tuple[FindingGroup, ...]:
-    """Findings, in order, under their leads; cuts of one column joined."""
-    ordered = list(findings)
-    names = {(f.outcome, f.name) for f in ordered}
-    members: dict[tuple[str, str], list[Finding]] = {}
-    for f in ordered:
-        is_lead = f.representative is None or (f.outcome, f.representative) not in names
-        home = f.name if is_lead else f.representative or ""
-        members.setdefault((f.outcome, home), []).append(f)
-    groups: dict[tuple[str, ...], FindingGroup] = {}
-    for (outcome, name), some in members.items():
-        lead = next(f for f in some if f.name == name)
-        column = find_cut_column(lead)
-        key = (outcome, "cut", column) if column else (outcome, "name", name)
-        cuts = tuple(f for f in some if f is not lead and column and find_cut_column(f) == column)
-        others = tuple(f for f in some if f is not lead and f not in cuts)
-        earlier = groups.get(key)
-        groups[key] = (
-            FindingGroup(lead, others, cuts)
-            if earlier is None
-            else replace(earlier, cuts=(*earlier.cuts, lead, *cuts, *others))
-        )
-    return tuple(groups.values())
-
-
-def _size(finding: Finding) -> tuple[bool, float]:
-    return finding.source != INSTRUMENT, -abs(main_cell(finding).lift or 0.0)
-
-
-def find_cut_column(finding: Finding) -> str:
-    """The column of numbers that a rule is a single cut of; empty for every other rule."""
-    cut = read_cut(finding.rule)
-    return cut.column if cut else ""
-
-
-def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings without those that are true for the same units as an earlier one, or for exactly
-    the others.
-    """
-    findings_left: list[Finding] = []
-    name_of_alias: dict[tuple[str, str], str] = {}
-    for f in findings:
-        twin = name_of_alias.get(
-            (f.outcome, f.name), name_of_alias.get((f.outcome, f"not {f.name}"))
-        )
-        if twin is None or not {twin, f"not {twin}"} & set(f.aliases):
-            findings_left.append(f)
-            name_of_alias |= {(f.outcome, alias): f.name for alias in f.aliases}
-    return tuple(findings_left)
-
-
-def main_cell(finding: Finding) -> Cell:
-    """The numbers a finding is read by: held-out ones where there are some."""
-    return finding.holdout or finding.discovery
 
 
 def describe_sensitivity(finding: Finding) -> str:
