@@ -136,7 +136,7 @@ def test_numbers_are_told_by_how_they_are_written() -> None:
     meanings = by_meaning(texts)
     spelled = np.char.find(texts, "twelve") >= 0
     assert np.array_equal(meanings["q has a spelled-out number"].on, spelled)
-    assert meanings["q has a number of 3 or more digits"].on.sum() == 30
+    assert meanings["q has a number of 2 or more digits"].on.sum() == 30
     assert meanings["q has no digits"].on.sum() == 10
     assert meanings["q has a decimal point"].on.sum() == 10
     # 1.5 is one number
