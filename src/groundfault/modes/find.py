@@ -299,10 +299,9 @@ def _compute_detectable(
 
 def _find_rate(inside: int, n: int, rate: float, bar: float) -> float | None:
     """The least rate at which errors inside are named with `POWER`, by bisection."""
-    from scipy.stats import binom
 
     def is_named(p: float) -> bool:
-        errors = int(binom.ppf(1 - POWER, inside, p))
+        errors = _find_quantile(1 - POWER, inside, p)
         total = min(n, errors + round(rate * (n - inside)))
         one = np.array([[inside], [total], [n]], dtype=np.int64)
         return log_tail(errors, *one) <= bar
@@ -314,3 +313,15 @@ def _find_rate(inside: int, n: int, rate: float, bar: float) -> float | None:
         middle = (low + high) / 2
         low, high = (low, middle) if is_named(middle) else (middle, high)
     return high
+
+
+def _find_quantile(share: float, n: int, p: float) -> int:
+    """The least count whose binomial distribution function reaches a share in (0, 1)."""
+    # scipy.stats has it, and takes half a second to import
+    from scipy.special import bdtr, bdtrik
+
+    if p >= 1:
+        return n
+    count = math.ceil(bdtrik(share, n, p))
+    # the inverse of a step function may end just above the step
+    return count - 1 if count > 0 and bdtr(count - 1, n, p) >= share else count
