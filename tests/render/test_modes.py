@@ -199,6 +199,13 @@ def test_an_audit_that_did_not_search_says_nothing_of_modes(plain: Report) -> No
     assert "failure mode" not in printed(plain).lower()
 
 
+def test_an_audit_of_some_rows_says_so(plain: Report) -> None:
+    manifest = structs.replace(plain.manifest, where="lang = 'de'")
+    report = structs.replace(plain, manifest=manifest)
+    for text in (printed(report), Page(html(report)).text, markdown(report)):
+        assert "Only rows where lang = 'de'." in text
+
+
 @pytest.mark.parametrize("width", [80, 100])
 def test_long_rules_wrap_and_nothing_is_cut(plain: Report, width: int) -> None:
     endless = "x" * 200

@@ -132,6 +132,8 @@ def _list_findings(outline: Outline) -> list[Block]:
 
 def _notices(outline: Outline) -> Iterator[Block]:
     """What nobody may overlook."""
+    if outline.selection:
+        yield Paragraph((outline.selection,))
     if outline.instrument:
         yield Paragraph((outline.instrument,), "notice")
     if outline.reopened:

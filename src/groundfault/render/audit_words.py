@@ -112,6 +112,12 @@ class Outline:
         )
 
     @property
+    def selection(self) -> str:
+        """Which rows alone were audited; empty where all were."""
+        where = self.report.manifest.where
+        return f"Only rows where {words.clean(where)}." if where else ""
+
+    @property
     def conclusion(self) -> str:
         """What could have been seen, without repeating the headline."""
         return self.report.conclusion.removeprefix(f"{_NOTHING}. ")
