@@ -7,15 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from groundfault import Plan
-from groundfault.core.units import Units
+from groundfault import Plan, Verdict
+from groundfault.core.units import Marks, Units
 from groundfault.judges.confirm import (
     compute_p_values,
     confirm,
     has_support,
     is_at_most,
     is_big_enough,
+    keeps_sign_within_strata,
 )
+from groundfault.judges.max_t import MaxT
+from groundfault.judges.rule import rule
+from groundfault.stats import bits
 from groundfault.testing import World
 
 PLAN = Plan(min_lift=0.1, alpha=0.1).resolve(lift_ranked=True, gated=True)
@@ -70,3 +74,20 @@ def test_support_is_asked_for_on_both_sides() -> None:
     plan = replace(PLAN, hold_min_on=int(tables.on.max()) + 1)
     assert not has_support(tables, plan).any()
     assert has_support(tables, replace(PLAN, hold_min_on=1, hold_min_off=1)).all()
+
+
+def test_a_direction_that_turns_within_strata_is_noticed() -> None:
+    """Simpson's paradox: on the slice errors are rarer in each stratum, more frequent overall."""
+    strata = np.repeat([0, 1], 100)
+    on = np.concatenate([np.arange(100) < 20, np.arange(100) < 80])
+    # 0: 0 of 20 on, 16 of 80 off; 1: 48 of 80 on, 16 of 20 off
+    errors = np.concatenate([np.arange(100) >= 84, (np.arange(100) < 48) | (np.arange(100) >= 84)])
+    marks = Marks(200, bits.pack(np.stack([on, ~on])), None, ("", ""))
+    units = Units.of(marks, errors[None].astype(float), strata)
+    assert units.tables.sign.tolist() == [1, -1]
+    assert not keeps_sign_within_strata(units, np.arange(2)).any()
+    alone = Units.of(marks, errors[None].astype(float), np.zeros(200, dtype=np.int64))
+    assert keeps_sign_within_strata(alone, np.arange(2)).all()
+    verdicts = rule(MaxT(), PLAN, units, None, marks).verdicts
+    assert verdicts == (Verdict.BELOW_FLOOR,) * 2
+    assert rule(MaxT(), PLAN, alone, None, marks).verdicts == (Verdict.CONFIRMED,) * 2

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from groundfault.core.plan import Number, Plan, exact
 from groundfault.core.units import Units
-from groundfault.stats import multiple
+from groundfault.stats import bits, multiple, permutation
 from groundfault.stats.contingency import ContingencyTables
 
 
@@ -107,6 +107,27 @@ def is_big_enough(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
     min_ratio = float(exact(plan.min_ratio))
     # a slice may have fewer errors too; direction is a check of its own
     return (ratio >= min_ratio) | (ratio <= 1 / min_ratio)
+
+
+def keeps_sign_within_strata(units: Units, hypotheses: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which lifts have the same direction among units of one stratum as among all units.
+
+    Parameters
+    ----------
+    units : Units
+        With strata.
+    hypotheses : intp array, shape (H,)
+    """
+    tables = units.tables[hypotheses]
+    expected = np.zeros(len(hypotheses))
+    for inside, outcome, positions in units.populations(hypotheses):
+        members = np.flatnonzero(inside)
+        strata = None if units.strata is None else units.strata[members]
+        means = permutation.compute_stratum_means(units.losses[outcome][members], strata)
+        candidates = hypotheses[positions] // len(units.losses)
+        rows = bits.take(units.marks.on[candidates], len(units), members)
+        expected[positions] = bits.sums(rows, means[None])[:, 0]
+    return np.asarray(np.sign(tables.on_sum - expected) == tables.sign)
 
 
 def compute_p_values(

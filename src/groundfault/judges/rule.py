@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,12 @@ from groundfault.core.finding import Verdict
 from groundfault.core.judge import Judge, Screening
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Marks, Units
-from groundfault.judges.confirm import HoldoutResult, confirm, has_support
+from groundfault.judges.confirm import (
+    HoldoutResult,
+    confirm,
+    has_support,
+    keeps_sign_within_strata,
+)
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,10 @@ def _rule(
             None,
         )
     screening = judge.screen(discovery, hypotheses, plan, plan.rng(f"{purpose}/screen"))
+    if holdout is None and discovery.strata is not None:
+        # a two-sided p-value within strata may stand for the other direction than the lift
+        same = keeps_sign_within_strata(discovery, hypotheses)
+        screening = replace(screening, survives=screening.survives & same)
     holdout_result = None
     if holdout is not None:
         direction = discovery.tables[hypotheses].sign
