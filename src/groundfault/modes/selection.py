@@ -21,6 +21,7 @@ _TESTED = 120
 _ORDER_Z = 3.0
 _NESTED = 0.9
 _SAME_KIND = 0.67
+_ADDS = math.log(0.001)
 _SAME_WORDS = 0.7
 _SAME_SCORE = 0.95
 _SAME_UNITS = 0.95
@@ -176,8 +177,8 @@ class Selection:
         while i < len(modes) - 1:
             others = [mode.mask for j, mode in enumerate(modes) if j != i]
             strata = Strata.of_patterns(self.language.layout, self.losses, others)
-            cost = self.language.cost_of(modes[i].rule)
-            if self._log_p(strata, modes[i]) + cost > self.log_level:
+            # its claims were tested when it was listed: here it only has to add something
+            if self._log_p(strata, modes[i]) > _ADDS:
                 modes = modes[:i] + modes[i + 1 :]
             else:
                 i += 1
