@@ -1,11 +1,12 @@
 """A table of real mistakes: which language langid takes the translations of Django for.
 
     pip install langid django polars
-    python scripts/make_language_table.py languages.parquet
+    python scripts/make_language_table.py languages.parquet fresh.parquet
 
 Django's messages are translated into many languages by volunteers; Serbian comes in both its
 scripts. langid identifies 97 languages from characters. For each language that both know, up to 110
-messages of at least 25 letters are drawn at random. Nothing is downloaded beyond the two packages.
+messages of at least 25 letters are drawn at random; a second table gets up to 110 others. Nothing
+is downloaded beyond the two packages.
 """
 
 from __future__ import annotations
@@ -69,33 +70,37 @@ def name_script(text: str) -> str:
     )
 
 
-def main(out: str) -> None:
-    """Draw messages, ask langid for the language of each, and write the table."""
+def draw_rows(seed: int, used: set[tuple[str, str]]) -> Iterator[dict[str, object]]:
+    """Draw messages of each locale that are not used yet, and ask langid for their language."""
     root = Path(django.__file__).parent / "conf" / "locale"
     supported = {language for language, _ in langid.rank("")}
-    draw = random.Random(0)
-    rows = []
+    draw = random.Random(seed)
     for locale in sorted(p.name for p in root.iterdir() if (p / "LC_MESSAGES").is_dir()):
         language, _, variant = locale.partition("_")
         if language == "en" or language not in supported or variant not in ("", "Latn", "Hans"):
             continue
-        messages = list_messages(locale)
+        messages = [text for text in list_messages(locale) if (language, text) not in used]
         for text in draw.sample(messages, min(EACH, len(messages))):
             answer = langid.classify(text)[0]
-            rows.append(
-                {
-                    "id": f"{locale}-{len(rows):05d}",
-                    "text": text,
-                    "language": language,
-                    "script": name_script(text),
-                    "characters": len(text),
-                    "words": len(text.split()),
-                    "answer": answer,
-                    "error": int(answer not in {language, *ALSO.get(language, ())}),
-                }
-            )
-    pl.DataFrame(rows).write_parquet(out)
+            yield {
+                "text": text,
+                "language": language,
+                "script": name_script(text),
+                "characters": len(text),
+                "words": len(text.split()),
+                "answer": answer,
+                "error": int(answer not in {language, *ALSO.get(language, ())}),
+            }
+
+
+def main(*places: str) -> None:
+    """Write a table to each place; the second has messages that are not in the first, and so on."""
+    used: set[tuple[str, str]] = set()
+    for seed, place in enumerate(places):
+        table = pl.DataFrame(draw_rows(seed, used)).with_row_index("id")
+        used |= set(table.select("language", "text").iter_rows())
+        table.write_parquet(place)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
