@@ -67,7 +67,8 @@ def _row(report: ReportData, mode: Mode) -> dict[str, Any]:
 def _interval(report: ReportData, mode: Mode) -> tuple[float | None, float | None]:
     if not mode.n_outside:
         return None, None
-    numbers = (mode.errors, mode.n, mode.errors_outside, mode.n_outside)
-    arrays = (np.array([float(number)]) for number in numbers)
-    low, high = intervals.newcombe(*arrays, 1 - float(report.plan.alpha))
+    on_sum, on, off_sum, off = np.array(
+        [[mode.errors], [mode.n], [mode.errors_outside], [mode.n_outside]], dtype=np.float64
+    )
+    low, high = intervals.newcombe(on_sum, on, off_sum, off, 1 - float(report.plan.alpha))
     return float(low[0]), float(high[0])

@@ -89,7 +89,7 @@ def calibrate(**options: Any) -> None:
     card = run(
         judge,
         _run_worlds(options),
-        like=case and case.units(case.losses()),
+        like=case.units(case.losses()) if case else None,
         replicates=options["replicates"],
         seed=options["seed"],
         jobs=options["jobs"],
