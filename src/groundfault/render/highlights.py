@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import polars as pl
@@ -12,6 +13,8 @@ from groundfault.render.page import Highlight, Line
 # a pattern that matches as much of a text as this says nothing about a place in it
 _MAX_SHARE = 0.5
 _SHORT = 40
+# "anything but a comma, any number of them" is no word
+_STRETCH = re.compile(r"\[\^[^\]]*\](\*|\+|\{)")
 
 
 def find_patterns(rule: str) -> dict[str, tuple[str, ...]]:
@@ -20,7 +23,8 @@ def find_patterns(rule: str) -> dict[str, tuple[str, ...]]:
     Parameters
     ----------
     rule : str
-        In SQL. What stands under NOT is not looked for.
+        In SQL. What stands under NOT is not looked for; patterns of whole stretches of a text
+        name no word.
 
     Examples
     --------
@@ -37,6 +41,8 @@ def find_patterns(rule: str) -> dict[str, tuple[str, ...]]:
         if column is None or not text.is_string or node.find_ancestor(exp.Not):
             continue
         pattern = text.this
+        if _STRETCH.search(pattern):
+            continue
         if isinstance(node, exp.Like | exp.ILike):
             pattern = "|".join(map(_quote, filter(None, pattern.split("%"))))
         folds = isinstance(node, exp.RegexpILike | exp.ILike) or not isinstance(

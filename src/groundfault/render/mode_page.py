@@ -194,8 +194,8 @@ def _remark(outline: ModeOutline, one: NumberedMode) -> Iterator[tuple[str, str 
             "the same earlier modes",
         )
     for other in mode.alternatives:
-        overlap = f" (holds for {words.rate(other.overlap)} of the same {one.report.unit}s)"
-        yield "Alternative", (Code(other.rule), overlap)
+        overlap = f"{words.rate(other.overlap)} of the same {one.report.unit}s"
+        yield "Alternative", (f"{words.clean(other.meaning)} ({overlap}): ", Code(other.rule))
     if mode.source != "modes":
         yield "Proposed by", mode.source
 
