@@ -167,3 +167,29 @@ def test_what_is_no_cache_is_refused(table: Path, tmp_path: Path) -> None:
             "-o",
             tmp_path / "out.csv",
         )
+
+
+def test_text_attributes_need_no_pipeline(tmp_path: Path) -> None:
+    texts = ["What is 3 plus 40?", "WHAT IS 3 PLUS 40?", "Spell the word lead.", None] * 10
+    table, out = tmp_path / "texts.csv", tmp_path / "out.parquet"
+    pl.DataFrame({"id": range(40), "question": texts}).write_csv(table)
+    result = run(table, "--text", "question", "--text-attributes", "-o", out)
+    read = pl.read_parquet(out)
+    assert read["question_all_in_capitals"].to_list()[:4] == [0, 1, 0, None]
+    assert read["question_numbers"].to_list()[:4] == [2, 2, 0, None]
+    assert read["question_template"][0] != read["question_template"][2]
+    assert "  question_all_in_capitals: question is all in capitals" in result.output
+    assert "wrote 40 rows" in result.output
+
+
+def test_text_attributes_go_without_options_of_the_pipeline(table: Path, tmp_path: Path) -> None:
+    args = ("--text", "question", "--text-attributes", "--set", "negation")
+    with pytest.raises(PlanError, match="--set is about linguistic features"):
+        run(table, *args, "-o", tmp_path / "out.csv")
+
+
+def test_columns_are_not_overwritten_by_text_attributes(tmp_path: Path) -> None:
+    table = tmp_path / "texts.csv"
+    pl.DataFrame({"question": ["a", "b"], "question_words": [1, 1]}).write_csv(table)
+    with pytest.raises(InputError, match="'question_words' already"):
+        run(table, "--text", "question", "--text-attributes", "-o", tmp_path / "out.csv")

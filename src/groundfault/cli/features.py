@@ -1,4 +1,4 @@
-"""``features``: linguistic features of texts, as columns."""
+"""``features``: what is read off texts, as columns."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from groundfault.cli.output import echo_warnings, require_writable
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from groundfault.language import FeatureTable
 
 
 _KINDS = (".parquet", ".pq", ".csv", ".jsonl", ".ndjson")
+_OF_PIPELINE = {
+    "names": "--set",
+    "pipeline": "--pipeline",
+    "norms": "--norms",
+    "cache": "--cache",
+    "jobs": "--jobs",
+}
 
 
 @click.command()
@@ -57,6 +67,11 @@ _KINDS = (".parquet", ".pq", ".csv", ".jsonl", ".ndjson")
     help="Number of processes that annotate.",
 )
 @click.option(
+    "--text-attributes",
+    is_flag=True,
+    help="Instead: what the texts alone show (language, numbers, templates); needs no pipeline.",
+)
+@click.option(
     "-o",
     "--out",
     required=True,
@@ -70,21 +85,18 @@ def features(**options: Any) -> None:
     question_negation: 1 or 0 for what a text has or lacks, a number for what has a degree.
     Features that the pipeline cannot compute are listed, with what they need.
 
+    With --text-attributes the columns are what an audit reads off texts when it looks for failure
+    modes: the language, how numbers are written, how a text is laid out, the template it was made
+    from, and sentences that come and go.
+
     \b
     groundfault features texts.parquet --text question -o features.parquet
     groundfault features texts.parquet --text question --set surface,negation \\
         --pipeline blank -o features.parquet
+    groundfault features texts.parquet --text question --text-attributes -o features.parquet
     groundfault audit features.parquet --outcome error --finders declared,thresholds
     """
     from groundfault.exports.slices import write_table
-    from groundfault.language import (
-        feature_table,
-        load_memory,
-        load_pipeline,
-        read_norms,
-        save_memory,
-        select_features,
-    )
     from groundfault.readers.table import read_table
 
     for path in (options["out"], options["cache"]):
@@ -94,13 +106,33 @@ def features(**options: Any) -> None:
             f"cannot tell from {options['out']!r} how to write a table; "
             "name it .parquet, .csv or .jsonl"
         )
+    table, _ = read_table(options["source"])
+    for column in options["columns"]:
+        _require_column(table, column)
+    if options["text_attributes"]:
+        _require_no_pipeline()
+        table = _add_attributes(table, options["columns"])
+    else:
+        table = _add_features(table, options)
+    write_table(table, options["out"])
+    click.echo(f"wrote {table.height:,} rows to {options['out']}")
+
+
+def _add_features(table: pl.DataFrame, options: dict[str, Any]) -> pl.DataFrame:
+    """The table with linguistic features, which are listed if they cannot be computed."""
+    from groundfault.language import (
+        feature_table,
+        load_memory,
+        load_pipeline,
+        read_norms,
+        save_memory,
+        select_features,
+    )
+
     names = select_features([name.strip() for name in options["names"].split(",") if name.strip()])
     if not names:
         raise PlanError("--set names no feature")
     norms = read_norms(options["norms"]) if options["norms"] else None
-    table, _ = read_table(options["source"])
-    for column in options["columns"]:
-        _require_column(table, column)
     pipeline = load_pipeline(options["pipeline"])
     # annotation takes nearly all of the time, and depends on the text and the pipeline alone
     n_cached = load_memory(pipeline, options["cache"]) if options["cache"] else 0
@@ -110,18 +142,43 @@ def features(**options: Any) -> None:
             features = feature_table(
                 table[column], names, pipeline, norms=norms, jobs=options["jobs"], progress=progress
             )
-        clashes = [name for name in features.frame.columns if name in table.columns]
-        if clashes:
-            raise InputError(f"the table has a column {clashes[0]!r} already; rename it")
-        table = table.hstack(features.frame)
+        table = _join(table, features.frame)
         _tell(column, features, time.perf_counter() - start)
-    write_table(table, options["out"])
     if options["cache"]:
         save_memory(pipeline, options["cache"])
         click.echo(
             f"cache: {n_cached:,} texts known, {len(pipeline.memory):,} kept in {options['cache']}"
         )
-    click.echo(f"wrote {table.height:,} rows to {options['out']}")
+    return table
+
+
+def _add_attributes(table: pl.DataFrame, columns: tuple[str, ...]) -> pl.DataFrame:
+    """The table with what its texts alone show, which is listed."""
+    import polars as pl
+
+    from groundfault.modes.attribute_table import tabulate_attributes
+
+    for column in columns:
+        attributes = tabulate_attributes(table[column])
+        table = _join(table, pl.DataFrame([one.values for one in attributes]))
+        click.echo(f"{column}: {len(attributes)} attributes")
+        for one in attributes:
+            click.echo(f"  {one.values.name}: {one.meaning}")
+    return table
+
+
+def _join(table: pl.DataFrame, columns: pl.DataFrame) -> pl.DataFrame:
+    clashes = [name for name in columns.columns if name in table.columns]
+    if clashes:
+        raise InputError(f"the table has a column {clashes[0]!r} already; rename it")
+    return table.hstack(columns)
+
+
+def _require_no_pipeline() -> None:
+    source_of = click.get_current_context().get_parameter_source
+    for name, flag in _OF_PIPELINE.items():
+        if source_of(name) is not ParameterSource.DEFAULT:
+            raise PlanError(f"{flag} is about linguistic features; --text-attributes has none")
 
 
 def _require_column(table: Any, column: str) -> None:

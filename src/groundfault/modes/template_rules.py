@@ -51,7 +51,8 @@ def draft_templates(sample: pl.Series, templates: Templates) -> Iterator[Draft]:
         choice = _choose_rule(matcher, label, on)
         if choice:
             condition, words = choice
-            yield Draft("template", condition, f"is like {words}", 1.0, words)
+            value = words.replace('"', "")
+            yield Draft("template", condition, f"is like {words}", 1.0, value)
     yield from _draft_forms(matcher, templates, ranking)
     yield from _draft_sentences(matcher, templates)
     yield from _draft_stock(matcher, templates)

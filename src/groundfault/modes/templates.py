@@ -97,7 +97,10 @@ def find_templates(texts: Sequence[str], numbers: Set[str] = frozenset()) -> Tem
 
 
 def _split(text: str) -> list[Sentence]:
-    sentences, words, gaps, end = [], [], [], 0
+    sentences: list[Sentence] = []
+    words: list[str] = []
+    gaps: list[str] = []
+    end = 0
     for token in _TOKEN.finditer(text):
         if token[0] in _STOPS:
             # 3.5 and 12:30 are not the end of a sentence

@@ -63,13 +63,13 @@ def _draft_case() -> Iterator[Draft]:
 # a run of digits with inner commas and points, and what parts it from the next
 _NEXT_NUMBER = r"(\d[\d.,]*[^\d.,]\D*)"
 _OPERATORS = {
-    "plus sign": r"\w\s?\+\s?\w",
-    "minus sign": r"\w\s-\s\w|\d-\d",
-    "times sign": r"\w\s?[*×]\s?\w|\d\s?x\s?\d",
-    "division sign": r"\w\s?÷\s?\w|\d\s?/\s?\d",
-    "equals sign": r"\w\s?={1,2}\s?\S",
-    "power": r"\w\s?(\^|\*\*)\s?\w",
-    "sign for less or greater": r"\w\s?[<>≤≥]\s?\w",
+    "a plus sign": r"\w\s?\+\s?\w",
+    "a minus sign": r"\w\s-\s\w|\d-\d",
+    "a times sign": r"\w\s?[*×]\s?\w|\d\s?x\s?\d",
+    "a division sign": r"\w\s?÷\s?\w|\d\s?/\s?\d",
+    "an equals sign": r"\w\s?={1,2}\s?\S",
+    "a power": r"\w\s?(\^|\*\*)\s?\w",
+    "a sign for less or greater": r"\w\s?[<>≤≥]\s?\w",
 }
 
 
@@ -105,7 +105,7 @@ def _draft_numbers() -> Iterator[Draft]:
     yield Draft("number form", match(r"[,;]\s*\d"), "has a number after a comma")
     yield Draft("number form", ~match(r"[,;]\s*\d"), "has no number after a comma", 1.25)
     for name, pattern in _OPERATORS.items():
-        yield Draft("operator", match(pattern), f"has a {name}")
+        yield Draft("operator", match(pattern), f"has {name}")
 
 
 def _digits(count: int) -> str:

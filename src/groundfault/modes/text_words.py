@@ -90,11 +90,11 @@ def _count_phrases(sample: pl.Series) -> Counter[tuple[str, ...]]:
     """Texts that have each word, and each phrase of frequent words."""
     # a mark ends a phrase; a space alone does not
     tokens = sample.str.to_lowercase().str.extract_all(r"\w+|[^\w\s]").to_list()
-    counts = Counter((word,) for some in tokens for word in set(some))
+    counts: Counter[tuple[str, ...]] = Counter((word,) for some in tokens for word in set(some))
     enough = max(MIN_TEXTS, 0.01 * len(tokens))
-    frequent = {word for (word,), k in counts.items() if k >= enough and word[0].isalpha()}
+    frequent = {word for (word, *_), k in counts.items() if k >= enough and word[0].isalpha()}
     for some in tokens:
-        phrases = set()
+        phrases: set[tuple[str, ...]] = set()
         run: tuple[str, ...] = ()
         for word in some[:_READ]:
             run = (*run[1 - _LONGEST_PHRASE :], word) if word in frequent else ()
@@ -162,7 +162,7 @@ def _embed(information: Floats) -> Floats:
     values, vectors = np.linalg.eigh(information)
     first = np.argsort(-np.abs(values))[:_DIMENSIONS]
     points = vectors[:, first] * np.sqrt(np.abs(values[first]))
-    return points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
+    return _normalise(points)
 
 
 def _cluster(points: Floats, count: int) -> NDArray[np.intp]:
@@ -175,5 +175,10 @@ def _cluster(points: Floats, count: int) -> NDArray[np.intp]:
     for _ in range(_ROUNDS):
         groups = np.argmax(points @ centers.T, axis=1)
         sums = np.array([points[groups == i].sum(axis=0) for i in range(count)])
-        centers = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
+        centers = _normalise(sums)
     return groups
+
+
+def _normalise(points: Floats) -> Floats:
+    lengths: Floats = np.linalg.norm(points, axis=1, keepdims=True)
+    return points / np.maximum(lengths, 1e-12)
