@@ -21,11 +21,13 @@ from typing import Any
 
 import click
 import pytest
+from msgspec import structs
 
 import groundfault
 from groundfault import finders, judges
 from groundfault.auditing import messages
 from groundfault.core.plan import Plan
+from groundfault.modes.mode import Alternative, DosePoint
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -389,10 +391,18 @@ def test_every_field_of_a_report_is_described(desk: Path, answers: bytes) -> Non
     )
     report = groundfault.audit(
         evidence,
+        groundfault.Plan(judge="janus"),
         ledger="ledger.db",
         robustness=3,
         candidates=[groundfault.Candidate("x", "d__table = 1")],
     )
+    dose = DosePoint(column="words", low=1, high=2, n=3, errors=1)
+    mode = structs.replace(
+        report.modes[0],
+        alternatives=(Alternative(rule="x", meaning="x", overlap=0.9),),
+        doses=(dose,),
+    )
+    report = structs.replace(report, modes=(mode,))
     check = groundfault.check(evidence)
     text = (DOCS / "reference" / "report-json.md").read_text(encoding="utf-8")
     audit_part, check_part = text.split("## What `check --json` writes")
@@ -416,6 +426,8 @@ FREE = (
     "sensitivity",
     "plan",
     "roles",
+    "detectable",
+    "texts",
 )
 
 
