@@ -126,7 +126,7 @@ def split_sizes(
     "--methods",
     callback=split_names,
     metavar="NAMES",
-    help="For known-holes and mode-worlds: methods, separated by commas; default all.",
+    help="For known-holes and mode-worlds: methods, separated by commas.",
 )
 @click.option(
     "--models",
