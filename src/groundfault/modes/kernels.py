@@ -1,4 +1,8 @@
-"""Counting passes over all pairs and triples of literals, compiled."""
+"""Counting passes over rows of bits, and over all pairs and triples of them, compiled.
+
+Losses come as bit planes, and what is expected as one rate for each run of words: sums are then
+counts of bits, which the processor does many at a time.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +15,49 @@ from numpy.typing import NDArray
 from groundfault.stats.bits import Bits, popcount
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
+Floats = NDArray[np.float64]
+
+
+@njit(cache=True, nogil=True)
+def _count(a: Bits, b: Bits, start: int, stop: int) -> np.uint64:  # pragma: no cover - compiled
+    """Bits that two rows share in a run of words."""
+    total = np.uint64(0)
+    for w in range(start, stop):
+        total += popcount(a[w] & b[w])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _sum(
+    a: Bits, b: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats
+) -> tuple[float, float, float]:  # pragma: no cover - compiled
+    """Units that two rows share, their losses, and what is expected of them."""
+    units, losses, expected = 0.0, 0.0, 0.0
+    for r in range(len(rates)):
+        count = float(_count(a, b, runs[r], runs[r + 1]))
+        units += count
+        expected += rates[r] * count
+    for p in range(len(scale)):
+        total = np.uint64(0)
+        for w in range(len(a)):
+            total += popcount(a[w] & b[w] & planes[p, w])
+        losses += scale[p] * float(total)
+    return units, losses, expected
 
 
 @njit(parallel=True, cache=True, nogil=True)
-def count_pairs(a: Bits, b: Bits, inside: Bits) -> Ints:  # pragma: no cover - compiled
-    """Units of each pair of rows, among those inside: shape (A, B)."""
+def count_pairs(a: Bits, b: Bits) -> Ints:  # pragma: no cover - compiled
+    """Units of each pair of rows: shape (A, B)."""
     out = np.empty((a.shape[0], b.shape[0]), dtype=np.int64)
     for i in prange(a.shape[0]):
-        row = a[i] & inside
         for j in range(b.shape[0]):
-            total = np.uint64(0)
-            for w in range(len(row)):
-                total += popcount(row[w] & b[j, w])
-            out[i, j] = total
+            out[i, j] = _count(a[i], b[j], 0, a.shape[1])
     return out
 
 
 @njit(parallel=True, cache=True, nogil=True)
 def sum_pairs(
-    a: Bits, b: Bits, inside: Bits, planes: Bits, scale: Floats, rate: Floats
+    a: Bits, b: Bits, inside: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats
 ) -> Floats:  # pragma: no cover - compiled
     """Units, losses and expected losses of each pair of rows, among the units inside.
 
@@ -40,28 +67,33 @@ def sum_pairs(
     inside : uint64 array, shape (W,)
     planes : uint64 array, shape (P, W)
         Bit planes of the losses, ``scale`` the worth of each.
-    scale : float32 array, shape (P,)
-    rate : float32 array, shape (W,)
-        What is expected of each of a word's units.
+    scale : float64 array, shape (P,)
+    runs : int64 array, shape (R + 1,)
+        Where runs of words begin and end; ``rates`` is what is expected of each of a run's units.
+    rates : float64 array, shape (R,)
 
     Returns
     -------
-    float32 array, shape (3, A, B)
+    float64 array, shape (3, A, B)
     """
-    out = np.empty((3, a.shape[0], b.shape[0]), dtype=np.float32)
+    out = np.empty((3, a.shape[0], b.shape[0]), dtype=np.float64)
     for i in prange(a.shape[0]):
         row = a[i] & inside
         for j in range(b.shape[0]):
-            units, losses, expected = 0.0, 0.0, 0.0
-            for w in range(len(row)):
-                word = row[w] & b[j, w]
-                if word:
-                    count = float(popcount(word))
-                    units += count
-                    expected += count * rate[w]
-                    for p in range(len(planes)):
-                        losses += scale[p] * float(popcount(word & planes[p, w]))
-            out[0, i, j], out[1, i, j], out[2, i, j] = units, losses, expected
+            out[0, i, j], out[1, i, j], out[2, i, j] = _sum(
+                row, b[j], planes, scale, runs, rates
+            )
+    return out
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def sum_rows(
+    rows: Bits, inside: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats
+) -> Floats:  # pragma: no cover - compiled
+    """`sum_pairs` of each row with the units inside alone: shape (3, rows)."""
+    out = np.empty((3, rows.shape[0]), dtype=np.float64)
+    for i in prange(rows.shape[0]):
+        out[0, i], out[1, i], out[2, i] = _sum(rows[i], inside, planes, scale, runs, rates)
     return out
 
 
@@ -92,10 +124,7 @@ def count_triples(
             both = rows[i] & rows[j]
             for k in range(j + 1, len(rows)):
                 if pairs[i, k] and pairs[j, k]:
-                    total = np.uint64(0)
-                    for w in range(len(both)):
-                        total += popcount(both[w] & rows[k, w])
-                    n = np.int64(total)
+                    n = np.int64(_count(both, rows[k], 0, len(both)))
                     smallest = min(support[i, j], support[i, k], support[j, k])
                     counts[i] += n >= least and n < smallest
     return counts.sum()
@@ -110,36 +139,30 @@ def search_triples(
     inside: Bits,
     planes: Bits,
     scale: Floats,
-    rate: Floats,
+    runs: Ints,
+    rates: Floats,
     z: float,
     gamma: float,
 ) -> tuple[Floats, Ints]:  # pragma: no cover - compiled
     """The best third row for each pair of rows, and its guarantee: two arrays of shape (A, A)."""
-    best = np.full((len(rows), len(rows)), np.float32(-9.0))
-    third = np.full((len(rows), len(rows)), np.int64(-1))
+    best = np.full((len(rows), len(rows)), -9.0)
+    third = np.full((len(rows), len(rows)), -1)
     for i in prange(len(rows)):
         for j in range(i + 1, len(rows)):
             if not pairs[i, j]:
                 continue
             both = rows[i] & rows[j]
+            new = both & inside
             for k in range(j + 1, len(rows)):
                 if not (pairs[i, k] and pairs[j, k]):
                     continue
-                total, units, losses, expected = 0.0, 0.0, 0.0, 0.0
-                for w in range(len(both)):
-                    word = both[w] & rows[k, w]
-                    if word:
-                        total += float(popcount(word))
-                        word &= inside[w]
-                        count = float(popcount(word))
-                        units += count
-                        expected += count * rate[w]
-                        for p in range(len(planes)):
-                            losses += scale[p] * float(popcount(word & planes[p, w]))
-                smallest = min(support[i, j], support[i, k], support[j, k])
-                if total < least or total >= smallest:
-                    continue
+                units, losses, expected = _sum(new, rows[k], planes, scale, runs, rates)
                 score = guarantee(units, losses, expected, z, gamma)
-                if score > best[i, j]:
+                if score <= best[i, j]:
+                    continue
+                # whether it is a rule at all is asked last: few come so far
+                n = np.int64(_count(both, rows[k], 0, len(both)))
+                smallest = min(support[i, j], support[i, k], support[j, k])
+                if least <= n < smallest:
                     best[i, j], third[i, j] = score, k
     return best, third

@@ -43,7 +43,7 @@ WEIGHTS = {
 MAX_SET = 4
 MAX_WORDS = 8
 _SETS_OF_PAIRS = 60
-_TRIPLE_WORK = 3e9
+_TRIPLE_WORK = 1e9
 _REDUNDANT = 0.95
 
 
@@ -85,6 +85,8 @@ class Layout:
         within = np.arange(len(strata)) - offset[strata[order]]
         self.place[order] = start[strata[order]] + within
         self.width = 64 * len(self.words)
+        # where the words of each stratum begin, and where the last ones end
+        self.runs = np.searchsorted(self.words, np.arange(len(sizes) + 1)).astype(np.int64)
 
     def pack(self, rows: Bools) -> Bits:
         """Pack rows of one value a unit: bool, shape (R, units) to (R, words)."""
@@ -130,10 +132,9 @@ class Language:
         self._share_level()
 
     def _join_pairs(self) -> None:
-        everywhere = np.full(self.bits.shape[1], np.uint64(2**64 - 1))
         plain, others = self.bits[self.plain], self.bits[self.others]
-        self.pair_support = count_pairs(plain, plain, everywhere)
-        mixed_support = count_pairs(plain, others, everywhere)
+        self.pair_support = count_pairs(plain, plain)
+        mixed_support = count_pairs(plain, others)
         self.pairs = self._allow(self.pair_support, self.plain, self.plain)
         self.pairs &= np.triu(np.ones_like(self.pairs), 1)
         self.mixed = self._allow(mixed_support, self.plain, self.others)

@@ -93,10 +93,10 @@ def _search_all(language: Language, strata: Strata) -> Iterator[Rule]:
     yield from _search_words(language, strata)
 
 
-def _sum(a: Bits, b: Bits, strata: Strata) -> NDArray[np.float32]:
+def _sum(a: Bits, b: Bits, strata: Strata) -> Floats:
     losses = strata.losses
-    sums: NDArray[np.float32] = sum_pairs(
-        a, b, strata.inside, losses.planes, losses.scale, strata.rate
+    sums: Floats = sum_pairs(
+        a, b, strata.inside, losses.planes, losses.scale, strata.layout.runs, strata.rates
     )
     return sums
 
@@ -125,7 +125,7 @@ def _search_singles(language: Language, strata: Strata) -> Iterator[Rule]:
             yield from (Rule(((int(places[i]),),), kind) for i in _best(scores, _TOP))
 
 
-def _search_pairs(language: Language, sums: NDArray[np.float32]) -> Iterator[Rule]:
+def _search_pairs(language: Language, sums: Floats) -> Iterator[Rule]:
     if not language.counts["pair"]:
         return
     scores = np.where(language.pairs, score_counts(*sums, _z(language, "pair")), -9.0)
@@ -156,18 +156,19 @@ def _search_triples(language: Language, strata: Strata) -> Iterator[Rule]:
         strata.inside,
         losses.planes,
         losses.scale,
-        strata.rate,
+        strata.layout.runs,
+        strata.rates,
         _z(language, "triple"),
         GAMMA,
     )
     places = language.plain[language.triple_places]
-    for flat in _best(best.astype(np.float64), 2 * _TOP):
+    for flat in _best(best, 2 * _TOP):
         i, j = divmod(int(flat), len(places))
         k = int(third[i, j])
         yield Rule(tuple((int(places[x]),) for x in (i, j, k)), "triple")
 
 
-def _search_sets(language: Language, strata: Strata, sums: NDArray[np.float32]) -> Iterator[Rule]:
+def _search_sets(language: Language, strata: Strata, sums: Floats) -> Iterator[Rule]:
     """Sets of values of one column, inside one literal or a pair of them."""
     plain = language.plain
     for name, places in language.values.items():
@@ -183,7 +184,7 @@ def _search_sets(language: Language, strata: Strata, sums: NDArray[np.float32]) 
 
 
 def _search_pair_sets(
-    language: Language, strata: Strata, sums: NDArray[np.float32], name: str, family: int
+    language: Language, strata: Strata, sums: Floats, name: str, family: int
 ) -> Iterator[Rule]:
     plain, places = language.plain, language.values[name]
     scores = np.where(language.pairs, score_counts(*sums, 2.0), -9.0)
@@ -201,8 +202,8 @@ def _search_pair_sets(
 
 def _search_family(
     language: Language,
-    sums: NDArray[np.float32],
-    whole: NDArray[np.float32],
+    sums: Floats,
+    whole: Floats,
     places: NDArray[np.intp],
     kind: str,
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -210,7 +211,7 @@ def _search_family(
 
     ``sums`` are of shape (3, contexts, values), ``whole`` of shape (3, values): without a context.
     """
-    units, losses, expected = sums.astype(np.float64)
+    units, losses, expected = sums
     excess = losses - expected
     with np.errstate(divide="ignore", invalid="ignore"):
         # a value belongs to a context only if it fails more inside it than outside

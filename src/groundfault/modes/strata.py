@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.modes.kernels import sum_rows
 from groundfault.modes.language import Layout
-from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 from groundfault.stats.contingency import common_grid
 from groundfault.stats.stratified_tail import log_tail, log_tail_of_losses
@@ -28,7 +28,7 @@ class Losses:
     values : float64 array, shape (units,)
         In [0, 1].
     planes : uint64 array, shape (P, words)
-    scale : float32 array, shape (P,)
+    scale : float64 array, shape (P,)
         What each plane is worth.
     step : float
         What all losses are whole multiples of; 0 where there is none.
@@ -36,18 +36,18 @@ class Losses:
 
     values: Floats
     planes: Bits
-    scale: NDArray[np.float32]
+    scale: Floats
     step: float = 1.0
 
     @classmethod
     def of(cls, values: Floats, layout: Layout) -> Losses:
         """Cut losses into planes: one for errors, seven for graded losses."""
         if np.isin(values, (0.0, 1.0)).all():
-            return cls(values, layout.pack(values[None] == 1), np.ones(1, dtype=np.float32))
+            return cls(values, layout.pack(values[None] == 1), np.ones(1))
         top = 2**_PLANES - 1
         whole = np.rint(values * top).astype(np.int64)
         rows = np.stack([(whole >> b) & 1 == 1 for b in range(_PLANES)])
-        scale = (2.0 ** np.arange(_PLANES) / top).astype(np.float32)
+        scale = 2.0 ** np.arange(_PLANES) / top
         grid = common_grid(values)
         return cls(values, layout.pack(rows), scale, 1 / grid if grid else 0.0)
 
@@ -83,11 +83,10 @@ class Strata:
         self.total = np.bincount(self.home, weights=self.losses.values)
         rate = self.total / self.size
         self.expected = rate[self.home]
-        # among new units, what is expected is one number for each word of bits
+        # among new units, what is expected is one number for each stratum of the layout
         self.inside = self.layout.pack(self.new[None])[0]
-        self.rate = np.zeros(len(self.layout.words), dtype=np.float32)
-        home = self.layout.place[self.new] // 64
-        self.rate[home] = self.expected[self.new]
+        self.rates = np.zeros(len(self.layout.runs) - 1)
+        self.rates[self.layout.strata[self.new]] = self.expected[self.new]
 
     @classmethod
     def of_patterns(cls, layout: Layout, losses: Losses, masks: Sequence[Bits]) -> Strata:
@@ -117,7 +116,7 @@ class Strata:
         on_size = np.bincount(home[index], minlength=len(size))
         busy = np.flatnonzero(on_size)
         if self.losses.binary:
-            errors = int(round(values[index].sum()))
+            errors = round(values[index].sum())
             whole = np.rint(total[busy]).astype(np.int64)
             return float(log_tail(errors, on_size[busy], whole, size[busy]))
         return self._log_p_of_losses(float(values[index].sum()), on_size, tested)
@@ -136,12 +135,12 @@ class Strata:
 
     def count_new(self, masks: Bits) -> tuple[Floats, Floats, Floats]:
         """New units of each rule, their losses, and what is expected of them."""
-        inside = masks & self.inside
-        units = bitset.count(inside).astype(np.float64)
-        losses = bitset.count_and(inside, self.losses.planes) @ self.losses.scale.astype(float)
-        rates, places = np.unique(self.rate, return_inverse=True)
-        expected = np.zeros(len(masks))
-        for i, rate in enumerate(rates):
-            if rate:
-                expected += rate * bitset.count(np.ascontiguousarray(inside[:, places == i]))
+        units, losses, expected = sum_rows(
+            masks,
+            self.inside,
+            self.losses.planes,
+            self.losses.scale,
+            self.layout.runs,
+            self.rates,
+        )
         return units, losses, expected
