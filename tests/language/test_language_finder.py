@@ -82,7 +82,9 @@ def planted(texts: list[str], seed: int) -> Evidence:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_planted_failure_is_found_and_confirmed(questions: list[str], seed: int) -> None:
-    report = groundfault.audit(planted(questions, seed), finders=[Language(pipeline="blank")])
+    finder, data = Language(pipeline="blank"), planted(questions, seed)
+    assert groundfault.audit(data, finders=[finder], modes=False).weaknesses[0].name == PLANTED
+    report = groundfault.audit(data, Plan(judge="janus"), finders=[finder], modes=False)
     findings = {f.name: f for f in report.findings}
     assert findings[PLANTED].verdict is Verdict.CONFIRMED
     assert findings[PLANTED].representative is None
@@ -94,7 +96,11 @@ def test_a_planted_failure_is_found_and_confirmed(questions: list[str], seed: in
 def test_a_planted_failure_is_confirmed_in_a_hundred_seeds(questions: list[str]) -> None:
     """Of 100: named first in 95, and its proxies all under it in 95."""
     finder = Language(pipeline="blank")
-    reports = [groundfault.audit(planted(questions, seed), finders=[finder]) for seed in range(100)]
+    plan = Plan(judge="janus")
+    reports = [
+        groundfault.audit(planted(questions, seed), plan, finders=[finder], modes=False)
+        for seed in range(100)
+    ]
     leads = [{f.name: f.representative for f in report.confirmed} for report in reports]
     assert sum(PLANTED in reasons and reasons[PLANTED] is None for reasons in leads) >= 95
     assert (
