@@ -35,7 +35,9 @@ Floats = NDArray[np.float64]
 ALPHA = 0.10
 REPLICATES = 1000
 ORACLE = "oracle"
-USUAL = ("modes", "max-t", "janus", ORACLE)
+USUAL = ("modes", "audit", "max-t", "janus", ORACLE)
+
+
 SOURCE = "simulations; the cells of power by descriptors are those of decisions on the judges"
 
 DESCRIPTORS = (
@@ -55,6 +57,8 @@ DESCRIPTORS = (
 _BATCH = 10
 _POPULATION = 4000
 _FEWER = 5
+# cells of the methods that are not run in all
+_KINDS = {ORACLE: ("one", "planted", "descriptor"), "audit": ("null", "descriptor")}
 
 
 @dataclass(frozen=True)
@@ -283,7 +287,7 @@ def _parts(methods: Sequence[str], replicates: int) -> dict[str, tuple[Any, ...]
             rates = method == "modes" and cell.kind in ("null", "one")
             total = replicates if rates else max(1, replicates // _FEWER)
             count = min(_BATCH, total - start)
-            if count > 0 and not (method == ORACLE and cell.kind == "null"):
+            if count > 0 and cell.kind in _KINDS.get(method, (cell.kind,)):
                 key = f"{name} / {method} / {start} and {count} / {groundfault.__version__}"
                 parts[key] = (name, method, start, count)
     return parts

@@ -33,15 +33,18 @@ def make_tables(
     for row in rows:
         by_key.setdefault((row["cell"], row["method"]), []).append(row)
 
-    def names(kind: str) -> list[str]:
-        return [name for name, of in cells.items() if of == kind]
-
-    return (
-        _null_table(by_key, names("null"), methods),
-        _single_table(by_key, names("one"), methods),
-        _planted_table(by_key, names("planted"), methods),
-        _descriptor_table(by_key, names("descriptor"), methods),
-    )
+    makers = {
+        "null": _null_table,
+        "one": _single_table,
+        "planted": _planted_table,
+        "descriptor": _descriptor_table,
+    }
+    tables = []
+    for kind, make in makers.items():
+        names = [name for name, of in cells.items() if of == kind]
+        present = {m: label for m, label in methods.items() if any((c, m) in by_key for c in names)}
+        tables.append(make(by_key, names, present))
+    return tuple(tables)
 
 
 Rows = Mapping[tuple[str, str], Sequence[Row]]
@@ -56,7 +59,6 @@ def count_any(rows: Sequence[Row], key: str) -> str | None:
 
 
 def _null_table(by_key: Rows, cells: Sequence[str], methods: Mapping[str, str]) -> PaperTable:
-    methods = {m: label for m, label in methods.items() if any((c, m) in by_key for c in cells)}
     columns: Columns = {method: (label, "text") for method, label in methods.items()}
     columns["worlds"] = ("worlds", "count")
     lines = []
