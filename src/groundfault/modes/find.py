@@ -322,6 +322,7 @@ def _find_quantile(share: float, n: int, p: float) -> int:
 
     if p >= 1:
         return n
-    count = math.ceil(bdtrik(share, n, p))
+    count = math.ceil(float(bdtrik(share, n, p)))
     # the inverse of a step function may end just above the step
-    return count - 1 if count > 0 and bdtr(count - 1, n, p) >= share else count
+    reaches_below = count > 0 and float(bdtr(count - 1, n, p)) >= share
+    return count - 1 if reaches_below else count

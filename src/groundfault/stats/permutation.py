@@ -149,7 +149,7 @@ def _reorder(
     for start in range(0, draws, step):
         out = np.empty((min(step, draws - start), n), dtype=records.dtype)
         for deal in out:
-            if home is None:
+            if blocks is None or home is None:
                 deal[:] = records
                 rng.shuffle(deal)
             else:
@@ -203,7 +203,7 @@ class _Statistic:
                 else self.valid
             )
             on = self._sums(self.packed, present)
-            squared = losses.astype(self.losses.dtype) ** 2
+            squared: NDArray[Any] = losses.astype(self.losses.dtype) ** 2
             n, total, squares = (self._sums(inside, a) for a in (present, losses, squared))
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = on * (n - on) * (n * squares - total**2) / np.maximum(n - 1, 1)
