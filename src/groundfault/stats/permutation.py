@@ -153,7 +153,7 @@ def _reorder(
                 deal[:] = records
                 rng.shuffle(deal)
             else:
-                deal[home] = records[np.lexsort((rng.random(n), blocks))]
+                deal[home] = records[np.lexsort((rng.random(len(blocks)), blocks))]
         yield out.view(table.dtype).reshape(len(out), n, width)
 
 
