@@ -133,8 +133,8 @@ def propose(
     ['lang = de']
     """
     audit = start_audit(evidence, plan)
-    made = configure_finder(finder, {}) if isinstance(finder, str) else finder
-    search = _Search(made, permutations)
+    plain = configure_finder(finder, {}) if isinstance(finder, str) else finder
+    search = _Search(plain, permutations)
     library = Library.of(audit.propose([search])[:max_slices])
     losses = _mean_losses(audit)
     marks = replace(audit, library=library).marks.take(np.flatnonzero(audit.discovery_mask))

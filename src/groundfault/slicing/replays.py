@@ -64,11 +64,11 @@ def measure_chance(
     columns = _prediction_columns(discovery, finder)
     best = np.empty(searches)
     for i in range(searches):
-        dealt = deal_outcomes(discovery, rng, columns)
+        shuffle = deal_outcomes(discovery, rng, columns)
         with warnings.catch_warnings():
             # that a search finds nothing is an answer here
             warnings.simplefilter("ignore")
-            best[i] = _score(dealt, search(dealt)).max(initial=-np.inf)
+            best[i] = _score(shuffle, search(shuffle)).max(initial=-np.inf)
     exceed = (best[:, None] >= scores - _TIE * np.abs(scores)).sum(axis=0)
     return tuple(((1 + exceed) / (1 + searches)).tolist())
 
