@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,7 @@ from rich.console import Console
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan, Report
+from groundfault.auditing.report_schema import RecordedOpening
 from groundfault.modes.mode import (
     Alternative,
     Coverage,
@@ -199,6 +201,31 @@ def test_an_audit_that_did_not_search_says_nothing_of_modes(plain: Report) -> No
     assert "failure mode" not in printed(plain).lower()
 
 
+def test_a_second_look_at_all_outcomes_is_a_warning(plain: Report) -> None:
+    once = RecordedOpening(
+        path="ledger.db",
+        head="0",
+        replay=False,
+        times=1,
+        libraries=1,
+        plans=1,
+        splits=1,
+        versions=1,
+        reasons=(),
+        sentence="all outcomes were looked at 1 time",
+        holdout=False,
+    )
+    first = structs.replace(plain, ledger=once)
+    assert "before" not in printed(first)
+    assert "All outcomes were looked at 1 time." in flat(printed(first))
+    twice = structs.replace(once, times=2, sentence="all outcomes were looked at 2 times")
+    text = flat(printed(structs.replace(plain, ledger=twice)))
+    assert "These outcomes had been looked at before. All outcomes were looked at 2 times." in text
+    held = structs.replace(once, holdout=True, all_before=True, sentence="holdout opened 1 time")
+    text = flat(printed(structs.replace(plain, ledger=held)))
+    assert "This holdout had been seen before. Holdout opened 1 time." in text
+
+
 def test_an_audit_of_some_rows_says_so(plain: Report) -> None:
     manifest = structs.replace(plain.manifest, where="lang = 'de'")
     report = structs.replace(plain, manifest=manifest)
@@ -280,6 +307,15 @@ def test_findings_are_folded_below_modes_but_not_those_asked_for(plain: Report) 
     order = ["Failure modes: family-wise error", "Confirmed findings", "All candidates"]
     places = [page.text.index(part, page.text.index(order[0])) for part in order]
     assert places == sorted(places)
+
+
+def test_a_suspicion_of_the_grader_stands_below_the_modes(plain: Report) -> None:
+    suspects = tuple(replace(f, source="instrument") for f in plain.findings)
+    report = structs.replace(with_modes(plain, make_mode()), findings=suspects)
+    for text in (printed(report), Page(html(report)).text):
+        assert text.index("1. digits is") < text.index("The grader may be at fault")
+        # about answers, so no place where the model does better
+        assert "Where it does better: " not in text
 
 
 def test_where_it_does_better_is_listed_apart_and_not_counted(plain: Report) -> None:

@@ -103,6 +103,7 @@ def make_summary(report: Report, report_path: str | Path | None = None) -> Page:
     lead: list[Block] = list(_notices(outline))
     if report.mode_search is not None:
         lead += [Paragraph(("",)), *mode_page.list_lead(ModeOutline(report), terminal=True)]
+    lead += _list_suspicions(outline)
     findings = _list_findings(outline)
     if findings:
         lead += [Paragraph(("",)), *findings]
@@ -134,11 +135,13 @@ def _notices(outline: Outline) -> Iterator[Block]:
     """What nobody may overlook."""
     if outline.selection:
         yield Paragraph((outline.selection,))
-    if outline.instrument:
-        yield Paragraph((outline.instrument,), "notice")
-    if outline.reopened:
-        opening = words.capital(outline.ledger)
-        yield Paragraph((f"This holdout had been seen before. {opening}.",), "notice")
+    if outline.warning:
+        yield Paragraph((outline.warning,), "notice")
+
+
+def _list_suspicions(outline: Outline) -> list[Block]:
+    """That the measurement may be at fault: below the modes, none of which is about answers."""
+    return [Paragraph((outline.instrument,), "notice")] if outline.instrument else []
 
 
 def _lead(outline: Outline) -> Iterator[Block]:
@@ -146,6 +149,7 @@ def _lead(outline: Outline) -> Iterator[Block]:
     yield from _notices(outline)
     if report.mode_search is not None:
         yield from mode_page.list_lead(ModeOutline(report))
+    yield from _list_suspicions(outline)
     if outline.groups:
         items = tuple(_statement(outline, g, n) for n, g in enumerate(outline.groups, 1))
         statements = Statements(items, MAX_NAMES, "more groups")
@@ -197,7 +201,8 @@ def _strengths(outline: Outline, with_figures: bool) -> Section | None:
     blocks = _group_entries(outline, outline.strength_groups, "strength", with_figures)
     size = words.plural(len(outline.strengths), "finding")
     fold = Fold((f"Show {size} of fewer failures",), blocks)
-    return Section(audit_words.BETTER, (outline.better,), blocks=(fold,), anchor="strengths")
+    sentences = (outline.better,) if outline.better else ()
+    return Section(audit_words.BETTER, sentences, blocks=(fold,), anchor="strengths")
 
 
 def _group_entries(

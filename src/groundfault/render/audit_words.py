@@ -152,9 +152,27 @@ class Outline:
 
     @property
     def reopened(self) -> bool:
-        """Whether the holdout had been opened before; then the ledger's sentence is a warning."""
+        """Whether the holdout, or all outcomes, had been looked at before.
+
+        Then the ledger's sentence is a warning.
+        """
         ledger = self.report.ledger
-        return ledger is not None and (ledger.times > 1 or bool(ledger.reasons))
+        if ledger is None:
+            return False
+        known = ledger.holdout and ledger.all_before
+        return ledger.times > 1 or bool(ledger.reasons) or known
+
+    @property
+    def warning(self) -> str:
+        """What had been looked at before, where something had."""
+        if not self.reopened or self.report.ledger is None:
+            return ""
+        what = (
+            "This holdout had been seen before"
+            if self.report.ledger.holdout
+            else "These outcomes had been looked at before"
+        )
+        return f"{what}. {words.capital(self.ledger)}."
 
     @property
     def footing(self) -> str:
@@ -249,8 +267,9 @@ class Outline:
 
     @property
     def better(self) -> str:
-        """On which slices failures are less frequent; empty where nothing of the kind holds up."""
-        leads = [group.lead for group in self.strength_groups]
+        """On which slices of examples failures are less frequent; empty where there are none."""
+        groups = self.strength_groups
+        leads = [group.lead for group in groups if group.lead.source != INSTRUMENT]
         if not leads:
             return ""
         parts = [
