@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.base.threads import enough_threads
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.units import Marks, Units, average_losses
@@ -133,7 +134,8 @@ def _score(evidence: Evidence, candidates: Sequence[Candidate]) -> NDArray[np.fl
     scored = ~np.isnan(losses)
     count = scored.sum(axis=0)
     mean = np.where(scored, losses, 0.0).sum(axis=0) / np.where(count, count, np.nan)
-    tables = Units.of(Marks.of(evidence, Library.of(candidates)), mean[None]).tables
+    with enough_threads(evidence.unit_count * len(candidates)):
+        tables = Units.of(Marks.of(evidence, Library.of(candidates)), mean[None]).tables
     with np.errstate(divide="ignore", invalid="ignore"):
         z = tables.lift / np.sqrt(np.nanvar(mean) * (1 / tables.on + 1 / tables.off))
     return np.where(np.isfinite(z), z, -np.inf)
