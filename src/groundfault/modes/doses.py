@@ -34,6 +34,7 @@ def list_doses(
         if len(part) == 1 and language.literals[part[0]].bounds is not None
         for point in _list_points(
             table[language.literals[part[0]].column],
+            language.literals[part[0]].bounds or (-np.inf, np.inf),
             _hold_others(language, rule, place),
             losses,
         )
@@ -50,14 +51,17 @@ def _hold_others(language: Language, rule: Rule, place: int) -> NDArray[np.bool_
 
 
 def _list_points(
-    column: pl.Series, inside: NDArray[np.bool_], losses: Floats
+    column: pl.Series, bounds: tuple[float, float], inside: NDArray[np.bool_], losses: Floats
 ) -> Iterator[DosePoint]:
     x = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     there = inside & np.isfinite(x)
     levels = np.unique(x[there])
     if len(levels) > _MAX_POINTS:
         shares = np.linspace(0, 1, _MAX_POINTS // 2 + 1)[:-1]
-        starts = np.unique(np.quantile(x[there], shares, method="nearest"))
+        starts = np.quantile(x[there], shares, method="nearest")
+        # no range is inside the rule in part
+        edges = [levels[levels >= bounds[0]][:1], levels[levels > bounds[1]][:1]]
+        starts = np.unique(np.concatenate([starts, *edges]))
     else:
         starts = levels
     bins = np.searchsorted(starts, x[there], side="right") - 1

@@ -115,7 +115,7 @@ def _find_inside(mode: Mode, points: list[DosePoint]) -> list[bool]:
     if not points:
         return []
     column = points[0].column
-    table = pl.DataFrame({column: [(point.low + point.high) / 2 for point in points]})
+    table = pl.DataFrame({column: [point.low for point in points]})
     holds = pl.Series([True] * len(points))
     for condition in split_conditions(mode.rule):
         rule = Rule.parse(condition)

@@ -162,26 +162,29 @@ def _describe(outline: ModeOutline, one: NumberedMode, with_figures: bool) -> It
 def _count(one: NumberedMode) -> Table:
     """Failures inside and outside the rule."""
     mode = one.mode
-    level = words.level(1 - words.decimal(one.report.plan.alpha))
-    low, high = mode.interval
     parts = [
-        ("Inside the rule", mode.errors, mode.n, f"{words.rate(low)} to {words.rate(high)}"),
-        ("Elsewhere", mode.errors_outside, mode.n_outside, ""),
+        ("Inside the rule", mode.errors, mode.n),
+        ("Elsewhere", mode.errors_outside, mode.n_outside),
     ]
     if one.earlier:
-        parts.insert(1, ("Of it, in no earlier mode", mode.errors_new, mode.n_new, ""))
+        parts.insert(1, ("Of it, in no earlier mode", mode.errors_new, mode.n_new))
     rows = [
-        (part, count_errors(errors), words.count(n), words.rate(errors / n if n else None), ends)
-        for part, errors, n, ends in parts
+        (part, count_errors(errors), words.count(n), words.rate(errors / n if n else None))
+        for part, errors, n in parts
     ]
-    unit = f"{words.capital(one.report.unit)}s"
-    heads = ("Where", "Failures", unit, "Rate", f"{level} interval")
-    return make_table(one.name, "tnnnn", heads, rows)
+    heads = ("Where", "Failures", f"{words.capital(one.report.unit)}s", "Rate")
+    return make_table(one.name, "tnnn", heads, rows)
 
 
 def _remark(outline: ModeOutline, one: NumberedMode) -> Iterator[tuple[str, str | Code | Line]]:
     mode, rules = one.mode, say_count(outline.search.rules)
     yield "Rule", Code(mode.rule)
+    level = words.level(1 - words.decimal(one.report.plan.alpha))
+    low, high = mode.interval
+    yield (
+        f"{level} interval",
+        f"{words.rate(low)} to {words.rate(high)}: the failure rate inside, for this rule alone",
+    )
     yield (
         "Against chance",
         f"adjusted p {_p(mode.p_marginal)}: how often a rule would stand out as much, of all "
