@@ -84,7 +84,7 @@ def write_log(place: Path, kind: str = ".json", **more: Any) -> Path:
 def audited(path: Path) -> tuple[Report, Evidence]:
     evidence = Evidence.from_logs(path)
     return groundfault.audit(
-        evidence, Plan(min_lift=0.2), CANDIDATES, finders=(), ledger=None
+        evidence, Plan(judge="janus", min_lift=0.2), CANDIDATES, finders=(), ledger=None
     ), evidence
 
 
@@ -292,14 +292,18 @@ def test_logs_of_two_folders_that_share_a_name(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         write_log(tmp_path / folder, model=model)
     evidence = Evidence.from_logs(tmp_path / "a", tmp_path / "b")
-    report = groundfault.audit(evidence, Plan(min_lift=0.2), CANDIDATES, finders=(), ledger=None)
+    report = groundfault.audit(
+        evidence, Plan(judge="janus", min_lift=0.2), CANDIDATES, finders=(), ledger=None
+    )
     copies = inspect.annotate(ReportSlices.of(report, evidence), tmp_path / "out")
     assert [p.relative_to(tmp_path / "out").as_posix() for p in copies] == [
         "a/log.json",
         "b/log.json",
     ]
     one = evidence.select_model("mockllm/a")
-    report = groundfault.audit(one, Plan(min_lift=0.2), CANDIDATES, finders=(), ledger=None)
+    report = groundfault.audit(
+        one, Plan(judge="janus", min_lift=0.2), CANDIDATES, finders=(), ledger=None
+    )
     logs = [tmp_path / "a" / "log.json", tmp_path / "b" / "log.json"]
     with pytest.raises(InputError, match="is of mockllm/b"):
         inspect.annotate(ReportSlices.of(report, evidence), tmp_path / "one", logs)

@@ -363,7 +363,7 @@ def test_import_audit_and_verify_from_the_shell(desk: Path):
     assert "400 rows from 1 log; 400 examples" in out
     code, out = run_command("audit", "evidence", "--no-ledger", "--out", "report")
     assert code == 0, out
-    assert "confirmed finding" in out
+    assert "failure modes cover" in out
     assert run_command("verify", "report")[0] == 0
     for words in (["audit", "a.parquet", "--no-ledger", "--out", "direct"], ["verify", "direct"]):
         result = CliRunner().invoke(cli, words)  # in this process: each start costs two seconds
