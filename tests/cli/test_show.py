@@ -113,8 +113,10 @@ def test_a_report_without_texts_keeps_ids_and_reproduces(place: Path) -> None:
         assert [e.id for e in mode.sample] == [e.id for e in same.sample]
         assert any(e.texts for e in mode.sample)
         assert not any(e.texts for e in same.sample)
-    assert "what is not" not in (place / "bare" / "report.html").read_text()
-    assert "what is" in (place / "report" / "report.html").read_text()
+    # rules may name words of the prompts, which are no text of an example
+    prompts = {e.texts["prompt"] for mode in with_texts.modes for e in mode.sample}
+    page = (place / "bare" / "report.html").read_text()
+    assert not any(prompt in page for prompt in prompts)
     for name in ("report", "bare"):
         assert run("verify", place / name).output.splitlines()[-1] == "reproduces"
     assert "what is not" in run("show", place / "bare", 1).output

@@ -14,7 +14,7 @@ def test_ranges_end_where_the_rule_does(levels: int) -> None:
     rng = np.random.default_rng(2)
     n = 1500
     size = rng.integers(0, levels, n)
-    cut = levels * 2 // 3
+    cut = levels * 4 // 5
     losses = (rng.random(n) < np.where(size > cut, 0.9, 0.1)).astype(float)
     modes, _ = find_modes(pl.DataFrame({"size": size}), losses[None])
     mode = next(mode for mode in modes if mode.doses)
