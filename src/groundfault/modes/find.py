@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,6 +29,7 @@ EVERY = "every model"
 """The outcome of modes that models share: the mean of their losses."""
 
 POWER = 0.8
+_MAX_ALTERNATIVES = 5
 _SHARES = (0.02, 0.05, 0.10, 0.30)
 
 
@@ -174,14 +175,9 @@ class _Search:
         key = np.packbits(scored).tobytes()
         if key not in self._languages:
             blocks = np.unique(self.blocks[scored], return_inverse=True)[1].reshape(-1)
-            cut = [
-                replace(
-                    one,
-                    on=one.on[scored],
-                    tested=None if one.tested is None else one.tested[scored],
-                )
-                for one in [*self.literals, *self._own()]
-            ]
+            cut = [*self.literals, *self._own()]
+            if not scored.all():
+                cut = [_take(one, scored) for one in cut]
             usable = [
                 one for one in cut if MIN_SUPPORT <= one.on.sum() <= scored.sum() - MIN_SUPPORT
             ]
@@ -242,6 +238,11 @@ class _Search:
         return tuple(sentences)
 
 
+def _take(one: Literal, units: Bools) -> Literal:
+    tested = None if one.tested is None else one.tested[units]
+    return replace(one, on=one.on[units], tested=tested)
+
+
 def _describe(
     language: Language,
     one: Listed,
@@ -253,6 +254,11 @@ def _describe(
     table: pl.DataFrame,
 ) -> Mode:
     """A listed rule with its numbers and words."""
+    tested = language.tested(one.rule)
+    # a context's other units are what a rule inside it is compared with; held-out ones, for a
+    # rule that was mined from the others
+    outside = ~inside if tested is None else tested & ~inside
+    inside = inside if tested is None else inside & tested
     n, errors = int(inside.sum()), float(y[inside].sum())
     new = inside & ~earlier
     low, high = wilson(np.float64(errors / n), np.float64(n), 1 - level)
@@ -265,24 +271,32 @@ def _describe(
         outcome=outcome,
         n=n,
         errors=errors,
-        n_outside=len(y) - n,
-        errors_outside=float(y.sum()) - errors,
+        context=conditions[0] if one.rule.kind == "inside" else "",
+        n_outside=int(outside.sum()),
+        errors_outside=float(y[outside].sum()),
         n_new=int(new.sum()),
         errors_new=float(y[new].sum()),
         interval=(max(0.0, float(low)), min(1.0, float(high))),
         p_marginal=math.exp(min(0.0, one.log_marginal)),
         p_conditional=math.exp(min(0.0, one.log_conditional)),
         source="modes" if own is None else own.source,
-        alternatives=tuple(
-            Alternative(
-                rule=language.sql(rule),
-                meaning=" and ".join(language.conditions(rule)),
-                overlap=overlap,
-            )
-            for rule, overlap in one.alternatives
-        ),
+        alternatives=tuple(_list_alternatives(language, one)),
         doses=list_doses(table, language, one.rule, y),
     )
+
+
+def _list_alternatives(language: Language, one: Listed) -> Iterator[Alternative]:
+    """Other words for the same units, then rules for nearly the same."""
+    same = [Alternative(rule=r, meaning=m, overlap=1.0) for r, m in language.rename(one.rule)]
+    near = [
+        Alternative(
+            rule=language.sql(rule),
+            meaning=" and ".join(language.conditions(rule)),
+            overlap=overlap,
+        )
+        for rule, overlap in one.alternatives
+    ]
+    yield from [*same[:_MAX_ALTERNATIVES], *near][:_MAX_ALTERNATIVES]
 
 
 def _compute_detectable(

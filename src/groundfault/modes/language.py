@@ -36,9 +36,13 @@ WEIGHTS = {
     "set": 0.08,
     "set of a pair": 0.03,
     "words": 0.05,
+    "inside": 0.06,
     "own": 0.10,
 }
 """Shares of the error level; those of empty classes are shared out among the others."""
+
+_SIMPLE = ("single", "word", "pair", "mixed", "triple", "inside", "own")
+"""Classes without sets, whose rules share the class's level equally."""
 
 MAX_SET = 4
 MAX_WORDS = 8
@@ -160,6 +164,12 @@ class Language:
         self.triple_support = self.pair_support[np.ix_(p, p)]
 
     @cached_property
+    def contexts(self) -> NDArray[np.intp]:
+        """Values and flags that an effect may be said to hold inside, as places of plain ones."""
+        literals = [self.literals[i] for i in self.plain]
+        return np.array([p for p, one in enumerate(literals) if one.bounds is None], dtype=np.intp)
+
+    @cached_property
     def values(self) -> dict[str, NDArray[np.intp]]:
         """Families of literals that exclude each other, as places among the plain ones."""
         members: dict[str, list[int]] = {}
@@ -198,6 +208,8 @@ class Language:
             "set": self._count_sets(len(self.plain)) if self.depth > 1 else 0,
             "set of a pair": self._count_sets(int(self.pairs.sum())) if self.depth > 2 else 0,
             "words": sum(_count_subsets(len(v), MAX_WORDS) for v in self.word_families.values()),
+            "inside": int((self.pairs | self.pairs.T)[self.contexts].sum())
+            + int(self.mixed[self.contexts].sum()),
             "own": len(self.own),
         }
         total = sum(WEIGHTS[kind] for kind, count in self.counts.items() if count)
@@ -212,7 +224,7 @@ class Language:
         ``size`` is that of a set: sets share their class's level equally among the sizes, and then
         among the sets of that size.
         """
-        if kind in ("single", "word", "pair", "mixed", "triple", "own"):
+        if kind in _SIMPLE:
             return math.log(self.counts[kind] / self.weights[kind])
         largest, families = (
             (MAX_WORDS, list(self.word_families.values()))
@@ -328,6 +340,8 @@ class Language:
 
     def tested(self, rule: Rule) -> Bools | None:
         """Units that a rule is tested on; None for all."""
+        if rule.kind == "inside":
+            return self.layout.unpack(self.bits[[rule.parts[0][0]]])[0]
         own = self.own_literal(rule)
         return None if own is None else own.tested
 
@@ -353,6 +367,17 @@ class Language:
     def conditions(self, rule: Rule) -> tuple[str, ...]:
         """The parts of a rule in English."""
         return tuple(self._part_meaning(part) for part in rule.parts)
+
+    def rename(self, rule: Rule) -> Iterator[tuple[str, str]]:
+        """A rule in other words for the same units: SQL and English, one condition changed."""
+        sql = [self._part_sql(part) for part in rule.parts]
+        english = list(self.conditions(rule))
+        for place, part in enumerate(rule.parts):
+            for alias in self.literals[part[0]].aliases if len(part) == 1 else ():
+                yield (
+                    " AND ".join([*sql[:place], alias.rule, *sql[place + 1 :]]),
+                    " and ".join([*english[:place], alias.meaning, *english[place + 1 :]]),
+                )
 
     def _part_meaning(self, part: tuple[int, ...]) -> str:
         literals = [self.literals[i] for i in part]

@@ -92,6 +92,10 @@ class Mode(_Section, frozen=True, kw_only=True):
     n, errors : int, float
         Units inside, and failures among them (losses summed).
     n_outside, errors_outside : int, float
+        Of the other units: all of them, or where there is a context those of the context.
+    context : str
+        The condition, in English, within which the others hold for more failures; empty for a
+        rule that is compared with all other units.
     n_new, errors_new : int, float
         Of those inside, what no earlier mode of the same outcome covers.
     interval : pair of float
@@ -123,6 +127,7 @@ class Mode(_Section, frozen=True, kw_only=True):
     interval: tuple[float, float]
     p_marginal: float
     p_conditional: float
+    context: str = ""
     source: str = "modes"
     alternatives: tuple[Alternative, ...] = ()
     doses: tuple[DosePoint, ...] = ()

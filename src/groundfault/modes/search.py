@@ -78,6 +78,28 @@ def search(language: Language, strata: Strata) -> list[Proposal]:
     return [Proposal(rules[i], masks[i], float(scores[i])) for i in order]
 
 
+def search_inside(language: Language, strata: Strata) -> list[Proposal]:
+    """Effects that show only inside a context: a condition, against the rest of one value."""
+    if not language.counts["inside"]:
+        return []
+    z = _z(language, "inside")
+    contexts = language.plain[language.contexts]
+    whole = strata.count_new(language.bits[contexts])
+    rate = whole[1] / np.maximum(whole[0], 1)
+    proposals = []
+    for places, allowed in (
+        (language.plain, (language.pairs | language.pairs.T)[language.contexts]),
+        (language.others, language.mixed[language.contexts]),
+    ):
+        units, losses, _ = _sum(language.bits[contexts], language.bits[places], strata)
+        scores = score_counts(units, losses, units * rate[:, None], z)
+        for flat in _best(np.where(allowed, scores, -9.0), _TOP):
+            i, j = divmod(int(flat), len(places))
+            rule = Rule(((int(contexts[i]),), (int(places[j]),)), "inside")
+            proposals.append(Proposal(rule, language.mask(rule), float(scores[i, j])))
+    return sorted(proposals, key=lambda p: -p.score)
+
+
 def _search_all(language: Language, strata: Strata) -> Iterator[Rule]:
     yield from _search_singles(language, strata)
     if language.depth < 2:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from groundfault.modes.language import Language, Rule
 from groundfault.modes.refine import refine
-from groundfault.modes.search import Proposal, score_counts, search
+from groundfault.modes.search import Proposal, score_counts, search, search_inside
 from groundfault.modes.strata import Losses, Strata
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
@@ -22,6 +22,7 @@ _ORDER_Z = 3.0
 _NESTED = 0.9
 _SAME_KIND = 0.67
 _ADDS = math.log(0.001)
+_HIGH = math.log(0.05)
 _SAME_WORDS = 0.7
 _SAME_SCORE = 0.95
 _SAME_UNITS = 0.95
@@ -86,8 +87,9 @@ class Selection:
         """The best rule beyond those listed, in its shortest words."""
         strata = self._strata(modes)
         proposals = self._gate(search(self.language, strata), strata)
-        if not proposals:
-            return None
+        inside = self._next_inside(strata, proposals[0].score if proposals else 0.0)
+        if inside is not None or not proposals:
+            return inside
         best = proposals[0]
         overlaps = _compute_overlaps(best.mask, np.stack([p.mask for p in proposals]))
         chosen = self._refine(self._reword(best, proposals, overlaps), strata)
@@ -98,6 +100,21 @@ class Selection:
             if p.rule != chosen.rule and overlap >= _SAME_UNITS
         )
         return self._list(chosen, strata, alternatives[:4])
+
+    def _next_inside(self, strata: Strata, bar: float) -> Listed | None:
+        """The best effect that shows only inside a context, if it is better than ``bar``."""
+        # a low rate that is high for its context is no weakness: it has to be high among all too
+        better = [
+            p
+            for p in search_inside(self.language, strata)
+            if p.score > bar and self.base.log_p(p.mask) <= _HIGH
+        ]
+        proposals = self._gate(better, strata)
+        if not proposals:
+            return None
+        best = proposals[0]
+        alike = [p for p in proposals if p.score >= _SAME_SCORE * best.score]
+        return self._list(min(alike, key=lambda p: (self._length(p.rule), -p.score)), strata, ())
 
     def _log_p(self, strata: Strata, one: Proposal | Listed) -> float:
         return strata.log_p(one.mask, self.language.tested(one.rule))
@@ -189,7 +206,9 @@ class Selection:
         if not modes:
             return []
         counts = self.base.count_new(np.stack([mode.mask for mode in modes]))
-        order = np.argsort(-score_counts(*counts, _ORDER_Z), kind="stable")
+        inside = [mode.rule.kind == "inside" for mode in modes]
+        # effects inside a context come last: on all units they may be no excess at all
+        order = np.lexsort((-score_counts(*counts, _ORDER_Z), inside))
         ordered: list[Listed] = []
         for i in order:
             mode = modes[i]
