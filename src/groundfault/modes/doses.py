@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.modes.language import Language, Rule
+from groundfault.modes.language import ModeRule, RuleLanguage
 from groundfault.modes.mode import DosePoint
 
 Floats = NDArray[np.float64]
@@ -16,7 +16,7 @@ _MAX_POINTS = 12
 
 
 def list_doses(
-    table: pl.DataFrame, language: Language, rule: Rule, losses: Floats
+    table: pl.DataFrame, language: RuleLanguage, rule: ModeRule, losses: Floats
 ) -> tuple[DosePoint, ...]:
     """Failures at each value, or in ranges, of the numbers in a rule where the rest of it holds.
 
@@ -24,8 +24,8 @@ def list_doses(
     ----------
     table : polars.DataFrame
         The units of the language.
-    language : Language
-    rule : Rule
+    language : RuleLanguage
+    rule : ModeRule
     losses : float64 array, shape (units,)
     """
     return tuple(
@@ -41,12 +41,12 @@ def list_doses(
     )
 
 
-def _hold_others(language: Language, rule: Rule, place: int) -> NDArray[np.bool_]:
+def _hold_others(language: RuleLanguage, rule: ModeRule, place: int) -> NDArray[np.bool_]:
     """Units for which all parts of a rule but one hold."""
     parts = rule.parts[:place] + rule.parts[place + 1 :]
     if not parts:
         return np.ones(len(language.layout.strata), dtype=np.bool_)
-    row = language.mask(Rule(parts, rule.kind))
+    row = language.mask(ModeRule(parts, rule.kind))
     return language.layout.unpack(row[None])[0]
 
 

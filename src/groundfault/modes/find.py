@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from groundfault.base.threads import enough_threads
 from groundfault.core.candidate import Candidate
 from groundfault.modes.doses import list_doses
-from groundfault.modes.language import Language, Layout
+from groundfault.modes.language import RuleLanguage
+from groundfault.modes.layout import Layout
 from groundfault.modes.literals import MIN_SUPPORT, Literal, Tier, list_literals
 from groundfault.modes.mode import Alternative, Coverage, Mode, ModeSearch, RuleClass
 from groundfault.modes.selection import Listed, Selection
@@ -168,9 +169,9 @@ class _Search:
     depth: int
 
     def __post_init__(self) -> None:
-        self._languages: dict[bytes, Language] = {}
+        self._languages: dict[bytes, RuleLanguage] = {}
 
-    def language(self, scored: Bools) -> Language:
+    def language(self, scored: Bools) -> RuleLanguage:
         """The language over the scored units; the same for outcomes that score the same."""
         key = np.packbits(scored).tobytes()
         if key not in self._languages:
@@ -181,7 +182,7 @@ class _Search:
             usable = [
                 one for one in cut if MIN_SUPPORT <= one.on.sum() <= scored.sum() - MIN_SUPPORT
             ]
-            self._languages[key] = Language(usable, Layout(blocks), self.depth)
+            self._languages[key] = RuleLanguage(usable, Layout(blocks), self.depth)
         return self._languages[key]
 
     def _own(self) -> list[Literal]:
@@ -244,7 +245,7 @@ def _take(one: Literal, units: Bools) -> Literal:
 
 
 def _describe(
-    language: Language,
+    language: RuleLanguage,
     one: Listed,
     inside: Bools,
     earlier: Bools,
@@ -285,7 +286,7 @@ def _describe(
     )
 
 
-def _list_alternatives(language: Language, one: Listed) -> Iterator[Alternative]:
+def _list_alternatives(language: RuleLanguage, one: Listed) -> Iterator[Alternative]:
     """Other words for the same units, then rules for nearly the same."""
     same = [Alternative(rule=r, meaning=m, overlap=1.0) for r, m in language.rename(one.rule)]
     near = [
@@ -300,7 +301,7 @@ def _list_alternatives(language: Language, one: Listed) -> Iterator[Alternative]
 
 
 def _compute_detectable(
-    language: Language, losses: Floats, level: float
+    language: RuleLanguage, losses: Floats, level: float
 ) -> dict[str, float | None]:
     """The failure rate inside that a single condition needs to be named, by its share of units."""
     y = losses[~np.isnan(losses)]

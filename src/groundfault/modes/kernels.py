@@ -80,9 +80,7 @@ def sum_pairs(
     for i in prange(a.shape[0]):
         row = a[i] & inside
         for j in range(b.shape[0]):
-            out[0, i, j], out[1, i, j], out[2, i, j] = _sum(
-                row, b[j], planes, scale, runs, rates
-            )
+            out[0, i, j], out[1, i, j], out[2, i, j] = _sum(row, b[j], planes, scale, runs, rates)
     return out
 
 

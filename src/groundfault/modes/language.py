@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from groundfault.core.rules import literal as constant
 from groundfault.core.rules import quote
 from groundfault.modes.kernels import count_pairs, count_triples
+from groundfault.modes.layout import Layout
 from groundfault.modes.literals import MIN_SUPPORT, Literal, Tier
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
@@ -52,7 +53,7 @@ _REDUNDANT = 0.95
 
 
 @dataclass(frozen=True, order=True)
-class Rule:
+class ModeRule:
     """A conjunction of parts; a part is one literal, or several of one family joined by OR.
 
     Attributes
@@ -67,43 +68,7 @@ class Rule:
     kind: str
 
 
-class Layout:
-    """Where each unit stands in a row of bits: every stratum begins a word of its own.
-
-    So that what is expected of a word's units is one number.
-
-    Parameters
-    ----------
-    strata : int64 array, shape (units,)
-        From 0.
-    """
-
-    def __init__(self, strata: Ints) -> None:
-        self.strata = strata
-        sizes = np.bincount(strata)
-        self.words = np.repeat(np.arange(len(sizes)), (sizes + 63) // 64)
-        start = np.concatenate([[0], np.cumsum((sizes + 63) // 64 * 64)[:-1]])
-        order = np.argsort(strata, kind="stable")
-        offset = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        self.place = np.empty(len(strata), dtype=np.intp)
-        within = np.arange(len(strata)) - offset[strata[order]]
-        self.place[order] = start[strata[order]] + within
-        self.width = 64 * len(self.words)
-        # where the words of each stratum begin, and where the last ones end
-        self.runs = np.searchsorted(self.words, np.arange(len(sizes) + 1)).astype(np.int64)
-
-    def pack(self, rows: Bools) -> Bits:
-        """Pack rows of one value a unit: bool, shape (R, units) to (R, words)."""
-        wide = np.zeros((len(rows), self.width), dtype=np.bool_)
-        wide[:, self.place] = rows
-        return bitset.pack(wide)
-
-    def unpack(self, rows: Bits) -> Bools:
-        """The rows that `pack` packed."""
-        return bitset.unpack(rows, self.width)[:, self.place]
-
-
-class Language:
+class RuleLanguage:
     """Literals, what may be joined, and the cost of each class of rules.
 
     Parameters
@@ -240,11 +205,11 @@ class Language:
         }[kind]
         return math.log(max(1, sets) * contexts * (largest - 1) / self.weights[kind])
 
-    def cost_of(self, rule: Rule) -> float:
+    def cost_of(self, rule: ModeRule) -> float:
         """Log of what an error level is divided by for a rule."""
         return self.log_cost(rule.kind, max(len(part) for part in rule.parts))
 
-    def join(self, parts: Sequence[tuple[int, ...]]) -> Iterator[Rule]:
+    def join(self, parts: Sequence[tuple[int, ...]]) -> Iterator[ModeRule]:
         """The rule of some parts, if it is one of the language."""
         kind = self._classify(parts)
         if kind is not None:
@@ -252,7 +217,7 @@ class Language:
             order = sorted(
                 parts, key=lambda part: (len(part) > 1, not self.is_plain[part[0]], part)
             )
-            yield Rule(tuple(order), kind)
+            yield ModeRule(tuple(order), kind)
 
     def _classify(self, parts: Sequence[tuple[int, ...]]) -> str | None:
         """The class of rules that a conjunction belongs to; None if it is none of the language."""
@@ -315,43 +280,43 @@ class Language:
         n = int(bitset.count(np.bitwise_and.reduce(self.bits[plain], axis=0)[None])[0])
         return MIN_SUPPORT <= n < min(self.triple_support[a, b] for a, b in couples)
 
-    def mask(self, rule: Rule) -> Bits:
+    def mask(self, rule: ModeRule) -> Bits:
         """The units a rule holds for, as one row of bits."""
         row = np.full(self.bits.shape[1], np.uint64(2**64 - 1))
         for part in rule.parts:
             row = row & np.bitwise_or.reduce(self.bits[list(part)], axis=0)
         return row
 
-    def masks(self, rules: Sequence[Rule]) -> Bits:
+    def masks(self, rules: Sequence[ModeRule]) -> Bits:
         """The units that rules hold for: uint64, shape (rules, words)."""
         empty = np.zeros((0, self.bits.shape[1]), dtype=np.uint64)
         return np.stack([self.mask(rule) for rule in rules]) if rules else empty
 
-    def size(self, rule: Rule) -> float:
+    def size(self, rule: ModeRule) -> float:
         """How long a rule takes to read: about one a condition."""
         return sum(
             1 + 0.5 * (len(part) - 1) + max(self.literals[i].cost for i in part) / 2
             for part in rule.parts
         )
 
-    def own_literal(self, rule: Rule) -> Literal | None:
+    def own_literal(self, rule: ModeRule) -> Literal | None:
         """The user's candidate that a rule is; None for one of the search's own language."""
         return self.literals[rule.parts[0][0]] if rule.kind == "own" else None
 
-    def tested(self, rule: Rule) -> Bools | None:
+    def tested(self, rule: ModeRule) -> Bools | None:
         """Units that a rule is tested on; None for all."""
         if rule.kind == "inside":
             return self.layout.unpack(self.bits[[rule.parts[0][0]]])[0]
         own = self.own_literal(rule)
         return None if own is None else own.tested
 
-    def names_texts(self, rule: Rule) -> bool:
+    def names_texts(self, rule: ModeRule) -> bool:
         """Whether a rule reads texts rather than attributes."""
         return any(
             Tier.ATTRIBUTE < self.literals[i].tier < Tier.OWN for part in rule.parts for i in part
         )
 
-    def sql(self, rule: Rule) -> str:
+    def sql(self, rule: ModeRule) -> str:
         """A rule in SQL."""
         return " AND ".join(self._part_sql(part) for part in rule.parts)
 
@@ -364,11 +329,11 @@ class Language:
         several = len(part) > 1
         return f"({joined})" if several else joined
 
-    def conditions(self, rule: Rule) -> tuple[str, ...]:
+    def conditions(self, rule: ModeRule) -> tuple[str, ...]:
         """The parts of a rule in English."""
         return tuple(self._part_meaning(part) for part in rule.parts)
 
-    def rename(self, rule: Rule) -> Iterator[tuple[str, str]]:
+    def rename(self, rule: ModeRule) -> Iterator[tuple[str, str]]:
         """A rule in other words for the same units: SQL and English, one condition changed."""
         sql = [self._part_sql(part) for part in rule.parts]
         english = list(self.conditions(rule))

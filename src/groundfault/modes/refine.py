@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.modes.language import MAX_SET, Language, Rule
+from groundfault.modes.language import MAX_SET, ModeRule, RuleLanguage
 from groundfault.modes.literals import MIN_SUPPORT
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
@@ -30,7 +30,7 @@ _STEPS = 6
 _FEW = 4
 
 
-def refine(language: Language, strata: Strata, rule: Rule) -> Rule:
+def refine(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule:
     """The rule after the moves that the likelihood calls for, a few at most."""
     seen = {rule}
     for _ in range(_STEPS):
@@ -42,7 +42,7 @@ def refine(language: Language, strata: Strata, rule: Rule) -> Rule:
     return rule
 
 
-def _tighten(language: Language, strata: Strata, rule: Rule) -> Rule | None:
+def _tighten(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule | None:
     """The narrower rule whose losses differ most from what it leaves out."""
     moves = list(
         dict.fromkeys([*_list_narrower(language, rule), *_list_sets(language, strata, rule)])
@@ -59,7 +59,7 @@ def _tighten(language: Language, strata: Strata, rule: Rule) -> Rule | None:
     return moves[best] if gain[best] > TIGHTEN + math.log(len(moves)) else None
 
 
-def _widen(language: Language, strata: Strata, rule: Rule) -> Rule | None:
+def _widen(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule | None:
     """The wider rule that takes in most failures of the same kind."""
     moves = list(_list_wider(language, rule))
     if not moves:
@@ -99,7 +99,7 @@ def _excess_gain(u: Floats, k: Floats, e: Floats) -> Floats:
     return np.asarray(_log_likelihood(u, k) - null)
 
 
-def _list_narrower(language: Language, rule: Rule) -> Iterator[Rule]:
+def _list_narrower(language: RuleLanguage, rule: ModeRule) -> Iterator[ModeRule]:
     """Rules of the language that hold for less: one condition more, or one narrower."""
     families = {language.family[part[0]] for part in rule.parts}
     for i in [*language.plain, *language.others]:
@@ -109,7 +109,7 @@ def _list_narrower(language: Language, rule: Rule) -> Iterator[Rule]:
     yield from _list_replacements(language, rule, narrower=True)
 
 
-def _list_sets(language: Language, strata: Strata, rule: Rule) -> Iterator[Rule]:
+def _list_sets(language: RuleLanguage, strata: Strata, rule: ModeRule) -> Iterator[ModeRule]:
     """The rule inside the worst two, three or four values of another column."""
     families = {language.family[part[0]] for part in rule.parts}
     row = language.mask(rule)
@@ -126,7 +126,9 @@ def _list_sets(language: Language, strata: Strata, rule: Rule) -> Iterator[Rule]
             yield from _replace_implied(language, rule, part)
 
 
-def _replace_implied(language: Language, rule: Rule, new: tuple[int, ...]) -> Iterator[Rule]:
+def _replace_implied(
+    language: RuleLanguage, rule: ModeRule, new: tuple[int, ...]
+) -> Iterator[ModeRule]:
     """The rule with a condition of another family in place of the parts that it implies."""
     row = np.bitwise_or.reduce(language.bits[list(new)], axis=0)
     parts = [
@@ -138,14 +140,16 @@ def _replace_implied(language: Language, rule: Rule, new: tuple[int, ...]) -> It
         yield from language.join((*parts, new))
 
 
-def _list_wider(language: Language, rule: Rule) -> Iterator[Rule]:
+def _list_wider(language: RuleLanguage, rule: ModeRule) -> Iterator[ModeRule]:
     """Rules of the language that hold for more: a condition less, or one wider."""
     for place in range(len(rule.parts)):
         yield from language.join(rule.parts[:place] + rule.parts[place + 1 :])
     yield from _list_replacements(language, rule, narrower=False)
 
 
-def _list_replacements(language: Language, rule: Rule, *, narrower: bool) -> Iterator[Rule]:
+def _list_replacements(
+    language: RuleLanguage, rule: ModeRule, *, narrower: bool
+) -> Iterator[ModeRule]:
     """Rules with another condition of the same family, nested in the first or around it."""
     for place, part in enumerate(rule.parts):
         row = np.bitwise_or.reduce(language.bits[list(part)], axis=0)
@@ -157,7 +161,7 @@ def _list_replacements(language: Language, rule: Rule, *, narrower: bool) -> Ite
                 yield from language.join(parts)
 
 
-def _list_parts(language: Language, part: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def _list_parts(language: RuleLanguage, part: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """Other conditions of a part's family: its literals, and sets with a value more or less."""
     family = language.family[part[0]]
     members = [int(i) for i in np.flatnonzero(language.family == family)]

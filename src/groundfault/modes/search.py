@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.modes.kernels import search_triples, sum_pairs
-from groundfault.modes.language import MAX_SET, MAX_WORDS, Language, Rule, list_subsets
+from groundfault.modes.language import MAX_SET, MAX_WORDS, ModeRule, RuleLanguage, list_subsets
 from groundfault.modes.literals import MIN_SUPPORT
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
@@ -33,18 +33,18 @@ _NEED = 0.3
 
 
 @dataclass(frozen=True)
-class Proposal:
+class RuleProposal:
     """A rule that the search proposes.
 
     Attributes
     ----------
-    rule : Rule
+    rule : ModeRule
     mask : uint64 array, shape (words,)
     score : float
         Guaranteed excess on new units; `guarantee`.
     """
 
-    rule: Rule
+    rule: ModeRule
     mask: Bits
     score: float
 
@@ -66,7 +66,7 @@ def score_counts(units: Floats, losses: Floats, expected: Floats, z: Floats | fl
     return np.asarray(np.where(units >= 1, (low - expected / n) * n**GAMMA, -9.0))
 
 
-def search(language: Language, strata: Strata) -> list[Proposal]:
+def search(language: RuleLanguage, strata: Strata) -> list[RuleProposal]:
     """The best rules of every class, those of the largest guaranteed excess first."""
     rules = list(dict.fromkeys(_search_all(language, strata)))
     masks = language.masks(rules)
@@ -75,10 +75,10 @@ def search(language: Language, strata: Strata) -> list[Proposal]:
     half = strata.layout.strata.size / 2
     small = bitset.count(masks) <= half
     order = [i for i in np.argsort(-scores, kind="stable") if scores[i] > 0 and small[i]]
-    return [Proposal(rules[i], masks[i], float(scores[i])) for i in order]
+    return [RuleProposal(rules[i], masks[i], float(scores[i])) for i in order]
 
 
-def search_inside(language: Language, strata: Strata) -> list[Proposal]:
+def search_inside(language: RuleLanguage, strata: Strata) -> list[RuleProposal]:
     """Effects that show only inside a context: a condition, against the rest of one value."""
     if not language.counts["inside"]:
         return []
@@ -95,12 +95,12 @@ def search_inside(language: Language, strata: Strata) -> list[Proposal]:
         scores = score_counts(units, losses, units * rate[:, None], z)
         for flat in _best(np.where(allowed, scores, -9.0), _TOP):
             i, j = divmod(int(flat), len(places))
-            rule = Rule(((int(contexts[i]),), (int(places[j]),)), "inside")
-            proposals.append(Proposal(rule, language.mask(rule), float(scores[i, j])))
+            rule = ModeRule(((int(contexts[i]),), (int(places[j]),)), "inside")
+            proposals.append(RuleProposal(rule, language.mask(rule), float(scores[i, j])))
     return sorted(proposals, key=lambda p: -p.score)
 
 
-def _search_all(language: Language, strata: Strata) -> Iterator[Rule]:
+def _search_all(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule]:
     yield from _search_singles(language, strata)
     if language.depth < 2:
         return
@@ -123,7 +123,7 @@ def _sum(a: Bits, b: Bits, strata: Strata) -> Floats:
     return sums
 
 
-def _z(language: Language, kind: str, size: int = 1) -> float:
+def _z(language: RuleLanguage, kind: str, size: int = 1) -> float:
     return math.sqrt(2 * max(language.log_cost(kind, size), 0.5))
 
 
@@ -135,7 +135,7 @@ def _best(scores: Floats, top: int) -> NDArray[np.intp]:
     return np.asarray(places[np.argsort(-flat[places], kind="stable")])
 
 
-def _search_singles(language: Language, strata: Strata) -> Iterator[Rule]:
+def _search_singles(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule]:
     for kind, places in (
         ("single", language.plain),
         ("word", language.others),
@@ -144,29 +144,29 @@ def _search_singles(language: Language, strata: Strata) -> Iterator[Rule]:
         if len(places):
             counts = strata.count_new(language.bits[places])
             scores = score_counts(*counts, _z(language, kind))
-            yield from (Rule(((int(places[i]),),), kind) for i in _best(scores, _TOP))
+            yield from (ModeRule(((int(places[i]),),), kind) for i in _best(scores, _TOP))
 
 
-def _search_pairs(language: Language, sums: Floats) -> Iterator[Rule]:
+def _search_pairs(language: RuleLanguage, sums: Floats) -> Iterator[ModeRule]:
     if not language.counts["pair"]:
         return
     scores = np.where(language.pairs, score_counts(*sums, _z(language, "pair")), -9.0)
     for flat in _best(scores, 2 * _TOP):
         i, j = divmod(int(flat), len(language.plain))
-        yield Rule(((int(language.plain[i]),), (int(language.plain[j]),)), "pair")
+        yield ModeRule(((int(language.plain[i]),), (int(language.plain[j]),)), "pair")
 
 
-def _search_mixed(language: Language, strata: Strata) -> Iterator[Rule]:
+def _search_mixed(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule]:
     if not language.counts["mixed"]:
         return
     sums = _sum(language.bits[language.plain], language.bits[language.others], strata)
     scores = np.where(language.mixed, score_counts(*sums, _z(language, "mixed")), -9.0)
     for flat in _best(scores, 2 * _TOP):
         i, j = divmod(int(flat), len(language.others))
-        yield Rule(((int(language.plain[i]),), (int(language.others[j]),)), "mixed")
+        yield ModeRule(((int(language.plain[i]),), (int(language.others[j]),)), "mixed")
 
 
-def _search_triples(language: Language, strata: Strata) -> Iterator[Rule]:
+def _search_triples(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule]:
     if not language.counts["triple"]:
         return
     losses = strata.losses
@@ -187,10 +187,10 @@ def _search_triples(language: Language, strata: Strata) -> Iterator[Rule]:
     for flat in _best(best, 2 * _TOP):
         i, j = divmod(int(flat), len(places))
         k = int(third[i, j])
-        yield Rule(tuple((int(places[x]),) for x in (i, j, k)), "triple")
+        yield ModeRule(tuple((int(places[x]),) for x in (i, j, k)), "triple")
 
 
-def _search_sets(language: Language, strata: Strata, sums: Floats) -> Iterator[Rule]:
+def _search_sets(language: RuleLanguage, strata: Strata, sums: Floats) -> Iterator[ModeRule]:
     """Sets of values of one column, inside one literal or a pair of them."""
     plain = language.plain
     for name, places in language.values.items():
@@ -200,14 +200,14 @@ def _search_sets(language: Language, strata: Strata, sums: Floats) -> Iterator[R
         whole = sums[:, places, places]
         kind_rules = _search_family(language, inner, whole, places, "set")
         for context, values in kind_rules:
-            yield Rule(((int(plain[contexts[context]]),), values), "set")
+            yield ModeRule(((int(plain[contexts[context]]),), values), "set")
         if language.depth >= 3 and language.counts["set of a pair"]:
             yield from _search_pair_sets(language, strata, sums, name, family)
 
 
 def _search_pair_sets(
-    language: Language, strata: Strata, sums: Floats, name: str, family: int
-) -> Iterator[Rule]:
+    language: RuleLanguage, strata: Strata, sums: Floats, name: str, family: int
+) -> Iterator[ModeRule]:
     plain, places = language.plain, language.values[name]
     scores = np.where(language.pairs, score_counts(*sums, 2.0), -9.0)
     pairs = [divmod(int(flat), len(plain)) for flat in _best(scores, _CONTEXTS)]
@@ -219,11 +219,11 @@ def _search_pair_sets(
     whole = sums[:, places, places]
     for context, values in _search_family(language, inner, whole, places, "set of a pair"):
         i, j = pairs[context]
-        yield Rule(((int(plain[i]),), (int(plain[j]),), values), "set of a pair")
+        yield ModeRule(((int(plain[i]),), (int(plain[j]),), values), "set of a pair")
 
 
 def _search_family(
-    language: Language,
+    language: RuleLanguage,
     sums: Floats,
     whole: Floats,
     places: NDArray[np.intp],
@@ -263,7 +263,7 @@ def _search_family(
         yield context, tuple(chosen)
 
 
-def _search_words(language: Language, strata: Strata) -> Iterator[Rule]:
+def _search_words(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule]:
     """Unions of words, grown greedily from the best of them."""
     for places in language.word_families.values():
         bits = language.bits[places]
@@ -277,8 +277,12 @@ def _search_words(language: Language, strata: Strata) -> Iterator[Rule]:
 
 
 def _grow_words(
-    language: Language, strata: Strata, places: NDArray[np.intp], pool: NDArray[np.intp], start: int
-) -> Iterator[Rule]:
+    language: RuleLanguage,
+    strata: Strata,
+    places: NDArray[np.intp],
+    pool: NDArray[np.intp],
+    start: int,
+) -> Iterator[ModeRule]:
     bits = language.bits[places]
     words, mask = [start], bits[start]
     score = float(score_masks(mask[None], strata, np.array([language.log_cost("word")]))[0])
@@ -294,7 +298,7 @@ def _grow_words(
             return
         words.append(others[best])
         mask, score = unions[best], float(scores[best])
-        yield Rule((tuple(sorted(int(places[i]) for i in words)),), "words")
+        yield ModeRule((tuple(sorted(int(places[i]) for i in words)),), "words")
 
 
 def _is_even(rows: Bits, strata: Strata) -> bool:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.modes.language import Language, Rule
+from groundfault.modes.language import ModeRule, RuleLanguage
 from groundfault.modes.refine import refine
-from groundfault.modes.search import Proposal, score_counts, search, search_inside
+from groundfault.modes.search import RuleProposal, score_counts, search, search_inside
 from groundfault.modes.strata import Losses, Strata
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
@@ -22,7 +22,7 @@ _ORDER_Z = 3.0
 _NESTED = 0.9
 _SAME_KIND = 0.67
 _ADDS = math.log(0.001)
-_HIGH = math.log(0.05)
+_HIGH = math.log(0.16)
 _SAME_WORDS = 0.7
 _SAME_SCORE = 0.95
 _SAME_UNITS = 0.95
@@ -34,19 +34,19 @@ class Listed:
 
     Attributes
     ----------
-    rule : Rule
+    rule : ModeRule
     mask : uint64 array, shape (words,)
     log_marginal, log_conditional : float
         Adjusted log p-values: alone, and given those listed before it.
-    alternatives : tuple of (Rule, float)
+    alternatives : tuple of (ModeRule, float)
         Rules for nearly the same units, and their overlap.
     """
 
-    rule: Rule
+    rule: ModeRule
     mask: Bits
     log_marginal: float
     log_conditional: float
-    alternatives: tuple[tuple[Rule, float], ...] = ()
+    alternatives: tuple[tuple[ModeRule, float], ...] = ()
 
 
 class Selection:
@@ -54,16 +54,16 @@ class Selection:
 
     Parameters
     ----------
-    language : Language
+    language : RuleLanguage
     losses : Losses
     level : float
         Of each of the two claims.
     """
 
-    def __init__(self, language: Language, losses: Losses, level: float) -> None:
+    def __init__(self, language: RuleLanguage, losses: Losses, level: float) -> None:
         self.language, self.losses, self.log_level = language, losses, math.log(level)
         self.base = Strata(language.layout, losses)
-        self.tabu: set[Rule] = set()
+        self.tabu: set[ModeRule] = set()
 
     def select(self) -> list[Listed]:
         """Search, list the best, drop what others explain, until nothing more stands."""
@@ -116,29 +116,32 @@ class Selection:
         alike = [p for p in proposals if p.score >= _SAME_SCORE * best.score]
         return self._list(min(alike, key=lambda p: (self._length(p.rule), -p.score)), strata, ())
 
-    def _log_p(self, strata: Strata, one: Proposal | Listed) -> float:
+    def _log_p(self, strata: Strata, one: RuleProposal | Listed) -> float:
         return strata.log_p(one.mask, self.language.tested(one.rule))
 
-    def _refine(self, proposal: Proposal, strata: Strata) -> Proposal:
+    def _refine(self, proposal: RuleProposal, strata: Strata) -> RuleProposal:
         """The refined rule, where both of its claims still stand."""
         rule = refine(self.language, strata, proposal.rule)
         if rule == proposal.rule or rule in self.tabu:
             return proposal
         mask = self.language.mask(rule)
-        refined = Proposal(rule, mask, proposal.score)
+        refined = RuleProposal(rule, mask, proposal.score)
         return refined if self._gate([refined], strata) else proposal
 
     def _list(
-        self, proposal: Proposal, strata: Strata, alternatives: tuple[tuple[Rule, float], ...]
+        self,
+        proposal: RuleProposal,
+        strata: Strata,
+        alternatives: tuple[tuple[ModeRule, float], ...],
     ) -> Listed:
         cost = self.language.cost_of(proposal.rule)
         marginal = self._log_p(self.base, proposal) + cost
         conditional = self._log_p(strata, proposal) + cost
         return Listed(proposal.rule, proposal.mask, marginal, conditional, alternatives)
 
-    def _gate(self, proposals: Sequence[Proposal], strata: Strata) -> list[Proposal]:
+    def _gate(self, proposals: Sequence[RuleProposal], strata: Strata) -> list[RuleProposal]:
         """Those whose two claims both stand, the best first."""
-        significant: list[Proposal] = []
+        significant: list[RuleProposal] = []
         for proposal in proposals:
             if proposal.rule in self.tabu:
                 continue
@@ -150,8 +153,8 @@ class Selection:
         return significant
 
     def _reword(
-        self, best: Proposal, proposals: Sequence[Proposal], overlaps: NDArray[np.float64]
-    ) -> Proposal:
+        self, best: RuleProposal, proposals: Sequence[RuleProposal], overlaps: NDArray[np.float64]
+    ) -> RuleProposal:
         """The shortest rule that says the same; attributes rather than texts."""
         language = self.language
         length, texts = self._length(best.rule), language.names_texts(best.rule)
@@ -172,7 +175,7 @@ class Selection:
                 same.append(p)
         return min(same, key=lambda p: (self._length(p.rule), -p.score))
 
-    def _length(self, rule: Rule) -> float:
+    def _length(self, rule: ModeRule) -> float:
         """Reading length; what names attributes reads better than what names texts."""
         return self.language.size(rule) + 0.5 * self.language.names_texts(rule)
 

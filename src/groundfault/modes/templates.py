@@ -12,7 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
-MIN_TEXTS = 8
+# texts of a sentence: fewer than a rule needs, since sentences are joined to forms
+_MIN_TEXTS = 4
+_MIN_SHARE = 0.002
 NUMBER, SLOT = "#", "…"
 _TOKEN = re.compile(r"\w+|[.!?:;\n]")
 _STOPS = frozenset(".!?:;\n")
@@ -69,7 +71,7 @@ def find_templates(texts: Sequence[str], numbers: Set[str] = frozenset()) -> Tem
         Words that are read as numbers, in lower case.
     """
     texts_sentences = [_split(text) for text in texts]
-    enough = max(MIN_TEXTS, math.ceil(0.004 * len(texts)))
+    enough = max(_MIN_TEXTS, math.ceil(_MIN_SHARE * len(texts)))
     counts = Counter(
         word
         for sentences in texts_sentences
