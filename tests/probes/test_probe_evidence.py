@@ -141,7 +141,7 @@ def test_the_table_reads_back_as_the_command_says(tmp_path: Path) -> None:
         cli, [*shlex.split(command)[1:], "--no-ledger"], catch_exceptions=False
     )
     assert result.exit_code == 0
-    assert "2 confirmed findings" in result.output
+    assert "2 failure modes cover all of the failures" in result.output
     with pytest.raises(PlanError, match=r"\.parquet or \.csv"):
         source.write(created, [], tmp_path / "rows.xlsx")
 
