@@ -35,9 +35,10 @@ def test_the_summary_is_still_read_by_keys_with_a_warning() -> None:
         check.summary["n_units"]
 
 
-def test_proposals_as_0_1_0_stored_them_are_written_again_byte_for_byte():
+def test_proposals_as_0_1_0_stored_them_are_written_again_but_for_what_is_new():
     data = Evidence.from_table(STORED / "confirmed" / "evidence.csv", id="item", outcome="error")
     proposals = propose(data, SliceLine(k=3, permutations=20))
-    text = json.dumps(proposals.to_dict(), indent=1, ensure_ascii=False)
-    expected = (STORED / "frozen" / "slices.json").read_text(encoding="utf-8")
-    assert text == expected.removesuffix("\n")
+    content = proposals.to_dict()
+    assert content.pop("searches") == 20
+    assert content.pop("chance")
+    assert content == json.loads((STORED / "frozen" / "slices.json").read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 from pathlib import Path
@@ -19,6 +20,8 @@ COMMANDS = {
     "check.json": (f"check {TABLE} --library frozen/library.json --judge janus", 0),
     "slices.json": (f"slices {TABLE} --finder sliceline -k 3 --permutations 20", 0),
 }
+NEW = {"slices.json": ("searches", "chance")}
+"""Keys that later versions add, after which the rest is the same."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -31,4 +34,9 @@ def test_a_stored_result_is_written_again(
     command, status = COMMANDS[name]
     result = CliRunner().invoke(cli, [*shlex.split(command), "--json", "new.json"])
     assert result.exit_code == status, result.output
-    assert Path("new.json").read_bytes() == (STORED / "frozen" / name).read_bytes()
+    content = Path("new.json").read_text(encoding="utf-8")
+    if name in NEW:
+        fields = json.loads(content)
+        fields = {key: value for key, value in fields.items() if key not in NEW[name]}
+        content = json.dumps(fields, indent=1, ensure_ascii=False)
+    assert content == (STORED / "frozen" / name).read_text(encoding="utf-8")

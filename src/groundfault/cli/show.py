@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     default=20,
     show_default=True,
     metavar="N",
-    help="How many to show at most.",
+    help="Largest number of examples to show.",
 )
 @click.option("--evidence", metavar="FILE", help="Where the evidence is now, if it has moved.")
 @json_option("the examples")

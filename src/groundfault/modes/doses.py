@@ -47,7 +47,7 @@ def _hold_others(language: RuleLanguage, rule: ModeRule, place: int) -> NDArray[
     if not parts:
         return np.ones(len(language.layout.strata), dtype=np.bool_)
     row = language.mask(ModeRule(parts, rule.kind))
-    return language.layout.unpack(row[None])[0]
+    return np.asarray(language.layout.unpack(row[None])[0])
 
 
 def _list_points(

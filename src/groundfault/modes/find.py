@@ -262,7 +262,7 @@ def _describe(
     inside = inside if tested is None else inside & tested
     n, errors = int(inside.sum()), float(y[inside].sum())
     new = inside & ~earlier
-    low, high = wilson(np.float64(errors / n), np.float64(n), 1 - level)
+    low, high = wilson(np.array([errors / n]), np.array([float(n)]), 1 - level)
     conditions = language.conditions(one.rule)
     own = language.own_literal(one.rule)
     return Mode(
@@ -277,7 +277,7 @@ def _describe(
         errors_outside=float(y[outside].sum()),
         n_new=int(new.sum()),
         errors_new=float(y[new].sum()),
-        interval=(max(0.0, float(low)), min(1.0, float(high))),
+        interval=(max(0.0, float(low[0])), min(1.0, float(high[0]))),
         p_marginal=math.exp(min(0.0, one.log_marginal)),
         p_conditional=math.exp(min(0.0, one.log_conditional)),
         source="modes" if own is None else own.source,
@@ -319,7 +319,7 @@ def _find_rate(inside: int, n: int, rate: float, bar: float) -> float | None:
         errors = _find_quantile(1 - POWER, inside, p)
         total = min(n, errors + round(rate * (n - inside)))
         one = np.array([[inside], [total], [n]], dtype=np.int64)
-        return log_tail(errors, *one) <= bar
+        return bool(log_tail(errors, *one) <= bar)
 
     if inside < MIN_SUPPORT or not is_named(1.0):
         return None

@@ -106,7 +106,7 @@ def guarantee(
     z2 = z * z
     spread = z * math.sqrt(rate * (1 - rate) / units + z2 / (4 * units * units))
     low = (rate + z2 / (2 * units) - spread) / (1 + z2 / units)
-    return (low - expected / units) * units**gamma
+    return float((low - expected / units) * units**gamma)
 
 
 @njit(parallel=True, cache=True, nogil=True)
@@ -125,7 +125,7 @@ def count_triples(
                     n = np.int64(_count(both, rows[k], 0, len(both)))
                     smallest = min(support[i, j], support[i, k], support[j, k])
                     counts[i] += n >= least and n < smallest
-    return counts.sum()
+    return int(counts.sum())
 
 
 @njit(parallel=True, cache=True, nogil=True)

@@ -114,7 +114,8 @@ class RuleLanguage:
         """Which pairs are rules: enough units, no two of a family, and both parts matter."""
         a, b = self.support[left][:, None], self.support[right][None, :]
         apart = self.family[left][:, None] != self.family[right][None, :]
-        return apart & (both >= MIN_SUPPORT) & (both <= _REDUNDANT * a) & (both <= _REDUNDANT * b)
+        enough = apart & (both >= MIN_SUPPORT)
+        return np.asarray(enough & (both <= _REDUNDANT * a) & (both <= _REDUNDANT * b))
 
     def _choose_triples(self) -> None:
         """Literals that triples are made of: all, or on large tables the plainest."""
@@ -138,8 +139,8 @@ class RuleLanguage:
     def values(self) -> dict[str, NDArray[np.intp]]:
         """Families of literals that exclude each other, as places among the plain ones."""
         members: dict[str, list[int]] = {}
-        for place, index in enumerate(self.plain):
-            one = self.literals[index]
+        for place, i in enumerate(self.plain):
+            one = self.literals[i]
             if one.value is not None or (one.tier == Tier.TEXT and one.bounds is None):
                 members.setdefault(one.family, []).append(place)
         families = {}
@@ -278,7 +279,7 @@ class RuleLanguage:
         if not all(self.triple_pairs[a, b] for a, b in couples):
             return False
         n = int(bitset.count(np.bitwise_and.reduce(self.bits[plain], axis=0)[None])[0])
-        return MIN_SUPPORT <= n < min(self.triple_support[a, b] for a, b in couples)
+        return bool(MIN_SUPPORT <= n < min(self.triple_support[a, b] for a, b in couples))
 
     def mask(self, rule: ModeRule) -> Bits:
         """The units a rule holds for, as one row of bits."""
@@ -306,7 +307,7 @@ class RuleLanguage:
     def tested(self, rule: ModeRule) -> Bools | None:
         """Units that a rule is tested on; None for all."""
         if rule.kind == "inside":
-            return self.layout.unpack(self.bits[[rule.parts[0][0]]])[0]
+            return np.asarray(self.layout.unpack(self.bits[[rule.parts[0][0]]])[0])
         own = self.own_literal(rule)
         return None if own is None else own.tested
 

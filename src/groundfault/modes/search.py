@@ -150,7 +150,9 @@ def _search_singles(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule
 def _search_pairs(language: RuleLanguage, sums: Floats) -> Iterator[ModeRule]:
     if not language.counts["pair"]:
         return
-    scores = np.where(language.pairs, score_counts(*sums, _z(language, "pair")), -9.0)
+    scores = np.where(
+        language.pairs, score_counts(sums[0], sums[1], sums[2], _z(language, "pair")), -9.0
+    )
     for flat in _best(scores, 2 * _TOP):
         i, j = divmod(int(flat), len(language.plain))
         yield ModeRule(((int(language.plain[i]),), (int(language.plain[j]),)), "pair")
@@ -160,7 +162,9 @@ def _search_mixed(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule]:
     if not language.counts["mixed"]:
         return
     sums = _sum(language.bits[language.plain], language.bits[language.others], strata)
-    scores = np.where(language.mixed, score_counts(*sums, _z(language, "mixed")), -9.0)
+    scores = np.where(
+        language.mixed, score_counts(sums[0], sums[1], sums[2], _z(language, "mixed")), -9.0
+    )
     for flat in _best(scores, 2 * _TOP):
         i, j = divmod(int(flat), len(language.others))
         yield ModeRule(((int(language.plain[i]),), (int(language.others[j]),)), "mixed")
@@ -209,7 +213,7 @@ def _search_pair_sets(
     language: RuleLanguage, strata: Strata, sums: Floats, name: str, family: int
 ) -> Iterator[ModeRule]:
     plain, places = language.plain, language.values[name]
-    scores = np.where(language.pairs, score_counts(*sums, 2.0), -9.0)
+    scores = np.where(language.pairs, score_counts(sums[0], sums[1], sums[2], 2.0), -9.0)
     pairs = [divmod(int(flat), len(plain)) for flat in _best(scores, _CONTEXTS)]
     pairs = [p for p in pairs if family not in language.family[plain[list(p)]]]
     if not pairs:

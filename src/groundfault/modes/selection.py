@@ -209,7 +209,7 @@ class Selection:
         if not modes:
             return []
         counts = self.base.count_new(np.stack([mode.mask for mode in modes]))
-        inside = [mode.rule.kind == "inside" for mode in modes]
+        inside = np.array([mode.rule.kind == "inside" for mode in modes])
         # effects inside a context come last: on all units they may be no excess at all
         order = np.lexsort((-score_counts(*counts, _ORDER_Z), inside))
         ordered: list[Listed] = []

@@ -23,6 +23,9 @@ _ROUNDS = 3
 # a slot: so many words compete, weighed by how often each is there (perplexity)
 _MIN_PERPLEXITY = 4.5
 _MIN_FILLINGS = 10
+# a word that fills slots in so many of its places is taken for one everywhere: lists of names have
+# no frames of their own
+_OFTEN = 0.25
 
 Skeleton = tuple[str, ...]
 """A sentence in lower case, with `NUMBER` and `SLOT` for what changes."""
@@ -164,11 +167,11 @@ def _mask_slots(masks: dict[Skeleton, Skeleton], counts: Counter[Skeleton]) -> b
     fillers: Counter[str] = Counter()
     for filling in slots.values():
         fillers.update(filling)
-    mostly = {word for word, count in fillers.items() if 2 * count >= totals[word]}
+    often = {word for word, count in fillers.items() if count >= _OFTEN * totals[word]}
     changes = False
     for mask, members in groups.items():
         new = tuple(
-            SLOT if _is_fixed(word) and (word in mostly or frame in slots) else word
+            SLOT if _is_fixed(word) and (word in often or frame in slots) else word
             for word, frame in zip(mask, frames[mask], strict=True)
         )
         changes |= new != mask
@@ -254,7 +257,7 @@ def _order_stock(
         pairs.update((a, b) for i, a in enumerate(present) for b in present[i + 1 :])
     before: dict[Skeleton, set[Skeleton]] = {one: set() for one in stock}
     for (a, b), n in pairs.items():
-        if n >= 2 and n >= 5 * pairs[b, a]:
+        if n >= 5 * pairs[b, a]:
             before[b].add(a)
     ranks = dict.fromkeys(stock, 0)
     for _ in range(3):

@@ -148,7 +148,8 @@ def log_tail_of_losses(
         proposal = tilt - gap / slope if slope > 1e-12 else high
         tilt = proposal if low < proposal < high else (low + high) / 2
         if tilt > 999:  # only the largest sum reaches the bar
-            return _log_p_of_largest(on, size, home, values, counts)
+            limit: float = _log_p_of_largest(on, size, home, values, counts)
+            return limit
     _, slope, determinant, cumulant = _tilt(tilt, odds, on, size, home, values, counts)
     first = 0.0
     root = tilt * bar
@@ -164,7 +165,7 @@ def log_tail_of_losses(
     log_u = math.log(tilt) + 0.5 * (math.log(slope) + determinant - first)
     # log of 1 - Phi(r*), r* = r + log(u / r) / r (Barndorff-Nielsen's form: never negative)
     modified = r + (log_u - math.log(r)) / r
-    largest = _log_p_of_largest(on, size, home, values, counts)
+    largest: float = _log_p_of_largest(on, size, home, values, counts)
     return max(_log_normal_tail(modified), largest)
 
 
