@@ -74,9 +74,9 @@ class _Lazy(click.Group):
 def cli() -> None:
     """Say where a model fails, and on what evidence.
 
-    Candidate explanations of the failures in evaluation results are judged by a rule that is fixed
-    in advance. The report confirms those that beat chance and repeat on fresh data, and says how
-    large an effect the audit could detect.
+    Evaluation results go in; out come failure modes: few readable rules under which failures are
+    more frequent than chance allows, with examples. Candidate explanations are judged beside them,
+    and the report says how large an effect the audit could detect.
     """
 
 
