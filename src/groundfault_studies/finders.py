@@ -143,7 +143,9 @@ def _search(audited: JanusAudit) -> _SliceSearch:
     plan = replace(audited.plan, judge="janus")
     case = start_audit(audited.evidence, plan)
     candidates = case.propose([SLICES])
-    findings = audit(audited.evidence, plan, candidates, finders=[]).findings if candidates else ()
+    findings: tuple[Finding, ...] = ()
+    if candidates:
+        findings = audit(audited.evidence, plan, candidates, finders=[], modes=False).findings
     order = {candidate.name: i for i, candidate in enumerate(candidates)}
     everywhere = replace(SLICES, min_share=0.1).find(audited.evidence)
     return _SliceSearch(audited, everywhere, tuple(sorted(findings, key=lambda f: order[f.name])))

@@ -53,7 +53,7 @@ class JanusA:
 
 @dataclass(frozen=True)
 class Janus(JanusA):
-    """The default: Procedure A and the gate of the paper, then exact holdout p-values under Holm.
+    """Procedure A and the gate of the paper, then exact holdout p-values under Holm.
 
     Duplicates and complements count once. Guarantee: P(any false confirmation) <= alpha when units
     are independent and held-out outcomes are exchangeable given the candidates, whatever the screen
