@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.modes.language import ModeRule, RuleLanguage
+from groundfault.modes.literals import MIN_SUPPORT
 from groundfault.modes.refine import refine
 from groundfault.modes.search import RuleProposal, score_counts, search, search_inside
 from groundfault.modes.strata import Losses, Strata
@@ -214,9 +215,11 @@ class Selection:
         order = np.lexsort((-score_counts(*counts, _ORDER_Z), inside))
         ordered: list[Listed] = []
         for i in order:
-            mode = modes[i]
-            log_p = self._log_p(self._strata(ordered), mode) + self.language.cost_of(mode.rule)
-            if log_p <= self.log_level:
+            mode, strata = modes[i], self._strata(ordered)
+            log_p = self._log_p(strata, mode) + self.language.cost_of(mode.rule)
+            # one that covers nothing new tells a reader nothing, however well it stands
+            adds = bitset.count((mode.mask & strata.inside)[None])[0] >= MIN_SUPPORT
+            if adds and log_p <= self.log_level:
                 ordered.append(replace(mode, log_conditional=log_p))
         return ordered
 

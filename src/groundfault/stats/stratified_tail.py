@@ -166,7 +166,8 @@ def log_tail_of_losses(
     # log of 1 - Phi(r*), r* = r + log(u / r) / r (Barndorff-Nielsen's form: never negative)
     modified = r + (log_u - math.log(r)) / r
     largest: float = _log_p_of_largest(on, size, home, values, counts)
-    return max(_log_normal_tail(modified), largest)
+    tail: float = _log_normal_tail(modified)
+    return max(tail, largest)
 
 
 @njit(cache=True, nogil=True)
