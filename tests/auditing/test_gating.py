@@ -396,6 +396,9 @@ def test_a_failure_mode_fails_the_gate(with_modes: Report) -> None:
     assert match.low < match.lift < match.high
     assert "kind = 'mode'" not in gate(with_modes).fail_on
     assert {m.kind for m in gate(with_modes).new} == {"finding", "mode"}
+    assert render.headline(gate(with_modes)) == (
+        "Gate failed: 1 failure mode and 1 finding met the rule"
+    )
     kinds = [match.get("kind") for match in gate(with_modes).to_dict()["new"]]
     assert set(kinds) == {None, "mode"}
 

@@ -51,9 +51,3 @@ def test_benchmarks_that_fail_very_differently_come_first() -> None:
 def test_benchmarks_that_fail_alike_are_not_pointed_out() -> None:
     hints = groundfault.audit(make_parts({"gsm8k": 0.3, "crux": 0.35})).hints
     assert not any("very differently" in hint for hint in hints)
-
-
-def test_rows_that_were_selected_are_named() -> None:
-    evidence = make_parts({"gsm8k": 0.3, "crux": 0.3}).where("task = 'crux'")
-    hints = groundfault.audit(evidence, None, [Candidate("long", "words > 50")]).hints
-    assert hints == ("only these rows were audited: \"task\" = 'crux'",)

@@ -29,7 +29,6 @@ def write_hints(results: AuditResults) -> tuple[str, ...]:
     """Every hint that applies, each without a full stop."""
     # what may make the whole audit useless comes first, what explains single numbers last
     return (
-        *_about_selection(results),
         *_about_parts(results),
         *_about_fixed_columns(results),
         *_about_rare_errors(results),
@@ -38,11 +37,6 @@ def write_hints(results: AuditResults) -> tuple[str, ...]:
         *_about_prevalence(results),
         *_about_approximations(results),
     )
-
-
-def _about_selection(results: AuditResults) -> Iterator[str]:
-    if results.audit.evidence.selection:
-        yield f"only these rows were audited: {results.audit.evidence.selection}"
 
 
 def _about_parts(results: AuditResults) -> Iterator[str]:

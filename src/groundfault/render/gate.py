@@ -15,7 +15,7 @@ MAX_ROWS = 20  # findings shown; a pull request is no place for more
 def headline(gate: Gate) -> str:
     """Whether it passes, and why not, in one line."""
     fresh = "new " if gate.compared else ""
-    why = [f"{words.plural(len(gate.new), f'{fresh}finding')} met the rule"] if gate.new else []
+    why = [f"{_count(gate.new, fresh)} met the rule"] if gate.new else []
     if gate.blind:
         why.append(
             "the audit could not have seen enough (least detectable lift "
@@ -29,8 +29,7 @@ def headline(gate: Gate) -> str:
 def lines(gate: Gate) -> Iterator[str]:
     """What else there is to say, plain."""
     if gate.known:
-        size = words.plural(len(gate.known), "finding")
-        yield f"{size} known from the baseline: {_names(gate.known)}"
+        yield f"{_count(gate.known)} known from the baseline: {_names(gate.known)}"
     if gate.gone:
         yield f"no longer: {words.listing(tuple(map(words.clean, gate.gone)))}"
     yield from gate.notes
@@ -64,6 +63,13 @@ def _row(match: GateMatch) -> tuple[str, ...]:
         lift += f" ({words.signed(match.low)} to {words.signed(match.high)})"
     name = words.name_candidate(match.name, match.outcome)
     return name, lift, (match.before or words.NONE).replace("_", " "), match.sentence
+
+
+def _count(matches: Sequence[GateMatch], fresh: str = "") -> str:
+    """How many findings there are, and how many failure modes."""
+    modes = sum(match.kind == "mode" for match in matches)
+    sizes = {f"{fresh}failure mode": modes, f"{fresh}finding": len(matches) - modes}
+    return " and ".join(words.plural(size, what) for what, size in sizes.items() if size)
 
 
 def _names(matches: tuple[GateMatch, ...]) -> str:
