@@ -70,7 +70,8 @@ def _null_table(by_key: Rows, cells: Sequence[str], methods: Mapping[str, str]) 
         lines.append(PaperRow(cell, here))
     note = (
         "Nothing has anything to do with failures: share of the worlds in which any rule is named, "
-        "and the upper 99 % bound of its chance (Clopper and Pearson). The level is 10 %."
+        "and the upper 99 % bound of its chance (Clopper and Pearson). The level is 10 %, for "
+        "modes and for findings each. Worlds: of failure modes; other methods have a fifth."
     )
     return PaperTable("Nothing to name", note, columns, tuple(lines))
 
