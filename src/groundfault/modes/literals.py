@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from polars import selectors
 
 from groundfault.core.columns import Column, Kind, flag_rule, profile
 from groundfault.core.rules import literal as constant
@@ -101,6 +102,8 @@ def list_literals(table: pl.DataFrame, *, max_words: int = 300) -> list[Literal]
         Attributes first, then texts, then words; each by reading cost. All hold for at least
         `MIN_SUPPORT` units and leave out as many.
     """
+    # NaN is no value: SQL would take it for the largest
+    table = table.with_columns(selectors.float().fill_nan(None))
     columns = profile(table)
     cuts = 8 if len(columns) <= 15 else 4
     literals = [one for column in columns for one in _read_column(table, column, cuts, max_words)]
@@ -168,14 +171,13 @@ def _read_values(values: pl.Series) -> Iterator[Literal]:
 
 def _read_number(values: pl.Series, max_cuts: int) -> Iterator[Literal]:
     numbers = values.cast(pl.Float64)
-    present = numbers.drop_nulls()
-    levels = present.unique().sort().to_numpy()
-    levels = levels[np.isfinite(levels)]
+    finite = numbers.filter(numbers.is_finite())
+    levels = finite.unique().sort().to_numpy()
     if len(levels) < 2:
         return
     x = numbers.fill_null(float("nan")).to_numpy()
     whole = bool(np.all(levels == np.round(levels)) and np.abs(levels).max() < 2**53)
-    points = _choose_points(present.to_numpy(), levels, max_cuts)
+    points = _choose_points(finite.to_numpy(), levels, max_cuts)
     ends = levels if whole and len(levels) <= _MAX_ENDS else points
     make = _WholeNumbers(values.name) if whole else _RealNumbers(values.name, levels)
     for low, high in _list_ranges(ends, points, levels):
