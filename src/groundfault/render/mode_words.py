@@ -33,11 +33,10 @@ NAMES = {
     "pair": "pairs",
     "mixed": "pairs with a word",
     "triple": "triples",
-    "set": "sets of values",
-    "set of a pair": "sets of values inside a pair",
-    "words": "sets of words",
+    "inside": "conditions inside a value",
     "own": "of your own",
 }
+_SETS = ("values", "set", "set of a pair", "words")
 # rates are read as "7 times as often" where they are rarer than this
 _RARE = 0.1
 # of what a mode covers, the share that earlier modes cover already
@@ -78,7 +77,7 @@ class NumberedMode:
     def sentence(self) -> str:
         """How often the model fails inside the rule, and elsewhere."""
         wrong = "" if self.report.manifest.compare else " wrong"
-        return describe_rates(self.mode, wrong)
+        return describe_rates(self.mode, wrong, self.report.unit)
 
     @property
     def nesting(self) -> str:
@@ -180,12 +179,13 @@ class ModeOutline:
         classes = self.search.classes
         if not classes:
             return "No rule could be looked through."
-        kinds = [f"{say_count(c.rules)} {NAMES.get(c.name, c.name)}" for c in classes]
+        # sets are so many that their number says nothing
+        single = [c for c in classes if c.name not in _SETS]
+        kinds = [f"{say_count(c.rules)} {NAMES.get(c.name, c.name)}" for c in single]
+        kinds += ["sets of them"] if len(single) < len(classes) else []
         columns = words.plural(len(self.search.columns), "column")
-        return (
-            f"Looked through: {say_count(self.search.rules)} rules over {columns}"
-            f" ({words.listing(kinds)})."
-        )
+        total = say_count(sum(c.rules for c in single))
+        return f"Looked through: {total} rules over {columns} ({words.listing(kinds, len(kinds))})."
 
     @property
     def power(self) -> str:
@@ -216,8 +216,8 @@ class ModeOutline:
         """What a listed mode is worth."""
         level = words.level(self.search.level)
         return (
-            f"Failure modes: family-wise error at most {level} over "
-            f"{say_count(self.search.rules)} rules. They are tested on all {self.report.unit}s "
+            f"Failure modes: family-wise error at most {level} over all rules that could have been "
+            f"listed. They are tested on all {self.report.unit}s "
             "without a holdout, which is allowed because the rules were fixed by attributes and "
             "texts before any outcome was read. That a mode adds something to those before it is "
             "validated by simulation, not proved. " + PROOF
@@ -232,7 +232,7 @@ class ModeOutline:
         return f"Compared only among {self.report.unit}s of the same {words.listing(within)}."
 
 
-def describe_rates(mode: Mode, wrong: str = " wrong") -> str:
+def describe_rates(mode: Mode, wrong: str = " wrong", unit: str = "example") -> str:
     """How often failures are inside a mode's rule, and elsewhere.
 
     Examples
@@ -245,24 +245,25 @@ def describe_rates(mode: Mode, wrong: str = " wrong") -> str:
     >>> describe_rates(mode)
     '91% wrong (63 of 69), against 22% elsewhere'
     """
+    elsewhere = f"elsewhere where {mode.context}" if mode.context else "elsewhere"
     graded = mode.errors % 1 or mode.errors_outside % 1
     if mode.outcome == EVERY_MODEL:
-        examples = words.plural(mode.n, "example")
+        examples = words.plural(mode.n, unit)
         inside = f"{words.rate(mode.rate)}{wrong} on average over the models ({examples})"
     elif graded:
-        inside = f"mean loss {mode.rate:.2f} ({words.plural(mode.n, 'example')})"
-        return f"{inside}, against {mode.rate_outside:.2f} elsewhere"
+        inside = f"mean loss {mode.rate:.2f} ({words.plural(mode.n, unit)})"
+        return f"{inside}, against {mode.rate_outside:.2f} {elsewhere}"
     else:
         counts = f"{words.count(int(mode.errors))} of {words.count(mode.n)}"
         inside = f"{words.rate(mode.rate)}{wrong} ({counts})"
     if not mode.n_outside:
         return inside
     if not mode.errors_outside:
-        return f"{inside}, against none of {words.count(mode.n_outside)} elsewhere"
+        return f"{inside}, against none of {words.count(mode.n_outside)} {elsewhere}"
     if mode.rate_outside < _RARE:
-        often = f"{say_ratio(mode.rate / mode.rate_outside)} times as often as elsewhere"
+        often = f"{say_ratio(mode.rate / mode.rate_outside)} times as often as {elsewhere}"
         return f"{inside}, {often} ({words.rate(mode.rate_outside)})"
-    return f"{inside}, against {words.rate(mode.rate_outside)} elsewhere"
+    return f"{inside}, against {words.rate(mode.rate_outside)} {elsewhere}"
 
 
 def say_ratio(ratio: float) -> str:
