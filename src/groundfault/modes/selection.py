@@ -20,6 +20,7 @@ from groundfault.stats.bits import Bits
 MAX_MODES = 25
 _TESTED = 120
 _ORDER_Z = 3.0
+_TEXTS = 1.5
 _NESTED = 0.9
 _SAME_KIND = 0.67
 _ADDS = math.log(0.001)
@@ -178,7 +179,7 @@ class Selection:
 
     def _length(self, rule: ModeRule) -> float:
         """Reading length; what names attributes reads better than what names texts."""
-        return self.language.size(rule) + 0.5 * self.language.names_texts(rule)
+        return self.language.size(rule) + _TEXTS * self.language.names_texts(rule)
 
     def _drop_nested(self, modes: list[Listed]) -> list[Listed]:
         """Without the modes that lie inside the latest one and are hardly worse than it."""
