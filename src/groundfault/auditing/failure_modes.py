@@ -67,9 +67,7 @@ def name_modes(
         # the two directions of a comparison have no mean
         shared=not audit.compare,
     )
-    modes = add_examples(
-        modes, table, audit.evidence, losses, outcomes=audit.outcomes, texts=texts
-    )
+    modes = add_examples(modes, table, audit.evidence, losses, outcomes=audit.outcomes, texts=texts)
     return modes, structs.replace(search, remarks=(*remarks, *search.remarks))
 
 
