@@ -16,7 +16,7 @@ import numpy as np
 
 from groundfault.base.progress import Progress
 from groundfault_studies.known_holes import HoleData, read_holes, score_descriptions
-from groundfault_studies.known_holes_tables import WELL, Cell, count_named
+from groundfault_studies.known_holes_tables import WELL, SizeCell, count_named
 from groundfault_studies.matrices import with_embedding
 from groundfault_studies.resuming import Rows, resume_parts
 from groundfault_studies.rule_methods import propose
@@ -70,7 +70,7 @@ def name_holes(
     rows = resume_parts(parts, measure, keep, progress=progress)
     medians = {
         (name, where): np.median(
-            Cell.of(rows, name, PROMPTS, models).each(count_named(where, WELL))
+            SizeCell.of(rows, name, PROMPTS, models).each(count_named(where, WELL))
         )
         for name, where in product(finders, ("first", "all"))
     }

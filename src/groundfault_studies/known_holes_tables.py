@@ -20,7 +20,7 @@ _DETAIL = 2000
 
 
 @dataclass(frozen=True)
-class Cell:
+class SizeCell:
     """A method's rows of one size.
 
     Attributes
@@ -32,7 +32,7 @@ class Cell:
     draws: tuple[tuple[Row, ...], ...]
 
     @classmethod
-    def of(cls, rows: Sequence[Row], method: str, size: int, models: Sequence[str]) -> Cell:
+    def of(cls, rows: Sequence[Row], method: str, size: int, models: Sequence[str]) -> SizeCell:
         """The whole draws of a method and size."""
         by_draw: dict[int, list[Row]] = {}
         for row in rows:
@@ -76,10 +76,10 @@ def _share(key: str) -> Callable[[Sequence[Row]], float | None]:
 
 
 _COLUMNS: dict[str, tuple[str, Callable[[Sequence[Row]], float | None], str]] = {
-    "first": (f"named, first {FIRST}", count_named("first", WELL), "{:.0f}"),
-    "all": ("named, all", count_named("all", WELL), "{:.0f}"),
-    "half": (f"half, first {FIRST}", count_named("first", HALF), "{:.0f}"),
-    "all_half": ("half, all", count_named("all", HALF), "{:.0f}"),
+    "first": (f"named, first {FIRST}", count_named("first", WELL), "{:g}"),
+    "all": ("named, all", count_named("all", WELL), "{:g}"),
+    "half": (f"half, first {FIRST}", count_named("first", HALF), "{:g}"),
+    "all_half": ("half, all", count_named("all", HALF), "{:g}"),
     "modes": ("rules a model", _mean("modes"), "{:.1f}"),
     "marginal": ("false", _share("marginal"), "{:.1%}"),
     "conditional": ("redundant", _share("conditional"), "{:.1%}"),
@@ -111,7 +111,7 @@ def _size_table(
     columns: Columns = {key: (heading, "text") for key, (heading, _, _) in _COLUMNS.items()}
     lines = []
     for method, label in methods.items():
-        cell = Cell.of(rows, method, size, models)
+        cell = SizeCell.of(rows, method, size, models)
         here: dict[str, Value] = {
             key: _spread(cell.each(number), form) for key, (_, number, form) in _COLUMNS.items()
         }
@@ -185,7 +185,7 @@ def draw_figures(
     series, bars = {}, {}
     for method, label in methods.items():
         counts = {
-            size: Cell.of(rows, method, size, models).each(count_named("first", WELL))
+            size: SizeCell.of(rows, method, size, models).each(count_named("first", WELL))
             for size in sizes
         }
         counts = {size: values for size, values in counts.items() if values}

@@ -57,7 +57,7 @@ class Description:
 
 
 @dataclass(frozen=True)
-class Method:
+class RuleMethod:
     """A way to describe failures.
 
     Attributes
@@ -148,7 +148,7 @@ def _apply_candidate(candidate: Candidate, frame: pl.DataFrame) -> Bools:
 
 
 @dataclass(frozen=True)
-class Design:
+class Coding:
     """Attributes as numbers: one column of 0 and 1 for each value of a column of words.
 
     Attributes
@@ -160,8 +160,8 @@ class Design:
     columns: tuple[tuple[str, str | None], ...]
 
     @classmethod
-    def of(cls, evidence: Evidence) -> Design:
-        """The design of some evidence's attributes; prose, ids and lists are left out."""
+    def of(cls, evidence: Evidence) -> Coding:
+        """The coding of some evidence's attributes; prose, ids and lists are left out."""
         columns: list[tuple[str, str | None]] = []
         for name in evidence.attributes:
             column = evidence.frame[name]
@@ -190,21 +190,21 @@ class Design:
 
 @dataclass(frozen=True)
 class Box:
-    """Cuts of a design's columns that all have to hold: (column, above, cut)."""
+    """Cuts of a coding's columns that all have to hold: (column, above, cut)."""
 
-    design: Design
+    coding: Coding
     cuts: tuple[tuple[int, bool, float], ...]
 
     def __call__(self, frame: pl.DataFrame) -> Bools:
         """For which rows they all hold."""
-        numbers = self.design.matrix(frame)
+        numbers = self.coding.matrix(frame)
         holds = np.ones(frame.height, dtype=np.bool_)
         for column, above, cut in self.cuts:
             holds &= (numbers[:, column] > cut) == above
         return holds
 
     def __str__(self) -> str:
-        return " AND ".join(self.design.word(*cut) for cut in self.cuts) or "everything"
+        return " AND ".join(self.coding.word(*cut) for cut in self.cuts) or "everything"
 
 
 def grow_tree(evidence: Evidence) -> list[Description]:
@@ -214,7 +214,7 @@ def grow_tree(evidence: Evidence) -> list[Description]:
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.tree import DecisionTreeClassifier
 
-    design, errors = Design.of(evidence), evidence.loss.to_numpy() > 0.5
+    coding, errors = Coding.of(evidence), evidence.loss.to_numpy() > 0.5
     if min(errors.sum(), (~errors).sum()) < _FOLDS:
         return []
     search = GridSearchCV(
@@ -223,7 +223,7 @@ def grow_tree(evidence: Evidence) -> list[Description]:
         scoring="neg_brier_score",
         cv=StratifiedKFold(_FOLDS, shuffle=True, random_state=0),
     )
-    numbers = design.matrix(evidence.frame)
+    numbers = coding.matrix(evidence.frame)
     tree = search.fit(numbers, errors).best_estimator_.tree_
     leaves = []
     reached = tree.apply(numbers.astype(np.float32))
@@ -231,7 +231,7 @@ def grow_tree(evidence: Evidence) -> list[Description]:
         inside = errors[reached == leaf]
         excess = inside.sum() - len(inside) * errors.mean()
         if excess > 0:
-            leaves.append((excess, Box(design, cuts)))
+            leaves.append((excess, Box(coding, cuts)))
     leaves.sort(key=lambda pair: -pair[0])
     return [Description(str(box), box) for _, box in leaves]
 
@@ -251,44 +251,44 @@ def fit_rules(evidence: Evidence) -> list[Description]:
     """Rules of RuleFit, with imodels' defaults, that raise the chance of failure, by importance."""
     from imodels import RuleFitClassifier
 
-    design, errors = Design.of(evidence), evidence.loss.to_numpy() > 0.5
+    coding, errors = Coding.of(evidence), evidence.loss.to_numpy() > 0.5
     if min(errors.sum(), (~errors).sum()) < _FOLDS:
         return []
-    names = [f"x{i}" for i in range(len(design.columns))]
+    names = [f"x{i}" for i in range(len(coding.columns))]
     # of its own use of scikit-learn, and of rules without rows
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         fit = RuleFitClassifier(random_state=0).fit(
-            design.matrix(evidence.frame), errors.astype(int), feature_names=names
+            coding.matrix(evidence.frame), errors.astype(int), feature_names=names
         )
     table = fit._get_rules()
     table = table[(table["type"] == "rule") & (table["coef"] > 0)]
-    boxes = [_read_box(rule, design) for rule in table.sort_values("importance")["rule"][::-1]]
+    boxes = [_read_box(rule, coding) for rule in table.sort_values("importance")["rule"][::-1]]
     return [Description(str(box), box) for box in boxes]
 
 
-def _read_box(rule: str, design: Design) -> Box:
+def _read_box(rule: str, coding: Coding) -> Box:
     """The cuts of a rule such as ``x2 <= 0.5 and x42 > 0.5``."""
     words = [part.split() for part in rule.split(" and ")]
-    return Box(design, tuple((int(x[1:]), sign == ">", float(cut)) for x, sign, cut in words))
+    return Box(coding, tuple((int(x[1:]), sign == ">", float(cut)) for x, sign, cut in words))
 
 
 def _searching(finder: str, **settings: Any) -> Callable[[Evidence], list[Description]]:
     return partial(propose, finder=finder, settings=settings)
 
 
-METHODS: Mapping[str, Method] = {
-    "modes": Method("failure modes", name_modes),
-    "modes-text": Method("failure modes, text alone", name_modes, columns=False),
-    "sliceline": Method("SliceLine, top ten", _searching("sliceline", k=_SLICES)),
-    "cart": Method("tree (CART)", grow_tree),
-    "rulefit": Method("RuleFit (imodels)", fit_rules, needs="imodels"),
-    "pysubgroup": Method(
+METHODS: Mapping[str, RuleMethod] = {
+    "modes": RuleMethod("failure modes", name_modes),
+    "modes-text": RuleMethod("failure modes, text alone", name_modes, columns=False),
+    "sliceline": RuleMethod("SliceLine, top ten", _searching("sliceline", k=_SLICES)),
+    "cart": RuleMethod("tree (CART)", grow_tree),
+    "rulefit": RuleMethod("RuleFit (imodels)", fit_rules, needs="imodels"),
+    "pysubgroup": RuleMethod(
         "pysubgroup, top ten",
         _searching("pysubgroup", k=_SLICES, max_level=_CONDITIONS),
         needs="pysubgroup",
     ),
-    "janus": Method("janus (default of 0.1.0)", partial(confirm, judge="janus")),
-    "max-t": Method("max-t", partial(confirm, judge="max-t")),
-    "audit": Method("default audit, with findings", report_all),
+    "janus": RuleMethod("janus (default of 0.1.0)", partial(confirm, judge="janus")),
+    "max-t": RuleMethod("max-t", partial(confirm, judge="max-t")),
+    "audit": RuleMethod("default audit, with findings", report_all),
 }
 """By name."""

@@ -18,8 +18,8 @@ from groundfault.cli.study import STUDIES
 from groundfault.cli.study import study as command
 from groundfault.errors import InputError, PlanError
 from groundfault_studies import known_holes
-from groundfault_studies.known_holes_tables import Cell, count_named
-from groundfault_studies.rule_methods import METHODS, Design
+from groundfault_studies.known_holes_tables import SizeCell, count_named
+from groundfault_studies.rule_methods import METHODS, Coding
 from groundfault_studies.rule_scores import count_false, score_rules, weigh_excess
 from groundfault_studies.tables import PaperStudy
 
@@ -158,15 +158,15 @@ def test_a_model_that_never_fails_has_no_rules(name: str) -> None:
     assert METHODS[name].describe(evidence) == []
 
 
-def test_a_design_has_a_column_a_value_and_no_prose() -> None:
+def test_a_coding_has_a_column_a_value_and_no_prose() -> None:
     table = draw_prompts(200).drop("target").with_columns(error=0)
     evidence = Evidence.from_table(table, id="example_id", outcome="error")
-    design = Design.of(evidence)
-    assert [value for name, value in design.columns if name == "task"] == ["add", "quote", "sort"]
-    assert {name for name, _ in design.columns} == {"task", "digits", "upper"}
-    assert design.matrix(table).shape == (200, 5)
-    assert design.word(0, True, 0.5) == "task = 'add'"
-    assert design.word(3, False, 2.5) == "digits <= 2.5"
+    coding = Coding.of(evidence)
+    assert [value for name, value in coding.columns if name == "task"] == ["add", "quote", "sort"]
+    assert {name for name, _ in coding.columns} == {"task", "digits", "upper"}
+    assert coding.matrix(table).shape == (200, 5)
+    assert coding.word(0, True, 0.5) == "task = 'add'"
+    assert coding.word(3, False, 2.5) == "digits <= 2.5"
 
 
 # the study
@@ -250,7 +250,7 @@ def test_a_draw_counts_once_all_models_are_there() -> None:
         {"method": "cart", "n": 100, "model": model, "draw": draw, "first": 0.9}
         for model, draw in (("a", 0), ("b", 0), ("a", 1))
     ]
-    cell = Cell.of(rows, "cart", 100, ("a", "b"))
+    cell = SizeCell.of(rows, "cart", 100, ("a", "b"))
     assert cell.each(count_named("first", 0.8)) == [2]
 
 
