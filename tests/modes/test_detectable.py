@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from groundfault.modes.find import _find_quantile
+from groundfault.modes.detectable import _find_quantile
 
 
 @pytest.mark.parametrize("n", [8, 9, 40, 333, 30_000])

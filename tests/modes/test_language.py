@@ -21,7 +21,8 @@ from groundfault.modes.language import (
     list_subsets,
 )
 from groundfault.modes.layout import Layout
-from groundfault.modes.literals import MIN_SUPPORT, Literal, Tier, list_literals
+from groundfault.modes.literal import MIN_SUPPORT, Literal, Tier
+from groundfault.modes.literals import list_literals
 
 N = 260
 

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from groundfault.core.rules import Rule
-from groundfault.modes.literals import MIN_SUPPORT, Literal, Tier, list_literals
+from groundfault.modes.literal import MIN_SUPPORT, Literal, Tier
+from groundfault.modes.literals import list_literals
 
 N = 240
 INF = math.inf

@@ -17,7 +17,7 @@ from groundfault.core.columns import Column, Kind, profile
 from groundfault.finders.instrument import MEASURED
 from groundfault.modes.examples import add_examples
 from groundfault.modes.find import OwnRule, find_modes
-from groundfault.modes.literals import MIN_SUPPORT
+from groundfault.modes.literal import MIN_SUPPORT
 from groundfault.modes.mode import Coverage, Mode, ModeSearch
 from groundfault.stats import bits
 

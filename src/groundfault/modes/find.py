@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,25 +12,21 @@ from numpy.typing import NDArray
 
 from groundfault.base.threads import enough_threads
 from groundfault.core.candidate import Candidate
-from groundfault.modes.doses import list_doses
+from groundfault.modes.describe import describe
+from groundfault.modes.detectable import compute_detectable
 from groundfault.modes.language import RuleLanguage
 from groundfault.modes.layout import Layout
-from groundfault.modes.literals import MIN_SUPPORT, Literal, Tier, list_literals
-from groundfault.modes.mode import Alternative, Coverage, Mode, ModeSearch, RuleClass
-from groundfault.modes.selection import Listed, Selection
+from groundfault.modes.literal import MIN_SUPPORT, Literal, Tier
+from groundfault.modes.literals import list_literals
+from groundfault.modes.mode import Coverage, Mode, ModeSearch, RuleClass
+from groundfault.modes.selection import Selection
 from groundfault.modes.strata import Losses
-from groundfault.stats.intervals import wilson
-from groundfault.stats.stratified_tail import log_tail
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 EVERY = "every model"
 """The outcome of modes that models share: the mean of their losses."""
-
-POWER = 0.8
-_MAX_ALTERNATIVES = 5
-_SHARES = (0.02, 0.05, 0.10, 0.30)
 
 
 @dataclass(frozen=True)
@@ -104,18 +99,20 @@ def find_modes(
     """
     names = [column for column in table.columns if column not in within]
     literals = list_literals(table.select(names))
-    blocks = _combine_strata(table, within, strata)
+    # a table without columns has no rows either: units are counted by their losses
+    units = np.zeros(losses.shape[1], dtype=np.int64) if strata is None else strata
+    blocks = _combine_strata(table, within, units)
     series = _list_outcomes(losses, outcomes, shared)
     modes: list[Mode] = []
     coverage: list[Coverage] = []
     search = _Search(table, literals, blocks, tuple(own_rules), depth)
     # thousands of short passes over bits: waking a second thread takes longer than each of them
-    with enough_threads(table.height * len(literals)):
+    with enough_threads(len(blocks) * len(literals)):
         for name, values, share in series:
             found, covered = search.run(name, values, level * share)
             modes += found
             coverage.append(covered)
-        language = search.language(np.ones(table.height, dtype=np.bool_))
+        language = search.language(np.ones(len(blocks), dtype=np.bool_))
     classes = tuple(
         RuleClass(name=kind, rules=count, weight=language.weights[kind])
         for kind, count in language.counts.items()
@@ -128,17 +125,17 @@ def find_modes(
         within=tuple(within),
         classes=classes,
         outcomes=tuple(coverage),
-        detectable=_compute_detectable(language, series[0][1], level * series[0][2] / 2),
+        detectable=compute_detectable(language, series[0][1], level * series[0][2] / 2),
         remarks=search.remarks(),
     )
     return tuple(modes), summary
 
 
 def _combine_strata(
-    table: pl.DataFrame, within: Sequence[str], strata: NDArray[np.int64] | None
+    table: pl.DataFrame, within: Sequence[str], strata: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """One code a unit: columns held fixed, and size classes."""
-    code = np.zeros(table.height, dtype=np.int64) if strata is None else strata.astype(np.int64)
+    code = strata.astype(np.int64)
     for name in within:
         values = table[name].cast(pl.String).fill_null("").rank("dense").to_numpy().astype(np.int64)
         code = code * (values.max(initial=0) + 1) + values
@@ -221,15 +218,15 @@ class _Search:
         )
         earlier = np.zeros(len(y), dtype=np.bool_)
         modes = []
-        table = self.table.filter(pl.Series(scored))
+        table = self.table.select(pl.all().filter(pl.Series(scored)))
         for one, row in zip(listed, rows, strict=True):
-            modes.append(_describe(language, one, row, earlier, y, name, level, table))
+            modes.append(describe(language, one, row, earlier, y, name, level, table))
             earlier |= row
         return modes, covered
 
     def remarks(self) -> tuple[str, ...]:
         """What was left out of the search."""
-        language = self.language(np.ones(self.table.height, dtype=np.bool_))
+        language = self.language(np.ones(len(self.blocks), dtype=np.bool_))
         sentences = []
         if self.depth >= 3 and len(language.triple_places) < len(language.plain):
             sentences.append(
@@ -242,102 +239,3 @@ class _Search:
 def _take(one: Literal, units: Bools) -> Literal:
     tested = None if one.tested is None else one.tested[units]
     return replace(one, on=one.on[units], tested=tested)
-
-
-def _describe(
-    language: RuleLanguage,
-    one: Listed,
-    inside: Bools,
-    earlier: Bools,
-    y: Floats,
-    outcome: str,
-    level: float,
-    table: pl.DataFrame,
-) -> Mode:
-    """A listed rule with its numbers and words."""
-    tested = language.tested(one.rule)
-    # a context's other units are what a rule inside it is compared with; held-out ones, for a
-    # rule that was mined from the others
-    outside = ~inside if tested is None else tested & ~inside
-    inside = inside if tested is None else inside & tested
-    n, errors = int(inside.sum()), float(y[inside].sum())
-    new = inside & ~earlier
-    low, high = wilson(np.array([errors / n]), np.array([float(n)]), 1 - level)
-    conditions = language.conditions(one.rule)
-    own = language.own_literal(one.rule)
-    return Mode(
-        rule=language.sql(one.rule),
-        meaning=" and ".join(conditions),
-        conditions=conditions,
-        outcome=outcome,
-        n=n,
-        errors=errors,
-        context=conditions[0] if one.rule.kind == "inside" else "",
-        n_outside=int(outside.sum()),
-        errors_outside=float(y[outside].sum()),
-        n_new=int(new.sum()),
-        errors_new=float(y[new].sum()),
-        interval=(max(0.0, float(low[0])), min(1.0, float(high[0]))),
-        p_marginal=math.exp(min(0.0, one.log_marginal)),
-        p_conditional=math.exp(min(0.0, one.log_conditional)),
-        source="modes" if own is None else own.source,
-        alternatives=tuple(_list_alternatives(language, one)),
-        doses=list_doses(table, language, one.rule, y),
-    )
-
-
-def _list_alternatives(language: RuleLanguage, one: Listed) -> Iterator[Alternative]:
-    """Other words for the same units, then rules for nearly the same."""
-    same = [Alternative(rule=r, meaning=m, overlap=1.0) for r, m in language.rename(one.rule)]
-    near = [
-        Alternative(
-            rule=language.sql(rule),
-            meaning=" and ".join(language.conditions(rule)),
-            overlap=overlap,
-        )
-        for rule, overlap in one.alternatives
-    ]
-    yield from [*same[:_MAX_ALTERNATIVES], *near][:_MAX_ALTERNATIVES]
-
-
-def _compute_detectable(
-    language: RuleLanguage, losses: Floats, level: float
-) -> dict[str, float | None]:
-    """The failure rate inside that a single condition needs to be named, by its share of units."""
-    y = losses[~np.isnan(losses)]
-    if not language.literals or len(y) == 0:
-        return {}
-    bar = math.log(level) - language.log_cost("single" if len(language.plain) else "word")
-    rate, n = float(y.mean()), len(y)
-    return {f"{share:g}": _find_rate(round(share * n), n, rate, bar) for share in _SHARES}
-
-
-def _find_rate(inside: int, n: int, rate: float, bar: float) -> float | None:
-    """The least rate at which errors inside are named with `POWER`, by bisection."""
-
-    def is_named(p: float) -> bool:
-        errors = _find_quantile(1 - POWER, inside, p)
-        total = min(n, errors + round(rate * (n - inside)))
-        one = np.array([[inside], [total], [n]], dtype=np.int64)
-        return bool(log_tail(errors, *one) <= bar)
-
-    if inside < MIN_SUPPORT or not is_named(1.0):
-        return None
-    low, high = rate, 1.0
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_named(middle) else (middle, high)
-    return high
-
-
-def _find_quantile(share: float, n: int, p: float) -> int:
-    """The least count whose binomial distribution function reaches a share in (0, 1)."""
-    # scipy.stats has it, and takes half a second to import
-    from scipy.special import bdtr, bdtrik
-
-    if p >= 1:
-        return n
-    count = math.ceil(float(bdtrik(share, n, p)))
-    # the inverse of a step function may end just above the step
-    reaches_below = count > 0 and float(bdtr(count - 1, n, p)) >= share
-    return count - 1 if reaches_below else count

@@ -20,7 +20,7 @@ from groundfault.core.rules import literal as constant
 from groundfault.core.rules import quote
 from groundfault.modes.kernels import count_pairs, count_triples
 from groundfault.modes.layout import Layout
-from groundfault.modes.literals import MIN_SUPPORT, Literal, Tier
+from groundfault.modes.literal import MIN_SUPPORT, Literal, Tier
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 

@@ -171,8 +171,11 @@ class Mode(_Section, frozen=True, kw_only=True):
                 f"the rule {self.rule} reads {', '.join(map(repr, missing))}, which the table "
                 f"does not have; its columns are {', '.join(frame.columns[:20])}"
             )
+        columns = (frame[name] for name in self.columns)
+        # NaN is no value: SQL would take it for the largest
+        present = frame.select(x.fill_nan(None) if x.dtype.is_float() else x for x in columns)
         expression = Rule.parse(self.rule).to_polars().fill_null(False)
-        return frame.select(expression.alias("holds")).to_series()
+        return present.select(expression.alias("holds")).to_series()
 
     def examples(self, side: Side = "failing", count: int = 5) -> tuple[ModeExample, ...]:
         """Examples that the report keeps, the most typical first.

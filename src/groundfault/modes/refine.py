@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.modes.language import MAX_SET, ModeRule, RuleLanguage
-from groundfault.modes.literals import MIN_SUPPORT
+from groundfault.modes.literal import MIN_SUPPORT
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from groundfault.modes.kernels import search_triples, sum_pairs
 from groundfault.modes.language import MAX_SET, MAX_WORDS, ModeRule, RuleLanguage, list_subsets
-from groundfault.modes.literals import MIN_SUPPORT
+from groundfault.modes.literal import MIN_SUPPORT
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.modes.language import ModeRule, RuleLanguage
-from groundfault.modes.literals import MIN_SUPPORT
+from groundfault.modes.literal import MIN_SUPPORT
 from groundfault.modes.refine import refine
 from groundfault.modes.search import RuleProposal, score_counts, search, search_inside
 from groundfault.modes.strata import Losses, Strata

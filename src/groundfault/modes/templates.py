@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
+from groundfault.modes.lexicon import list_function_words
+
 # texts of a sentence: fewer than a rule needs, since sentences are joined to forms
 _MIN_TEXTS = 4
 _MIN_SHARE = 0.002
@@ -23,9 +25,9 @@ _ROUNDS = 3
 # a slot: so many words compete, weighed by how often each is there (perplexity)
 _MIN_PERPLEXITY = 4.5
 _MIN_FILLINGS = 10
-# a word that fills slots in so many of its places is taken for one everywhere: lists of names have
-# no frames of their own
-_OFTEN = 0.25
+# a word that fills slots in so many of its places is taken for a filling everywhere, since lists of
+# names have no frames; function words are not
+_OFTEN = 0.1
 
 Skeleton = tuple[str, ...]
 """A sentence in lower case, with `NUMBER` and `SLOT` for what changes."""
@@ -146,37 +148,47 @@ def _is_fixed(word: str) -> bool:
 
 def _mask_slots(masks: dict[Skeleton, Skeleton], counts: Counter[Skeleton]) -> bool:
     """Replace by a slot, in place, what fills one; whether there was any."""
-    groups: dict[Skeleton, list[Skeleton]] = {}
+    sizes: Counter[Skeleton] = Counter()
     for words, mask in masks.items():
-        groups.setdefault(mask, []).append(words)
-    sizes = {mask: sum(counts[words] for words in members) for mask, members in groups.items()}
-    groups = {mask: groups[mask] for mask in _list_repeats(sizes)}
-    frames = {mask: list(_list_frames(mask)) for mask in groups}
+        sizes[mask] += counts[words]
+    frames = {mask: list(_list_frames(mask)) for mask in _list_repeats(sizes)}
+    slots = {one: words for one, words in _fill(masks, counts, frames).items() if _is_slot(words)}
+    often = _list_fillers(slots, counts)
+    changes = False
+    for words, mask in masks.items():
+        masks[words] = tuple(
+            SLOT if _is_fixed(word) and (word in often or frame in slots) else word
+            for word, frame in zip(mask, frames.get(mask) or [None] * len(mask), strict=True)
+        )
+        changes |= masks[words] != mask
+    return changes
+
+
+def _fill(
+    masks: dict[Skeleton, Skeleton],
+    counts: Counter[Skeleton],
+    frames: dict[Skeleton, list[_Frame | None]],
+) -> dict[_Frame, Counter[str]]:
+    """The words that stand in each frame."""
     fillings: dict[_Frame, Counter[str]] = {}
+    for words, mask in masks.items():
+        for word, frame in zip(words, frames.get(mask, ()), strict=False):
+            if frame:
+                fillings.setdefault(frame, Counter())[word] += counts[words]
+    return fillings
+
+
+def _list_fillers(slots: dict[_Frame, Counter[str]], counts: Counter[Skeleton]) -> set[str]:
+    """Words that fill slots in many of their places."""
     totals: Counter[str] = Counter()
-    for words in masks:
+    for words, n in counts.items():
         for word in words:
-            totals[word] += counts[words]
-    for mask, members in groups.items():
-        for words in members:
-            n = counts[words]
-            for word, frame in zip(words, frames[mask], strict=True):
-                if frame:
-                    fillings.setdefault(frame, Counter())[word] += n
-    slots = {frame: words for frame, words in fillings.items() if _is_slot(words)}
+            totals[word] += n
     fillers: Counter[str] = Counter()
     for filling in slots.values():
         fillers.update(filling)
-    often = {word for word, count in fillers.items() if count >= _OFTEN * totals[word]}
-    changes = False
-    for mask, members in groups.items():
-        new = tuple(
-            SLOT if _is_fixed(word) and (word in often or frame in slots) else word
-            for word, frame in zip(mask, frames[mask], strict=True)
-        )
-        changes |= new != mask
-        masks.update(dict.fromkeys(members, new))
-    return changes
+    grammar = list_function_words()
+    return {word for word, n in fillers.items() if n >= _OFTEN * totals[word]} - grammar.keys()
 
 
 def _list_repeats(sizes: dict[Skeleton, int]) -> list[Skeleton]:

@@ -1,0 +1,60 @@
+"""Power of a search for modes: which failure rate a single condition needs to be named."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.modes.language import RuleLanguage
+from groundfault.modes.literal import MIN_SUPPORT
+from groundfault.stats.stratified_tail import log_tail
+
+Floats = NDArray[np.float64]
+
+POWER = 0.8
+_SHARES = (0.02, 0.05, 0.10, 0.30)
+
+
+def compute_detectable(
+    language: RuleLanguage, losses: Floats, level: float
+) -> dict[str, float | None]:
+    """The failure rate inside that a single condition needs to be named, by its share of units."""
+    y = losses[~np.isnan(losses)]
+    if not language.literals or len(y) == 0:
+        return {}
+    bar = math.log(level) - language.log_cost("single" if len(language.plain) else "word")
+    rate, n = float(y.mean()), len(y)
+    return {f"{share:g}": _find_rate(round(share * n), n, rate, bar) for share in _SHARES}
+
+
+def _find_rate(inside: int, n: int, rate: float, bar: float) -> float | None:
+    """The least rate at which errors inside are named with `POWER`, by bisection."""
+
+    def is_named(p: float) -> bool:
+        errors = _find_quantile(1 - POWER, inside, p)
+        total = min(n, errors + round(rate * (n - inside)))
+        one = np.array([[inside], [total], [n]], dtype=np.int64)
+        return bool(log_tail(errors, *one) <= bar)
+
+    if inside < MIN_SUPPORT or not is_named(1.0):
+        return None
+    low, high = rate, 1.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_named(middle) else (middle, high)
+    return high
+
+
+def _find_quantile(share: float, n: int, p: float) -> int:
+    """The least count whose binomial distribution function reaches a share in (0, 1)."""
+    # scipy.stats has it, and takes half a second to import
+    from scipy.special import bdtr, bdtrik
+
+    if p >= 1:
+        return n
+    count = math.ceil(float(bdtrik(share, n, p)))
+    # the inverse of a step function may end just above the step
+    reaches_below = count > 0 and float(bdtr(count - 1, n, p)) >= share
+    return count - 1 if reaches_below else count
