@@ -24,7 +24,8 @@ def compute_detectable(
     y = losses[~np.isnan(losses)]
     if not language.literals or len(y) == 0:
         return {}
-    bar = math.log(level) - language.log_cost("single" if len(language.plain) else "word")
+    kind = next(kind for kind in ("single", "word", "own") if language.counts[kind])
+    bar = math.log(level) - language.log_cost(kind)
     rate, n = float(y.mean()), len(y)
     return {f"{share:g}": _find_rate(round(share * n), n, rate, bar) for share in _SHARES}
 
