@@ -30,7 +30,9 @@ def read_number(values: pl.Series, max_cuts: int) -> Iterator[Literal]:
     whole = bool(np.all(levels == np.round(levels)) and np.abs(levels).max() < 2**53)
     points = _choose_points(finite.to_numpy(), levels, max_cuts)
     ends = levels if whole and len(levels) <= _MAX_ENDS else points
-    make = _WholeNumbers(values.name) if whole else _RealNumbers(values.name, levels)
+    make = (
+        _WholeNumbers(values.name, float(levels[0])) if whole else _RealNumbers(values.name, levels)
+    )
     for low, high in _list_ranges(ends, points, levels):
         yield make(x, low, high)
 
@@ -48,10 +50,11 @@ def _list_ranges(
 ) -> Iterator[tuple[float, float]]:
     """Ends of the ranges that conditions name, both inclusive: open ones, values, and closed."""
     inf = math.inf
-    yield from ((float(v), inf) for v in ends[1:])
-    yield from ((-inf, float(v)) for v in ends[:-1])
+    # values first: "is 0" is better said than "is at most 0", which holds for the same
     if len(levels) <= _MAX_SINGLE_NUMBERS:
         yield from ((float(v), float(v)) for v in levels)
+    yield from ((float(v), inf) for v in ends[1:])
+    yield from ((-inf, float(v)) for v in ends[:-1])
     inner = points[1:-1]
     for i, low in enumerate(inner):
         yield from ((float(low), float(high)) for high in inner[i + 1 :])
@@ -62,13 +65,15 @@ class _WholeNumbers:
     """Conditions on a column of whole numbers."""
 
     name: str
+    lowest: float
 
     def __call__(self, x: NDArray[Any], low: float, high: float) -> Literal:
         column = quote(self.name)
         with np.errstate(invalid="ignore"):
             on = (x >= low) & (x <= high)
         if low == high:
-            rule, words, cost = f"{column} = {low:.0f}", f"is {low:.0f}", 0.5
+            cost = 0.0 if low == self.lowest else 0.5
+            rule, words = f"{column} = {low:.0f}", f"is {low:.0f}"
         elif math.isinf(high):
             rule, words, cost = f"{column} >= {low:.0f}", f"is {low:.0f} or more", 0.0
         elif math.isinf(low):

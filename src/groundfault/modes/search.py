@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 GAMMA = 0.15
 """How much the size of a rule counts beside its guaranteed excess."""
 _TOP = 40
+_MOST = 0.8
 _CONTEXTS = 60
 _EVEN = 0.8
 _STARTS = 6
@@ -72,8 +73,10 @@ def search(language: RuleLanguage, strata: Strata) -> list[RuleProposal]:
     masks = language.masks(rules)
     costs = np.array([language.cost_of(rule) for rule in rules])
     scores = score_masks(masks, strata, costs) if rules else np.zeros(0)
-    half = strata.layout.strata.size / 2
-    small = bitset.count(masks) <= half
+    # a single condition may hold for most units; what joins more than half of them by several
+    # conditions is better said by what it leaves out
+    most = [_MOST if rule.kind == "single" else 0.5 for rule in rules]
+    small = bitset.count(masks) <= np.array(most) * strata.layout.strata.size
     order = [i for i in np.argsort(-scores, kind="stable") if scores[i] > 0 and small[i]]
     return [RuleProposal(rules[i], masks[i], float(scores[i])) for i in order]
 
