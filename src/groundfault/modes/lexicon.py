@@ -57,8 +57,8 @@ _NUMBERS = {
     "de": """null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn
         fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig dreißig vierzig fünfzig sechzig siebzig
         achtzig neunzig hundert tausend million millionen""",
-    "es": """cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince
-        dieciséis diecisiete dieciocho diecinueve veinte veintiuno treinta cuarenta cincuenta
+    "es": """cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce
+        quince dieciséis diecisiete dieciocho diecinueve veinte veintiuno treinta cuarenta cincuenta
         sesenta setenta ochenta noventa cien ciento mil millón millones""",
     "fr": """zéro deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze
         seize vingt trente quarante cinquante soixante cent mille million millions""",

@@ -21,6 +21,8 @@ _GOOD_OVERLAP = 0.97
 _LEAST_OVERLAP = 0.8
 _GOOD_SENTENCE = 0.9
 _MAX_FORM = 20
+# sentences that a rule joins; the rarest come first
+_MAX_JOINED = 2
 _MAX_TEMPLATES = 80
 _MAX_SENTENCES = 40
 
@@ -150,6 +152,7 @@ def _list_rules(
     for make in (matcher.loose, matcher.strict):
         for one in skeletons:
             yield _as_rule(make(one)), matcher.quote(one), matcher.holds(make(one))
+    skeletons = skeletons[:_MAX_JOINED]
     patterns = [matcher.loose(one) for one in skeletons]
     extent = np.all([matcher.holds(pattern) for pattern in patterns], axis=0)
     words = " with ".join(map(matcher.quote, skeletons))
@@ -183,8 +186,9 @@ def _draft_forms(
     for slots, labels in forms.items():
         if not slots or not 2 <= len(labels) <= _MAX_FORM:
             continue
-        heads = [min(label, key=lambda one: (matcher.counts[one], one)) for label in labels]
-        pattern = "|".join(map(matcher.loose, dict.fromkeys(heads)))
+        rarest = [min(label, key=lambda one: (matcher.counts[one], one)) for label in labels]
+        heads = list(dict.fromkeys(rarest))
+        pattern = "|".join(map(matcher.loose, heads))
         on = np.array([label in set(labels) for label in templates.labels])
         if _overlap(matcher.holds(pattern), on) >= _GOOD_SENTENCE:
             words = " or ".join(map(matcher.quote, heads[:3]))
