@@ -151,7 +151,7 @@ def test_the_shorter_of_two_rules_that_say_the_same_is_listed() -> None:
 
 
 def test_proxies_of_one_mode_are_hardly_ever_second_modes() -> None:
-    worlds, seconds, named = 12, 0, 0
+    worlds, seconds, named = 8, 0, 0
     for seed in range(worlds):
         table = make_table(seed, 300)
         rng = np.random.default_rng(900 + seed)
@@ -168,6 +168,6 @@ def test_proxies_of_one_mode_are_hardly_ever_second_modes() -> None:
         named += bool(modes) and unpack(selection, modes[0])[on].mean() > 0.8
         # adding nothing to the first: no unit off the planted mode fails more
         seconds += any((unpack(selection, mode) & ~on).sum() > 20 for mode in modes[1:])
-    assert named >= 10
+    assert named >= 7
     # the level of each claim is 0.05; both may be wrong
     assert seconds <= binom.isf(1e-4, worlds, 0.1)
