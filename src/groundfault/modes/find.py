@@ -137,7 +137,9 @@ def _combine_strata(
     """One code a unit: columns held fixed, and size classes."""
     code = strata.astype(np.int64)
     for name in within:
-        values = table[name].cast(pl.String).fill_null("").rank("dense").to_numpy().astype(np.int64)
+        values = (
+            table[name].cast(pl.String).fill_null("\0").rank("dense").to_numpy().astype(np.int64)
+        )
         code = code * (values.max(initial=0) + 1) + values
     return np.asarray(np.unique(code, return_inverse=True)[1].reshape(-1), dtype=np.int64)
 

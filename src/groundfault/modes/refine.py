@@ -44,9 +44,10 @@ def refine(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule:
 
 def _tighten(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule | None:
     """The narrower rule whose losses differ most from what it leaves out."""
-    moves = list(
-        dict.fromkeys([*_list_narrower(language, rule), *_list_sets(language, strata, rule)])
-    )
+    # log of how many moves each is the best of: the worst values were picked out of many sets
+    among = dict(_list_sets(language, strata, rule))
+    among |= dict.fromkeys(_list_narrower(language, rule), 0.0)
+    moves = list(among)
     if not moves:
         return None
     units, losses, expected = strata.count_new(language.mask(rule)[None])
@@ -54,7 +55,8 @@ def _tighten(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule
     v, j, f = units - u, losses - k, expected - e
     with np.errstate(divide="ignore", invalid="ignore"):
         uneven = (j - f) / v < EVEN * (k - e) / u
-    gain = np.where((u >= MIN_SUPPORT) & (k > e) & uneven, _split_gain(u, k, v, j), -1.0)
+    gain = _split_gain(u, k, v, j) - np.array([among[move] for move in moves])
+    gain = np.where((u >= MIN_SUPPORT) & (k > e) & uneven, gain, -1.0)
     best = int(np.argmax(gain))
     return moves[best] if gain[best] > TIGHTEN + math.log(len(moves)) else None
 
@@ -109,8 +111,13 @@ def _list_narrower(language: RuleLanguage, rule: ModeRule) -> Iterator[ModeRule]
     yield from _list_replacements(language, rule, narrower=True)
 
 
-def _list_sets(language: RuleLanguage, strata: Strata, rule: ModeRule) -> Iterator[ModeRule]:
-    """The rule inside the worst two, three or four values of another column."""
+def _list_sets(
+    language: RuleLanguage, strata: Strata, rule: ModeRule
+) -> Iterator[tuple[ModeRule, float]]:
+    """The rule inside the worst two, three or four values of another column.
+
+    With each the log of how many sets of that size there are.
+    """
     families = {language.family[part[0]] for part in rule.parts}
     row = language.mask(rule)
     for places in language.values.values():
@@ -122,8 +129,9 @@ def _list_sets(language: RuleLanguage, strata: Strata, rule: ModeRule) -> Iterat
         worst = [int(i) for i in index[np.argsort(-rate, kind="stable")]]
         for size in range(2, min(MAX_SET, int((rate >= 0).sum())) + 1):
             part = tuple(sorted(worst[:size]))
-            yield from language.join((*rule.parts, part))
-            yield from _replace_implied(language, rule, part)
+            sets = math.log(math.comb(len(index), size))
+            yield from ((move, sets) for move in language.join((*rule.parts, part)))
+            yield from ((move, sets) for move in _replace_implied(language, rule, part))
 
 
 def _replace_implied(

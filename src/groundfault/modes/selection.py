@@ -114,9 +114,10 @@ class Selection:
         proposals = self._gate(better, strata)
         if not proposals:
             return None
-        best = proposals[0]
-        alike = [p for p in proposals if p.score >= _SAME_SCORE * best.score]
-        return self._list(min(alike, key=lambda p: (self._length(p.rule), -p.score)), strata, ())
+        alike = [p for p in proposals if p.score >= _SAME_SCORE * proposals[0].score]
+        best = min(alike, key=lambda p: (self._length(p.rule), -p.score))
+        # without its context it may fail as much: then it is no effect inside a context
+        return self._list(self._refine(best, strata), strata, ())
 
     def _log_p(self, strata: Strata, one: RuleProposal | Listed) -> float:
         return strata.log_p(one.mask, self.language.tested(one.rule))

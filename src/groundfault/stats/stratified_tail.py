@@ -119,7 +119,7 @@ def log_tail_of_losses(
     Sums over samples without replacement as sums of independent indicators, conditional on the
     count of each stratum: Robinson 1982, doi:10.1214/aos/1176345807; the tail by Skovgaard 1987,
     doi:10.2307/3214216, with the continuity correction of half a step. Relative error a few per
-    cent.
+    cent, more near the largest sum that there is.
     """
     bar = total - step / 2
     strata = len(on)
