@@ -50,6 +50,7 @@ MAX_WORDS = 8
 _SETS_OF_PAIRS = 60
 _TRIPLE_WORK = 1e9
 _REDUNDANT = 0.95
+_FAMILY = 0.2
 
 
 @dataclass(frozen=True, order=True)
@@ -253,6 +254,7 @@ class RuleLanguage:
         family = self.family[part[0]]
         return any(
             self.literals[i].value is not None
+            and self.support[i] <= _FAMILY * len(self.layout.strata)
             and self.family[i] != family
             and not (row & ~self.bits[i]).any()
             for i in self.plain

@@ -195,26 +195,35 @@ class Selection:
         return [mode for mode, gone in zip(modes[:-1], nested, strict=False) if not gone] + [latest]
 
     def _drop_redundant(self, modes: list[Listed]) -> list[Listed]:
-        """Without the earlier modes that show nothing beyond all the others."""
+        """Without the earlier modes that show nothing beyond all the others.
+
+        One that is worse than the latest stays before it, where it explains rather than is
+        explained.
+        """
+        worth = self._rank(modes)
         i = 0
         while i < len(modes) - 1:
             others = [mode.mask for j, mode in enumerate(modes) if j != i]
             strata = Strata.of_patterns(self.language.layout, self.losses, others)
             # its claims were tested when it was listed: here it only has to add something
-            if self._log_p(strata, modes[i]) > _ADDS:
-                modes = modes[:i] + modes[i + 1 :]
+            if worth[i] <= worth[-1] and self._log_p(strata, modes[i]) > _ADDS:
+                modes, worth = modes[:i] + modes[i + 1 :], np.delete(worth, i)
             else:
                 i += 1
         return modes
+
+    def _rank(self, modes: Sequence[Listed]) -> NDArray[np.float64]:
+        """Guaranteed excess over all units of each mode."""
+        counts = self.base.count_new(np.stack([mode.mask for mode in modes]))
+        return score_counts(*counts, _ORDER_Z)
 
     def _order(self, modes: list[Listed]) -> list[Listed]:
         """The largest guaranteed excess of all units first, each tested given those before it."""
         if not modes:
             return []
-        counts = self.base.count_new(np.stack([mode.mask for mode in modes]))
         inside = np.array([mode.rule.kind == "inside" for mode in modes])
         # effects inside a context come last: on all units they may be no excess at all
-        order = np.lexsort((-score_counts(*counts, _ORDER_Z), inside))
+        order = np.lexsort((-self._rank(modes), inside))
         ordered: list[Listed] = []
         for i in order:
             mode, strata = modes[i], self._strata(ordered)
