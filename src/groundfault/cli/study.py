@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from groundfault.base.registry import Registry
+from groundfault.cli.command import INPUT, OUTPUT, RULE, GroupedCommand, option
 from groundfault.cli.extra_options import json_option
 from groundfault.cli.output import require_writable, show_progress, write_json
 from groundfault.errors import InputError, PlanError
@@ -76,84 +77,100 @@ def split_sizes(
         ) from None
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand, first="shared replicates models methods sizes jobs out json_path"
+)
 @click.argument("name")
-@click.option(
+@option(
     "--shared",
+    group=INPUT,
     metavar="DIR",
     help="Folder of the data; by default $GROUNDFAULT_SHARED, or ../shared/data.",
 )
-@click.option(
+@option(
     "--splits",
+    group=RULE,
     type=click.IntRange(1),
     metavar="N",
     help="Number of random splits for lines on robustness; default 200.",
 )
-@click.option(
+@option(
     "--replicates",
+    group=RULE,
     type=click.IntRange(1),
     metavar="N",
     help="Number of simulated audits of each setting, or of samples of each size.",
 )
-@click.option(
+@option(
     "--seeds",
+    group=RULE,
     type=click.IntRange(1),
     metavar="N",
     help="Number of trainings of a model (default 10), or of runs of probes (default 20).",
 )
-@click.option(
+@option(
     "--judge",
+    group=RULE,
     metavar="NAME",
     help="For finders: rank them by what this judge confirms, instead of the tables.",
 )
-@click.option(
+@option(
     "--pairs",
+    group=INPUT,
     metavar="FILE",
     help="For deim: TOML file of data sets and trained models; by default those shipped.",
 )
-@click.option(
+@option(
     "--pipeline",
+    group=INPUT,
     metavar="NAME",
     help="For deim: name of the spaCy pipeline; default en_core_web_sm.",
 )
-@click.option(
+@option(
     "--quick",
+    group=RULE,
     is_flag=True,
     default=None,
     help="For deim and probes: run a small trial, without conclusions.",
 )
-@click.option(
+@option(
     "--methods",
+    group=INPUT,
     callback=split_names,
     metavar="NAMES",
     help="For known-holes and mode-worlds: methods, separated by commas.",
 )
-@click.option(
+@option(
     "--models",
+    group=INPUT,
     callback=split_names,
     metavar="NAMES",
     help="For known-holes: models, separated by commas; default all.",
 )
-@click.option(
+@option(
     "--sizes",
+    group=RULE,
     callback=split_sizes,
     metavar="N,N,...",
     help="For known-holes: prompts of a sample; default 500,1000,2000,4000.",
 )
-@click.option(
+@option(
     "--stored",
+    group=OUTPUT,
     is_flag=True,
     default=None,
     help="For known-holes and mode-worlds: run nothing, show what --out holds so far.",
 )
-@click.option(
+@option(
     "--jobs",
+    group=OUTPUT,
     type=int,
     metavar="N",
     help="Number of processes; default 1; results do not depend on it.",
 )
-@click.option(
+@option(
     "--out",
+    group=OUTPUT,
     type=click.Path(),
     metavar="DIR",
     help="Write NAME.md, NAME.json and figures to this folder.",

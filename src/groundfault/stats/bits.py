@@ -55,6 +55,8 @@ def take(bits: Bits, m: int, index: NDArray[np.intp]) -> Bits:
 # numba has no popcount: this is the LLVM intrinsic, one instruction where the processor has it
 @intrinsic
 def popcount(_: Any, word: Any) -> Any:
+    """How many bits a word has; only compiled code may call it."""
+
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         return builder.ctpop(args[0])
 
