@@ -195,20 +195,32 @@ def test_words_join_with_one_attribute_and_candidates_of_ones_own_with_nothing()
     assert not list(language.join([]))
 
 
-def test_sets_join_alone_only_within_one_value_of_another_column() -> None:
-    language = LANGUAGE
-    for part in list_sets(language):
-        values = {language.literals[i].value for i in part}
-        column = language.literals[part[0]].column
-        alike = column == "task" and (values <= {"add", "it's"} or values <= {"sort", "map"})
-        kinds = [r.kind for r in language.join([part])]
-        assert kinds == (["values"] if alike else []), values
-        hard = next(i for i in language.plain.tolist() if language.literals[i].rule == '"hard"')
-        rules = list(language.join([part, (hard,)]))
-        assert rules == [ModeRule(((hard,), part), "set")]
-    words = tuple(int(i) for i in next(iter(language.word_families.values()))[:3])
-    assert [r.kind for r in language.join([words])] == ["words"]
-    assert not list(language.join([words, (hard,)]))
+def test_sets_join_alone_only_within_one_small_value_of_another_column() -> None:
+    task = np.arange(600) % 12
+    table = pl.DataFrame(
+        {
+            "task": [f"t{i:02}" for i in task],
+            "family": [f"f{i // 2}" for i in task],
+            "half": [f"h{i // 6}" for i in task],
+            "hard": np.arange(600) % 7 < 2,
+        }
+    )
+    language = RuleLanguage(list_literals(table), Layout(np.zeros(600, dtype=np.int64)))
+    hard = next(i for i in language.plain.tolist() if language.literals[i].rule == '"hard"')
+    places = {language.literals[i].value: i for i in language.plain.tolist()}
+    one_family = tuple(sorted(places[value] for value in ("t00", "t01")))
+    one_half = tuple(sorted(places[value] for value in ("t00", "t02")))
+    assert [rule.kind for rule in language.join([one_family])] == ["values"]
+    # half of the units have little in common
+    assert not list(language.join([one_half]))
+    for part in (one_family, one_half):
+        assert list(language.join([part, (hard,)])) == [ModeRule(((hard,), part), "set")]
+
+
+def test_sets_of_words_join_alone_and_with_nothing_else() -> None:
+    words = tuple(int(i) for i in next(iter(LANGUAGE.word_families.values()))[:3])
+    assert [rule.kind for rule in LANGUAGE.join([words])] == ["words"]
+    assert not list(LANGUAGE.join([words, (int(LANGUAGE.plain[0]),)]))
 
 
 def test_the_rule_of_parts_does_not_depend_on_their_order() -> None:
