@@ -26,7 +26,7 @@ from groundfault.base.streams import stream
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault_studies import known_holes_tables
-from groundfault_studies.resuming import Rows, read_parts, resume_parts
+from groundfault_studies.resuming import Rows, resume_parts, select_stored
 from groundfault_studies.rule_methods import METHODS, Description
 from groundfault_studies.rule_scores import score_rules
 from groundfault_studies.tables import PaperStudy
@@ -183,12 +183,11 @@ def study(
     able = [name for name in methods if name not in absent]
     parts = _parts(data, able, models, sizes, replicates)
     place = None if keep is None else Path(keep)
-    if stored:
-        if place is None:
-            raise PlanError("name the folder of the stored rows with --out")
-        rows = [row for name, part in read_parts(place).items() if name in parts for row in part]
-    else:
-        rows = resume_parts(parts, measure, place, jobs, progress)
+    rows = (
+        select_stored(parts, place)
+        if stored
+        else resume_parts(parts, measure, place, jobs, progress)
+    )
     settings: dict[str, Any] = {
         "replicates": replicates,
         "sizes": list(sizes),

@@ -24,7 +24,7 @@ from groundfault.errors import PlanError
 from groundfault.testing.worlds import PlantedEffect, World
 from groundfault_studies import mode_worlds_tables
 from groundfault_studies.mode_tables import PlantedTable, plant
-from groundfault_studies.resuming import Rows, read_parts, resume_parts
+from groundfault_studies.resuming import Rows, resume_parts, select_stored
 from groundfault_studies.rule_methods import METHODS
 from groundfault_studies.rule_scores import score_rules
 from groundfault_studies.tables import PaperStudy
@@ -218,12 +218,11 @@ def study(
     absent = [name for name in methods if name != ORACLE and not METHODS[name].installed]
     parts = _parts([name for name in methods if name not in absent], replicates)
     place = None if keep is None else Path(keep)
-    if stored:
-        if place is None:
-            raise PlanError("name the folder of the stored rows with --out")
-        rows = [row for name, part in read_parts(place).items() if name in parts for row in part]
-    else:
-        rows = resume_parts(parts, measure, place, jobs, progress)
+    rows = (
+        select_stored(parts, place)
+        if stored
+        else resume_parts(parts, measure, place, jobs, progress)
+    )
     return PaperStudy(
         "mode-worlds",
         "Failure modes where the truth is simulated",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.base.progress import Progress, listener
+from groundfault.errors import PlanError
 
 Rows = list[dict[str, Any]]
 
@@ -51,6 +52,19 @@ def resume_parts(
             with keep.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"job": name, "rows": rows}) + "\n")
     return [row for name in todo for row in finished[name]]
+
+
+def select_stored(todo: Mapping[str, tuple[Any, ...]], keep: Path | None) -> Rows:
+    """Rows of the parts that are done, in the order of the file; nothing is worked out.
+
+    Raises
+    ------
+    PlanError
+        If there is no file to read.
+    """
+    if keep is None:
+        raise PlanError("name the folder of the stored rows with --out")
+    return [row for name, rows in read_parts(keep).items() if name in todo for row in rows]
 
 
 def read_parts(keep: Path | None) -> dict[str, Rows]:

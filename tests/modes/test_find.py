@@ -13,8 +13,8 @@ from scipy.stats import binom
 
 from groundfault.core.candidate import Candidate
 from groundfault.core.rules import Rule
-from groundfault.modes.find import EVERY, OwnRule, find_modes
-from groundfault.modes.mode import Mode
+from groundfault.modes.find import OwnRule, find_modes
+from groundfault.modes.mode import EVERY_MODEL, Mode
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -160,10 +160,10 @@ def test_two_models_have_a_shared_mode_and_ones_of_their_own() -> None:
     both, own = plant("pair", table), plant("decimals", table)
     losses = np.stack([fail(both, 5), fail(both | own, 6)])
     modes, search = find_modes(table, losses, outcomes=("a", "b"))
-    check_numbers(modes, table, {EVERY: losses.mean(axis=0), "a": losses[0], "b": losses[1]})
-    by_outcome = {name: [m for m in modes if m.outcome == name] for name in (EVERY, "a", "b")}
-    assert [one.outcome for one in search.outcomes] == [EVERY, "a", "b"]
-    for name in (EVERY, "a", "b"):
+    check_numbers(modes, table, {EVERY_MODEL: losses.mean(axis=0), "a": losses[0], "b": losses[1]})
+    by_outcome = {name: [m for m in modes if m.outcome == name] for name in (EVERY_MODEL, "a", "b")}
+    assert [one.outcome for one in search.outcomes] == [EVERY_MODEL, "a", "b"]
+    for name in (EVERY_MODEL, "a", "b"):
         assert max(overlaps(tuple(by_outcome[name]), table, both)) >= 0.8, name
     assert max(overlaps(tuple(by_outcome["b"]), table, own)) >= 0.8
     assert max(overlaps(tuple(by_outcome["a"]), table, own)) < 0.5

@@ -18,15 +18,12 @@ from groundfault.modes.language import RuleLanguage
 from groundfault.modes.layout import Layout
 from groundfault.modes.literal import MIN_SUPPORT, Literal, Tier
 from groundfault.modes.literals import list_literals
-from groundfault.modes.mode import Coverage, Mode, ModeSearch, RuleClass
+from groundfault.modes.mode import EVERY_MODEL, Coverage, Mode, ModeSearch, RuleClass
 from groundfault.modes.selection import Selection
 from groundfault.modes.strata import Losses
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-
-EVERY = "every model"
-"""The outcome of modes that models share: the mean of their losses."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +151,7 @@ def _list_outcomes(
     each = [(name, row, part / len(outcomes)) for name, row in zip(outcomes, losses, strict=True)]
     # units that only some models answered would compare models, not examples
     mean = np.where(np.isnan(losses).any(axis=0), np.nan, losses.mean(axis=0))
-    return [(EVERY, mean, 0.5), *each] if shared else each
+    return [(EVERY_MODEL, mean, 0.5), *each] if shared else each
 
 
 @dataclass

@@ -24,7 +24,6 @@ from groundfault.modes.text_attributes import read_text_literals
 Bools = NDArray[np.bool_]
 
 _MAX_VALUES = 60
-_SAMPLE = 20_000
 
 
 def list_literals(table: pl.DataFrame, *, max_words: int = 300) -> list[Literal]:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Side = Literal["failing", "passing", "near"]
 
+EVERY_MODEL = "every model"
+"""The outcome of modes that models share: the mean of their losses."""
+
 
 class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A part of a mode: none of it can be changed, and a field that is not of it is an error."""

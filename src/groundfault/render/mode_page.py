@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from groundfault.modes.examples import share_opening
-from groundfault.modes.mode import ModeExample, Side
+from groundfault.modes.mode import EVERY_MODEL, ModeExample, Side
 from groundfault.render import words
 from groundfault.render.highlights import find_patterns, highlight
 from groundfault.render.mode_figures import draw_doses
 from groundfault.render.mode_words import (
-    EVERY_MODEL,
     NAMES,
     ModeOutline,
     NumberedMode,

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from groundfault.auditing.report import Report
-from groundfault.modes.mode import Coverage, Mode, ModeSearch
+from groundfault.modes.mode import EVERY_MODEL, Coverage, Mode, ModeSearch
 from groundfault.render import words
 from groundfault.render.page import Bar
 
-EVERY_MODEL = "every model"
 PROOF = (
     "A mode is a rule under which failures are more frequent, which is not to say that the rule is "
     "their cause."
