@@ -99,7 +99,7 @@ def split_sizes(
     group=RULE,
     type=click.IntRange(1),
     metavar="N",
-    help="Number of simulated audits of each setting, or of samples of each size.",
+    help="Number of simulated audits of each setting, of samples of each size, or of trials.",
 )
 @option(
     "--seeds",
@@ -155,11 +155,18 @@ def split_sizes(
     help="For known-holes: prompts of a sample; default 500,1000,2000,4000.",
 )
 @option(
+    "--only",
+    group=RULE,
+    callback=split_sizes,
+    metavar="N,N,...",
+    help="For attacks: numbers of the promises to attack; default all.",
+)
+@option(
     "--stored",
     group=OUTPUT,
     is_flag=True,
     default=None,
-    help="For known-holes and mode-worlds: run nothing, show what --out holds so far.",
+    help="For known-holes, mode-worlds and attacks: run nothing, show what --out holds so far.",
 )
 @option(
     "--jobs",
@@ -183,9 +190,10 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
     explanation of errors, on your own data and models too), sequential, sequential-pool (policies
     beside the records of the reference), validity (of sequential audits), probe-policies,
     probes (the whole protocol against a scripted model), known-holes (who names what a model never
-    saw in training), or mode-worlds (failure modes where the truth is simulated). Without its data
-    a study shows the tables that need none, and the exit status is 2. A long study, such as
-    sequential, deim or known-holes, resumes where it stopped if --out is the same.
+    saw in training), mode-worlds (failure modes where the truth is simulated), or attacks (worlds
+    made to break promises). Without its data a study shows the tables that need none, and the exit
+    status is 2. A long study, such as sequential, deim or known-holes, resumes where it stopped if
+    --out is the same.
 
     \b
     groundfault study janus --out tables/

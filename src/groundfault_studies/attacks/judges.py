@@ -1,0 +1,7 @@
+"""The null contract of judges, under attack."""
+
+from __future__ import annotations
+
+from groundfault_studies.attacks.attack import Attack
+
+ATTACKS: tuple[Attack, ...] = ()

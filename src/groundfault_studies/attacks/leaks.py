@@ -1,0 +1,7 @@
+"""Leaks, the roles of columns, orientation, and graders, under attack."""
+
+from __future__ import annotations
+
+from groundfault_studies.attacks.attack import Attack
+
+ATTACKS: tuple[Attack, ...] = ()

@@ -1,0 +1,7 @@
+"""Guarantees after several openings of one holdout, under attack."""
+
+from __future__ import annotations
+
+from groundfault_studies.attacks.attack import Attack
+
+ATTACKS: tuple[Attack, ...] = ()
