@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from groundfault.errors import (
         GroundfaultError,
         InputError,
+        InternalError,
         LedgerError,
         MissingExtraError,
         PlanError,
@@ -50,6 +51,7 @@ _HOMES = {
     "Finding": "core.finding",
     "GroundfaultError": "errors",
     "InputError": "errors",
+    "InternalError": "errors",
     "Judge": "core.judge",
     "Ledger": "base.ledger",
     "LedgerError": "errors",
@@ -103,6 +105,7 @@ __all__ = [
     "Finding",
     "GroundfaultError",
     "InputError",
+    "InternalError",
     "Judge",
     "Ledger",
     "LedgerError",

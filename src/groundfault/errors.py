@@ -7,7 +7,8 @@
     ├── RuleError           a candidate's rule is not a usable true/false expression
     ├── PlanError           settings that cannot be, or contradict each other
     ├── LedgerError         a holdout was opened before, or the record was altered
-    └── MissingExtraError   an optional library is needed and not installed
+    ├── MissingExtraError   an optional library is needed and not installed
+    └── InternalError       a judge came to something that is no number; nothing was reported
 
 Every message says what happened, where (file, column, record), and what to do. The command line
 prints it in one line and exits with status 2."""
@@ -44,6 +45,12 @@ class LedgerError(GroundfaultError, RuntimeError):
 
 class MissingExtraError(GroundfaultError, ImportError):
     """An optional library is needed; the message gives the ``pip install`` line."""
+
+
+class InternalError(GroundfaultError, RuntimeError):
+    """A computation went wrong, in groundfault or in a judge of yours, and nothing was reported.
+
+    What is no number is never taken for "not beyond chance". Please report it, with the message."""
 
 
 def first_line(error: BaseException) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from groundfault import Plan, judges
 from groundfault.core.finding import Verdict
+from groundfault.core.judge import Screening
 from groundfault.core.units import Marks, Units
+from groundfault.errors import InternalError
 from groundfault.judges.rule import find_duplicates, find_obstacles, rule
 from groundfault.stats import bits
 
@@ -39,6 +43,14 @@ def test_too_few_units_on_a_side_are_an_obstacle() -> None:
     assert "min_off" in obstacles[2]
 
 
+def test_a_prevalence_at_either_bound_is_inside() -> None:
+    counts = (9, 10, 50, 51)
+    marks = make_marks(*(np.arange(100) < count for count in counts))
+    units = Units.of(marks, np.zeros((1, 100)))
+    obstacles = find_obstacles(replace(PLAN, prevalence=(0.1, 0.5)), units, marks)
+    assert obstacles == [("prevalence",), (), (), ("prevalence",)]
+
+
 @pytest.mark.parametrize("name", ["holm", "bh", "by", "max-t"])
 def test_every_hypothesis_gets_a_verdict_and_duplicates_the_same(name: str) -> None:
     a, b, _ = draw_rows()
@@ -52,3 +64,24 @@ def test_every_hypothesis_gets_a_verdict_and_duplicates_the_same(name: str) -> N
     assert ruling.hypotheses.tolist() == [0, 1]
     assert ruling.representatives.tolist()[:3] == [0, 1, 0]
     assert ruling.positions() == {0: 0, 1: 1, 2: 0}
+
+
+@pytest.mark.parametrize("field", ["p", "p_adjusted", "decoys"])
+@pytest.mark.parametrize("confirmation", ["none", "exact"])
+def test_an_answer_that_is_no_number_stops_the_audit(field: str, confirmation: str) -> None:
+    """NaN is below no level, so that it would read as a null: "not beyond chance"."""
+
+    class Broken:
+        name, lift_ranked, distinct = "broken", False, True
+
+        def screen(self, units, hypotheses, plan, rng):
+            values = np.where(np.arange(len(hypotheses)) == 1, np.nan, 0.01)
+            return Screening(np.ones(len(hypotheses), dtype=bool), **{field: values})
+
+    judge = Broken()
+    judge.confirmation = confirmation
+    marks = make_marks(*draw_rows())
+    units = Units.of(marks, (np.arange(100) % 3 == 0).astype(float)[None])
+    holdout = None if confirmation == "none" else units
+    with pytest.raises(InternalError, match=f"'broken' gave 1 answers .*NaN in {field}"):
+        rule(judge, PLAN, units, holdout, marks)

@@ -165,3 +165,30 @@ def test_threads_change_no_bit() -> None:
     finally:
         numba.set_num_threads(before)
     assert (alone == null.pool_tail(np.ones(300), levels)).all()
+
+
+@pytest.mark.parametrize("n", [300, 4_500, 40_000])
+@pytest.mark.parametrize("side", [1, -1])
+def test_likelihood_ratios_are_numbers_however_large_the_table(n: int, side: int) -> None:
+    """Beside an exact computation with whole numbers: pmf and tilt underflow and overflow alone."""
+    on, total = 2 * n // 5, 2 * n // 5
+    observed = on * total // n + side * n // 20
+    table = ContingencyTables(*(np.array([v]) for v in (n, on, total, observed)))
+    null = null_distributions.from_errors(table, pooled=False)
+    which, direction = np.array([0]), np.array([side])
+    e = null.likelihood_ratio(which, np.array([float(observed)]), direction, np.log([2.0]))
+    x = np.arange(max(0, on + total - n), min(on, total) + 1)
+    log_mass = scipy_stats.hypergeom(n, total, on).logpmf(x) + side * np.log(2) * x
+    expected = side * np.log(2) * observed - np.logaddexp.reduce(log_mass)
+    assert np.log(e)[0] == pytest.approx(np.clip(expected, None, 230.0), rel=1e-6)
+    opposite = null.likelihood_ratio(which, np.array([float(observed)]), -direction, np.log([2.0]))
+    assert 0 <= opposite[0] < 1
+
+
+def test_likelihood_ratios_are_fair_under_their_distribution() -> None:
+    table = ContingencyTables(*(np.array([v]) for v in (200, 60, 80, 0)))
+    null = null_distributions.from_errors(table, pooled=False)
+    sums = null.start[0] + np.arange(len(null.pmf))
+    which, up = np.zeros(len(sums), dtype=np.intp), np.ones(len(sums), dtype=np.int64)
+    e = null.likelihood_ratio(which, sums, up, np.log([1.5, 8.0]))
+    assert e @ null.pmf == pytest.approx(1, abs=1e-12)

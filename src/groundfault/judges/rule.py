@@ -13,6 +13,7 @@ from groundfault.core.finding import Verdict
 from groundfault.core.judge import Judge, Screening
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Marks, Units
+from groundfault.errors import InternalError
 from groundfault.judges.confirm import (
     HoldoutResult,
     confirm,
@@ -47,6 +48,33 @@ class Ruling:
     representatives: NDArray[np.intp]
     screening: Screening | None
     holdout_result: HoldoutResult | None
+
+    def require_numbers(self, judge: str) -> None:
+        """Raise unless every answer of the judge is a number.
+
+        Raises
+        ------
+        InternalError
+            If one is NaN, which compares as false with every level, and so would read as "not
+            beyond chance".
+        """
+        answers: dict[str, NDArray[np.float64] | None] = {}
+        if self.screening is not None:
+            names = ("p", "p_adjusted", "decoys")
+            answers |= {name: getattr(self.screening, name) for name in names}
+        if self.holdout_result is not None and self.screening is not None:
+            survives = self.screening.survives
+            answers |= {
+                "held-out p": self.holdout_result.p,
+                "held-out p_adjusted": self.holdout_result.p_adjusted[survives],
+            }
+        for name, values in answers.items():
+            wrong = 0 if values is None else int(np.isnan(values).sum())
+            if wrong:
+                raise InternalError(
+                    f"judge {judge!r} gave {wrong} answers that are no numbers (NaN in {name}), so "
+                    "nothing was judged; please report it"
+                )
 
     def positions(self) -> dict[int, int]:
         """Where each hypothesis' answer stands in `screening` and `confirmed`."""
@@ -119,6 +147,7 @@ def _rule(
             rng=plan.rng(f"{purpose}/confirm"),
         )
     ruling = Ruling((), (), hypotheses, representatives, screening, holdout_result)
+    ruling.require_numbers(judge.name)
     support = (
         np.ones(len(reasons), dtype=np.bool_)
         if holdout is None

@@ -27,6 +27,8 @@ Floats = NDArray[np.float64]
 # atoms further than this many standard deviations from the mean weigh less than 1e-13 together
 _POOLED_WIDTH = 7.5
 _OWN_WIDTH = 38.0
+# a smaller e-value is an e-value, and one of e^230 times any weight is still a number
+_LARGEST_LOG_E = 230.0
 # partial sums, each over the same distributions whatever the number of threads: float sums depend
 # on their order
 _CHUNKS = 16
@@ -122,8 +124,9 @@ class NullDistributions:
         Returns
         -------
         float64 array
-            Each of expectation one under its distribution, whatever the direction, if that was
-            fixed before.
+            Each of expectation at most one under its distribution, whatever the direction, if
+            that was fixed before; never NaN, and at most e^230. A sum beyond the atoms that are
+            kept, of probability 1e-60 or less, counts as the outermost of them.
         """
         arrays = (self.start, self.step, self.offset, self.pmf, self.unit)
         ratios: Floats = _sum_tilted(which, on_sum, direction.astype(np.float64), log_odds, *arrays)
@@ -388,12 +391,22 @@ def _sum_tilted(
     out = np.zeros(len(which))
     for h in prange(len(which)):
         u = which[h]
+        last = start[u] + step[u] * (offset[u + 1] - offset[u] - 1)
+        observed = min(max(on_sum[h], start[u]), last)
         for t in range(len(log_odds)):
             tilt = direction[h] * log_odds[t] / unit
+            # in logarithms, the largest term taken out: far from the mean a probability underflows
+            # and an exponential overflows, and their product is no number
+            top = -np.inf
+            for i in range(offset[u], offset[u + 1]):
+                if pmf[i] > 0.0:
+                    shift = start[u] + step[u] * (i - offset[u]) - observed
+                    top = max(top, np.log(pmf[i]) + tilt * shift)
             normal = 0.0
             for i in range(offset[u], offset[u + 1]):
-                # relative to the observed sum: the ratio needs no large exponential of its own
-                normal += pmf[i] * np.exp(tilt * (start[u] + step[u] * (i - offset[u]) - on_sum[h]))
+                if pmf[i] > 0.0:
+                    shift = start[u] + step[u] * (i - offset[u]) - observed
+                    normal += np.exp(np.log(pmf[i]) + tilt * shift - top)
             # a mean of e-values is an e-value, so the tilts need not be chosen by the data
-            out[h] += 1.0 / normal / len(log_odds)
+            out[h] += np.exp(min(-top - np.log(normal), _LARGEST_LOG_E)) / len(log_odds)
     return out
