@@ -49,6 +49,33 @@ def test_each_failure_is_named() -> None:
         assert failure in (("", "p") if big else ("min_effect",))
 
 
+def test_a_lift_of_nothing_has_no_sign_to_repeat() -> None:
+    """No lift on discovery and none on the holdout is no replication, however little is asked."""
+    on = np.arange(40) % 2 == 0
+    marks = Marks(40, bits.pack(on[None]), None, ("",))
+    units = Units.of(marks, (np.arange(40) < 10).astype(float)[None])
+    assert units.tables.sign.tolist() == [0]
+    nothing = np.zeros(1, dtype=np.int64)
+    plan = replace(PLAN, min_lift=0)
+    rng = np.random.default_rng(0)
+    result = confirm(units, np.arange(1), np.ones(1, bool), nothing, plan, exact_p=False, rng=rng)
+    assert result.failure == ("sign",)
+    assert not result.passes.any()
+
+
+@pytest.mark.parametrize("direction", [None, np.array([1])])
+def test_a_sampled_p_counts_the_data_among_the_draws(direction: np.ndarray | None) -> None:
+    """No draw of 199 puts all 50 failures on the slice again, and still p is not 0."""
+    strata = np.arange(200) % 2
+    on = np.arange(200) < 50
+    marks = Marks(200, bits.pack(on[None]), None, ("",))
+    units = Units.of(marks, on[None].astype(float), strata)
+    plan = replace(PLAN, permutations=199)
+    rng = np.random.default_rng(0)
+    p = compute_p_values(units, np.arange(1), plan, rng, direction=direction)
+    assert p.tolist() == [1 / 200]
+
+
 def test_p_values_of_both_sides_are_at_least_those_of_one() -> None:
     units, hypotheses, rng = draw_units(), np.arange(6), np.random.default_rng(0)
     direction = units.tables[hypotheses].sign

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from groundfault import Plan, judges
-from groundfault.core.units import Units
+from groundfault.core.units import Marks, Units
 from groundfault.judges.multisplit import _compute_split_e_values
-from groundfault.stats import multiple
+from groundfault.stats import bits, multiple
 
 HYPOTHESES = np.arange(10)
 
@@ -34,3 +35,16 @@ def test_null_e_values_sum_to_their_number_at_most(planted: Units) -> None:
         sums.append(_compute_split_e_values(units.only(half), units.only(~half), HYPOTHESES).sum())
     assert np.mean(sums) <= 10 + 4 * np.std(sums) / np.sqrt(len(sums))
     assert multiple.e_benjamini_hochberg(np.full(10, 10.0), 0.1).all()
+
+
+def test_over_all_orders_of_the_holdout_e_values_sum_to_their_number_exactly() -> None:
+    """Each order is as likely as any other under the null, so this mean is the expectation."""
+    on = np.array([[1, 1, 1, 1, 0, 0, 0, 0], [1, 0, 1, 0, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0, 1, 0]])
+    marks = Marks(8, bits.pack(on.astype(np.bool_)), None, ("",) * 3)
+    discovery = Units.of(marks, np.array([[1.0, 1, 1, 1, 0, 0, 0, 0]]))
+    sums = []
+    for failures in combinations(range(8), 3):
+        losses = np.isin(np.arange(8), failures).astype(np.float64)
+        e = _compute_split_e_values(discovery, Units.of(marks, losses[None]), np.arange(3))
+        sums.append(e.sum())
+    assert np.mean(sums) == pytest.approx(3)
