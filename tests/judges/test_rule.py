@@ -43,6 +43,13 @@ def test_too_few_units_on_a_side_are_an_obstacle() -> None:
     assert "min_off" in obstacles[2]
 
 
+def test_as_many_units_as_asked_for_are_enough() -> None:
+    marks = make_marks(*(np.arange(100) < count for count in (4, 5, 95, 96)))
+    units = Units.of(marks, np.zeros((1, 100)))
+    obstacles = find_obstacles(replace(PLAN, min_on_total=5), units, marks)
+    assert obstacles == [("min_on", "min_on_total"), (), (), ("min_off",)]
+
+
 def test_a_prevalence_at_either_bound_is_inside() -> None:
     counts = (9, 10, 50, 51)
     marks = make_marks(*(np.arange(100) < count for count in counts))

@@ -20,6 +20,14 @@ def test_p_of_one_descriptor_is_near_the_exact_one() -> None:
     assert p == pytest.approx(exact, abs=0.04)
 
 
+def test_the_data_count_among_the_permutations() -> None:
+    """No permutation of 99 puts all failures on the slice again, and still p is not 0."""
+    on = np.arange(100) < 40
+    rng = np.random.default_rng(0)
+    p = permutation.max_t(bits.pack(on[None]), on[None].astype(np.int64), 99, rng)
+    assert p.tolist() == [[1 / 100]]
+
+
 def test_adjusted_p_rise_with_the_family_and_pairs_may_be_left_out() -> None:
     rng = np.random.default_rng(1)
     packed = bits.pack(rng.random((6, 50)) < 0.4)
