@@ -13,8 +13,14 @@ if TYPE_CHECKING:
     from groundfault.sequential.policies import Query
 
 
-def ask(query: Query, columns: Sequence[str] = (), score_column: str | None = None) -> float | None:
-    """Show a case, and take its score from a person; None is unscorable.
+def ask(
+    query: Query,
+    columns: Sequence[str] = (),
+    score_column: str | None = None,
+    *,
+    positive_is_good: bool = True,
+) -> float | None:
+    """Show a case, and take its score from a person, 1 for a pass; None is unscorable.
 
     Parameters
     ----------
@@ -23,6 +29,8 @@ def ask(query: Query, columns: Sequence[str] = (), score_column: str | None = No
         Columns of the case to show; by default all but ``score_column``.
     score_column : str, optional
         A column with a score that exists already, and is not shown, so as not to sway the person.
+    positive_is_good : bool
+        Whether a 1 that is typed is a pass; the prompt says so.
 
     Raises
     ------
@@ -41,14 +49,19 @@ def ask(query: Query, columns: Sequence[str] = (), score_column: str | None = No
         if name in columns or not (columns or name == score_column):
             click.echo(f"  {clean(name)}: {clean(value)}")
     words = {"p": "pass", "f": "fail", "u": "unscored"}
+    number = f"a number from 0 to 1 (1 is a {'pass' if positive_is_good else 'failure'})"
     while True:
         reply = click.prompt(
-            "score: [p]ass, [f]ail, a number in [0, 1], [u]nscorable, [q]uit", prompt_suffix=" > "
+            f"score: [p]ass, [f]ail, {number}, [u]nscorable, [q]uit", prompt_suffix=" > "
         )
         if reply.strip().lower() in ("q", "quit"):
             raise click.Abort
         try:
-            return read_score(words.get(reply.strip().lower(), reply), "your answer")
+            return read_score(
+                words.get(reply.strip().lower(), reply),
+                "your answer",
+                positive_is_good=positive_is_good,
+            )
         except GroundfaultError as error:
             click.echo(str(error))
 

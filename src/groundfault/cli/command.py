@@ -17,6 +17,8 @@ OUTPUT = "Output"
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _HELP_ALL = "groundfault.help_all"
+ARGUMENTS = "groundfault.arguments"
+"""Where a context keeps the arguments as they were typed, to repeat them in a message."""
 
 
 class GroupedOption(click.Option):
@@ -55,6 +57,7 @@ class GroupedCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; a flag under its old name counts, with a warning."""
+        ctx.meta[ARGUMENTS] = tuple(args)
         return super().parse_args(ctx, list(self._rename_flags(args)))
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:

@@ -13,6 +13,7 @@ from groundfault.cli.asking import ask, clean
 from groundfault.cli.command import GroupedCommand
 from groundfault.cli.extra_options import json_option, label_options, record_options
 from groundfault.cli.options import candidate_options, evidence_options, plan_options
+from groundfault.cli.orientation import ask_orientation
 from groundfault.cli.output import require_writable, write_json
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
 from groundfault.errors import PlanError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=GroupedCommand,
-    first="outcome id split null_outcome candidate_file label ledger json_path",
+    first="outcome id positive_is_good split null_outcome candidate_file label ledger",
 )
 @evidence_options
 @candidate_options
@@ -37,17 +38,20 @@ def confirm(**options: Any) -> None:
     Candidates are screened on the discovery units. Held-out rows need no outcome yet
     (--null-outcome missing). Each label counts for every candidate that is left, and a candidate
     is confirmed as soon as its e-value is large enough: the family-wise error is at most alpha
-    whenever you stop.
+    whenever you stop. A label that is a number means what it means in the outcome column.
 
     \b
     groundfault sequential confirm results.parquet --outcome error --id id --split part \\
         --null-outcome missing --candidates slices.txt --label ask
+    groundfault sequential confirm results.parquet --outcome error --id id --split part \\
+        --null-outcome missing --candidates slices.txt --label cmd --command ./grade.py \\
+        --positive-is-bad
     """
     from groundfault.sequential import SequentialConfirmation, answers
 
     require_writable(options["json_path"])
-    if options["label"] == "cmd" and not options["program"]:
-        raise PlanError("--label cmd needs --command, the program that scores a case")
+    if options["label"] == "cmd":
+        _require_program(options)
     candidates, finders = read_candidates(options)
     audit = SequentialConfirmation(
         read_evidence(options),
@@ -59,13 +63,15 @@ def confirm(**options: Any) -> None:
         reopen=options["reopen"],
     )
     quiet = options["json_path"] == "-"
+    # a number that is told means what it means in the outcome column
+    one_is_pass = audit.screen.evidence.roles.positive_is_good
     if options["label"] == "cmd":
-        answer = answers.command(shlex.split(options["program"]))
+        answer = answers.command(shlex.split(options["program"]), positive_is_good=one_is_pass)
     else:
         answer = (
             audit.replay_score
             if options["label"] == "file"
-            else lambda query: ask(query, options["show"])
+            else lambda query: ask(query, options["show"], positive_is_good=one_is_pass)
         )
     try:
         audit.run(
@@ -83,6 +89,18 @@ def confirm(**options: Any) -> None:
         _show(audit, options["cost"])
         _say(audit)
     sys.exit(1 if options["gate"] and audit.confirmed else 0)
+
+
+def _require_program(options: dict[str, Any]) -> None:
+    """A program whose numbers point in a direction that was stated: wrong labels cost money."""
+    if not options["program"]:
+        raise PlanError("--label cmd needs --command, the program that scores a case")
+    # logs say themselves that 1 is a pass
+    if options["outcome"] and options["positive_is_good"] is None:
+        ask_orientation(
+            f"the program's numbers mean what they mean in {options['outcome']!r}, where 1 is a "
+            "failure"
+        )
 
 
 def _show(audit: SequentialConfirmation, cost: float | None) -> None:

@@ -15,6 +15,7 @@ from groundfault.cli.command import (
     apply,
     option,
 )
+from groundfault.cli.orientation import orientation_option
 
 SOURCES = click.argument("sources", type=click.Path(), nargs=-1, required=True, metavar="SOURCE...")
 
@@ -79,10 +80,8 @@ _COLUMNS: list[Decorator] = [
         metavar="COL",
         help="Column of a table with the outcome: 0/1 error, true/false, or a loss in [0, 1].",
     ),
-    _column(
-        "--positive-is-good",
-        is_flag=True,
-        help="Read the outcome as success (1 = correct) instead of error (1 = wrong).",
+    orientation_option(
+        "in the outcome; by default a failure, but a column named like correct or score stops."
     ),
     _column(
         "--id",

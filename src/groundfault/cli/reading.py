@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from groundfault.base.progress import Progress
+from groundfault.cli.orientation import require_orientation
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
@@ -47,6 +48,8 @@ def _from_table(options: dict[str, Any]) -> Evidence:
         raise InputError(
             "with --outcome name one table, or one directory of tables with the same columns"
         )
+    if options["positive_is_good"] is None:
+        require_orientation(options["outcome"], one_is_pass=False)
     return Evidence.from_table(
         options["sources"][0],
         outcome=options["outcome"],
@@ -63,7 +66,7 @@ def _from_table(options: dict[str, Any]) -> Evidence:
 
 
 def _from_logs(options: dict[str, Any], progress: Progress | None) -> Evidence:
-    misplaced = [name for name in _OF_TABLES if options.get(name)]
+    misplaced = [name for name in _OF_TABLES if options.get(name) not in (None, ())]
     if misplaced:
         raise InputError(
             f"{_flag(misplaced[0])} describes a table: name its outcome column too (--outcome)"
@@ -83,7 +86,8 @@ def _from_logs(options: dict[str, Any], progress: Progress | None) -> Evidence:
 
 
 def _flag(name: str) -> str:
-    return {"mapping": "--map"}.get(name, "--" + name.replace("_", "-"))
+    names = {"mapping": "--map", "positive_is_good": "--positive-is-good/--positive-is-bad"}
+    return names.get(name, "--" + name.replace("_", "-"))
 
 
 def read_plan(options: dict[str, Any]) -> Plan:

@@ -15,6 +15,7 @@ from groundfault.cli.asking import ask
 from groundfault.cli.command import GroupedCommand, option
 from groundfault.cli.confirm import confirm
 from groundfault.cli.extra_options import jobs_option, json_option, label_options, record_options
+from groundfault.cli.orientation import orientation_option
 from groundfault.cli.output import write_json
 from groundfault.cli.sequential_options import (
     pool_options,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from groundfault.sequential.policies import Query
 
 LEDGER = "audit.db"
+_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 _labelling = partial(option, group="Labelling")
 _simulation = partial(option, group="Simulation")
@@ -60,7 +62,12 @@ def sequential() -> None:
     metavar="COL",
     default="score",
     show_default=True,
-    help="Column of recorded scores (1 for a pass), for --label file.",
+    help="Column of recorded scores, for --label file.",
+)
+@orientation_option(
+    "in a recorded, typed or printed score; by default a pass, but a column named like error "
+    "stops.",
+    group="Labelling",
 )
 @_labelling("--as", "labeller", metavar="NAME", help="Your name, where several people label.")
 @_labelling("--labellers", metavar="A,B", help="Names of all who label each case on their own.")
@@ -89,9 +96,11 @@ def run(**options: Any) -> None:
         reopen=options["reopen"],
     )
     quiet = options["json_path"] == "-"
+    interrupted = False
     try:
         _label(audit, answer, options, quiet)
     except (KeyboardInterrupt, click.Abort):
+        interrupted = True
         click.echo(
             "\nstopped; what was recorded is safe: run the same command again to go on", err=True
         )
@@ -103,6 +112,8 @@ def run(**options: Any) -> None:
             certificate.to_json(path)
     if quiet:
         click.echo(certificate.to_json())
+    if interrupted:
+        sys.exit(_INTERRUPTED)
     sys.exit(1 if options["gate"] and audit.verdict == "failure mode found" else 0)
 
 
@@ -244,12 +255,15 @@ def _answer(pool: Pool, options: dict[str, Any]) -> Callable[[Query], float | No
     """The function that scores a case, as --label chooses it."""
     from groundfault.sequential import answers
 
+    one_is_pass = options["positive_is_good"] is not False
     if options["label"] == "ask":
-        return lambda query: ask(query, options["show"], options["scores"])
+        return lambda query: ask(
+            query, options["show"], options["scores"], positive_is_good=one_is_pass
+        )
     if options["label"] == "file":
         return answers.replay(pool)
     try:
-        return answers.command(shlex.split(options["program"]))
+        return answers.command(shlex.split(options["program"]), positive_is_good=one_is_pass)
     except ValueError as error:
         raise PlanError(f"--command {options['program']!r} cannot be read: {error}") from None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.cli.command import INPUT, RULE, apply, option
+from groundfault.cli.orientation import require_orientation
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
@@ -83,9 +84,8 @@ sequential_plan_options = apply(
         ),
         _rule(
             "--claim",
-            default="declared-groups",
-            show_default=True,
-            help="Claim that is tested: declared-groups, literal or rates.",
+            help="Claim that is tested: population, which the cases were drawn from (default), "
+            "declared-groups, of these cases alone, literal or rates.",
         ),
         _rule(
             "--sampling",
@@ -93,13 +93,22 @@ sequential_plan_options = apply(
             show_default=True,
             help="Sampling: guaranteed, or paper, which keeps no error rate on a finite pool.",
         ),
-        _rule("--epsilon", type=float, help="Smallest share of the cases that makes a group."),
+        _rule(
+            "--epsilon",
+            type=float,
+            help="Smallest share of the cases that makes a group; smaller ones are left out.",
+        ),
         _rule(
             "--warm-up",
             type=int,
             help="Number of first cases, drawn uniformly and not bet on; default by policy.",
         ),
-        _rule("--seed", type=int, default=0, show_default=True, help="Seed of every random draw."),
+        _rule(
+            "--seed",
+            type=int,
+            help="Public seed of every draw, to repeat an audit; by default a random key, sealed "
+            "until the audit has ended.",
+        ),
         _bet(
             "--bet",
             multiple=True,
@@ -127,9 +136,7 @@ sequential_plan_options = apply(
             metavar="P,P,...",
             help="Alternatives of -ui and -mix bets against the auditor's null hypothesis.",
         ),
-        _bet(
-            "--eta", type=float, default=0.1, show_default=True, help="Learning rate of -ui bets."
-        ),
+        _bet("--eta", type=float, help="Learning rate of -ui bets; default 0.3."),
         _bet(
             "--shares",
             help="Initial shares of sr- bets: heavy-tailed, or uniform as in the paper.",
@@ -144,6 +151,8 @@ def read_pool(options: dict[str, Any], scores: str | None) -> Pool:
     from groundfault.core.candidate import Candidate
     from groundfault.sequential import Pool
 
+    if scores and options["positive_is_good"] is None:
+        require_orientation(scores, one_is_pass=True)
     groups: list[Any] = [
         *options["groups"],
         *(Candidate.from_text(text) for text in options["rule"]),
@@ -154,6 +163,7 @@ def read_pool(options: dict[str, Any], scores: str | None) -> Pool:
         groups=groups,
         embedding=_embedding(options),
         scores=scores,
+        positive_is_good=options.get("positive_is_good"),
         generated=options["generated"],
     )
 

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.base.deprecation import rename_parameters
+from groundfault.core.column_names import require_direction
 from groundfault.core.roles import Roles, add_id, check_keys, check_shape, read_outcomes
 from groundfault.core.rules import Rule
 from groundfault.core.status import Status
@@ -80,7 +81,7 @@ class Evidence:
         group: str | None = None,
         split: str | None = None,
         status: str | None = None,
-        positive_is_good: bool = False,
+        positive_is_good: bool | None = None,
         null_outcome: str | None = None,
         ignore: Sequence[str] = (),
         instrument: Sequence[str] = (),
@@ -97,8 +98,10 @@ class Evidence:
             Column with 0/1 error, a boolean, or a loss in [0, 1].
         id, model, repeat, group, split, status : str, optional
             See `Roles`. Without ``id`` each row is an example of its own, named by its position.
-        positive_is_good : bool
-            The outcome column says "correct": the loss is one minus it.
+        positive_is_good : bool, optional
+            Whether a 1 in the outcome column is a pass: the loss is then one minus it. Left out, a
+            1 is a failure, unless the column's name says otherwise: one called ``correct``,
+            ``passed`` or ``score`` stops with both calls to choose from.
         null_outcome : {"error", "refused", "unparsed", "artefact", "missing"}, optional
             What an empty outcome means. Without it, and without a status column that says so, empty
             outcomes are an error: an observation must not leave the denominator silently.
@@ -110,11 +113,13 @@ class Evidence:
         Raises
         ------
         InputError
-            If the file cannot be read, a column is missing, an outcome is not in [0, 1], or a key
-            repeats.
+            If the file cannot be read, a column is missing, an outcome is not in [0, 1], a key
+            repeats, or nothing says which way an outcome such as ``correct`` points.
         """
         from groundfault.readers.table import read_table
 
+        if positive_is_good is None:
+            require_direction(outcome, one_is_pass=False)
         names = tuple(column for column in (id, model, repeat, group) if column)
         frame, provenance = read_table(source, text=names)
         columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
@@ -126,7 +131,7 @@ class Evidence:
             group,
             split,
             status,
-            positive_is_good,
+            bool(positive_is_good),
             null_outcome,
             *columns,
         )

@@ -17,6 +17,7 @@ from groundfault import readers
 from groundfault.base.deprecation import warn_renamed
 from groundfault.base.files import write_text
 from groundfault.base.progress import Progress, listener
+from groundfault.core.column_names import means_pass
 from groundfault.core.roles import Roles, read_roles
 from groundfault.errors import InputError
 from groundfault.readers import merge
@@ -97,6 +98,8 @@ def read_logs(
         if isinstance(map, dict)
         else map
     )
+    if mapped is not None and scale is None:
+        _require_direction(mapped)
     logs, unread = _find(sources, _readers(reader, mapped), reader, report)
     table, measured_columns, log_accounts, verdicts = _read_all(logs, report)
     report("putting the logs together")
@@ -113,6 +116,18 @@ def read_logs(
     reading |= {"map": asdict(mapped) if mapped else None, "scorer": list(scorers) or None}
     reading |= {"scale": scale, "conflicts": conflicts}
     return ImportedLogs(frame, roles, account, tuple(str(s) for s in sources), reading)
+
+
+def _require_direction(mapped: Mapped) -> None:
+    """A column of failures is no value, 1 of which is a pass, unless the scale says so."""
+    column = mapped.columns.get("value", "")
+    # where words are worth what the mapping says, it has said the direction too
+    if means_pass(column) is False and not mapped.values:
+        raise InputError(
+            f"the mapping takes {column!r} for the value, which is named as if 1 were a failure, "
+            "and a value of 1 is a pass unless you say so: write scale=(0, 1) (--scale 0 1) if 1 "
+            "is a pass, scale=(1, 0) (--scale 1 0) if 1 is a failure"
+        )
 
 
 def _readers(

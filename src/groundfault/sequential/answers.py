@@ -40,7 +40,9 @@ def replay(pool: Pool) -> Answer:
     return answer
 
 
-def command(arguments: Sequence[str], timeout: float | None = None) -> Answer:
+def command(
+    arguments: Sequence[str], timeout: float | None = None, *, positive_is_good: bool = True
+) -> Answer:
     """Run a program for each case, and read the score it prints.
 
     The program gets a JSON object with ``step``, ``id``, ``group`` and ``case`` on standard input,
@@ -53,6 +55,8 @@ def command(arguments: Sequence[str], timeout: float | None = None) -> Answer:
         The program and its arguments.
     timeout : float, optional
         Seconds.
+    positive_is_good : bool
+        Whether a 1 that it prints is a pass; words mean themselves.
     """
 
     def answer(query: Query) -> float | None:
@@ -80,7 +84,8 @@ def command(arguments: Sequence[str], timeout: float | None = None) -> Answer:
             raise InputError(
                 f"{where} (exit status {result.returncode}): {message[:200]}; run again to go on"
             )
-        return read_score(result.stdout, f"the command's answer for case {query.id!r}")
+        where = f"the command's answer for case {query.id!r}"
+        return read_score(result.stdout, where, positive_is_good=positive_is_good)
 
     return answer
 
@@ -131,8 +136,16 @@ def model(
     return answer
 
 
-def read_score(text: str, where: str) -> float | None:
-    """The score on the last line of a text.
+def read_score(text: str, where: str, *, positive_is_good: bool = True) -> float | None:
+    """The score on the last line of a text, 1 for a pass.
+
+    Parameters
+    ----------
+    text : str
+    where : str
+        Names the text in a message.
+    positive_is_good : bool
+        Whether a number of 1 is a pass; words mean themselves.
 
     Raises
     ------
@@ -150,4 +163,4 @@ def read_score(text: str, where: str) -> float | None:
         raise InputError(
             f"{where} is {last[:80]!r}; a number in [0, 1], pass, fail or unscored is read"
         )
-    return score
+    return score if positive_is_good else 1 - score

@@ -1,0 +1,133 @@
+"""What the name of a column says: which way an outcome points, what is about the answer."""
+
+from __future__ import annotations
+
+import re
+
+from groundfault.errors import InputError
+
+# last words of the names of columns that hold what a model answered
+ANSWERS = frozenset(
+    "answer answers response responses output outputs completion prediction predictions predicted "
+    "pred preds generation generations generated reply".split()
+)
+# before such a word they say that it is the key, which describes the example
+_KEYS = frozenset("gold golden reference correct expected target true right ideal label".split())
+# names that logs and importers give to what is measured of an answer, not of the question
+MEASURED = re.compile(
+    r"(answer_|is_|un)?parsed|truncated|(finish|stop|terminate|termination|end)_reason"
+    r"|(judge|grader)(_model|_version)?|epoch|repeat|position|order|scorers_disagree"
+    r"|(response|answer|output|completion|generation|reply|prediction)_"
+    r"(chars|characters|length|len|words|tokens|lines|sentences)"
+    r"|(output|completion|generated|reasoning)_tokens|(length|len|words)_of_(answer|response)"
+    r"|(n_|num_|number_of_)?(turns|tool_calls|attempts|retries)"
+    r"|(total_|elapsed_|response_)?(seconds|latency|latency_ms|duration|runtime|wall_time)"
+)
+# what a grader says of an answer, beside the outcome itself
+_GRADES = frozenset("feedback critique verdict grade grading judgement judgment rationale".split())
+
+_PASS = frozenset(
+    "correct correctness correctly pass passed passes passing success successes successful "
+    "succeeded score scores accuracy accurate acc right ok solved resolved win won reward match "
+    "matched matches f1 bleu rouge".split()
+)
+_FAIL = frozenset(
+    "error errors err fail failed fails failing failure failures loss losses wrong wrongly "
+    "incorrect incorrectly incorrectness mistake mistakes mismatch mismatched unsolved unresolved "
+    "unsuccessful inaccurate inaccuracy".split()
+)
+_NOT = frozenset("not no non never without".split())
+# words that leave a name about the outcome what it is
+_BESIDE = frozenset(
+    "is was has are the a an model answer response prediction output exact mean avg average final "
+    "overall total raw judge grader human auto my its strict loose rate".split()
+)
+
+
+def split_words(column: str) -> tuple[str, ...]:
+    """The words of a column's name, in lower case.
+
+    Examples
+    --------
+    >>> split_words("isCorrect v2")
+    ('is', 'correct', 'v2')
+    """
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", column).lower()
+    return tuple(word for word in re.split(r"[\W_]+", words) if word)
+
+
+def means_pass(column: str) -> bool | None:
+    """Whether a 1 in a column of this name is a pass; None where the name does not say.
+
+    Examples
+    --------
+    >>> [means_pass(name) for name in ("is_correct", "error", "value", "not_passed")]
+    [True, False, None, None]
+    """
+    words = set(split_words(column))
+    passes, fails = bool(words & _PASS), bool(words & _FAIL)
+    return None if passes == fails or words & _NOT else passes
+
+
+def require_direction(column: str, *, one_is_pass: bool) -> None:
+    """Raise unless a column may be read in a direction that nobody has stated.
+
+    Parameters
+    ----------
+    column : str
+        Of outcomes, or of scores.
+    one_is_pass : bool
+        The direction that it is read in by default.
+
+    Raises
+    ------
+    InputError
+        If its name says the other one.
+    """
+    if means_pass(column) is not (not one_is_pass):
+        return
+    name, default = ("failure", "pass") if one_is_pass else ("pass", "failure")
+    role = "scores" if one_is_pass else "outcome"
+    raise InputError(
+        f"{column!r} is named as if 1 were a {name}, and 1 is read as a {default} unless you say "
+        f"so: write {role}={column!r}, positive_is_good=True if 1 is a pass, or "
+        f"{role}={column!r}, positive_is_good=False if 1 is a failure"
+    )
+
+
+def names_outcome(column: str) -> bool:
+    """Whether a name says no more than how an answer was scored, such as ``judge_score``.
+
+    Examples
+    --------
+    >>> [names_outcome(name) for name in ("passed", "judge_score", "feedback", "error_in_prompt")]
+    [True, True, True, False]
+    """
+    words = split_words(column)
+    core = [word for word in words if word not in _BESIDE]
+    if not core:
+        return False
+    return core[-1] in _GRADES or all(word in _PASS | _FAIL for word in core)
+
+
+def holds_answer(column: str) -> bool:
+    """Whether a name says that a column holds what a model answered, and not the key to it.
+
+    Examples
+    --------
+    >>> [holds_answer(name) for name in ("model_answer", "gold_answer", "prediction", "question")]
+    [True, False, True, False]
+    """
+    words = split_words(column)
+    return bool(words) and words[-1] in ANSWERS and not _KEYS & set(words[:-1])
+
+
+def describes_answer(column: str) -> bool:
+    """Whether a name says that a column is about a model's answer, not about the example.
+
+    Examples
+    --------
+    >>> [describes_answer(name) for name in ("model_answer", "gold_answer", "answer_parsed")]
+    [True, False, True]
+    """
+    return bool(MEASURED.fullmatch("_".join(split_words(column)))) or holds_answer(column)

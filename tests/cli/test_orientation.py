@@ -1,0 +1,144 @@
+"""A column named like a pass stops every command; both directions are one option."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+
+from groundfault.cli.main import cli
+from groundfault.errors import InputError
+
+COMMANDS = (
+    "audit answers.csv --no-ledger",
+    "check answers.csv",
+    "slices answers.csv",
+    "explain answers.csv --text lang",
+    "taxonomy fit answers.csv --model-column lang --out fit",
+    "sequential confirm answers.csv --label file",
+)
+
+
+@pytest.fixture(autouse=True)
+def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    wrong = [int(i % 5 < 2 and i % 2 == 0) for i in range(200)]
+    pl.DataFrame(
+        {
+            "id": [f"q{i:03d}" for i in range(200)],
+            "lang": ["de" if i % 5 < 2 else "en" for i in range(200)],
+            "long": [i % 2 == 0 for i in range(200)],
+            "correct": [1 - x for x in wrong],
+            "error": wrong,
+        }
+    ).write_csv("answers.csv")
+
+
+def run(command: str, text: str | None = None) -> Result:
+    return CliRunner().invoke(cli, shlex.split(command), input=text, prog_name="groundfault")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_column_named_like_a_pass_stops_a_command(command: str) -> None:
+    command += " --outcome correct --id id"
+    result = run(command)
+    assert isinstance(result.exception, InputError)
+    message = str(result.exception)
+    assert f"groundfault {command} --positive-is-good if 1 is a pass" in message
+    assert f"groundfault {command} --positive-is-bad if 1 is a failure" in message
+    assert "\n" not in message
+
+
+def test_both_directions_are_taken_at_their_word() -> None:
+    audit = "check answers.csv --id id --outcome correct --ignore error"
+    good, bad = (run(f"{audit} {flag}") for flag in ("--positive-is-good", "--positive-is-bad"))
+    assert good.exit_code == bad.exit_code == 0, good.output + bad.output
+    assert good.output != bad.output
+    same = run("check answers.csv --id id --outcome error --ignore correct")
+    assert same.output == good.output
+
+
+def test_a_direction_describes_a_table_and_no_log() -> None:
+    Path("a.jsonl").write_text("{}")
+    result = run("audit a.jsonl --positive-is-bad --no-ledger")
+    assert "describes a table" in str(result.exception)
+
+
+def test_every_command_with_an_outcome_has_the_one_option() -> None:
+    def walk(command: click.Command) -> Iterator[click.Command]:
+        if not isinstance(command, click.Group):
+            yield command
+            return
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from walk(inner)
+
+    number = 0
+    for command in walk(cli):
+        options = {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
+        names = {p.name for p in command.params}
+        if names & {"outcome", "scores"}:
+            assert {"--positive-is-good", "--positive-is-bad"} <= options, command.name
+            number += 1
+    assert number >= 9
+
+
+def confirm(arguments: str, text: str | None = None) -> Result:
+    return run(
+        "sequential confirm answers.csv --id id --seed 3 --candidate \"de: lang = 'de'\" "
+        f"--no-ledger --limit 60 {arguments}",
+        text,
+    )
+
+
+@pytest.fixture
+def grade() -> str:
+    """A program that prints the outcome column of the case's id: 1 for a failure."""
+    Path("grade.py").write_text(
+        "import json, sys\n"
+        "number = int(json.load(sys.stdin)['id'][1:])\n"
+        "print(int(number % 5 < 2 and number % 2 == 0))\n"
+    )
+    return shlex.quote(f"{sys.executable} grade.py")
+
+
+def test_a_program_needs_a_direction_before_it_is_run(grade: str) -> None:
+    result = confirm(f"--outcome error --ignore correct --label cmd --command {grade}")
+    assert isinstance(result.exception, InputError)
+    for flag in ("--positive-is-good", "--positive-is-bad"):
+        assert f"--label cmd --command {grade} {flag} if 1 is a" in str(result.exception)
+
+
+def test_a_label_means_what_the_outcome_column_means(grade: str) -> None:
+    columns = "--outcome error --ignore correct --positive-is-bad"
+    by_program = confirm(f"{columns} --label cmd --command {grade} --json program.json")
+    by_file = confirm(f"{columns} --label file --json file.json")
+    assert by_program.exit_code == by_file.exit_code == 0, by_program.output
+    assert "confirmed: de" in by_file.output
+    assert Path("program.json").read_text() == Path("file.json").read_text()
+
+
+def test_a_person_reads_what_a_1_means() -> None:
+    bad = confirm("--outcome error --ignore correct --label ask", "q\n")
+    assert "(1 is a failure)" in bad.output
+    good = confirm("--outcome correct --positive-is-good --ignore error --label ask", "q\n")
+    assert "(1 is a pass)" in good.output
+
+
+def test_scores_named_like_a_failure_stop_a_sequential_audit() -> None:
+    command = (
+        "sequential run answers.csv --id id --groups lang --threshold 0.85 --label file "
+        "--scores error --no-ledger --policy stratified"
+    )
+    result = run(command)
+    assert isinstance(result.exception, InputError)
+    assert f"groundfault {command} --positive-is-bad if 1 is a failure" in str(result.exception)
+    assert run(f"{command} --positive-is-bad").exit_code == 0
