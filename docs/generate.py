@@ -21,6 +21,7 @@ import msgspec
 
 from groundfault import judges
 from groundfault.auditing import messages
+from groundfault.auditing.guarantee import describe_level
 from groundfault.base.registry import load_object
 from groundfault.cli import options
 from groundfault.cli.command import GroupedCommand
@@ -215,7 +216,7 @@ def guarantees() -> str:
         judge = judges.get(name)
         rows.append(
             f"| `{name}` | {held[judge.confirmation]} | "
-            f"{messages.describe_guarantee(judge, Plan(judge=name), 34)} |"
+            f"{describe_level(judge, Plan(judge=name), 34)} |"
         )
     return "\n".join(rows)
 

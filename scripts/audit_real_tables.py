@@ -151,5 +151,5 @@ if __name__ == "__main__":
         if "benchmark" in evidence.attributes:
             plans[f"{title}, inside each benchmark"] = Plan(within=("benchmark",))
         for name, plan in plans.items():
-            lines = write_list(name, evidence, audit(evidence, plan), check)
+            lines = write_list(name, evidence, audit(evidence, plan, ledger=None), check)
             print("\n".join(lines), end="\n\n", flush=True)

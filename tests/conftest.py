@@ -22,6 +22,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True)
+def _ledger_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests look at the same outcomes again and again; those about the ledger name one."""
+    monkeypatch.setenv("GROUNDFAULT_LEDGER", "off")
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of golden cases and real results; the test is skipped, visibly, where it is

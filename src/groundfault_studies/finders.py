@@ -145,7 +145,8 @@ def _search(audited: JanusAudit) -> _SliceSearch:
     candidates = case.propose([SLICES])
     findings: tuple[Finding, ...] = ()
     if candidates:
-        findings = audit(audited.evidence, plan, candidates, finders=[], modes=False).findings
+        report = audit(audited.evidence, plan, candidates, finders=[], modes=False, ledger=None)
+        findings = report.findings
     order = {candidate.name: i for i, candidate in enumerate(candidates)}
     everywhere = replace(SLICES, min_share=0.1).find(audited.evidence)
     return _SliceSearch(audited, everywhere, tuple(sorted(findings, key=lambda f: order[f.name])))

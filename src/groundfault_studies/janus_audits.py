@@ -118,7 +118,7 @@ class JanusAudit:
 
     def _by(self, judge: str) -> Report:
         plan = replace(self.plan, judge=judge)
-        return audit(self.evidence, plan, self.library, modes=False)
+        return audit(self.evidence, plan, self.library, modes=False, ledger=None)
 
 
 def reconstruction(folder: Path) -> JanusAudit:

@@ -361,7 +361,8 @@ def differences(summary: Summary) -> PaperTable:
 
 def components(summary: Summary) -> PaperTable:
     """Components through ``groundfault audit``: every prompt asked once, tasks held out."""
-    reports = source.run_audits(source.select_rows(summary, summary.control), summary)
+    rows_asked = source.select_rows(summary, summary.control)
+    reports = source.run_audits(rows_asked, summary, ledger=None)
     rows = []
     for finding in reports["components"].findings:
         holdout = finding.holdout

@@ -92,7 +92,8 @@ class RuleMethod:
 
 def name_modes(evidence: Evidence) -> list[Description]:
     """Failure modes of an audit with default settings."""
-    return [Description(m.meaning, partial(_holds, m)) for m in groundfault.audit(evidence).modes]
+    report = groundfault.audit(evidence, ledger=None)
+    return [Description(m.meaning, partial(_holds, m)) for m in report.modes]
 
 
 def _holds(mode: Any, frame: pl.DataFrame) -> Bools:
@@ -102,7 +103,7 @@ def _holds(mode: Any, frame: pl.DataFrame) -> Bools:
 
 def report_all(evidence: Evidence) -> list[Description]:
     """All that an audit with default settings says: failure modes, then confirmed findings."""
-    report = groundfault.audit(evidence)
+    report = groundfault.audit(evidence, ledger=None)
     modes = [Description(m.meaning, partial(_holds, m)) for m in report.modes]
     return modes + _list_findings(report)
 
@@ -110,7 +111,8 @@ def report_all(evidence: Evidence) -> list[Description]:
 def confirm(evidence: Evidence, judge: str) -> list[Description]:
     """Confirmed findings of a judge, of the candidates of 0.1.0."""
     plan = groundfault.Plan(judge=judge)
-    return _list_findings(groundfault.audit(evidence, plan, finders=OLD_FINDERS, modes=False))
+    report = groundfault.audit(evidence, plan, finders=OLD_FINDERS, modes=False, ledger=None)
+    return _list_findings(report)
 
 
 def _list_findings(report: Any) -> list[Description]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def test_verify_reproduces_and_notices(tmp_path: Path) -> None:
     evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
     report = groundfault.audit(evidence, ledger=tmp_path / "ledger.db", robustness=3)
     report.write(tmp_path / "report")
-    result = groundfault.verify(tmp_path / "report")
+    result = groundfault.verify(tmp_path / "report", ledger=tmp_path / "ledger.db")
     assert result.reproduces, result.differences
     assert "unbroken" in result.ledger
 
@@ -55,7 +56,7 @@ def test_verify_notices_a_ledger_that_was_edited(tmp_path: Path) -> None:
             "SELECT name FROM sqlite_master WHERE type = 'table'"
         ).fetchone()[0]
         connection.execute(f"UPDATE {table} SET actor = 'somebody else'")
-    result = groundfault.verify(tmp_path / "report")
+    result = groundfault.verify(tmp_path / "report", ledger=tmp_path / "ledger.db")
     assert not result.reproduces
     assert "contradicts the report" in result.ledger
 
@@ -137,3 +138,56 @@ def test_a_judge_that_was_chosen_for_what_finders_saw_reproduces(tmp_path: Path)
     report.write(tmp_path / "report")
     result = groundfault.verify(tmp_path / "report")
     assert result.reproduces, result.differences
+
+
+def test_a_ledger_is_opened_because_the_caller_names_it_and_never_because_a_report_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_planted_table().write_csv(tmp_path / "t.csv")
+    evidence = Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")
+    report = groundfault.audit(evidence, ledger=tmp_path / "ledger.db")
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(0.2)
+    url = f"postgresql+psycopg://127.0.0.1:{listener.getsockname()[1]}/audits"
+    structs.replace(report, ledger=structs.replace(report.ledger, path=url)).write(
+        tmp_path / "report"
+    )
+    monkeypatch.setenv("PGPASSWORD", "a secret")
+    monkeypatch.delenv("GROUNDFAULT_LEDGER")
+    result = groundfault.verify(tmp_path / "report")
+    assert "no ledger is opened because a report names it" in result.ledger
+    assert result.reproduces, result.differences
+    with listener, pytest.raises(TimeoutError):
+        listener.accept()
+    monkeypatch.setenv("GROUNDFAULT_LEDGER", str(tmp_path / "ledger.db"))
+    assert "unbroken" in groundfault.verify(tmp_path / "report").ledger
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"times": 1, "plans": 1, "reasons": (), "sentence": "all outcomes were looked at 1 time"},
+        {"reasons": ("a harmless one",)},
+        {"looks": ()},
+        {"replay": True},
+        {"sentence": "holdout opened 1 time"},
+        {"all_before": False},
+    ],
+    ids=lambda edit: next(iter(edit)),
+)
+def test_what_a_report_says_of_its_opening_is_counted_again(
+    edit: dict[str, object], tmp_path: Path
+) -> None:
+    make_planted_table().write_csv(tmp_path / "t.csv")
+    evidence = Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")
+    groundfault.audit(evidence, ledger=tmp_path / "ledger.db")
+    plan = Plan(judge="janus")
+    report = groundfault.audit(evidence, plan, ledger=tmp_path / "ledger.db", reopen="to see")
+    report.write(tmp_path / "report")
+    # later looks are of later reports
+    groundfault.audit(evidence, Plan(seed=1), ledger=tmp_path / "ledger.db", reopen="again")
+    result = groundfault.verify(tmp_path / "report", ledger=tmp_path / "ledger.db")
+    assert result.reproduces, (result.differences, result.ledger)
+    edited = structs.replace(report, ledger=structs.replace(report.ledger, **edit))
+    edited.write(tmp_path / "report")
+    assert not groundfault.verify(tmp_path / "report", ledger=tmp_path / "ledger.db").reproduces

@@ -22,7 +22,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from groundfault.base.ledger import OPENED, REPLAYED, Ledger, Opening
+from groundfault.base.ledger import Ledger
+from groundfault.base.openings import OPENED, REPLAYED, Look, Opening
 from groundfault.errors import InputError, LedgerError, MissingExtraError
 
 SPAWN = multiprocessing.get_context("spawn" if os.name == "nt" else "fork")
@@ -34,6 +35,8 @@ def _open(
     *,
     holdout: bool = True,
     all_outcomes: bool = False,
+    spent: Look | None = None,
+    compare: tuple[str, str] | None = None,
     **changes: str,
 ) -> Opening:
     hashes = {"evidence": "e", "outcome": "o", "split": "s", "library": "l", "plan": "p"} | changes
@@ -42,6 +45,8 @@ def _open(
         reopen=reopen,
         holdout=holdout,
         all_outcomes=all_outcomes,
+        compare=compare,
+        **({} if spent is None else {"rule": spent.rule, "level": spent.level}),
     )
 
 
@@ -166,6 +171,9 @@ def test_a_first_opening_is_recorded(place: str) -> None:
         "library": "l",
         "plan": "p",
         "reason": None,
+        "holdout": True,
+        "rule": "",
+        "level": None,
     }
     assert asdict(opening)["path"] == Ledger(place).place
 
@@ -189,15 +197,22 @@ def test_other_candidates_are_refused_without_a_reason(place: str) -> None:
     assert len(Ledger(place).events()) == 1
 
 
-@pytest.mark.parametrize("changed", ["evidence", "split", "plan"])
+CHANGES = {
+    "evidence": ("versions of the evidence", "with another version of the evidence"),
+    "split": ("splits", "with another split"),
+    "plan": ("plans", "with another plan"),
+}
+
+
+@pytest.mark.parametrize("changed", CHANGES)
 def test_nothing_else_that_changes_makes_the_holdout_fresh(tmp_path: Path, changed: str) -> None:
     _open(tmp_path / "l.db")
-    with pytest.raises(LedgerError, match="--reopen"):
-        _open(tmp_path / "l.db", **{"library": "other", changed: "other"})
-    opening = _open(tmp_path / "l.db", **{changed: "other"})
+    what, change = CHANGES[changed]
+    with pytest.raises(LedgerError, match=f"{change};.*--reopen.*--no-ledger"):
+        _open(tmp_path / "l.db", **{changed: "other"})
+    opening = _open(tmp_path / "l.db", reopen="why not", **{changed: "other"})
     assert (opening.times, opening.libraries, opening.replay) == (2, 1, False)
-    what = {"evidence": "versions of the evidence", "split": "splits", "plan": "plans"}[changed]
-    assert opening.sentence == f"holdout opened 2 times, with 2 {what}"
+    assert opening.sentence == f"holdout opened 2 times, with 2 {what}; reason given: why not"
     assert _open(tmp_path / "l.db").times == 2  # the first audit, replayed, says so too
 
 
@@ -208,14 +223,14 @@ def test_a_reason_opens_it_again_and_stays_for_ever(place: str) -> None:
         again.sentence
         == "holdout opened 2 times, with 2 candidate libraries; reason given: a label was wrong"
     )
-    back = _open(place, plan="q")
+    back = _open(place, plan="q", reopen="a level was")
     assert back.sentence == (
-        "holdout opened 3 times, with 2 candidate libraries and 2 plans; reason given: a label was "
-        "wrong"
+        "holdout opened 3 times, with 2 candidate libraries and 2 plans; reasons given: a label "
+        "was wrong; a level was"
     )
     third = _open(place, library="n", reopen="once more")
-    assert third.reasons == ("a label was wrong", "once more")
-    assert third.sentence.endswith("; reasons given: a label was wrong; once more")
+    assert third.reasons == ("a label was wrong", "a level was", "once more")
+    assert third.sentence.endswith("; reasons given: a label was wrong; a level was; once more")
     assert _open(place).reasons == third.reasons  # also in a replay of the very first
 
 
@@ -246,7 +261,7 @@ def test_after_a_look_at_all_outcomes_no_holdout_is_fresh(place: str) -> None:
         _open(place, library="mined", split="half")
     reason = _open(place, library="mined", split="half", reopen="to see")
     assert "all outcomes had been looked at before, so it was not fresh" in reason.sentence
-    same = _open(place, split="half", plan="other")
+    same = _open(place, split="half", plan="other", reopen="to see again")
     assert same.all_before
     assert "not fresh" in same.sentence
 
@@ -258,7 +273,55 @@ def test_a_search_for_modes_looks_beyond_the_judge(place: str) -> None:
     )
     assert (opening.holdout, opening.all_outcomes) == (True, True)
     assert not _open(place, all_outcomes=True).all_before, "it is the same audit"
-    assert _open(place, plan="q").all_before
+    assert _open(place, plan="q", reopen="another level").all_before
+
+
+def test_each_look_and_its_level_are_counted_once(tmp_path: Path) -> None:
+    place, first, second = tmp_path / "l.db", Look("janus", 0.1), Look("bh", 0.05)
+    assert _open(place, spent=first).looks == (first,)
+    assert _open(place, plan="q", reopen="x", spent=second).looks == (first, second)
+    assert _open(place, spent=first).looks == (first, second)
+    unknown = _open(place, plan="r", reopen="y")
+    assert unknown.looks == (first, second, Look("", None))
+    assert unknown.times == 3
+
+
+def test_another_comparison_is_another_look(tmp_path: Path) -> None:
+    _open(tmp_path / "l.db")
+    with pytest.raises(LedgerError, match="with another comparison"):
+        _open(tmp_path / "l.db", compare=("a", "b"))
+    _open(tmp_path / "l.db", compare=("a", "b"), reopen="both")
+    assert _open(tmp_path / "l.db", compare=("a", "b")).replay
+    with pytest.raises(LedgerError, match="with another comparison"):
+        _open(tmp_path / "l.db", compare=("b", "a"))
+
+
+def test_an_opening_is_counted_again_from_the_events_up_to_it(tmp_path: Path) -> None:
+    ledger, look = Ledger(tmp_path / "l.db"), Look("janus", 0.1)
+    first = _open(tmp_path / "l.db", spent=look)
+    second = _open(tmp_path / "l.db", plan="q", reopen="why", all_outcomes=True, spent=look)
+    _open(tmp_path / "l.db", outcome="other")
+    back = _open(tmp_path / "l.db", spent=look)
+    hashes = {"evidence": "e", "outcome": "o", "split": "s", "library": "l"}
+    for opening, plan in ((first, "p"), (second, "q"), (back, "p")):
+        assert ledger.describe_opening(opening.head, {**hashes, "plan": plan}) == opening
+        with pytest.raises(LedgerError, match="is of another plan"):
+            ledger.describe_opening(opening.head, {**hashes, "plan": "r"})
+    assert (first.times, back.times, back.replay) == (1, 2, True)
+    note = ledger.append("note", {})
+    with pytest.raises(LedgerError, match="is no opening"):
+        ledger.describe_opening(note.hash, {})
+    with pytest.raises(LedgerError, match="lacks event"):
+        ledger.describe_opening("0" * 64, {})
+
+
+def test_what_an_earlier_ledger_holds_is_not_begun_anew(tmp_path: Path) -> None:
+    _open(tmp_path / "old.db")
+    ledger = Ledger(tmp_path / "new.db", earlier=[tmp_path / "old.db"])
+    hashes = {f"{k}_hash": k for k in ("evidence", "split", "library", "plan")}
+    with pytest.raises(LedgerError, match=r"record of these outcomes: go on with it by --ledger"):
+        ledger.open_holdout(outcome_hash="o", reopen="anyway", **hashes)
+    assert ledger.open_holdout(outcome_hash="another", **hashes).times == 1
 
 
 # ------------------------------------------------------------------------ several processes at once

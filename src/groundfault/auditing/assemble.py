@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from groundfault.auditing import detectable, grouping, messages
 from groundfault.auditing.cells import Cells, make_cells, number_or_none
+from groundfault.auditing.changes import contrast_changes, measure_change, tell_change
+from groundfault.auditing.guarantee import describe_guarantee
 from groundfault.auditing.hints import write_hints
 from groundfault.auditing.opposites import describe_opposite
 from groundfault.auditing.prepared import PreparedAudit
@@ -29,6 +32,7 @@ from groundfault.auditing.report_schema import (
     Manifest,
     PlanSettings,
     PowerSummary,
+    RecordedLook,
     RecordedOpening,
     ReportData,
     ReportHashes,
@@ -37,12 +41,13 @@ from groundfault.auditing.report_schema import (
 )
 from groundfault.auditing.results import AuditResults
 from groundfault.core.finding import Finding, Verdict
+from groundfault.core.pairs import Pairs
 from groundfault.core.plan import exact
 from groundfault.judges.rule import Ruling
 from groundfault.stats import bits, multiple
 
 if TYPE_CHECKING:
-    from groundfault.base.ledger import Opening
+    from groundfault.base.openings import Opening
 
 _TOP_K = 5
 _MAX_EXAMPLES = 5
@@ -67,6 +72,11 @@ def _make_findings(results: AuditResults) -> tuple[Finding, ...]:
         _make_finding(results, h, cells, representatives)
         for h in range(len(results.ruling.verdicts))
     ]
+    if results.audit.compare:
+        contrasts = contrast_changes(results)
+        findings = [
+            tell_change(finding, contrasts.get(h), results) for h, finding in enumerate(findings)
+        ]
     findings.sort(key=lambda f: (_ORDER[f.verdict], -abs(f.discovery.lift or 0.0)))
     return tuple(findings)
 
@@ -80,10 +90,13 @@ def _make_finding(
     discovery, holdout, full = (column[h] if column else None for column in cells.values())
     assert discovery is not None
     assert full is not None
-    guarantee = messages.describe_guarantee(audit.judge, audit.plan, len(ruling.hypotheses))
+    guarantee = describe_guarantee(
+        audit.judge, audit.plan, len(ruling.hypotheses), results.opening
+    )
     representative = representatives.get(h)
     # where the other side is a candidate too, that one says it
     is_told = any(alias.startswith("not ") for alias in results.aliases[j])
+    is_told = is_told or audit.compare is not None
     turns = verdict is Verdict.CONFIRMED and ((holdout or full).lift or 0.0) < 0 and not is_told
     opposite = describe_opposite(candidate, full.on, full.off) if turns else None
     return Finding(
@@ -146,8 +159,8 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         statuses={str(status): n for status, n in audit.evidence.status_counts.items()},
         judge=audit.judge.name,
         judge_reason=audit.judge_reason,
-        guarantee=messages.describe_guarantee(
-            audit.judge, audit.plan, len(results.ruling.hypotheses)
+        guarantee=describe_guarantee(
+            audit.judge, audit.plan, len(results.ruling.hypotheses), opening
         ),
         plan=msgspec.convert(audit.plan.settings, PlanSettings),
         candidates=_candidate_counts(results),
@@ -177,12 +190,14 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         manifest=_manifest(audit),
         modes=results.modes,
         mode_search=results.mode_search,
+        change=measure_change(results),
         findings=findings,
     )
 
 
 def _make_opening(opening: Opening) -> RecordedOpening:
-    return RecordedOpening(**asdict(opening), sentence=opening.sentence)
+    looks = tuple(RecordedLook(rule=look.rule, level=look.level) for look in opening.looks)
+    return RecordedOpening(**{**asdict(opening), "looks": looks}, sentence=opening.sentence)
 
 
 def _manifest(audit: PreparedAudit) -> Manifest:
@@ -257,7 +272,9 @@ def _baselines(results: AuditResults) -> Baselines | None:
         return None
     testable = [h for h, v in enumerate(ruling.verdicts) if v is not Verdict.UNTESTABLE]
     survivors = [
-        h for h in testable if ruling.verdicts[h] in (Verdict.CONFIRMED, Verdict.NOT_REPLICATED)
+        h
+        for h in testable
+        if ruling.verdicts[h] in (Verdict.CONFIRMED, Verdict.TOO_SMALL, Verdict.NOT_REPLICATED)
     ]
     tables, min_lift = results.discovery.tables, exact(audit.plan.min_lift or 0)
     size, reaches = np.abs(tables.lift), tables.reaches(min_lift)
@@ -285,15 +302,30 @@ def _examples(results: AuditResults, findings: Sequence[Finding]) -> dict[str, t
     audit = results.audit
     units = audit.evidence.unit_names
     places = {c.name: j for j, c in enumerate(audit.library)}
-    failures = np.nan_to_num(results.losses) > 0
+    is_worse, is_better = _find_failures(results)
     examples = {}
     for finding in findings:
         if finding.confirmed:
             on = bits.unpack(audit.marks.on[[places[finding.name]]], audit.marks.size)[0]
-            side = on if (finding.full.lift or 0) > 0 else ~on
-            on_side = np.flatnonzero(side & failures[audit.outcomes.index(finding.outcome)])
+            more, outcome = (finding.full.lift or 0) > 0, audit.outcomes.index(finding.outcome)
+            if audit.compare:
+                on_side = np.flatnonzero(on & (is_worse if more else is_better)[outcome])
+            else:
+                on_side = np.flatnonzero((on if more else ~on) & is_worse[outcome])
             examples[finding.key] = tuple(str(units[int(i)]) for i in on_side[:_MAX_EXAMPLES])
     return examples
+
+
+def _find_failures(results: AuditResults) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Units that failed, and those that did not; of a comparison, that got worse and better.
+
+    Two arrays of shape (outcomes, units).
+    """
+    losses = np.nan_to_num(results.losses)
+    if isinstance(results.full, Pairs):
+        changes = results.full.changes[None]
+        return changes > 0, changes < 0
+    return losses > 0, losses == 0
 
 
 def _detectable_lifts(results: AuditResults) -> dict[float, float | None]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from groundfault.auditing.assemble import assemble
 from groundfault.auditing.failure_modes import name_modes
+from groundfault.auditing.guarantee import spend_level
 from groundfault.auditing.prepared import PreparedAudit, prepare
 from groundfault.auditing.report import Report
 from groundfault.auditing.results import AuditResults
@@ -20,7 +20,8 @@ from groundfault.core.status import Status
 from groundfault.judges.rule import Ruling
 
 if TYPE_CHECKING:
-    from groundfault.base.ledger import Ledger, Opening
+    from groundfault.base.ledgers import LedgerChoice
+    from groundfault.base.openings import Opening
 
 
 def audit(
@@ -30,7 +31,7 @@ def audit(
     *,
     finders: Sequence[Any] | None = None,
     compare: tuple[str, str] | None = None,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerChoice = True,
     reopen: str | None = None,
     robustness: int = 0,
     jobs: int = 1,
@@ -51,11 +52,14 @@ def audit(
     finders : sequence of finder or str, optional
         Proposers, by name or ready made.
     compare : pair of str, optional
-        Judge what changed between two models instead of the failures of one.
-    ledger : Ledger or path, optional
-        Where the opening of the holdout is recorded. Without one the report says that it was not.
+        Judge what changed from the first model to the second, example by example, instead of the
+        failures of one.
+    ledger : Ledger, path, URL or bool, optional
+        Where the look at the outcomes is recorded. True is the place that $GROUNDFAULT_LEDGER
+        names, else groundfault-ledger.db in the current folder. False or None records nothing, and
+        the report says so.
     reopen : str, optional
-        Why a holdout that was opened with other candidates is opened again.
+        Why outcomes that were looked at before are looked at again in another way.
     robustness : int
         Number of random splits to repeat the whole rule over; the report says how often each
         candidate is confirmed.
@@ -63,7 +67,8 @@ def audit(
         Processes for the repeats; the answer does not depend on it.
     modes : bool
         Whether to look for failure modes, on all units; without, those that a judge holds out stay
-        unseen by anything else.
+        unseen by anything else. In a comparison there are none, since their test takes losses of
+        one model.
     texts : bool
         Whether the report shows the texts of the modes' examples; their ids stay.
     progress : callable, optional
@@ -78,7 +83,7 @@ def audit(
     InputError, RuleError, PlanError
         If an argument cannot be used; nothing is recorded then.
     LedgerError
-        If the holdout was opened before with other candidates and no reason is given.
+        If the outcomes were looked at before in another way and no reason is given.
 
     Examples
     --------
@@ -109,7 +114,7 @@ def audit(
 def judge_audit(
     prepared: PreparedAudit,
     *,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerChoice = True,
     reopen: str | None = None,
     robustness: int = 0,
     jobs: int = 1,
@@ -131,6 +136,7 @@ def judge_audit(
         As `audit`.
     """
     report_progress = listener(progress)
+    modes = modes and not prepared.compare
     units = prepared.evidence.unit_count
     report_progress(f"applying {len(prepared.library)} candidates to {units} units")
     # rules that cannot be applied fail here, before the opening is recorded
@@ -174,17 +180,13 @@ def _judge_extremes(prepared: PreparedAudit) -> dict[str, Ruling]:
 
 
 def _open(
-    prepared: PreparedAudit,
-    ledger: Ledger | str | Path | None,
-    reopen: str | None,
-    *,
-    modes: bool,
+    prepared: PreparedAudit, ledger: LedgerChoice, reopen: str | None, *, modes: bool
 ) -> Opening | None:
-    if ledger is None:
-        return None
-    from groundfault.base.ledger import Ledger
+    from groundfault.base.ledgers import find_ledger
 
-    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    book = find_ledger(ledger)
+    if book is None:
+        return None
     return book.open_holdout(
         evidence_hash=prepared.evidence.hash,
         outcome_hash=prepared.evidence.outcome_hash,
@@ -194,4 +196,7 @@ def _open(
         reopen=reopen,
         holdout=prepared.judge.confirmation != "none",
         all_outcomes=modes,
+        compare=prepared.compare,
+        rule=prepared.judge.name,
+        level=spend_level(prepared.judge, prepared.plan),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groundfault.core.finding import Cell, Opposite, Verdict
+from groundfault.core.finding import Cell, Estimate, Opposite, Verdict
 from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan
 from groundfault.modes.mode import Mode
@@ -16,32 +16,9 @@ REASONS = {
     "varies_within_group": "is true for some rows of a group and false for others",
     "holdout_support": "too few held-out units on one side",
     "sign": "the direction reversed on the holdout",
-    "min_effect": "the held-out effect is smaller than the least worth confirming",
     "p": "the held-out effect is within what chance gives",
+    "min_effect": "the effect is smaller than the least worth confirming",
 }
-
-_LEVELS = {
-    "janus": "family-wise error at most {alpha} over what reached the holdout",
-    "split-holm": "family-wise error at most {alpha} over what reached the holdout",
-    "max-t": "family-wise error at most {alpha} over {size} candidates",
-    "holm": "family-wise error at most {alpha} over {size} candidates",
-    "bh": "false discovery rate at most {q} over {size} candidates, if they depend positively",
-    "by": "false discovery rate at most {q} over {size} candidates",
-    "multisplit-e": "false discovery rate at most {q} over {size} candidates",
-    "janus-a": "screened by decoys and repeated on the holdout; no error rate is guaranteed",
-    "janus-lite": "screened by decoys and repeated on the holdout; no error rate is guaranteed",
-}
-
-
-def describe_guarantee(judge: Judge, plan: Plan, size: int) -> str:
-    """The error rate that a confirmation by this judge guarantees, as a sentence says it."""
-    words = _LEVELS.get(
-        judge.name, "see the judge's own documentation for what a confirmation is worth"
-    )
-    return words.format(
-        alpha=format_percent(float(plan.alpha)), q=format_percent(float(plan.q)), size=size
-    )
-
 
 def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
     """The reason of a verdict, with the codes in front where there are some."""
@@ -50,13 +27,12 @@ def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
         message = "; ".join(REASONS.get(code, code) for code in codes)
         return f"{', '.join(codes)}: {message}"
     if verdict is Verdict.BELOW_FLOOR:
+        if judge.confirmation == "none":
+            return "not beyond what chance gives after the correction for many candidates"
         return (
             "its discovery lift does not clear the floor that decoys of the same frequency set"
-            if judge.confirmation != "none" and judge.lift_ranked
-            else (
-                "not beyond what chance gives after the correction for many candidates, or "
-                "too small to matter"
-            )
+            if judge.lift_ranked
+            else "its discovery effect is smaller than the least worth confirming"
         )
     if judge.confirmation == "none":
         return "stands after the correction for many candidates, on all units"
@@ -72,6 +48,7 @@ def write_sentence(
     plan: Plan,
     guarantee: str,
     opposite: Opposite | None = None,
+    estimate: Estimate | None = None,
 ) -> str:
     """The full sentence about one finding.
 
@@ -85,15 +62,16 @@ def write_sentence(
     if verdict is Verdict.CONFIRMED:
         if opposite is not None and (cell.lift or 0) < 0:
             cell, meaning = cell.swap(plan.effect), opposite.meaning
-        more = "more" if (cell.lift or 0) > 0 else "less"
-        where = "held-out " if holdout else ""
-        interval = f", {_interval(cell.interval, plan)}" if cell.interval else ""
-        p = cell.p_adjusted if cell.p_adjusted is not None else cell.p
-        chance = f"; adjusted p = {format_p_value(p)}" if p is not None else ""
+            estimate = None if estimate is None else estimate.swap(plan.effect)
+        numbers = _numbers(cell, holdout is not None, plan, estimate)
         return (
-            f"Confirmed association: {what} are {more} frequent when {meaning} "
-            f"(on {_share(cell, 'on')}, off {_share(cell, 'off')}; "
-            f"{where}lift {format_lift(cell.lift)}{interval}{chance}; {guarantee})."
+            f"Confirmed association: {what} are {_more(cell)} frequent when {meaning} "
+            f"({numbers}; {guarantee})."
+        )
+    if verdict is Verdict.TOO_SMALL:
+        return (
+            f"Real, and smaller than was asked for: {what} are {_more(cell)} frequent when "
+            f"{meaning} ({_numbers(cell, holdout is not None, plan)}; {_describe_least(plan)})."
         )
     if verdict is Verdict.NOT_REPLICATED:
         return (
@@ -101,7 +79,37 @@ def write_sentence(
             f"{format_lift(discovery.lift)} was selected as "
             f"one of the largest; held out it is {format_lift(cell.lift)}."
         )
-    return f"Not beyond chance{of}: {meaning} (discovery lift {format_lift(discovery.lift)})."
+    below = "Not beyond chance" if holdout is None else "Below the screen"
+    return f"{below}{of}: {meaning} (discovery lift {format_lift(discovery.lift)})."
+
+
+def _more(cell: Cell) -> str:
+    return "more" if (cell.lift or 0) > 0 else "less"
+
+
+def _numbers(cell: Cell, is_holdout: bool, plan: Plan, estimate: Estimate | None = None) -> str:
+    """Errors on and off the slice, the effect with its interval, and the p-value."""
+    where = "held-out " if is_holdout else ""
+    effect = f"{where}lift {format_lift(cell.lift)}"
+    if estimate is not None:
+        value = (
+            format_lift(estimate.effect)
+            if plan.effect == "risk_difference"
+            else f"{plan.effect.replace('_', ' ')} {estimate.effect:.2f}"
+        )
+        interval = _interval(estimate.interval, plan)
+        effect += f", selected; corrected for that {value}, {interval}"
+    elif cell.interval:
+        effect += f", {_interval(cell.interval, plan)}"
+    p = cell.p_adjusted if cell.p_adjusted is not None else cell.p
+    chance = f"; adjusted p = {format_p_value(p)}" if p is not None else ""
+    return f"on {_share(cell, 'on')}, off {_share(cell, 'off')}; {effect}{chance}"
+
+
+def _describe_least(plan: Plan) -> str:
+    if plan.effect == "risk_difference":
+        return f"the least lift asked for is {float(plan.min_lift or 0):g}"
+    return f"the least {plan.effect.replace('_', ' ')} asked for is {float(plan.min_ratio):g}"
 
 
 def write_mode_sentence(mode: Mode) -> str:

@@ -134,6 +134,33 @@ class SurvivorLifts(_Section, frozen=True, kw_only=True):
     holdout: float | None
 
 
+class OverallChange(_Section, frozen=True, kw_only=True):
+    """What changed from the first of two models to the second, over all units.
+
+    Attributes
+    ----------
+    n : int
+        Units that both models were scored on.
+    error_rates : pair of float
+        Mean loss of each model on these.
+    change : float
+        The second's minus the first's.
+    interval : pair of float
+        At level 1 - alpha.
+    p : float
+        Two-sided, that the two models are alike, from swapping them within units.
+    confirmed : bool
+        Whether that is at most alpha.
+    """
+
+    n: int
+    error_rates: tuple[float, float]
+    change: float
+    interval: tuple[float, float]
+    p: float
+    confirmed: bool
+
+
 class Baselines(_Section, frozen=True, kw_only=True):
     """Names of the candidates that weaker rules would have reported."""
 
@@ -151,8 +178,15 @@ class Robustness(_Section, frozen=True, kw_only=True):
     nonempty: float
 
 
+class RecordedLook(_Section, frozen=True, kw_only=True):
+    """One look at the outcomes; see `groundfault.base.openings.Look`."""
+
+    rule: str
+    level: float | None
+
+
 class RecordedOpening(_Section, frozen=True, kw_only=True):
-    """What the ledger says of the holdout's opening; see `groundfault.base.ledger.Opening`."""
+    """What the ledger says of the holdout's opening; see `groundfault.base.openings.Opening`."""
 
     path: str
     head: str
@@ -167,6 +201,7 @@ class RecordedOpening(_Section, frozen=True, kw_only=True):
     holdout: bool = True
     all_outcomes: bool = False
     all_before: bool = False
+    looks: tuple[RecordedLook, ...] = ()
 
 
 class ReportHashes(_Section, frozen=True, kw_only=True):
@@ -288,9 +323,9 @@ class ReportData(_Section, frozen=True, kw_only=True):
     judge_reason : str
         Why it is this judge, where the plan left it open; else empty.
     outcomes : tuple of str
-        Models, or the two directions of a comparison; one empty name for a single outcome.
+        Models; one empty name for a single outcome, and for the change between two models.
     error_rate : float
-        Mean loss over units and outcomes, of what was scored.
+        Mean loss over units and outcomes, of what was scored; of a comparison, the second model's.
     statuses, ineligible : dict of str to int
         Rows of each status; hypotheses with each reason code.
     minimum_detectable_lift : float or None
@@ -307,6 +342,9 @@ class ReportData(_Section, frozen=True, kw_only=True):
         The failure modes of each outcome, in order.
     mode_search : ModeSearch or None
         What was searched for them; None where they were not looked for.
+    change : OverallChange or None
+        Of a comparison, else None; None in comparisons of before, which had an outcome for each
+        direction.
     findings : tuple of Finding
         One for each candidate and outcome: confirmed first, then by size of discovery lift.
     """
@@ -340,4 +378,5 @@ class ReportData(_Section, frozen=True, kw_only=True):
     manifest: Manifest
     modes: tuple[Mode, ...] = ()
     mode_search: ModeSearch | None = None
+    change: OverallChange | None = None
     findings: tuple[Finding, ...]

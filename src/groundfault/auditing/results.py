@@ -16,7 +16,7 @@ from groundfault.judges.rule import Ruling, find_duplicates
 
 if TYPE_CHECKING:
     from groundfault.auditing.robustness import Frequency
-    from groundfault.base.ledger import Opening
+    from groundfault.base.openings import Opening
     from groundfault.modes.mode import Mode, ModeSearch
 
 
@@ -72,7 +72,7 @@ class AuditResults:
         Those true for exactly the others are listed as "not ...".
         """
         marks, names = self.audit.marks, [c.name for c in self.audit.library]
-        first = find_duplicates(marks)
+        first = find_duplicates(marks, complements=not self.audit.compare)
         members: dict[int, list[int]] = {}
         for j, earliest in enumerate(first):
             members.setdefault(int(earliest), []).append(j)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -21,11 +21,13 @@ from groundfault.auditing.report_schema import (
     Manifest,
     RecordedOpening,
     ReportData,
+    ReportHashes,
     to_plain,
 )
 from groundfault.auditing.report_versions import read_report
 from groundfault.base.json_diff import differences_of
-from groundfault.base.ledger import Ledger
+from groundfault.base.ledgers import LedgerChoice, find_witness
+from groundfault.base.openings import Look, Opening
 from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
@@ -38,13 +40,15 @@ if TYPE_CHECKING:
 
 # fields that may differ between two machines that agree on every finding; the judge is repeated
 # by its name, which leaves no reason to choose it
-_VOLATILE = ("schema_version", "ledger", "groundfault_version", "judge_reason")
+_VOLATILE = ("schema_version", "groundfault_version", "judge_reason")
 _VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources")
 # sentences are made from the numbers that are compared anyway: a later version may phrase them
 # better, and must not fail the reports of an older one
-_TEXTS = ("guarantee", "conclusion", "hints")
+_TEXTS = ("guarantee", "conclusion", "hints", "ledger")
 _TEXTS_OF_FINDINGS = ("reason", "sentence", "opposite")
 _TEXTS_OF_MODES = ("meaning", "conditions")
+# what openings of 0.1 do not record
+_LATER = ("holdout", "all_outcomes", "all_before", "looks")
 _MAX_DIFFERENCES = 100
 
 Rerun = Callable[[Evidence], Report]
@@ -78,7 +82,7 @@ def verify(
     directory: str | Path,
     *,
     evidence: str | Path | None = None,
-    ledger: str | Path | None = None,
+    ledger: LedgerChoice = True,
     judge: Judge | None = None,
     reader: Reader | None = None,
 ) -> Verification:
@@ -94,9 +98,10 @@ def verify(
         clusters, below the directory of the taxonomy.
     evidence : path, optional
         Where the evidence is now, if it has moved.
-    ledger : path, optional
-        The ledger to check the report's entry against; left out, the one the report names, where it
-        still exists.
+    ledger : Ledger, path, URL or bool, optional
+        The ledger to check the report's opening against. True is the one that $GROUNDFAULT_LEDGER
+        names, else groundfault-ledger.db in the current folder if the report names that one. What
+        a report names is never opened for that alone: it may be a server of anybody's.
     judge : Judge, optional
         The judge of the report, where it was passed as an object and no installed package
         registers one under its name.
@@ -124,7 +129,7 @@ def verify(
     )
     before, after = (_comparable(each, texts=texts) for each in (data, report.data))
     differences = list(differences_of(before, after))
-    message, intact = _check_ledger(data.ledger, ledger)
+    message, intact = _check_ledger(data.ledger, data.hashes, ledger)
     return Verification(not differences and intact, tuple(differences[:_MAX_DIFFERENCES]), message)
 
 
@@ -149,8 +154,10 @@ def _repeat_audit(
         # reports of 0.1.0 name none
         modes=data.mode_search is not None,
         texts=any(example.texts for mode in data.modes for example in mode.sample),
+        # to verify is no further look: what was recorded is taken as it is stated, and checked
+        ledger=None,
     )
-    return assemble(results)
+    return assemble(replace(results, opening=data.ledger and _read_opening(data.ledger)))
 
 
 def _rerun_of(manifest: Manifest) -> Callable[[Evidence, Manifest, Path, Rerun], Report]:
@@ -254,16 +261,37 @@ def _leave_out(section: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]
     return {key: value for key, value in section.items() if key not in keys}
 
 
-def _check_ledger(entry: RecordedOpening | None, ledger: str | Path | None) -> tuple[str, bool]:
+def _read_opening(entry: RecordedOpening) -> Opening:
+    content = msgspec.structs.asdict(entry)
+    del content["sentence"]
+    looks = tuple(Look(look.rule, look.level) for look in entry.looks)
+    return Opening(**{**content, "looks": looks})
+
+
+def _check_ledger(
+    entry: RecordedOpening | None, hashes: ReportHashes, ledger: LedgerChoice
+) -> tuple[str, bool]:
     """A sentence on the ledger, and whether it agrees with the report."""
     # a ledger that is elsewhere is no contradiction: reports are sent to people without it
     if entry is None:
         return "the opening of the holdout was not recorded", True
-    path = ledger or entry.path
-    if "://" not in str(path) and not Path(path).exists():
-        return f"the ledger {path} is not there to be checked; name it with --ledger", True
+    book = find_witness(ledger, entry.path)
+    if book is None:
+        return (
+            f"the opening was not checked: the report names the ledger {entry.path}, and no "
+            "ledger is opened because a report names it; name it with --ledger"
+        ), True
     try:
-        Ledger(path).check(head=entry.head)
+        opening = book.describe_opening(entry.head, msgspec.structs.asdict(hashes))
     except (LedgerError, InputError) as error:
         return f"the ledger contradicts the report: {error}", False
-    return f"the ledger {path} is unbroken and holds this opening", True
+    stated = _read_opening(entry)
+    # events and reports of 0.1 say less
+    names = [f.name for f in fields(Opening) if f.name not in ("path", *_LATER)]
+    for name in (*names, *(_LATER if entry.looks else ())):
+        if getattr(stated, name) != getattr(opening, name):
+            return (
+                f"the ledger contradicts the report: ledger.{name} is stated as "
+                f"{getattr(stated, name)!r}, and recorded as {getattr(opening, name)!r}"
+            ), False
+    return f"the ledger {book.place} is unbroken and holds this opening", True

@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -24,16 +24,19 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from groundfault.base.database import Database
+from groundfault.base.openings import (
+    ALL,
+    OPENED,
+    REPLAYED,
+    Opening,
+    describe_opening,
+    is_same_audit,
+    select_looks,
+)
 from groundfault.errors import InputError, LedgerError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row, Table
-
-OPENED = "holdout_opened"
-REPLAYED = "holdout_replayed"
-
-# what an event says that it looked at, where that is more than a holdout
-_ALL = "all outcomes"
 
 # stands for the predecessor of the first event
 _START = "0" * 64
@@ -68,71 +71,6 @@ class Event:
     hash: str
 
 
-@dataclass(frozen=True)
-class Opening:
-    """What the ledger says of the holdout that was just opened.
-
-    Attributes
-    ----------
-    path : str
-        The ledger, without a password.
-    head : str
-        Hash of the event that recorded this opening.
-    replay : bool
-        Whether the very same audit was recorded before; then it was not counted again.
-    times : int
-        How often the holdout of these outcomes has been opened, this time included.
-    libraries, plans, splits, versions : int
-        How many different candidate libraries, plans, splits and versions of the evidence it was
-        opened with.
-    reasons : tuple of str
-        Reasons given for opening it again, oldest first.
-    holdout : bool
-        Whether this opening is of a part that was held out.
-    all_outcomes : bool
-        Whether all outcomes are looked at now, those held out too.
-    all_before : bool
-        Whether all of them had been looked at before, in another audit.
-    """
-
-    path: str
-    head: str
-    replay: bool
-    times: int
-    libraries: int
-    plans: int
-    splits: int
-    versions: int
-    reasons: tuple[str, ...]
-    holdout: bool = True
-    all_outcomes: bool = False
-    all_before: bool = False
-
-    @property
-    def sentence(self) -> str:
-        """What a report prints, such as "holdout opened 1 time"."""
-        counts = [
-            (self.libraries, "candidate libraries"),
-            (self.plans, "plans"),
-            (self.splits, "splits"),
-            (self.versions, "versions of the evidence"),
-        ]
-        several = [f"{count} {what}" for count, what in counts if count > 1]
-        what = "holdout opened" if self.holdout else "all outcomes were looked at"
-        text = f"{what} {self.times} time{'s' if self.times > 1 else ''}"
-        if several:
-            text += f", with {_join_words(several)}"
-        if self.holdout and self.all_before:
-            text += "; all outcomes had been looked at before, so it was not fresh"
-        elif self.holdout and self.all_outcomes:
-            text += "; the search for failure modes looked at all outcomes"
-        if self.reasons:
-            text += (
-                f"; reason{'s' if len(self.reasons) > 1 else ''} given: {'; '.join(self.reasons)}"
-            )
-        return text
-
-
 class Ledger:
     """An append-only record in an SQLite file, or in PostgreSQL.
 
@@ -140,6 +78,9 @@ class Ledger:
     ----------
     path_or_url : path or str
         A file, made when something is first recorded; or a URL ``postgresql+psycopg://...``.
+    earlier : sequence of path
+        Ledgers that earlier versions kept; what they hold of the same outcomes is not begun anew
+        here.
 
     Notes
     -----
@@ -155,8 +96,8 @@ class Ledger:
     >>> ledger.check()
     """
 
-    def __init__(self, path_or_url: str | Path) -> None:
-        self._database = Database(path_or_url)
+    def __init__(self, path_or_url: str | Path, *, earlier: Sequence[str | Path] = ()) -> None:
+        self._database, self._earlier = Database(path_or_url), tuple(earlier)
 
     def append(self, kind: str, body: Mapping[str, Any]) -> Event:
         """Record an event.
@@ -232,29 +173,38 @@ class Ledger:
         reopen: str | None = None,
         holdout: bool = True,
         all_outcomes: bool = False,
+        compare: Sequence[str] | None = None,
+        rule: str = "",
+        level: float | None = None,
     ) -> Opening:
         """Record that a holdout, or all outcomes, are about to be looked at, or refuse.
 
         The holdout is known by its outcomes, so that a column more in the evidence does not make it
-        a fresh one. Once opened with one library, it opens with another only for a reason, which
-        stays in every later report. The same audit again is a replay, recorded and not counted; the
-        same library with another plan, split or version of the evidence is counted.
+        a fresh one. Once opened, it opens for another audit only for a reason, which stays in every
+        later report: with other candidates, another plan, split or version of the evidence. The
+        same audit again is a replay, recorded and not counted.
 
         Parameters
         ----------
         evidence_hash, outcome_hash, split_hash, library_hash, plan_hash : str
         reopen : str, optional
-            Why it is opened again with other candidates.
+            Why it is opened again.
         holdout : bool
             Whether something is held out; without, all outcomes are looked at.
         all_outcomes : bool
             Whether outcomes that are held out are looked at by more than the judge.
+        compare : pair of str, optional
+            Two models whose difference is judged.
+        rule : str
+            Name of the rule that judges.
+        level : float in (0, 1), optional
+            The error level that this look spends; None where the rule has none.
 
         Raises
         ------
         LedgerError
-            If it was opened before with another library and no reason is given, or the ledger does
-            not add up.
+            If it was opened before in another way and no reason is given, if an earlier ledger
+            holds an opening of it, or the ledger does not add up.
         InputError
             If the ledger cannot be written to.
 
@@ -268,47 +218,79 @@ class Ledger:
                 'the reason to open the holdout again is blank: say why, as in --reopen "a '
                 'label was wrong"'
             )
-        hashes = {
+        self.refuse_earlier(OPENED, lambda e: e.get("outcome") == outcome_hash, "these outcomes")
+        body: dict[str, Any] = {
             "evidence": evidence_hash,
             "outcome": outcome_hash,
             "split": split_hash,
             "library": library_hash,
             "plan": plan_hash,
+            "reason": reason,
+            "holdout": holdout,
+            "rule": rule,
+            "level": level,
         }
+        if compare is not None:
+            body["compare"] = list(compare)
+        if all_outcomes or not holdout:
+            body["looked_at"] = ALL
         with self._database.transaction(_table()) as connection:
             # read inside the transaction: two audits at once must see each other's opening
             rows = _rows(connection)
             self._verify(rows)
-            openings = (_event(row) for row in rows if row.kind == OPENED)
-            # by outcomes: new attributes or another version of the evidence do not make labels
-            # fresh
-            before = [event for event in openings if event.body.get("outcome") == outcome_hash]
-            replay = any(
-                all(event.body.get(key) == value for key, value in hashes.items())
-                for event in before
-            )
-            if reason is None:
-                _refuse_other_library(before, library_hash)
-            body: dict[str, Any] = {**hashes, "reason": reason}
-            if all_outcomes or not holdout:
-                body["looked_at"] = _ALL
+            before = select_looks([_event(row) for row in rows], outcome_hash)
+            replay = any(is_same_audit(event.body, body) for event in before)
+            if not replay and reason is None:
+                _refuse_another_look(before, body)
             event = _append(connection, REPLAYED if replay else OPENED, _canonical(body))
-        distinct = before if replay else [*before, event]
-        several = {key: len({e.body.get(key) for e in distinct}) for key in hashes}
-        return Opening(
-            path=self.place,
-            head=event.hash,
-            replay=replay,
-            times=len(distinct),
-            libraries=several["library"],
-            plans=several["plan"],
-            splits=several["split"],
-            versions=several["evidence"],
-            reasons=tuple(e.body["reason"] for e in distinct if e.body.get("reason")),
-            holdout=holdout,
-            all_outcomes=all_outcomes or not holdout,
-            all_before=any(_looked_at_all(e, hashes) for e in before),
-        )
+        return describe_opening(self.place, [*before, event], event)
+
+    def describe_opening(self, head: str, hashes: Mapping[str, str]) -> Opening:
+        """What a report says of an opening, counted again from the events up to it.
+
+        Parameters
+        ----------
+        head : str
+            Hash of the event that recorded it.
+        hashes : mapping of str to str
+            What it has to be of: those of evidence, outcome, split, library and plan, by these
+            names.
+
+        Raises
+        ------
+        LedgerError
+            If the chain is broken, or that event is missing or of something else.
+        InputError
+            If there is no ledger at this place, or it cannot be read.
+        """
+        self.check(head)
+        events = self.events()
+        event = next(event for event in events if event.hash == head)
+        other = [key for key, value in hashes.items() if event.body.get(key) != value]
+        if event.kind not in (OPENED, REPLAYED) or other:
+            what = f"of another {other[0]}" if event.kind in (OPENED, REPLAYED) else "no opening"
+            raise LedgerError(f"event {head[:12]} of the ledger {self.place} is {what}")
+        return describe_opening(self.place, events, event)
+
+    def refuse_earlier(
+        self, kind: str, concerns: Callable[[Mapping[str, Any]], bool], what: str
+    ) -> None:
+        """Raise `LedgerError` if an earlier version's ledger holds such an event.
+
+        Parameters
+        ----------
+        kind : str
+        concerns : callable
+            Whether the body of an event of this kind is about the same thing.
+        what : str
+            What that is, for the message.
+        """
+        for place in self._earlier:
+            if any(concerns(event.body) for event in Ledger(place).events(kind)):
+                raise LedgerError(
+                    f"{place}, a ledger of an earlier groundfault, has a record of {what}: go on "
+                    f"with it by --ledger {place} (in Python ledger=)"
+                )
 
     @property
     def place(self) -> str:
@@ -333,26 +315,32 @@ class Ledger:
             previous = row.hash
 
 
-def _refuse_other_library(before: Sequence[Event], library_hash: str) -> None:
-    if not before or library_hash in {event.body.get("library") for event in before}:
+def _refuse_another_look(before: Sequence[Event], body: Mapping[str, Any]) -> None:
+    if not before:
         return
     last = before[-1]
     when = last.time[:16].replace("T", " ")
-    if last.body.get("looked_at") == _ALL:
+    if last.body.get("looked_at") == ALL:
         what, again = "all these outcomes were looked at", "no holdout of them is fresh; to look"
     else:
         what, again = "the holdout of these outcomes was opened", "to open it"
     raise LedgerError(
-        f"{what} on {when} UTC by {last.actor} with other candidates (library "
-        f"{str(last.body.get('library'))[:12]}, now {library_hash[:12]}); {again} again say why: "
-        '--reopen "reason" (in Python reopen=), which stays in every report'
+        f"{what} on {when} UTC by {last.actor} {_name_change(before, body)}; {again} again say "
+        'why: --reopen "reason" (in Python reopen=), which stays in every report; or explore with '
+        "--no-ledger (ledger=None), which the report says"
     )
 
 
-def _looked_at_all(event: Event, hashes: Mapping[str, str]) -> bool:
-    """Whether an event is of another audit, which looked at all outcomes."""
-    other = any(event.body.get(key) != value for key, value in hashes.items())
-    return other and event.body.get("looked_at") == _ALL
+def _name_change(before: Sequence[Event], body: Mapping[str, Any]) -> str:
+    """In what a look differs from those before it, as a refusal says it."""
+    last = before[-1].body
+    if body["library"] not in {event.body.get("library") for event in before}:
+        old, new = str(last.get("library"))[:12], body["library"][:12]
+        return f"with other candidates (library {old}, now {new})"
+    for key, what in (("plan", "plan"), ("split", "split"), ("compare", "comparison")):
+        if last.get(key) != body.get(key):
+            return f"with another {what}"
+    return "with another version of the evidence"
 
 
 # ------------------------------------------------------------------------------------------- events
@@ -437,7 +425,3 @@ def _actor() -> str:
     ):  # a container may know the number of its user and no name
         user = f"user-{os.getuid()}" if hasattr(os, "getuid") else "unknown"
     return f"{user}@{platform.node() or 'unknown'}"
-
-
-def _join_words(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

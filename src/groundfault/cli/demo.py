@@ -32,6 +32,7 @@ def demo(out: str) -> None:
     from rich.console import Console
 
     from groundfault.auditing.flow import audit
+    from groundfault.base.ledgers import DEFAULT
     from groundfault.core.evidence import Evidence
     from groundfault.render.audit_page import make_summary
     from groundfault.render.terminal import show
@@ -42,7 +43,8 @@ def demo(out: str) -> None:
         evidence = Evidence.from_table(
             table, id="id", outcome="correct", positive_is_good=True, ignore=["answer"]
         )
-        report = audit(evidence, progress=status.update)
+        # a record of its own: nobody's evaluation was looked at
+        report = audit(evidence, ledger=Path(out) / DEFAULT, progress=status.update)
         status.update("drawing the report")
         report.write(out)
     show(make_summary(report, Path(out) / "report.html"), console)

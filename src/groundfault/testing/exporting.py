@@ -67,7 +67,7 @@ def _samples(slices: ReportSlices | None) -> Iterator[tuple[str, ReportSlices]]:
         return
     for world in _WORLDS:
         evidence, library = world.evidence(np.random.default_rng(0))
-        report = audit(evidence, Plan(judge="holm"), library, finders=())
+        report = audit(evidence, Plan(judge="holm"), library, finders=(), ledger=None)
         yield f"for a report of the world {world.name!r}", ReportSlices.of(report, evidence)
 
 

@@ -1,0 +1,91 @@
+"""Which ledger: one place for every command and for Python, unless the caller names another."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from groundfault.base.ledger import Ledger
+from groundfault.errors import GroundfaultError
+
+DEFAULT = "groundfault-ledger.db"
+VARIABLE = "GROUNDFAULT_LEDGER"
+OFF = "off"
+"""Value of the variable that records nothing."""
+
+EARLIER = ("groundfault.db", "audit.db")
+"""Where ``sequential confirm`` and ``sequential run`` of groundfault 0.1 recorded by default."""
+
+LedgerChoice: TypeAlias = Ledger | str | Path | bool | None
+
+
+def find_ledger(choice: LedgerChoice, *, earlier: Sequence[str | Path] = EARLIER) -> Ledger | None:
+    """The ledger to record in; None where nothing is recorded.
+
+    Parameters
+    ----------
+    choice : Ledger, path, URL or bool, optional
+        True takes the place that `name_default` names; False and None record nothing.
+    earlier : sequence of path
+        Other places where earlier versions recorded by default. They are read where the default is
+        taken: what they hold of the same outcomes is gone on with there, or refused.
+
+    Warns
+    -----
+    UserWarning
+        If there is a ledger in one of the earlier places.
+    """
+    if choice is None or choice is False:
+        return None
+    if isinstance(choice, Ledger):
+        return choice
+    if choice is not True:
+        return Ledger(choice)
+    place = name_default()
+    if place is None or os.environ.get(VARIABLE):
+        return place and Ledger(place)
+    books = [path for path in map(Path, earlier) if path.is_file() and _holds_events(path)]
+    for book in books:
+        warnings.warn(
+            f"{book} is a ledger of an earlier groundfault; looks are now recorded in {place}. To "
+            f"go on with the old one, name it: --ledger {book} (in Python ledger=)",
+            stacklevel=2,
+        )
+    return Ledger(place, earlier=books)
+
+
+def name_default() -> str | None:
+    """Path or URL of the ledger where none is named; None where the variable is off."""
+    place = os.environ.get(VARIABLE) or DEFAULT
+    return None if place == OFF else place
+
+
+def find_witness(choice: LedgerChoice, stated: str) -> Ledger | None:
+    """The ledger that a result is checked against; None where the caller has named none.
+
+    A result may come from anybody, and the place that it states may be a server that waits for
+    passwords. So only a ledger of the caller's is opened: the one named, by argument or variable;
+    or the one in the default place, if it is what the result states.
+
+    Parameters
+    ----------
+    choice : Ledger, path, URL or bool, optional
+        As for `find_ledger`.
+    stated : str
+        The place that the result states.
+    """
+    if choice is not True or os.environ.get(VARIABLE):
+        return find_ledger(choice)
+    book = Ledger(DEFAULT)
+    return book if book.place == stated and Path(book.place).exists() else None
+
+
+def _holds_events(path: Path) -> bool:
+    try:
+        return bool(Ledger(path).events())
+    except GroundfaultError:
+        # some other program's file of the same name
+        return False

@@ -1,0 +1,160 @@
+"""Openings: what a ledger's events say of how often the same outcomes were looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from groundfault.base.ledger import Event
+
+OPENED = "holdout_opened"
+REPLAYED = "holdout_replayed"
+
+ALL = "all outcomes"
+"""What an event says that it looked at, where that is more than a holdout."""
+
+_HASHES = ("evidence", "outcome", "split", "library", "plan")
+# two audits that agree in these are the same audit; what an event does not say is None
+_IDENTITY = (*_HASHES, "compare")
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at outcomes, and the error level that was spent on it.
+
+    Attributes
+    ----------
+    rule : str
+        Name of the rule that judged; empty where the ledger does not say.
+    level : float or None
+        Its error level, in (0, 1); None where it has none, or the ledger does not say.
+    """
+
+    rule: str
+    level: float | None
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What the ledger says of the holdout that was just opened.
+
+    Attributes
+    ----------
+    path : str
+        The ledger, without a password.
+    head : str
+        Hash of the event that recorded this opening.
+    replay : bool
+        Whether the very same audit was recorded before; then it was not counted again.
+    times : int
+        How often the holdout of these outcomes has been opened, this time included.
+    libraries, plans, splits, versions : int
+        How many different candidate libraries, plans, splits and versions of the evidence it was
+        opened with.
+    reasons : tuple of str
+        Reasons given for opening it again, oldest first.
+    holdout : bool
+        Whether this opening is of a part that was held out.
+    all_outcomes : bool
+        Whether all outcomes are looked at now, those held out too.
+    all_before : bool
+        Whether all of them had been looked at before, in another audit.
+    looks : tuple of Look
+        All looks at these outcomes, oldest first: as many as ``times``.
+    """
+
+    path: str
+    head: str
+    replay: bool
+    times: int
+    libraries: int
+    plans: int
+    splits: int
+    versions: int
+    reasons: tuple[str, ...]
+    holdout: bool = True
+    all_outcomes: bool = False
+    all_before: bool = False
+    looks: tuple[Look, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What a report prints, such as "holdout opened 1 time"."""
+        counts = [
+            (self.libraries, "candidate libraries"),
+            (self.plans, "plans"),
+            (self.splits, "splits"),
+            (self.versions, "versions of the evidence"),
+        ]
+        several = [f"{count} {what}" for count, what in counts if count > 1]
+        what = "holdout opened" if self.holdout else "all outcomes were looked at"
+        text = f"{what} {self.times} time{'s' if self.times > 1 else ''}"
+        if several:
+            text += f", with {_join_words(several)}"
+        if self.holdout and self.all_before:
+            text += "; all outcomes had been looked at before, so it was not fresh"
+        elif self.holdout and self.all_outcomes:
+            text += "; the search for failure modes looked at all outcomes"
+        if self.reasons:
+            text += (
+                f"; reason{'s' if len(self.reasons) > 1 else ''} given: {'; '.join(self.reasons)}"
+            )
+        return text
+
+
+def select_looks(events: Sequence[Event], outcome: str) -> list[Event]:
+    """The events that looked at these outcomes, replays included, in their order."""
+    # by outcomes: new attributes or another version of the evidence do not make labels fresh
+    return [
+        event
+        for event in events
+        if event.kind in (OPENED, REPLAYED) and event.body.get("outcome") == outcome
+    ]
+
+
+def is_same_audit(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two bodies of events are of the very same audit."""
+    return all(one.get(key) == other.get(key) for key in _IDENTITY)
+
+
+def describe_opening(path: str, events: Sequence[Event], event: Event) -> Opening:
+    """Count the looks at the outcomes of an event, up to that event.
+
+    Parameters
+    ----------
+    path : str
+        The ledger, without a password.
+    events : sequence of Event
+        All of the ledger, in their order; later ones than ``event`` are not counted.
+    event : Event
+        The opening, or the replay of one.
+    """
+    body = event.body
+    looks = [e for e in select_looks(events, str(body.get("outcome"))) if e.seq <= event.seq]
+    distinct = [e for e in looks if e.kind == OPENED]
+    several = {key: len({e.body.get(key) for e in distinct}) for key in _HASHES}
+    all_outcomes = body.get("looked_at") == ALL
+    return Opening(
+        path=path,
+        head=event.hash,
+        replay=event.kind == REPLAYED,
+        times=len(distinct),
+        libraries=several["library"],
+        plans=several["plan"],
+        splits=several["split"],
+        versions=several["evidence"],
+        reasons=tuple(e.body["reason"] for e in distinct if e.body.get("reason")),
+        # events of 0.1 do not say it
+        holdout=bool(body.get("holdout", not all_outcomes)),
+        all_outcomes=all_outcomes,
+        all_before=any(
+            e.body.get("looked_at") == ALL and not is_same_audit(e.body, body) for e in looks
+        ),
+        looks=tuple(Look(e.body.get("rule") or "", e.body.get("level")) for e in distinct),
+    )
+
+
+def _join_words(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
