@@ -47,3 +47,17 @@ def test_rows_of_one_item_taken_for_units_break_the_promise(name):
 def test_groups_of_uneven_size_keep_the_promise(name, replicates):
     world = World(units=300, candidates=12, variants=50, icc=0.1, uneven=0.15, rate=0.2)
     assert calibrate(name, QUICK, worlds=[world], replicates=replicates).passed
+
+
+@pytest.mark.parametrize("replicates", REPLICATES)
+@pytest.mark.parametrize("name", ["janus", "split-holm", "holm", "max-t"])
+def test_graded_losses_that_only_vary_more_are_no_effect(name, replicates):
+    world = World(units=300, candidates=2, losses="spread")
+    assert calibrate(name, QUICK, worlds=[world], replicates=replicates).passed
+
+
+@pytest.mark.parametrize("replicates", REPLICATES)
+@pytest.mark.parametrize("name", ["janus", "split-holm", "holm", "max-t"])
+def test_small_groups_within_a_size_class_are_no_effect(name, replicates):
+    world = World(units=300, candidates=4, variants=15, fewest=8, uneven=0.2, rate=0.2)
+    assert calibrate(name, QUICK, worlds=[world], replicates=replicates).passed

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from groundfault.stats import bits
 from groundfault.stats.bits import Bits
+from groundfault.stats.robust_lifts import RobustLifts, centre_losses
 
 Floats = NDArray[np.float64]
 
@@ -61,11 +62,17 @@ def max_t(
     Notes
     -----
     Whole units are permuted, with all their outcomes: several models on the same examples keep
-    their dependence. The statistic is the lift over its permutation standard deviation. Under the
-    complete null the family-wise error is controlled exactly; strong control assumes subset
+    their dependence. The statistic of 0/1 losses is the lift over its permutation standard
+    deviation; of graded ones it is studentised, so that equal means with unequal variances count as
+    no effect (`groundfault.stats.robust_lifts`). Under the complete null, if units are
+    exchangeable, the family-wise error is controlled exactly; strong control assumes subset
     pivotality. Westfall and Young 1993; Ge, Dudoit and Speed 2003, doi:10.1007/BF02595811
     (algorithm 4.1)."""
-    statistic = _Statistic(packed, losses, valid, has_loss)
+    statistic = (
+        _Statistic(packed, losses, valid, has_loss)
+        if has_two_values(losses)
+        else _RobustStatistic(packed, losses, valid, has_loss, blocks)
+    )
     pairs = (
         np.ones((len(packed), len(losses)), dtype=np.bool_) if hypotheses is None else hypotheses
     )
@@ -120,6 +127,53 @@ def redraw_sums(
             yield cumulative[:, on]
         else:
             yield np.asarray(bits.sums(packed, permuted), dtype=np.float64).T
+
+
+def redraw_robust_lifts(
+    packed: Bits,
+    residuals: Floats,
+    draws: int,
+    rng: np.random.Generator,
+    strata: NDArray[np.int64] | None = None,
+) -> Iterator[Floats]:
+    """Studentised lifts of each descriptor when losses are permuted: first those of the data.
+
+    Parameters
+    ----------
+    packed : uint64 array, shape (L, W)
+    residuals : float64 array, shape (n,)
+        Losses less the means of their strata.
+    draws, rng, strata
+        As in `redraw_sums`.
+
+    Yields
+    ------
+    float64 array, shape (b, L)
+        First with b = 1, the statistics of the data; then those of ``draws`` permutations.
+    """
+    lifts = RobustLifts(packed, len(residuals), strata=strata)
+    yield lifts(residuals[None])
+    on = bits.count(packed)
+    share = on / max(1, len(residuals))
+    for batch in _reorder(residuals[:, None], draws, rng, strata):
+        permuted = batch[:, :, 0]
+        if strata is not None:
+            yield lifts(permuted)
+            continue
+        # the first units of a random order are as random as any
+        start = np.zeros((len(batch), 1))
+        gap, squares = (
+            np.concatenate([start, np.cumsum(values, axis=1)], axis=1)[:, on]
+            for values in (permuted, permuted**2)
+        )
+        variance = (1 - 2 * share) * squares + share**2 * (residuals**2).sum()
+        yield np.where(variance > 1e-20, gap / np.sqrt(np.maximum(variance, 1e-20)), 0.0)
+
+
+def has_two_values(losses: NDArray[np.int64] | Floats) -> bool:
+    """Whether losses are 0 and one other value, so that their means tell their variances."""
+    others = losses[losses != 0]
+    return len(others) == 0 or bool((others == others[0]).all())
 
 
 def compute_stratum_means(
@@ -219,3 +273,36 @@ class _Statistic:
     def _sums(self, packed: Bits, values: NDArray[np.int64] | Floats) -> Floats:
         flat = np.asarray(bits.sums(packed, values), dtype=np.float64)
         return flat.reshape(len(packed), -1, len(self.losses)).transpose(1, 0, 2)
+
+
+class _RobustStatistic:
+    """|lift| over its robust standard error, in the same form as `_Statistic`."""
+
+    def __init__(
+        self,
+        packed: Bits,
+        losses: NDArray[np.int64] | Floats,
+        valid: Bits | None,
+        has_loss: NDArray[np.bool_] | None,
+        blocks: NDArray[np.int64] | None,
+    ) -> None:
+        self.outcomes = len(losses)
+        gaps = None if has_loss is None or has_loss.all() else has_loss
+        self.lifts = RobustLifts(packed, losses.shape[1], valid, blocks)
+        residuals = centre_losses(losses, gaps, blocks)
+        columns = [residuals] if gaps is None else [residuals, gaps.astype(np.float64)]
+        self.units = np.ascontiguousarray(np.concatenate(columns).T)
+        self.has_gaps = gaps is not None
+
+    def __call__(self, batch: NDArray[Any]) -> Floats:
+        """The statistics for units in other orders, shape (orders, n, ...): (orders, L, M)."""
+        sizes = [
+            np.abs(
+                self.lifts(
+                    batch[:, :, outcome],
+                    batch[:, :, self.outcomes + outcome] if self.has_gaps else None,
+                )
+            )
+            for outcome in range(self.outcomes)
+        ]
+        return np.stack(sizes, axis=2)

@@ -22,7 +22,7 @@ from groundfault.errors import InputError
 from groundfault.stats import bits
 
 Dependence = Literal["independent", "chains", "tied", "duplicates"]
-Losses = Literal["errors", "grid", "real"]
+Losses = Literal["errors", "grid", "real", "spread"]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -36,6 +36,8 @@ _SHARED = 0.5
 _QUARTERS = 4
 # weight of the beta distribution of real losses: wide, but not all at 0 and 1
 _SPREAD = 2.0
+# weight of the narrow one, of losses that vary little
+_NARROW = 60.0
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,10 @@ class World:
         Mean loss in [0, 1].
     effects : tuple of Effect
         What is planted.
-    losses : {"errors", "grid", "real"}
-        0/1 errors; grades in quarters; or real numbers, beta distributed.
+    losses : {"errors", "grid", "real", "spread"}
+        0/1 errors; grades in quarters; real numbers, beta distributed; or "spread", 0/1 errors
+        where the first candidate holds and real numbers near the rate elsewhere: equal means,
+        unequal variances.
     outcomes : int
         Models that answer the same units.
     variants : int
@@ -91,9 +95,11 @@ class World:
         Correlation in [0, 1) of the losses of one unit's rows and outcomes (beta-distributed unit
         rates).
     uneven : float
-        Share of units that have one row only, the others having all ``variants``; candidates go
-        with them, being true of 85 % of these and of 15 % of the others. Unit means are then not
-        exchangeable.
+        Share of units that have ``fewest`` rows only, the others having all ``variants``;
+        candidates go with them, being true of 85 % of these and of 15 % of the others. Unit means
+        are then not exchangeable.
+    fewest : int
+        Rows of the uneven units.
     rowwise : bool
         Analyse rows as if they were independent units, which they are not: the mistake that groups
         exist to prevent.
@@ -119,6 +125,7 @@ class World:
     variants: int = 1
     icc: float = 0.0
     uneven: float = 0.0
+    fewest: int = 1
     rowwise: bool = False
     gaps: float = 0.0
     min_power: float = 0.0
@@ -154,7 +161,7 @@ class World:
         )
         parts = [
             f"{self.dependence}{rows if self.icc or self.variants > 1 else ''}",
-            f"{self.uneven:g} of units with one row" if self.uneven else "",
+            f"{self.uneven:g} of units with {_word_rows(self.fewest)}" if self.uneven else "",
             "rows taken for units" if self.rowwise else "",
             f"{self.losses} losses" if self.losses != "errors" else "",
             f"{self.outcomes} outcomes" if self.outcomes > 1 else "",
@@ -239,8 +246,8 @@ class World:
         for effect in self.effects:
             # centred, so that the error rate stays the world's
             mean += effect.lift * (on[effect.candidate] - effect.prevalence)
-        losses = self._losses(np.clip(mean, 0.0, 1.0), rng)
-        losses[:, single, 1:] = np.nan
+        losses = self._losses(np.clip(mean, 0.0, 1.0), on[0], rng)
+        losses[:, single, self.fewest :] = np.nan
         if not self.gaps:
             return on, None, losses
         defined = rng.random(on.shape) >= self.gaps
@@ -282,7 +289,7 @@ class World:
         cuts = _normal_quantile(prevalences)
         return np.asarray(np.repeat(latents, len(_PREVALENCES), axis=0)[:count] < cuts)
 
-    def _losses(self, mean: Floats, rng: np.random.Generator) -> Floats:
+    def _losses(self, mean: Floats, first: Bools, rng: np.random.Generator) -> Floats:
         shape = (self.outcomes, self.units, self.variants)
         # a beta-binomial of this intraclass correlation
         rate = mean if self.icc == 0 else _beta(mean, 1 / self.icc - 1, mean.shape, rng)
@@ -291,6 +298,9 @@ class World:
             return (rng.random(shape) < rates).astype(np.float64)
         if self.losses == "grid":
             return rng.binomial(_QUARTERS, rates, shape) / _QUARTERS
+        if self.losses == "spread":
+            errors = (rng.random(shape) < rates).astype(np.float64)
+            return np.where(first[:, None], errors, _beta(rates, _NARROW, shape, rng))
         return _beta(rates, _SPREAD, shape, rng)
 
 
@@ -311,6 +321,10 @@ def _means(losses: Floats) -> Floats:
     count = has_loss.sum(axis=2)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(has_loss, losses, 0.0).sum(axis=2) / count)
+
+
+def _word_rows(count: int) -> str:
+    return "one row" if count == 1 else f"{count} rows"
 
 
 def _normal_quantile(share: object) -> Floats:
