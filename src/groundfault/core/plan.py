@@ -96,7 +96,7 @@ class Plan:
     correction : {"none", "paper", "inside"}
         The "+1" of sampled decoys; see `groundfault.stats.decoys.scaled_counts`.
     permutations : int
-        Random permutations of max-T, and of p-values for losses on no grid.
+        Random permutations of max-T, and of p-values for graded losses.
     splits : int
         Random splits of ``multisplit-e``.
     depth : {1, 2, 3}
