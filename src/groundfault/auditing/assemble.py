@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from groundfault.auditing import detectable, grouping, messages
 from groundfault.auditing.cells import Cells, make_cells, number_or_none
 from groundfault.auditing.changes import contrast_changes, measure_change, tell_change
+from groundfault.auditing.detectable_change import ChangeDesign
 from groundfault.auditing.guarantee import describe_guarantee
 from groundfault.auditing.hints import write_hints
 from groundfault.auditing.opposites import describe_opposite
@@ -90,9 +91,7 @@ def _make_finding(
     discovery, holdout, full = (column[h] if column else None for column in cells.values())
     assert discovery is not None
     assert full is not None
-    guarantee = describe_guarantee(
-        audit.judge, audit.plan, len(ruling.hypotheses), results.opening
-    )
+    guarantee = describe_guarantee(audit.judge, audit.plan, len(ruling.hypotheses), results.opening)
     representative = representatives.get(h)
     # where the other side is a candidate too, that one says it
     is_told = any(alias.startswith("not ") for alias in results.aliases[j])
@@ -145,7 +144,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
     audit, full, opening = results.audit, results.full, results.opening
     n_scored = full.scored.sum() if full.scored is not None else full.losses.size
     detectable_lifts = _detectable_lifts(results)
-    usual_lift = detectable_lifts[detectable.USUAL_PREVALENCE]
+    usual_lift = detectable_lifts.get(detectable.USUAL_PREVALENCE)
     named = sum(f.confirmed for f in findings) + len(results.modes)
     return ReportData(
         groundfault_version=version("groundfault"),
@@ -330,7 +329,11 @@ def _find_failures(results: AuditResults) -> tuple[NDArray[np.bool_], NDArray[np
 
 def _detectable_lifts(results: AuditResults) -> dict[float, float | None]:
     audit, holdout_size = results.audit, len(results.holdout) if results.holdout else 0
+    if isinstance(results.discovery, Pairs):
+        size = len(results.ruling.hypotheses)
+        change_design = ChangeDesign.of(audit.plan, results.discovery, holdout_size, size)
+        return change_design.by_prevalence(audit.evidence.unit_count)
     design_of = detectable.make_designs(
-        audit.judge, audit.plan, results.discovery, holdout_size, results.ruling.hypotheses
+        audit.judge, audit.plan, results.discovery, holdout_size, results.bar
     )
     return detectable.minimum_detectable_lifts(design_of, audit.evidence.unit_count)

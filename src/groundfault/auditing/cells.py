@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from groundfault.auditing.results import AuditResults
 from groundfault.core.finding import Cell
+from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
-from groundfault.stats import intervals
+from groundfault.stats import intervals, paired
 
 Cells = dict[str, list[Cell] | None]
 
@@ -79,6 +80,8 @@ def _cells_of(
 
 def _intervals(units: Units, plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Lower and upper ends; NaN where a side is empty."""
+    if isinstance(units, Pairs):
+        return _change_intervals(units, plan)
     tables = units.tables
     level, effect = 1 - float(exact(plan.alpha)), plan.effect
     defined = (tables.on > 0) & (tables.off > 0)
@@ -96,6 +99,14 @@ def _intervals(units: Units, plan: Plan) -> tuple[NDArray[np.float64], NDArray[n
             (on, on_sum, on_squares), (off, off_sum, squares - on_squares), level
         )
     low[defined], high[defined] = ends
+    return low, high
+
+
+def _change_intervals(pairs: Pairs, plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Those of changes between two models; NaN where a slice is empty."""
+    on = pairs.support[1]
+    ends = paired.change(*pairs.change_sums(), on, 1 - float(exact(plan.alpha)))
+    low, high = (np.where(on > 0, end, np.nan) for end in ends)
     return low, high
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from groundfault.auditing import detectable, messages
+from groundfault.auditing.detectable_change import ChangeDesign
 from groundfault.auditing.prepared import PreparedAudit, prepare
 from groundfault.auditing.preview_schema import CheckSummary, DetectableLifts, LibrarySummary
 from groundfault.auditing.report_schema import PlanSettings
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
+from groundfault.core.judge import find_bar
+from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan
 from groundfault.judges.rule import find_obstacles
 from groundfault.stats import power
@@ -96,18 +100,33 @@ def check(
     reasons = find_obstacles(audit.plan, discovery, audit.marks)
     eligible = np.flatnonzero([not r for r in reasons]).astype(np.intp)
     n_holdout = audit.evidence.unit_count - len(discovery)
-    design_of = detectable.make_designs(audit.judge, audit.plan, discovery, n_holdout, eligible)
     margins = discovery.tables
+    n_all, n_on = discovery.support
     # power depends on the support in all units, of which the discovery's is the best estimate
     share = audit.evidence.unit_count / max(1, len(discovery))
     min_lifts = np.full(len(reasons), np.nan)
-    support = np.rint(margins.on[eligible] * share).astype(np.int64)
-    min_lifts[eligible] = power.minimum_detectable_lifts(support, design_of, power=detectable.POWER)
+    support = np.rint(n_on[eligible] * share).astype(np.int64)
+    if isinstance(discovery, Pairs):
+        design = ChangeDesign.of(audit.plan, discovery, n_holdout, len(eligible))
+        least = [design.least_change(units) for units in support]
+        min_lifts[eligible] = [np.nan if change is None else change for change in least]
+        by_prevalence = design.by_prevalence(audit.evidence.unit_count)
+    else:
+        bar = find_bar(audit.judge, discovery, eligible, audit.plan, audit.plan.rng("detectable"))
+        make = partial(
+            detectable.make_designs, audit.judge, audit.plan, discovery, n_holdout, bar
+        )
+        # which units a candidate is true for is known, those of the holdout too
+        placed = make(drawn=False)
+        if placed is not None:
+            min_lifts[eligible] = power.minimum_detectable_lifts(
+                support, placed, power=detectable.POWER
+            )
+        by_prevalence = detectable.minimum_detectable_lifts(make(), audit.evidence.unit_count)
     prospects = tuple(
-        _make_prospect(audit, h, int(margins.on[h]), int(margins.off[h]), codes, min_lifts[h])
+        _make_prospect(audit, h, int(n_on[h]), int(n_all[h] - n_on[h]), codes, min_lifts[h])
         for h, codes in enumerate(reasons)
     )
-    by_prevalence = detectable.minimum_detectable_lifts(design_of, audit.evidence.unit_count)
     summary = CheckSummary(
         n=audit.evidence.unit_count,
         n_discovery=len(discovery),
@@ -119,7 +138,7 @@ def check(
             size=len(audit.library), hash=audit.library.hash, sources=audit.library.sources
         ),
         eligible=len(eligible),
-        minimum_detectable_lift=by_prevalence[detectable.USUAL_PREVALENCE],
+        minimum_detectable_lift=by_prevalence.get(detectable.USUAL_PREVALENCE),
         power=DetectableLifts(
             power=detectable.POWER,
             minimum_detectable_lift={str(v): lift for v, lift in by_prevalence.items()},

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.core.finding import Verdict
+from groundfault.core.pairs import Pairs
 from groundfault.core.units import Marks, Units
 from groundfault.judges.rule import Ruling
 from groundfault.stats import bits, stratified
@@ -46,7 +47,9 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
         key=lambda h: (strength[h], h),
     )
     slices = np.array([h // outcomes for h in confirmed], dtype=np.intp)
-    alike = _alike(whole, slices)
+    alike = _correlate(whole, slices)
+    # what changed on a slice is no news about the others, as a lift is
+    alike = alike if isinstance(confirming, Pairs) else np.abs(alike)
     groups: dict[int, int] = {}
     for a, lead in enumerate(confirmed):
         rest = [
@@ -75,13 +78,13 @@ def _strength(ruling: Ruling) -> dict[int, float]:
     return {h: float(p[i]) if p is not None else 1.0 for h, i in ruling.positions().items()}
 
 
-def _alike(marks: Marks, slices: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Absolute correlation of memberships."""
+def _correlate(marks: Marks, slices: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Correlation of memberships."""
     if len(slices) < 2:
         return np.zeros((len(slices),) * 2)
     # a slice of all units has no variance: NaN, which no threshold exceeds
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.abs(np.corrcoef(bits.unpack(marks.on[slices], marks.size).astype(np.float32)))
+        return np.corrcoef(bits.unpack(marks.on[slices], marks.size).astype(np.float32))
 
 
 def _find_explained(
@@ -90,7 +93,8 @@ def _find_explained(
     """Which candidates have next to no lift among units that agree in the representative."""
     from scipy.special import ndtri
 
-    marks, losses = units.marks.select(np.append(slices, lead)), units.losses[outcome]
+    marks = units.marks.select(np.append(slices, lead))
+    losses = units.changes if isinstance(units, Pairs) else units.losses[outcome]
     on = bits.unpack(marks.on, marks.size)
     defined = np.ones_like(on) if marks.valid is None else bits.unpack(marks.valid, marks.size)
     is_scored = defined if units.scored is None else defined & units.scored[outcome]

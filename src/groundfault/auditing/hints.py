@@ -29,6 +29,7 @@ def write_hints(results: AuditResults) -> tuple[str, ...]:
     """Every hint that applies, each without a full stop."""
     # what may make the whole audit useless comes first, what explains single numbers last
     return (
+        *_about_comparison(results),
         *_about_parts(results),
         *_about_fixed_columns(results),
         *_about_rare_errors(results),
@@ -37,6 +38,16 @@ def write_hints(results: AuditResults) -> tuple[str, ...]:
         *_about_prevalence(results),
         *_about_approximations(results),
     )
+
+
+def _about_comparison(results: AuditResults) -> Iterator[str]:
+    compare = results.audit.compare
+    if compare:
+        yield (
+            "failure modes are not looked for in a comparison, since their test takes the losses of"
+            f" one model; --model {compare[1]} names its own, --finders interactions:2 joins"
+            " conditions"
+        )
 
 
 def _about_parts(results: AuditResults) -> Iterator[str]:
@@ -130,21 +141,23 @@ def _about_prevalence(results: AuditResults) -> Iterator[str]:
 
 
 def _about_approximations(results: AuditResults) -> Iterator[str]:
-    full, ruling = results.full, results.ruling
+    if results.audit.compare:
+        return
     if results.audit.size_classes is not None:
         yield (
             "groups differ in size: only those of like size are permuted, at random, and p-values "
             "are sampled"
         )
-    elif full.denominator == 0:
+    elif results.full.denominator != 1:
         yield (
-            "losses share no grid of 1/100 or coarser: null distributions are approximated and "
-            "p-values sampled, with the +1"
+            "losses are graded: p-values are sampled, of lifts over standard errors that let a "
+            "slice vary more than the rest"
         )
-    elif ruling.screening and not results.discovery.countable(ruling.hypotheses):
+    if results.full.denominator != 1 and results.audit.judge.name == "multisplit-e":
         yield (
-            "the grid of losses is too fine to count at this size: null distributions are "
-            "approximated and p-values sampled"
+            "multisplit-e takes the losses of a slice to vary as much as the rest: one of the same "
+            "mean that varies more may be confirmed too often; max-t, holm and split-holm allow "
+            "for it (--judge)"
         )
 
 

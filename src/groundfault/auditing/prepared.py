@@ -13,11 +13,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault import judges
-from groundfault.auditing.leaks import find_leaks
+from groundfault.auditing.leaks import LEAK, find_leaking_rules, measure_columns, measure_marks
+from groundfault.auditing.stages import ColumnStage, Stage, find_stages, list_columns
 from groundfault.auditing.unit_table import number_strata
 from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.evidence import Evidence, feed
 from groundfault.core.judge import Judge
+from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan
 from groundfault.core.units import Marks, Units, average_losses, classify_sizes, count_scored_rows
 from groundfault.errors import InputError, PlanError, RuleError
@@ -37,12 +39,13 @@ class PreparedAudit:
         Resolved for its judge.
     judge : Judge
     compare : tuple of str, or None
-        Two models: outcomes are then "B fails where A passed" and the reverse.
+        Two models: what is judged is then the change from the first to the second, see
+        `groundfault.core.pairs.Pairs`.
     discovery_evidence : Evidence, optional
         Results of the models for discovery, where models are held out; ``evidence`` is then of the
         held-out models alone.
-    precomputed_leaks : mapping of str to float, optional
-        `leaks` where they were computed already: they are the same for any library.
+    precomputed_shares : mapping of str to float, optional
+        `shares` where they were computed already: they are the same for any library.
     judge_reason : str
         Why it is this judge, where the plan left it open.
     own_rules : tuple of str
@@ -55,7 +58,7 @@ class PreparedAudit:
     judge: Judge
     compare: tuple[str, str] | None = None
     discovery_evidence: Evidence | None = None
-    precomputed_leaks: Mapping[str, float] | None = field(default=None, repr=False, compare=False)
+    precomputed_shares: Mapping[str, float] | None = field(default=None, repr=False, compare=False)
     judge_reason: str = ""
     own_rules: tuple[str, ...] = ()
 
@@ -68,52 +71,80 @@ class PreparedAudit:
 
     @cached_property
     def marks(self) -> Marks:
-        """Which units each candidate is true for; says nothing of outcomes."""
+        """Which units each candidate is true for; `leaking_rules` are marked as unusable.
+
+        Apart from that, they say nothing of outcomes.
+        """
+        unusable = list(self._all_marks.unusable)
+        for place in self.leaking_rules:
+            unusable[place] = unusable[place] or "leak"
+        return replace(self._all_marks, unusable=tuple(unusable))
+
+    @cached_property
+    def _all_marks(self) -> Marks:
         return Marks.of(self.evidence, self.library)
+
+    @cached_property
+    def rule_shares(self) -> NDArray[np.float64]:
+        """How well each candidate predicts the outcome on the discovery units."""
+        rows = self.discovery_mask[self.evidence.unit_index]
+        return measure_marks(self.evidence, self._all_marks, rows)
+
+    @cached_property
+    def leaking_rules(self) -> dict[int, float]:
+        """Candidates that predict the outcome almost perfectly, and how well, by their place."""
+        rows = self.discovery_mask[self.evidence.unit_index]
+        return find_leaking_rules(self.evidence, self.library, self.rule_shares, rows)
 
     @property
     def outcomes(self) -> tuple[str, ...]:
-        """Names of the outcomes: models, or directions of a comparison; "" for one alone."""
+        """Names of the outcomes: models; "" for one alone, and for the change between two."""
         if self.compare:
-            a, b = self.compare
-            return (f"{b} fails where {a} passed", f"{a} fails where {b} passed")
+            return ("",)
         return self.evidence.models if len(self.evidence.models) > 1 else ("",)
 
     def describe_outcome(self, outcome: int) -> str:
         """What is counted under an outcome, as a sentence names it."""
         name = self.outcomes[outcome]
-        if self.compare:
-            return f"cases in which {name}"
         return f"errors of {name}" if name else "errors"
 
     def losses(self, evidence: Evidence | None = None) -> NDArray[np.float64]:
-        """Losses of all units, held-out ones too: shape (outcomes, units)."""
+        """Losses of all units, held-out ones too: shape (outcomes, units).
+
+        Of a comparison those of its two models, in order: shape (2, units).
+        """
         losses = average_losses(evidence or self.evidence)
         if not self.compare:
             return losses
-        a, b = (losses[self.evidence.models.index(name)] for name in self.compare)
-        return np.stack([np.maximum(b - a, 0), np.maximum(a - b, 0)])
+        return losses[[self.evidence.models.index(name) for name in self.compare]]
 
     def discovery_units(self) -> Units:
         """The discovery units; no held-out loss is read."""
         rows = self.discovery_mask[self.evidence.unit_index]
         units = np.flatnonzero(self.discovery_mask)
         losses = self.losses(self.evidence.take(rows))
-        return Units.of(self.marks.take(units), losses, _part(self.strata, units))
+        return self._join(self.marks.take(units), losses, _part(self.strata, units))
 
     def parts(self, losses: NDArray[np.float64]) -> tuple[Units, Units | None]:
         """The discovery units and the holdout; all units and None where nothing is held out."""
         if self.discovery_mask.all():
             return self.units(losses), None
         discovery, holdout = (
-            Units.of(self.marks.take(part), losses[:, part], _part(self.strata, part))
+            self._join(self.marks.take(part), losses[:, part], _part(self.strata, part))
             for part in (np.flatnonzero(self.discovery_mask), np.flatnonzero(~self.discovery_mask))
         )
         return discovery, holdout
 
     def units(self, losses: NDArray[np.float64]) -> Units:
         """All units."""
-        return Units.of(self.marks, losses, self.strata)
+        return self._join(self.marks, losses, self.strata)
+
+    def _join(
+        self, marks: Marks, losses: NDArray[np.float64], strata: NDArray[np.int64] | None
+    ) -> Units:
+        if self.compare:
+            return Pairs.of_models(marks, losses)
+        return Units.of(marks, losses, strata)
 
     @cached_property
     def size_classes(self) -> NDArray[np.int64] | None:
@@ -124,8 +155,10 @@ class PreparedAudit:
     def strata(self) -> NDArray[np.int64] | None:
         """Units are compared within these: of one size, and of equal values in columns held fixed.
 
-        None where all are alike.
+        None where all are alike, and in a comparison: each unit is compared with itself.
         """
+        if self.compare:
+            return None
         return number_strata(self.evidence, self.plan.within, self.size_classes)
 
     def judge_losses(self, losses: NDArray[np.float64]) -> tuple[Ruling, Units, Units | None]:
@@ -141,31 +174,54 @@ class PreparedAudit:
         return digest.hexdigest()
 
     @cached_property
-    def leaks(self) -> dict[str, float]:
-        """Columns that predict the outcome almost perfectly, so likely consequences of it."""
-        if self.precomputed_leaks is not None:
-            return dict(self.precomputed_leaks)
+    def shares(self) -> dict[str, float]:
+        """How well each column predicts the outcome, but those of ``allow_leakage``."""
+        if self.precomputed_shares is not None:
+            return dict(self.precomputed_shares)
         roles = self.evidence.roles
         columns = dict.fromkeys([*self.evidence.attributes, *roles.instrument])
         rows = self.discovery_mask[self.evidence.unit_index]
         columns_to_test = [c for c in columns if c not in roles.allow_leakage]
-        return find_leaks(self.evidence, columns_to_test, rows)
+        return measure_columns(self.evidence, columns_to_test, rows)
+
+    @property
+    def leaks(self) -> dict[str, float]:
+        """Columns that predict the outcome almost perfectly, so likely consequences of it."""
+        return {name: share for name, share in self.shares.items() if share >= LEAK}
+
+    @cached_property
+    def stages(self) -> tuple[ColumnStage, ...]:
+        """What each column is taken for: known before the answer, measured with it, or later."""
+        return find_stages(self.evidence, self.shares)
 
     @cached_property
     def visible_evidence(self) -> Evidence:
         """What finders see: the discovery units, without leaks and columns that are held fixed.
 
-        Where nothing is held out, it is all units without their outcomes.
+        Columns measured with the answer are instruments there, so that only a finder of properties
+        of answers reads them. Where nothing is held out, it is all units without their outcomes.
         """
-        hidden = (*self.leaks, *self.plan.within)
+        hidden = (*list_columns(self.stages, Stage.FOLLOWS), *self.plan.within)
+        evidence = self._visible_rows.without(hidden)
+        measured = [
+            name
+            for name in list_columns(self.stages, Stage.MEASURED)
+            if name in evidence.attributes
+        ]
+        roles = evidence.roles
+        shown = evidence.without(measured)
+        return replace(shown, roles=replace(roles, instrument=(*roles.instrument, *measured)))
+
+    @property
+    def _visible_rows(self) -> Evidence:
         if self.judge.confirmation == "none":
-            return self.evidence.blind().without(hidden)
+            return self.evidence.blind()
         discovery = self.evidence if self.discovery_evidence is None else self.discovery_evidence
         # by name: other models may have answered other units. What is hard for one model is often
         # hard for the next, so units of the holdout stay unseen for every model
         holdout = self.evidence.unit_names.filter(pl.Series(~self.discovery_mask))
         units = np.flatnonzero(~discovery.unit_names.is_in(holdout.implode()).to_numpy())
-        return discovery.take(np.isin(discovery.unit_index, units)).without(hidden)
+        return discovery.take(np.isin(discovery.unit_index, units))
 
     @property
     def origin(self) -> str:
@@ -254,7 +310,7 @@ def prepare(
         _require_cause(start, candidate)
     _require_fresh_holdout(start, library)
     own_rules = () if by_default else tuple(c.name for c in library)
-    return replace(start, library=library, precomputed_leaks=start.leaks, own_rules=own_rules)
+    return replace(start, library=library, precomputed_shares=start.shares, own_rules=own_rules)
 
 
 def start_audit(
@@ -294,10 +350,16 @@ def start_audit(
         evidence = evidence.select_model(*compare)
         if len(set(compare)) < 2:
             raise PlanError("compare needs two different models")
+        _require_differences(plan)
     _require_variation(evidence)
     mined = mining or any(_is_mined_from(c, evidence) for c in candidates)
     plan, reason = choose_judge(plan, evidence, mined=mined)
     judge = judges.get(plan.judge, plan.judge_settings)
+    if compare and not getattr(judge, "compares", False):
+        raise PlanError(
+            f"judge {judge.name} cannot compare two models: it permutes units, which is no test of "
+            "what changed within them; judge by max-t, holm or split-holm, or name no judge"
+        )
     plan = plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
     audit = PreparedAudit(
         evidence, Library(()), plan, judge, compare, discovery, judge_reason=reason
@@ -386,6 +448,17 @@ def _require_fresh_holdout(audit: PreparedAudit, library: Library) -> None:
                 " a judge with a holdout and split as then (--seed, --holdout, --split), or other "
                 "evidence"
             )
+
+
+def _require_differences(plan: Plan) -> None:
+    """A comparison is of differences within units."""
+    if plan.effect != "risk_difference":
+        raise PlanError("a comparison is of differences: leave the effect (--effect) out")
+    if plan.within:
+        raise PlanError(
+            "a comparison holds every column fixed, since it compares each example with itself: "
+            "leave within (--within) out"
+        )
 
 
 def _require_variation(evidence: Evidence) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.auditing.prepared import PreparedAudit
+from groundfault.core.judge import Bar, find_bar
 from groundfault.core.units import Units
 from groundfault.judges.rule import Ruling, find_duplicates
 
@@ -64,6 +65,15 @@ class AuditResults:
     def positions(self) -> dict[int, int]:
         """For each hypothesis that was judged, its place in the arrays of the ruling."""
         return self.ruling.positions()
+
+    @cached_property
+    def bar(self) -> Bar | None:
+        """What the judge asks of one true hypothesis among those that were judged."""
+        plan = self.audit.plan
+        hypotheses = self.ruling.hypotheses
+        return find_bar(
+            self.audit.judge, self.discovery, hypotheses, plan, plan.rng("detectable")
+        )
 
     @cached_property
     def aliases(self) -> list[tuple[str, ...]]:

@@ -13,6 +13,7 @@ class Verdict(StrEnum):
     """What may be said of a candidate."""
 
     CONFIRMED = "confirmed"
+    TOO_SMALL = "too_small"
     NOT_REPLICATED = "not_replicated"
     BELOW_FLOOR = "below_floor"
     UNTESTABLE = "untestable"
@@ -66,13 +67,7 @@ class Cell:
         effect : {"risk_difference", "risk_ratio", "odds_ratio"}
             What the interval is of.
         """
-        interval = self.interval
-        if interval is not None:
-            low, high = interval
-            ratio = effect != "risk_difference"
-            # 1 / 0 is no bound: the upper end of such an interval is open
-            inverse = tuple(1 / end if end else float("inf") for end in (high, low))
-            interval = (inverse[0], inverse[1]) if ratio else (-high, -low)
+        interval = None if self.interval is None else _swap_interval(self.interval, effect)
         return replace(
             self,
             on=self.off,
@@ -82,6 +77,69 @@ class Cell:
             lift=None if self.lift is None else -self.lift,
             interval=interval,
         )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An effect that had to pass a bar to be confirmed, with that accounted for.
+
+    Attributes
+    ----------
+    effect : float
+        A lift, or a ratio where the plan's effect is one; between no effect and the observed one.
+    interval : pair of floats
+        On the same scale. See `groundfault.auditing.estimates`.
+    """
+
+    effect: float
+    interval: tuple[float, float]
+
+    def swap(self, effect: str = "risk_difference") -> Estimate:
+        """The estimate of the other side: on and off have changed places.
+
+        Parameters
+        ----------
+        effect : {"risk_difference", "risk_ratio", "odds_ratio"}
+        """
+        ratio = effect != "risk_difference"
+        value = (1 / self.effect if self.effect else float("inf")) if ratio else -self.effect
+        return Estimate(value, _swap_interval(self.interval, effect))
+
+
+def _swap_interval(interval: tuple[float, float], effect: str) -> tuple[float, float]:
+    low, high = interval
+    if effect == "risk_difference":
+        return -high, -low
+    # 1 / 0 is no bound: the upper end of such an interval is open
+    return 1 / high if high else float("inf"), 1 / low if low else float("inf")
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """How the change between two models on a slice differs from their change elsewhere.
+
+    Attributes
+    ----------
+    n : int
+        Units elsewhere.
+    change : float
+        Mean loss of the second model minus that of the first, there.
+    difference : float
+        Change on the slice minus change elsewhere.
+    interval : pair of float
+        Of the difference, for this finding alone.
+    p_adjusted : float
+        Two-sided, that the two changes are the same, adjusted for all tested candidates.
+    differs : bool
+        Whether that is at most the level of the plan.
+    """
+
+    n: int
+    change: float
+    difference: float
+    interval: tuple[float, float]
+    p_adjusted: float
+    differs: bool
 
 
 @dataclass(frozen=True)
@@ -132,10 +190,17 @@ class Finding:
         Verdicts had all unscored observations failed, or all passed; empty where none was unscored.
     frequency : float or None
         Share of repeated random splits in which it was confirmed. Not a probability of being true.
+    estimate : Estimate or None
+        The effect with what a confirmation asks for accounted for; None where it is not confirmed,
+        and where the judge does not say what it asks for.
     opposite : Opposite or None
         The other side in words, of a confirmed finding of less frequent failures, where that is as
         natural: of cuts of numbers, and of flags that hold for most units. Failures are more
         frequent on that side, and the finding is told so.
+    elsewhere : Elsewhere or None
+        Of a candidate that was tested in a comparison, else None. The cells of a comparison have
+        the second model on the slice as "on" and the first model there as "off", so that a lift is
+        the change.
     """
 
     name: str
@@ -155,6 +220,8 @@ class Finding:
     sensitivity: dict[str, str] = field(default_factory=dict)
     frequency: float | None = None
     opposite: Opposite | None = None
+    estimate: Estimate | None = None
+    elsewhere: Elsewhere | None = None
 
     @property
     def key(self) -> str:
@@ -200,6 +267,7 @@ class Finding:
             discovery=self.discovery.swap(effect),
             holdout=None if self.holdout is None else self.holdout.swap(effect),
             full=self.full.swap(effect),
+            estimate=None if self.estimate is None else self.estimate.swap(effect),
             aliases=tuple(
                 a.removeprefix("not ") if a.startswith("not ") else f"not {a}" for a in self.aliases
             ),

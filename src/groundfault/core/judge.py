@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -29,6 +30,9 @@ class Screening:
     floor : Floor, optional
     decoys : float64 array, optional
         Decoys expected at or above each hypothesis' own effect.
+    too_small : bool array, optional
+        Of a judge without a holdout: what would be confirmed but for the least effect that the plan
+        asks for.
     """
 
     survives: NDArray[np.bool_]
@@ -36,6 +40,28 @@ class Screening:
     p_adjusted: NDArray[np.float64] | None = None
     floor: Floor | None = None
     decoys: NDArray[np.float64] | None = None
+    too_small: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What one true hypothesis among null ones has to pass on the units that a judge screens.
+
+    Attributes
+    ----------
+    level : callable, optional
+        Of a judge that holds nothing out: the largest two-sided p-value that it confirms, as a
+        function of a hypothesis' support and of how many others are confirmed beside it.
+    floors : float64 array, shape (R,)
+        The least size of effect that passes, on the scale of
+        `groundfault.stats.contingency.ContingencyTables.score`, in R equally likely null worlds.
+    rivals : int64 array, shape (R,)
+        How many null hypotheses pass the screen of a judge with a holdout, in each.
+    """
+
+    level: Callable[[int, int], float] | None = None
+    floors: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
+    rivals: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
 
 @runtime_checkable
@@ -54,6 +80,16 @@ class Judge(Protocol):
         prevalence window.
     distinct : bool
         Whether duplicates and complements count once.
+
+    Notes
+    -----
+    A judge that can compare two models says so by an attribute ``compares`` that is true: its
+    `screen` then gets `groundfault.core.pairs.Pairs`, and tests their changes.
+
+    A judge that can say what a true hypothesis has to pass has a method ``find_bar`` of the
+    arguments of `screen`, which gives a `Bar` and reads nothing of the losses but what stays the
+    same in another order. From it come the least lift that an audit detects and, where nothing is
+    held out, estimates that account for the bar; of a judge without it, neither is said.
     """
 
     @property
@@ -73,3 +109,18 @@ class Judge(Protocol):
         The same generator gives the same answers.
         """
         ...
+
+
+def find_bar(
+    judge: Judge,
+    units: Units,
+    hypotheses: NDArray[np.intp],
+    plan: Plan,
+    rng: np.random.Generator,
+) -> Bar | None:
+    """What a judge asks of one true hypothesis among null ones; None if it does not say."""
+    method = getattr(judge, "find_bar", None)
+    if method is None or not len(hypotheses):
+        return None
+    bar: Bar = method(units, hypotheses, plan, rng)
+    return bar

@@ -175,12 +175,19 @@ class Units:
     @cached_property
     def tables(self) -> ContingencyTables:
         """Counts and loss sums of all hypotheses, candidates outermost: shape (L * M,)."""
-        marks, (_, outcomes) = self.marks, self.shape
+        marks = self.marks
         on_sum = bitset.sums(marks.on, self.losses)
         if marks.valid is None:
             total = np.broadcast_to(self.losses.sum(axis=1), on_sum.shape)
         else:
             total = bitset.sums(marks.valid, self.losses)
+        total, on_sum = (np.ascontiguousarray(a).reshape(-1) for a in (total, on_sum))
+        return ContingencyTables(*self.support, total, on_sum, self.denominator)
+
+    @cached_property
+    def support(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Scored units of each hypothesis, and those on its slice: two arrays of shape (L * M,)."""
+        marks, (_, outcomes) = self.marks, self.shape
         if self.scored is None:
             n, on = (np.repeat(a[:, None], outcomes, axis=1) for a in marks.counts())
         else:
@@ -191,8 +198,7 @@ class Units:
                 if marks.valid is None
                 else bitset.sums(marks.valid, present)
             )
-        n, on, total, on_sum = (np.ascontiguousarray(a).reshape(-1) for a in (n, on, total, on_sum))
-        return ContingencyTables(n, on, total, on_sum, self.denominator)
+        return np.ascontiguousarray(n).reshape(-1), np.ascontiguousarray(on).reshape(-1)
 
     def null_distributions(
         self, hypotheses: NDArray[np.intp], *, pooled: bool

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Number, Plan, exact
 from groundfault.core.units import Units
-from groundfault.stats import bits, multiple, permutation
+from groundfault.judges.graded import compute_graded_p_values
+from groundfault.stats import bits, flips, multiple, permutation
 from groundfault.stats.contingency import ContingencyTables
 
 
@@ -26,13 +29,17 @@ class HoldoutResult:
     p_adjusted : float64 array
         Their Holm adjustment among the survivors; NaN for the others.
     failure : tuple of str
-        The first part of the rule that each survivor failed: "sign", "min_effect", "p"; else "".
+        The first part of the rule that each survivor failed: "sign", "p", "min_effect"; else "".
+    too_small : bool array
+        Survivors with the right sign and an adjusted p-value within the level, that lack the least
+        effect alone.
     """
 
     passes: NDArray[np.bool_]
     p: NDArray[np.float64]
     p_adjusted: NDArray[np.float64]
     failure: tuple[str, ...]
+    too_small: NDArray[np.bool_]
 
 
 def confirm(
@@ -68,19 +75,19 @@ def confirm(
     p_adjusted = np.full(len(p), np.nan)
     # Holm over the survivors alone: discovery chose them without looking at these units
     p_adjusted[survives] = multiple.holm(p[survives])
+    significant = is_at_most(np.nan_to_num(p_adjusted, nan=1.0), plan.alpha)
     # in this order: the first check that fails is the reason that the report gives
-    checks = [
-        ("sign", (tables.sign == direction) & (direction != 0)),
-        ("min_effect", is_big_enough(tables, plan)),
-    ]
+    checks = [("sign", (tables.sign == direction) & (direction != 0))]
     if exact_p:
-        checks.append(("p", is_at_most(np.nan_to_num(p_adjusted, nan=1.0), plan.alpha)))
+        checks.append(("p", significant))
+    checks.append(("min_effect", is_big_enough(tables, plan)))
     failures = tuple(
         next((name for name, passes in checks if not passes[i]), "") if survives[i] else ""
         for i in range(len(p))
     )
     stands = survives & np.array([not f for f in failures], dtype=np.bool_).reshape(len(p))
-    return HoldoutResult(stands, p, p_adjusted, failures)
+    too_small = significant & np.array([f == "min_effect" for f in failures], dtype=np.bool_)
+    return HoldoutResult(stands, p, p_adjusted, failures, too_small)
 
 
 def has_support(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
@@ -107,6 +114,13 @@ def is_big_enough(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
     min_ratio = float(exact(plan.min_ratio))
     # a slice may have fewer errors too; direction is a check of its own
     return (ratio >= min_ratio) | (ratio <= 1 / min_ratio)
+
+
+def least_score(plan: Plan) -> float:
+    """The least effect worth confirming, as `ContingencyTables.score` measures it."""
+    if plan.effect == "risk_difference":
+        return float(exact(plan.min_lift or 0))
+    return log(exact(plan.min_ratio))
 
 
 def keeps_sign_within_strata(units: Units, hypotheses: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -138,31 +152,37 @@ def compute_p_values(
     *,
     direction: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
-    """Permutation p-values: exact where they can be counted, else (1 + exceedances) / (1 + draws).
+    """Permutation p-values: exact for 0/1 losses, else (1 + exceedances) / (1 + draws).
 
-    Groups of unequal size are permuted among those of like size only, at random too.
+    Of graded losses the studentised lift is permuted, so that a slice whose losses vary more than
+    the rest has no small p if the means are equal. Groups of unequal size are permuted among those
+    of like size only, at random too. Pairs are
+    tested by swapping the two models within units, see `groundfault.stats.flips`.
 
     Parameters
     ----------
     direction : int64 array, shape (H,), optional
         One-sided where given, in these directions; else two-sided.
     """
+    if isinstance(units, Pairs):
+        draws = _count_draws(hypotheses, plan)
+        return flips.p_values(units.marks.on[hypotheses], units.changes, draws, rng, direction)
+    draws = _count_draws(hypotheses, plan)
+    if units.denominator != 1:
+        return compute_graded_p_values(units, hypotheses, draws, rng, direction)
     on_sum = np.asarray(units.tables[hypotheses].on_sum, dtype=np.float64)
-    if units.strata is None and units.countable(hypotheses):
+    if units.strata is None:
         distributions, which, _ = units.null_distributions(hypotheses, pooled=False)
         return (
             distributions.two_sided(which, on_sum)
             if direction is None
             else distributions.one_sided(which, on_sum, direction)
         )
-    # at least ten draws for each Holm level alpha / H, or the smallest p could not reach it
-    draws = max(plan.permutations, int(10 * len(hypotheses) / float(exact(plan.alpha))))
     exceed = np.zeros(len(hypotheses), dtype=np.int64)
     for at, expected, sums in units.redraw(hypotheses, draws, rng):
         gap, draw_gap = on_sum[at] - expected, sums - expected
-        slack = 1e-9 * np.maximum(
-            np.abs(gap), 1e-12
-        )  # sums of reals depend on the order of addition
+        # expected sums are means of strata, which round
+        slack = 1e-9 * np.maximum(np.abs(gap), 1e-12)
         if direction is None:
             exceed[at] += (np.abs(draw_gap) >= np.abs(gap) - slack).sum(axis=0)
         else:
@@ -171,3 +191,8 @@ def compute_p_values(
     # the data count as one draw: unbiased tests need it (Phipson and Smyth 2010,
     # doi:10.2202/1544-6115.1585)
     return (1 + exceed) / (draws + 1)
+
+
+def _count_draws(hypotheses: NDArray[np.intp], plan: Plan) -> int:
+    # at least ten draws for each Holm level alpha / H, or the smallest p could not reach it
+    return max(plan.permutations, int(10 * len(hypotheses) / float(exact(plan.alpha))))

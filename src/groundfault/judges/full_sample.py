@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Confirmation, Screening
-from groundfault.core.plan import Plan
+from groundfault.core.judge import Bar, Confirmation, Screening
+from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
 from groundfault.stats import multiple
@@ -34,6 +34,7 @@ class FullSample:
     confirmation: Confirmation = "none"
     lift_ranked: bool = False
     distinct: bool = True
+    compares: bool = True
 
     def screen(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
@@ -43,11 +44,24 @@ class FullSample:
         p_adjusted = _ADJUST[self.name](p)
         # Holm bounds the family-wise error, the other two the false discovery rate
         level = plan.alpha if self.name == "holm" else plan.q
-        return Screening(
-            is_at_most(p_adjusted, level) & is_big_enough(units.tables[hypotheses], plan),
-            p,
-            p_adjusted,
-        )
+        significant = is_at_most(p_adjusted, level)
+        large = is_big_enough(units.tables[hypotheses], plan)
+        return Screening(significant & large, p, p_adjusted, too_small=significant & ~large)
+
+    def find_bar(
+        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+    ) -> Bar:
+        """The first step of the correction, or a later one; it depends on no support."""
+        size = len(hypotheses)
+        harmonic = float(np.sum(1 / np.arange(1, size + 1))) if self.name == "by" else 1.0
+        alpha, q = float(exact(plan.alpha)), float(exact(plan.q))
+
+        def find_level(on: int, beside: int) -> float:
+            if self.name == "holm":
+                return alpha / max(1, size - beside)
+            return q * (beside + 1) / size / harmonic
+
+        return Bar(find_level)
 
 
 Holm = partial(FullSample, "holm")

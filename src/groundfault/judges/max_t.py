@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Confirmation, Screening
-from groundfault.core.plan import Plan
+from groundfault.core.judge import Bar, Confirmation, Screening
+from groundfault.core.pairs import Pairs
+from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
-from groundfault.stats import permutation
+from groundfault.judges.null_worlds import draw_null_worlds, standardise
+from groundfault.stats import flips, permutation
 
 
 @dataclass(frozen=True)
@@ -20,34 +22,68 @@ class MaxT:
 
     Guarantee, when the library was fixed without a look at the outcomes: P(any false confirmation)
     <= alpha for exchangeable units; strong control assumes subset pivotality (outcomes independent
-    of the null candidates jointly). Several models on the same examples keep their dependence."""
+    of the null candidates jointly). Several models on the same examples keep their dependence. Two
+    models that are compared are swapped within units instead, see `groundfault.stats.flips`."""
 
     name: str = "max-t"
     confirmation: Confirmation = "none"
     lift_ranked: bool = False
     distinct: bool = True
+    compares: bool = True
 
     def screen(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
     ) -> Screening:
         """Confirm what the largest of all permuted statistics seldom reaches, and is big enough."""
-        outcomes = len(units.losses)
-        # a candidate's marks are packed once for all outcomes
-        candidates, position = np.unique(hypotheses // outcomes, return_inverse=True)
-        marks = units.marks.select(candidates)
-        pairs = np.zeros((len(candidates), outcomes), dtype=np.bool_)
-        pairs[position, hypotheses % outcomes] = True
-        p_adjusted = permutation.max_t(
-            marks.on,
-            units.losses,
-            plan.permutations,
-            rng,
-            valid=marks.valid,
-            has_loss=units.scored,
-            blocks=units.strata,
-            hypotheses=pairs,
-        )[position, hypotheses % outcomes]
-        survives = is_at_most(p_adjusted, plan.alpha) & is_big_enough(
-            units.tables[hypotheses], plan
+        p_adjusted = (
+            flips.max_t(units.marks.on[hypotheses], units.changes, plan.permutations, rng)
+            if isinstance(units, Pairs)
+            else _permute(units, hypotheses, plan, rng)
         )
-        return Screening(survives, compute_p_values(units, hypotheses, plan, rng), p_adjusted)
+        significant = is_at_most(p_adjusted, plan.alpha)
+        large = is_big_enough(units.tables[hypotheses], plan)
+        p = compute_p_values(units, hypotheses, plan, rng)
+        return Screening(significant & large, p, p_adjusted, too_small=significant & ~large)
+
+    def find_bar(
+        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+    ) -> Bar:
+        """What the largest statistic seldom reaches, as a p-value; it depends on no support.
+
+        The smallest p-values of null worlds are fitted as those of so many independent
+        hypotheses: that takes fewer worlds than a percentile of their statistics."""
+        from scipy.special import ndtr
+
+        worlds = draw_null_worlds(units, hypotheses, rng)
+        largest = np.array([standardise(world, hypotheses).max() for world in worlds])
+        smallest = np.minimum(2 * ndtr(-largest), 1 - 1e-9)
+        independent = min(len(largest) / -np.log1p(-smallest).sum(), len(hypotheses))
+        alpha = float(exact(plan.alpha))
+
+        def find_level(on: int, beside: int) -> float:
+            others = independent * (1 - beside / len(hypotheses))
+            return float(-np.expm1(np.log1p(-alpha) / max(1.0, others)))
+
+        return Bar(find_level)
+
+
+def _permute(
+    units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Adjusted p-values from permuting units."""
+    outcomes = len(units.losses)
+    # a candidate's marks are packed once for all outcomes
+    candidates, position = np.unique(hypotheses // outcomes, return_inverse=True)
+    marks = units.marks.select(candidates)
+    pairs = np.zeros((len(candidates), outcomes), dtype=np.bool_)
+    pairs[position, hypotheses % outcomes] = True
+    return permutation.max_t(
+        marks.on,
+        units.losses,
+        plan.permutations,
+        rng,
+        valid=marks.valid,
+        has_loss=units.scored,
+        blocks=units.strata,
+        hypotheses=pairs,
+    )[position, hypotheses % outcomes]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from groundfault.base.threads import enough_threads
 from groundfault.core.finding import Verdict
 from groundfault.core.judge import Judge, Screening
+from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Marks, Units
 from groundfault.errors import InternalError
@@ -115,7 +116,7 @@ def _rule(
     eligible = np.flatnonzero([not r for r in reasons]).astype(np.intp)
     outcomes = len(discovery.losses)
     representatives = (
-        _find_representatives(whole, outcomes, eligible)
+        _find_representatives(whole, outcomes, eligible, not isinstance(discovery, Pairs))
         if judge.distinct
         else np.arange(len(reasons), dtype=np.intp)
     )
@@ -133,7 +134,8 @@ def _rule(
     if holdout is None and discovery.strata is not None:
         # a two-sided p-value within strata may stand for the other direction than the lift
         same = keeps_sign_within_strata(discovery, hypotheses)
-        screening = replace(screening, survives=screening.survives & same)
+        small = None if screening.too_small is None else screening.too_small & same
+        screening = replace(screening, survives=screening.survives & same, too_small=small)
     holdout_result = None
     if holdout is not None:
         direction = discovery.tables[hypotheses].sign
@@ -160,9 +162,9 @@ def _rule(
 def find_obstacles(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str, ...]]:
     """Codes of why each hypothesis cannot be tested; none where it can. Reads no loss."""
     outcomes = len(discovery.losses)
-    tables = discovery.tables
+    here_n, here_on = discovery.support
     whole_n, whole_on = (np.repeat(a, outcomes) for a in whole.counts())
-    n, on = (whole_n, whole_on) if plan.scope == "full" else (tables.n, tables.on)
+    n, on = (whole_n, whole_on) if plan.scope == "full" else (here_n, here_on)
     low, high = (exact(x) for x in plan.prevalence or (0, 1))
     unusable = np.repeat(np.array(whole.unusable, dtype=object), outcomes)
     out: list[tuple[str, ...]] = []
@@ -173,9 +175,9 @@ def find_obstacles(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str
         k, m = int(on[i]), int(n[i])
         codes = []
         # whatever the scope, what has no unit on one side of the discovery part has no lift there
-        if k < plan.min_on or tables.on[i] == 0:
+        if k < plan.min_on or here_on[i] == 0:
             codes.append("min_on")
-        if m - k < plan.min_off or tables.off[i] == 0:
+        if m - k < plan.min_off or here_on[i] == here_n[i]:
             codes.append("min_off")
         inside = (
             low.numerator * m <= k * low.denominator and k * high.denominator <= high.numerator * m
@@ -188,8 +190,17 @@ def find_obstacles(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str
     return out
 
 
-def find_duplicates(marks: Marks) -> NDArray[np.intp]:
-    """The first candidate with the same units, or with exactly the others: intp, shape (L,)."""
+def find_duplicates(marks: Marks, *, complements: bool = True) -> NDArray[np.intp]:
+    """The first candidate with the same units, or with exactly the others: intp, shape (L,).
+
+    Parameters
+    ----------
+    marks : Marks
+    complements : bool
+        Whether a candidate is the same as one that holds for exactly the others: its lift is the
+        same with the sign reversed. A change between two models on a slice says nothing of the
+        others.
+    """
     everywhere = np.full(marks.on.shape[1:], np.iinfo(np.uint64).max, dtype=np.uint64)
     if marks.size % 64:
         everywhere[-1] = np.uint64((1 << (marks.size % 64)) - 1)
@@ -199,22 +210,21 @@ def find_duplicates(marks: Marks) -> NDArray[np.intp]:
         if marks.unusable[j]:
             continue
         defined = everywhere if marks.valid is None else marks.valid[j]
-        # a descriptor and its complement give the same test, with the sign reversed
         key, mirror = (
             on.tobytes() + defined.tobytes(),
             (on ^ defined).tobytes() + defined.tobytes(),
         )
-        out[j] = first.setdefault(key, first.get(mirror, j))
+        out[j] = first.setdefault(key, first.get(mirror, j) if complements else j)
     return out
 
 
 def _find_representatives(
-    marks: Marks, outcomes: int, eligible: NDArray[np.intp]
+    marks: Marks, outcomes: int, eligible: NDArray[np.intp], complements: bool
 ) -> NDArray[np.intp]:
     """For each hypothesis the first eligible one that is the same or its complement."""
-    home = np.repeat(find_duplicates(marks), outcomes) * outcomes + np.tile(
-        np.arange(outcomes), len(marks.on)
-    )
+    home = np.repeat(
+        find_duplicates(marks, complements=complements), outcomes
+    ) * outcomes + np.tile(np.arange(outcomes), len(marks.on))
     first: dict[int, int] = {}
     for h in eligible:
         first.setdefault(int(home[h]), int(h))
@@ -235,11 +245,15 @@ def _give_verdicts(
             verdicts.append(Verdict.UNTESTABLE)
             codes.append(why)
         elif not ruling.screening.survives[i]:
-            verdicts.append(Verdict.BELOW_FLOOR)
-            codes.append(())
+            small = ruling.screening.too_small is not None and ruling.screening.too_small[i]
+            verdicts.append(Verdict.TOO_SMALL if small else Verdict.BELOW_FLOOR)
+            codes.append(("min_effect",) if small else ())
         else:
-            failure = "" if ruling.holdout_result is None else ruling.holdout_result.failure[i]
+            result = ruling.holdout_result
+            failure = "" if result is None else result.failure[i]
             failure = failure if support[h] else "holdout_support"
-            verdicts.append(Verdict.NOT_REPLICATED if failure else Verdict.CONFIRMED)
+            small = failure == "min_effect" and result is not None and result.too_small[i]
+            unconfirmed = Verdict.TOO_SMALL if small else Verdict.NOT_REPLICATED
+            verdicts.append(unconfirmed if failure else Verdict.CONFIRMED)
             codes.append((failure,) if failure else ())
     return tuple(verdicts), tuple(codes)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Confirmation, Screening
+from groundfault.core.judge import Bar, Confirmation, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
-from groundfault.judges.confirm import compute_p_values, is_big_enough
+from groundfault.judges.confirm import compute_p_values, is_big_enough, least_score
+from groundfault.judges.null_worlds import draw_null_worlds
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class SplitHolm:
     confirmation: Confirmation = "exact"
     lift_ranked: bool = False
     distinct: bool = True
+    compares: bool = True
 
     def screen(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
@@ -32,3 +34,13 @@ class SplitHolm:
         """Keep what reaches the least effect worth confirming."""
         survives = is_big_enough(units.tables[hypotheses], plan)
         return Screening(survives, p=compute_p_values(units, hypotheses, plan, rng))
+
+    def find_bar(
+        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+    ) -> Bar:
+        """The least effect, and the null hypotheses that reach it by luck and share the level."""
+        rivals = [
+            int(is_big_enough(world.tables[hypotheses], plan).sum())
+            for world in draw_null_worlds(units, hypotheses, rng)
+        ]
+        return Bar(floors=np.full(len(rivals), least_score(plan)), rivals=np.array(rivals))

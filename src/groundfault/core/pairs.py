@@ -1,0 +1,89 @@
+"""Pairs: units with the losses of two models, to be compared unit by unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.core.units import Marks, Units
+from groundfault.stats import bits
+from groundfault.stats.contingency import ContingencyTables
+
+
+@dataclass(frozen=True)
+class Pairs(Units):
+    """Marks with the losses of two models on the same units.
+
+    `losses` are those of the second model, and the null is that within each unit the two could be
+    swapped. Judges of single models permute units, which is no valid null here: how much the two
+    differ by chance depends on how hard a unit is.
+
+    Attributes
+    ----------
+    first : int64 or float64 array, shape (1, m)
+        The first model's losses, in units of 1/``denominator``; 0 where either was not scored.
+    """
+
+    first: NDArray[np.int64] | NDArray[np.float64] = field(kw_only=True)
+
+    @classmethod
+    def of_models(cls, marks: Marks, losses: NDArray[np.float64]) -> Pairs:
+        """Join marks with the losses of two models, shape (2, m), NaN where not scored.
+
+        A unit that either model was not scored on is left out for both.
+        """
+        both = ~np.isnan(losses).any(axis=0)
+        units = Units.of(marks, np.where(both, losses, np.nan))
+        scored = None if units.scored is None else units.scored[1:]
+        return cls(marks, units.losses[1:], scored, units.denominator, first=units.losses[:1])
+
+    def take(self, units: NDArray[np.intp]) -> Pairs:
+        """Some units, in that order."""
+        part = super().take(units)
+        return self._like(part, self.first[:, units])
+
+    def only(self, units: NDArray[np.bool_]) -> Pairs:
+        """The same units with losses only where a mask is true; marks are not copied."""
+        return self._like(super().only(units), np.where(units[None], self.first, 0))
+
+    def select(self, candidates: NDArray[np.intp]) -> Pairs:
+        """Some candidates."""
+        return self._like(super().select(candidates), self.first)
+
+    @cached_property
+    def tables(self) -> ContingencyTables:
+        """Two models on each slice: "on" is the second, "off" the first; shape (L,).
+
+        A lift is then the change from the first model to the second.
+        """
+        on = self.support[1]
+        second, first = (bits.sums(self.marks.on, each)[:, 0] for each in (self.losses, self.first))
+        return ContingencyTables(2 * on, on, first + second, second, self.denominator)
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Units that both models were scored on: shape (m,)."""
+        return np.ones(len(self), dtype=np.bool_) if self.scored is None else self.scored[0]
+
+    @property
+    def changes(self) -> NDArray[np.float64]:
+        """The second model's loss minus the first's, 0 where not scored: shape (m,), in [-1, 1]."""
+        return np.asarray((self.losses[0] - self.first[0]) / (self.denominator or 1))
+
+    def change_sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Sums of changes on each slice, and of their squares: shape (L,)."""
+        changes = self.changes
+        sums = bits.sums(self.marks.on, np.stack([changes, changes**2]))
+        return sums[:, 0], sums[:, 1]
+
+    def _like(self, units: Units, first: NDArray[np.int64] | NDArray[np.float64]) -> Pairs:
+        return replace(
+            self,
+            marks=units.marks,
+            losses=units.losses,
+            scored=units.scored,
+            first=first,
+        )
