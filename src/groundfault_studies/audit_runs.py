@@ -117,6 +117,8 @@ def run_audits(
                 policy=name,
                 bet=method.bet,
                 seed=replicate,
+                # the right verdict is counted in the cases themselves
+                claim="declared-groups",
                 limit=setting.limit,
                 warm_up=getattr(remembered.policy, "warm_up", 0),
             )

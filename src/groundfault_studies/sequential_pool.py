@@ -40,7 +40,7 @@ SEEDS = (1, *range(3, 22))
 WAYS: dict[str, dict[str, Any]] = {
     "as the paper samples": {"sampling": "paper"},
     "any set of cases": {"claim": "literal"},
-    "declared groups": {"epsilon": EPSILON},
+    "declared groups": {"claim": "declared-groups", "epsilon": EPSILON},
 }
 POLICIES = {
     "as the paper samples": ("adaptive:paper", "logistic", "gp"),
@@ -123,9 +123,7 @@ def audits(folder: Path, way: str, policy: str, setting: str, seed: int) -> list
 
     They share one trajectory as far as each goes, for neither bet nor budget has a part in what a
     policy sees."""
-    pool = _pool(
-        folder, setting, seed, grouped="claim" not in WAYS[way] and "sampling" not in WAYS[way]
-    )
+    pool = _pool(folder, setting, seed, grouped=WAYS[way].get("claim") == "declared-groups")
     remembered = CachedPolicy(policies.get(policy))
     warm_up = getattr(remembered.policy, "warm_up", 0)
     rows = []

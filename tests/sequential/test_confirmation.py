@@ -332,6 +332,7 @@ def test_nothing_survives_and_nothing_is_asked(tmp_path):
 @pytest.fixture
 def shell(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GROUNDFAULT_LEDGER")
     for name, without_outcomes in (("full.csv", False), ("half.csv", True)):
         world(without_outcomes=without_outcomes)[0].frame.select(
             "id", "long", "late", "part", "error"

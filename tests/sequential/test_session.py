@@ -36,10 +36,16 @@ from groundfault.sequential import (
     verify_certificate,
 )
 from groundfault.sequential.answers import command, replay
+from groundfault.sequential.draws import pick
 from groundfault.sequential.policies import History, Policy, Query
 from groundfault.sequential.stopping_time import advise_budget, count_to_stop, forecast_stopping
 
 Q = 0.85
+
+
+def pool_audit(pool, **settings):
+    """An audit about the cases of the pool alone, with draws that do not change."""
+    return SequentialAudit(pool, **{"claim": "declared-groups", "seed": 0, **settings})
 
 
 def blocks(groups=3, size=20, passes=17, seed=0):
@@ -74,7 +80,7 @@ class Always:
 
 
 def test_a_query_stays_until_it_is_told():
-    audit = SequentialAudit(blocks(), threshold=Q)
+    audit = pool_audit(blocks(), threshold=Q)
     first = audit.ask()
     assert (first.step, first.audit) == (1, audit.seal)
     assert [audit.ask().id for _ in range(3)] == [first.id] * 3
@@ -83,7 +89,7 @@ def test_a_query_stays_until_it_is_told():
 
 
 def test_the_record_holds_group_draw_and_bet_before_the_score(tmp_path):
-    audit = SequentialAudit(blocks(), threshold=Q, ledger=tmp_path / "audit.db")
+    audit = pool_audit(blocks(), threshold=Q, ledger=tmp_path / "audit.db")
     query = audit.ask()
     event = Ledger(tmp_path / "audit.db").events()[-1]
     assert event.kind == "audit_asked"
@@ -102,7 +108,7 @@ def test_the_record_holds_group_draw_and_bet_before_the_score(tmp_path):
 
 def test_no_case_is_asked_twice_and_draws_come_from_the_group():
     pool = blocks()
-    audit = SequentialAudit(
+    audit = pool_audit(
         pool, threshold=Q, alpha=1e-12, claim="literal", epsilon=0.01, policy="stratified"
     )
     audit.run(replay(pool))
@@ -113,9 +119,8 @@ def test_no_case_is_asked_twice_and_draws_come_from_the_group():
 
 
 def test_draws_are_uniform():
-    plan = SequentialPlan(threshold=Q)
     counts = np.bincount(
-        [replace(plan, seed=s).pick("draw", t, 7) for s in range(100) for t in range(70)],
+        [pick(s, "draw", t, 7) for s in range(100) for t in range(70)],
         minlength=7,
     )
     assert ((counts - 1000) ** 2 / 1000).sum() < 22.5  # chi-square, 6 degrees of freedom: p > .001
@@ -129,7 +134,7 @@ def test_draws_do_not_depend_on_the_order_of_rows():
     pools = [
         Pool.from_table(t, id="id", groups=["lang"], scores="score") for t in (table, permutation)
     ]
-    audits = [SequentialAudit(pool, threshold=0.8, seed=3) for pool in pools]
+    audits = [pool_audit(pool, threshold=0.8, seed=3) for pool in pools]
     for audit, pool in zip(audits, pools, strict=True):
         audit.run(replay(pool))
     assert pools[0].hash == pools[1].hash
@@ -138,14 +143,14 @@ def test_draws_do_not_depend_on_the_order_of_rows():
 
 def test_seeds_draw_differently():
     pool = blocks()
-    assert len({SequentialAudit(pool, threshold=Q, seed=seed).ask().id for seed in range(20)}) > 5
+    assert len({pool_audit(pool, threshold=Q, seed=seed).ask().id for seed in range(20)}) > 5
 
 
 # ------------------------------------------------------------------------------------- --- verdicts
 
 
 def run(pool, policy="stratified", **settings_):
-    audit = SequentialAudit(pool, policy=policy, **{"threshold": Q, **settings_})
+    audit = pool_audit(pool, policy=policy, **{"threshold": Q, **settings_})
     audit.run(replay(pool))
     return audit
 
@@ -215,7 +220,7 @@ def test_an_audit_ends_at_its_limit_or_where_nothing_is_left():
 
 def test_nothing_is_bet_on_the_warm_up():
     pool = blocks(size=90, passes=80)
-    audit = SequentialAudit(pool, threshold=Q, warm_up=6)
+    audit = pool_audit(pool, threshold=Q, warm_up=6)
     for _ in range(6):
         query = audit.ask()
         assert (query.group, query.stake) == (ALL, False)
@@ -223,7 +228,7 @@ def test_nothing_is_bet_on_the_warm_up():
     assert (audit.tested, audit.wealth.model) == (0, 1.0)
     audit.tell(audit.ask(), 0)
     wealth_after_warm_up = audit.wealth.model
-    plain = SequentialAudit(pool, threshold=Q)
+    plain = pool_audit(pool, threshold=Q)
     plain.tell(plain.ask(), 0)
     assert audit.tested == 1
     assert (
@@ -234,7 +239,7 @@ def test_nothing_is_bet_on_the_warm_up():
 def test_what_could_not_be_scored_speaks_for_neither_side():
     pool = blocks(size=60, passes=30)
     audits = {
-        score: SequentialAudit(pool, threshold=Q, policy=Always("in=g0"), budget=2, limit=25)
+        score: pool_audit(pool, threshold=Q, policy=Always("in=g0"), budget=2, limit=25)
         for score in (None, 0.0, 1.0)
     }
     for score, audit in audits.items():
@@ -259,7 +264,7 @@ def test_counting_never_errs(groups, q, seed):
     labels = np.repeat([f"g{i}" for i in range(len(groups))], [len(g) for g in groups])
     masks = {name: labels == name for name in set(labels)}
     pool = Pool.from_arrays(range(len(scores)), masks, scores=scores)
-    audit = SequentialAudit(pool, threshold=q, alpha=1e-200, seed=seed, budget=2)
+    audit = pool_audit(pool, threshold=q, alpha=1e-200, seed=seed, budget=2)
     means = [np.mean(g) for g in groups] + [scores.mean()]
     audit.run(replay(pool))
     if audit.verdict == "failure mode found":
@@ -277,7 +282,7 @@ def test_counting_never_errs(groups, q, seed):
 
 
 def test_declared_groups_are_tested_against_what_their_rest_must_have():
-    audit = SequentialAudit(blocks(), threshold=Q, policy=Always("in=g1"))
+    audit = pool_audit(blocks(), threshold=Q, policy=Always("in=g1"))
     expected = [0.85, (17 - 1) / 19, (17 - 2) / 18, (17 - 2) / 17]
     for level, score in zip(expected, (1, 1, 0, 1), strict=True):
         query = audit.ask()
@@ -287,7 +292,7 @@ def test_declared_groups_are_tested_against_what_their_rest_must_have():
 
 def test_labels_of_overlapping_groups_count_in_each():
     pool = Pool.from_arrays(range(20), {"even": np.arange(20) % 2 == 0, "low": np.arange(20) < 10})
-    audit = SequentialAudit(pool, threshold=0.5, policy=Always("even"), alpha=1e-9)
+    audit = pool_audit(pool, threshold=0.5, policy=Always("even"), alpha=1e-9)
     for _ in range(6):
         audit.tell(audit.ask(), 0)
     low = sum(int(r.query.id) < 10 for r in audit.rounds)
@@ -297,13 +302,13 @@ def test_labels_of_overlapping_groups_count_in_each():
 
 
 def test_a_declared_group_may_not_be_searched():
-    audit = SequentialAudit(blocks(), threshold=Q, policy=Always(None, items=np.arange(60) < 5))
+    audit = pool_audit(blocks(), threshold=Q, policy=Always(None, items=np.arange(60) < 5))
     with pytest.raises(PlanError, match="a draw is made from a declared group"):
         audit.ask()
 
 
 def test_a_group_that_is_used_up_cannot_be_asked():
-    audit = SequentialAudit(
+    audit = pool_audit(
         blocks(size=4, passes=4), threshold=0.5, policy=Always("in=g0", claim=False), alpha=1e-9
     )
     for _ in range(4):
@@ -314,12 +319,12 @@ def test_a_group_that_is_used_up_cannot_be_asked():
 
 def test_literal_draws_are_spread_over_epsilon_of_the_original_pool():
     pool = Pool.from_arrays(range(460))
-    few = SequentialAudit(
+    few = pool_audit(
         pool, threshold=Q, claim="literal", policy=Always(None, items=np.arange(460) < 22)
     )
     with pytest.raises(PlanError, match="no case is likelier than 1/23"):
         few.ask()
-    enough = SequentialAudit(
+    enough = pool_audit(
         pool, threshold=Q, claim="literal", policy=Always(None, items=np.arange(460) < 23)
     )
     enough.tell(enough.ask(), 1)
@@ -330,7 +335,7 @@ def test_literal_draws_are_spread_over_epsilon_of_the_original_pool():
 
 
 def test_literal_scores_are_tested_against_the_threshold_itself():
-    audit = SequentialAudit(blocks(), threshold=Q, claim="literal")
+    audit = pool_audit(blocks(), threshold=Q, claim="literal")
     for score in (1, 1, 0):
         audit.tell(audit.ask(), score)
     assert {r.thresholds for r in audit.rounds} == {(Q, Q)}
@@ -339,7 +344,7 @@ def test_literal_scores_are_tested_against_the_threshold_itself():
 
 def test_rates_ask_again_and_keep_the_threshold():
     pool = Pool.from_arrays(range(4))
-    audit = SequentialAudit(pool, threshold=Q, claim="rates", policy=Always(), limit=60, alpha=1e-9)
+    audit = pool_audit(pool, threshold=Q, claim="rates", policy=Always(), limit=60, alpha=1e-9)
     audit.run(lambda _: 1.0)
     ids = [r.query.id for r in audit.rounds]
     assert len(ids) == 60
@@ -351,7 +356,7 @@ def test_generated_cases_are_fresh_draws_of_their_category():
     pool = Pool.from_arrays(range(40), {"topic": ["a", "b"] * 20}, generated=True)
     assert pool.groups == ("topic=a", "topic=b")
     for policy in ("uniform", "stratified"):
-        audit = SequentialAudit(pool, threshold=Q, policy=policy, warm_up=4, alpha=1e-12)
+        audit = pool_audit(pool, threshold=Q, policy=policy, warm_up=4, alpha=1e-12)
         audit.run(lambda query: float(query.group == "topic=a"))
         assert {r.thresholds for r in audit.rounds} == {(Q, Q)}
         assert len({r.query.id for r in audit.rounds}) == 40
@@ -371,11 +376,11 @@ def test_a_literal_claim_on_generated_cases_chooses_among_one_of_each_category()
             items[np.flatnonzero(history.available)[0]] = True
             return Query(items=items, claim=True)
 
-    audit = SequentialAudit(pool, threshold=Q, claim="literal", policy=First(), alpha=1e-12)
+    audit = pool_audit(pool, threshold=Q, claim="literal", policy=First(), alpha=1e-12)
     audit.run(lambda _: 1.0)
     assert audit.labelled == 10  # all nine are used up each time
     with pytest.raises(PlanError, match="needs 2"):
-        SequentialAudit(pool, threshold=Q, claim="literal", epsilon=0.12, policy=First()).ask()
+        pool_audit(pool, threshold=Q, claim="literal", epsilon=0.12, policy=First()).ask()
 
 
 def test_paper_sampling_says_so():
@@ -399,7 +404,7 @@ def test_paper_sampling_reproduces_the_golden_values(shared):
         p, scores = sequence["params"], [*sequence["init_scores"], *sequence["scores"]]
         for expected in sequence["runs"]:
             for bet, (model, auditor) in names.items():
-                audit = SequentialAudit(
+                audit = pool_audit(
                     Pool.from_arrays(range(len(scores))),
                     threshold=p["q"],
                     budget=expected["m"],
@@ -537,7 +542,7 @@ def test_draws_with_replacement_keep_the_error_where_answers_vary():
     pool, errors = blocks(4, 30), 0
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        audit = SequentialAudit(
+        audit = pool_audit(
             pool, threshold=Q, claim="rates", policy="stratified", seed=seed, limit=100, budget=2
         )
         audit.run(lambda _, rng=rng: float(rng.random() < Q))
@@ -567,7 +572,7 @@ def hard_pool():
 
 
 def reference(pool):
-    audit = SequentialAudit(pool, **SETTINGS)
+    audit = pool_audit(pool, **SETTINGS)
     audit.run(replay(pool))
     return audit
 
@@ -576,7 +581,7 @@ def test_resuming_is_bit_identical(tmp_path):
     pool = hard_pool()
     whole = reference(pool)
     for step in range(100):
-        audit = SequentialAudit(pool, ledger=tmp_path / "audit.db", **SETTINGS)
+        audit = pool_audit(pool, ledger=tmp_path / "audit.db", **SETTINGS)
         query = audit.ask()
         if step % 3 == 2 or query is None:  # now and then, leave after asking
             if query is None:
@@ -597,7 +602,7 @@ def live_and_die(pool, ledger, log, seconds):
     if child == 0:
         try:
             out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-            audit, answer = SequentialAudit(pool, ledger=ledger, **SETTINGS), replay(pool)
+            audit, answer = pool_audit(pool, ledger=ledger, **SETTINGS), replay(pool)
             while (query := audit.ask()) is not None:
                 audit.tell(query, answer(query))
                 os.write(out, f"{query.step} {query.id}\n".encode())
@@ -616,7 +621,7 @@ def kill_until_the_end(pool, folder, rng, most):
     kills = 0
     while kills < most and live_and_die(pool, ledger, log, rng.uniform(0.005, 0.1)):
         kills += 1
-    audit = SequentialAudit(pool, ledger=ledger, **SETTINGS)
+    audit = pool_audit(pool, ledger=ledger, **SETTINGS)
     audit.run(replay(pool))
     events = [(e.body["step"], e.body["id"]) for e in Ledger(ledger).events("audit_told")]
     assert len(set(events)) == len(events) == audit.labelled  # none twice
@@ -653,7 +658,7 @@ def test_two_hundred_kills(tmp_path):
 
 def test_two_processes_ask_the_same_and_only_one_tells(tmp_path):
     pool, ledger = hard_pool(), tmp_path / "audit.db"
-    ours, theirs = (SequentialAudit(pool, ledger=ledger, **SETTINGS) for _ in range(2))
+    ours, theirs = (pool_audit(pool, ledger=ledger, **SETTINGS) for _ in range(2))
     mine, yours = ours.ask(), theirs.ask()
     assert (mine.step, mine.id) == (yours.step, yours.id)
     ours.tell(mine, 0.25)
@@ -667,18 +672,18 @@ def test_two_processes_ask_the_same_and_only_one_tells(tmp_path):
 
 def test_the_first_of_two_scores_stands_even_in_a_race(tmp_path):
     pool, ledger = hard_pool(), tmp_path / "audit.db"
-    ours, theirs = (SequentialAudit(pool, ledger=ledger, **SETTINGS) for _ in range(2))
+    ours, theirs = (pool_audit(pool, ledger=ledger, **SETTINGS) for _ in range(2))
     mine, yours = ours.ask(), theirs.ask()
     theirs._catch_up = lambda: None  # as if both had looked before either wrote
     ours.tell(mine, 0.25)
     with pytest.raises(LedgerError, match=r"scored query 1 first; its score 0\.25 stands"):
         theirs.tell(yours, 0.75)
-    assert SequentialAudit(pool, ledger=ledger, **SETTINGS).rounds[0].score == 0.25
+    assert pool_audit(pool, ledger=ledger, **SETTINGS).rounds[0].score == 0.25
 
 
 def test_other_settings_need_a_reason(tmp_path):
     pool, ledger = hard_pool(), tmp_path / "audit.db"
-    SequentialAudit(pool, ledger=ledger, **SETTINGS).ask()
+    pool_audit(pool, ledger=ledger, **SETTINGS).ask()
     for change in (
         {"seed": 6},
         {"budget": 11},
@@ -687,15 +692,15 @@ def test_other_settings_need_a_reason(tmp_path):
         {"policy": "uniform"},
     ):
         with pytest.raises(LedgerError, match="holds an audit of these cases with other settings"):
-            SequentialAudit(pool, ledger=ledger, **{**SETTINGS, **change})
-    again = SequentialAudit(
+            pool_audit(pool, ledger=ledger, **{**SETTINGS, **change})
+    again = pool_audit(
         pool, ledger=ledger, reopen="the first labeller left", **{**SETTINGS, "seed": 6}
     )
     opening = again.record.ledger.events("audit_opened")[-1].body
     assert (opening["reason"], opening["before"]) == ("the first labeller left", 1)
     other = Pool.from_arrays(["x", "y", "z"])
     assert (
-        SequentialAudit(other, ledger=ledger, **SETTINGS).labelled == 0
+        pool_audit(other, ledger=ledger, **SETTINGS).labelled == 0
     )  # other cases are another matter
 
 
@@ -703,7 +708,7 @@ def test_other_settings_need_a_reason(tmp_path):
 
 
 def test_telling_what_was_not_asked_is_refused():
-    audit = SequentialAudit(blocks(), threshold=Q)
+    audit = pool_audit(blocks(), threshold=Q)
     query = audit.ask()
     for forged, message in (
         (replace(query, step=2), "query 2 was not asked; query 1 waits"),
@@ -711,7 +716,7 @@ def test_telling_what_was_not_asked_is_refused():
         (replace(query, audit="0" * 64), "of another audit"),
         (Query("in=g0", step=1, id=query.id), "of another audit"),
         ("c0001", "of another audit"),
-        (SequentialAudit(blocks(), threshold=Q, seed=1).ask(), "of another audit"),
+        (pool_audit(blocks(), threshold=Q, seed=1).ask(), "of another audit"),
     ):
         with pytest.raises(InputError, match=message) as error:
             audit.tell(forged, 0)
@@ -727,7 +732,7 @@ def test_telling_what_was_not_asked_is_refused():
 
 @pytest.mark.parametrize("score", [-0.01, 1.01, float("nan"), float("inf"), "1", [1], object()])
 def test_a_score_outside_the_unit_interval_changes_nothing(score, tmp_path):
-    audit = SequentialAudit(blocks(), threshold=Q, ledger=tmp_path / "audit.db")
+    audit = pool_audit(blocks(), threshold=Q, ledger=tmp_path / "audit.db")
     query = audit.ask()
     with pytest.raises(InputError, match=r"\[0, 1\]"):
         audit.tell(query, score)
@@ -741,7 +746,7 @@ def test_a_score_outside_the_unit_interval_changes_nothing(score, tmp_path):
 @pytest.fixture
 def unfinished_audit(tmp_path):
     pool = hard_pool()
-    audit = SequentialAudit(pool, ledger=tmp_path / "audit.db", **SETTINGS)
+    audit = pool_audit(pool, ledger=tmp_path / "audit.db", **SETTINGS)
     answer = replay(pool)
     for _ in range(8):
         audit.tell(query := audit.ask(), answer(query))
@@ -761,7 +766,7 @@ def test_an_edited_ledger_is_refused(unfinished_audit):
             book.execute(f'DROP TRIGGER "{name}"')
         book.execute(f"UPDATE {table} SET body = ? WHERE body = ?", (change, body))
     with pytest.raises(LedgerError):
-        SequentialAudit(pool, ledger=path, **SETTINGS)
+        pool_audit(pool, ledger=path, **SETTINGS)
     with pytest.raises(LedgerError):
         audit.certificate()
 
@@ -812,7 +817,7 @@ def test_a_rewritten_ledger_does_not_reproduce(unfinished_audit, tmp_path, chang
     new = rewrite(path, tmp_path / "new.db", change)
     Ledger(new).check()  # the chain alone finds nothing wrong
     with pytest.raises(LedgerError, match=message) as error:
-        SequentialAudit(pool, ledger=new, **SETTINGS)
+        pool_audit(pool, ledger=new, **SETTINGS)
     assert "\n" not in str(error.value)
 
 
@@ -909,7 +914,7 @@ def test_another_choice_than_the_policys_is_seen(tmp_path):
         def ask(self, _history, _rng):
             return Query("in=a")
 
-    audit = SequentialAudit(
+    audit = pool_audit(
         pool, policy=Steered(), **{k: v for k, v in SETTINGS.items() if k != "policy"}
     )
     answer = replay(pool)
@@ -942,7 +947,7 @@ def test_an_audit_is_read_back_from_its_ledger_alone(unfinished_audit):
 def test_policies_are_pure_functions_of_history_and_generator(name):
     pool = hard_pool()
     audits = [
-        SequentialAudit(pool, threshold=0.3, policy=name, seed=2, alpha=1e-12, warm_up=5)
+        pool_audit(pool, threshold=0.3, policy=name, seed=2, alpha=1e-12, warm_up=5)
         for _ in range(2)
     ]
     answer = replay(pool)
@@ -969,7 +974,7 @@ def test_prelearned_finds_the_planted_group_from_the_warm_up():
     assert (audit.plan.warm_up, audit.verdict) == (32, "failure mode found")
     assert {r.query.group for r in audit.rounds[32:]} == {"in=g2"}
     with pytest.raises(PlanError, match="has 0 scores to learn from"):
-        SequentialAudit(blocks(), threshold=Q, policy="prelearned", warm_up=0).ask()
+        pool_audit(blocks(), threshold=Q, policy="prelearned", warm_up=0).ask()
 
 
 def test_prelearned_names_the_lowest_predictions_of_a_literal_claim():
@@ -1004,13 +1009,13 @@ def test_policies_on_the_shared_pool(shared):
 def test_unknown_policies_and_groups():
     pool = blocks()
     with pytest.raises(PlanError, match="no policy is named 'best'"):
-        SequentialAudit(pool, threshold=Q, policy="best")
+        pool_audit(pool, threshold=Q, policy="best")
     with pytest.raises(PlanError, match="needs an argument"):
-        SequentialAudit(pool, threshold=Q, policy="oracle")
+        pool_audit(pool, threshold=Q, policy="oracle")
     with pytest.raises(PlanError, match="takes nothing after a colon"):
-        SequentialAudit(pool, threshold=Q, policy="uniform:3")
+        pool_audit(pool, threshold=Q, policy="uniform:3")
     with pytest.raises(PlanError, match="names no declared group"):
-        SequentialAudit(pool, threshold=Q, policy="oracle:in=g9").ask()
+        pool_audit(pool, threshold=Q, policy="oracle:in=g9").ask()
 
 
 # ---------------------------------------------------------------------------------------- --- pools
@@ -1079,7 +1084,7 @@ def test_recorded_scores_are_neither_shown_nor_hashed():
     ]
     assert pools[0].hash == pools[1].hash
     assert "score" not in pools[0].case(0)
-    assert "score" not in SequentialAudit(pools[0], threshold=Q).ask().case
+    assert "score" not in pool_audit(pools[0], threshold=Q).ask().case
 
 
 def test_an_outline_gives_the_pool_back():
@@ -1171,20 +1176,20 @@ BAD_PLANS = {
     "budget 1": ({"budget": 1}, "2 or more"),
     "half a budget": ({"budget": 2.5}, "whole number"),
     "epsilon 0": ({"epsilon": 0}, r"epsilon=0 must lie in \(0, 1\]"),
-    "epsilon larger than a group": (
-        {"epsilon": 0.4},
-        "the group 'in=g0' has 20 of 60 cases, and epsilon=0.4 asks for 24",
-    ),
     "limit 0": ({"limit": 0}, "limit=0"),
     "warm-up and nothing else": ({"limit": 5, "warm_up": 5}, "leaves nothing to test"),
     "unknown bet": ({"bet": "all in"}, "not one of"),
     "grid on the wrong side": ({"grid": [0.9]}, "below the threshold"),
     "auditor's grid on the wrong side": ({"auditor_grid": [0.6]}, "above the threshold"),
-    "unknown claim": ({"claim": "all"}, "not one of declared-groups, literal, rates"),
+    "unknown claim": ({"claim": "all"}, "not one of population, declared-groups, literal, rates"),
     "rates without end": ({"claim": "rates"}, "set limit"),
     "rates as in the paper": (
         {"claim": "rates", "sampling": "paper", "limit": 9},
         "without replacement",
+    ),
+    "population as in the paper": (
+        {"claim": "population", "sampling": "paper"},
+        "says nothing of the population",
     ),
     "unknown setting": ({"colour": "red"}, "no setting 'colour'"),
     "negative seed": ({"seed": -1}, "seed=-1"),
@@ -1195,14 +1200,18 @@ BAD_PLANS = {
 def test_bad_plans(case, tmp_path):
     changes, message = BAD_PLANS[case]
     with pytest.raises(PlanError, match=message) as error:
-        SequentialAudit(blocks(), ledger=tmp_path / "audit.db", **{"threshold": Q, **changes})
+        pool_audit(blocks(), ledger=tmp_path / "audit.db", **{"threshold": Q, **changes})
     assert "\n" not in str(error.value)
     assert not (tmp_path / "audit.db").exists()
 
 
 def test_the_default_alternatives_are_the_papers_at_its_threshold():
     plan = SequentialPlan(threshold=0.85)
-    np.testing.assert_allclose(plan.grid, [0.6, 0.655, 0.71, 0.765, 0.82], atol=1e-15)
+    paper = [0.6, 0.655, 0.71, 0.765, 0.82]
+    np.testing.assert_allclose(plan.grid, [0.085, 0.34, *paper], atol=1e-15)
+    preset = SequentialPlan(threshold=0.85, sampling="paper")
+    np.testing.assert_allclose(preset.grid, paper, atol=1e-15)
+    assert (preset.eta, preset.claim, preset.epsilon) == (0.1, "declared-groups", 0.05)
     np.testing.assert_allclose(plan.auditor_grid, [0.88, 0.91, 0.94], atol=1e-15)
     assert (plan.alternative, plan.auditor_alternative) == pytest.approx((0.82, 0.9), abs=1e-15)
     for q in (0.01, 0.5, 0.999):
@@ -1226,7 +1235,7 @@ def test_the_default_alternatives_are_the_papers_at_its_threshold():
 
 def test_two_labellers_and_an_adjudicator(tmp_path):
     pool = blocks()
-    audit = SequentialAudit(pool, threshold=Q, ledger=tmp_path / "audit.db")
+    audit = pool_audit(pool, threshold=Q, ledger=tmp_path / "audit.db")
     panel = AnnotatorPanel(audit, ["ann", "ben"], "cy")
     query = audit.ask()
     assert not panel.judge("ann", query, 1)
@@ -1235,7 +1244,7 @@ def test_two_labellers_and_an_adjudicator(tmp_path):
         panel.judge("cy", query, 1)
     with pytest.raises(InputError, match="not on the panel"):
         panel.judge("eve", query, 1)
-    resumed = SequentialAudit(
+    resumed = pool_audit(
         pool, threshold=Q, ledger=tmp_path / "audit.db"
     )  # ben sits at another machine
     theirs = AnnotatorPanel(resumed, ["ann", "ben"], "cy")
@@ -1284,7 +1293,7 @@ def test_a_program_gives_scores(tmp_path):
 def test_what_it_would_take_to_stop_is_what_it_takes():
     pool = blocks(size=60, passes=50)
     for score, index, verdict in ((0.0, 1, "failure mode found"), (1.0, 2, "audit passed")):
-        audit = SequentialAudit(pool, threshold=Q, policy=Always("in=g1"), budget=5)
+        audit = pool_audit(pool, threshold=Q, policy=Always("in=g1"), budget=5)
         audit.tell(audit.ask(), 1)
         audit.ask()
         run_length = count_to_stop(audit)[index]
@@ -1368,7 +1377,7 @@ def test_run_status_and_certificate(shell, tmp_path):
     )
     assert result.exit_code == 0, result.output
     assert "failure mode found" in result.output
-    assert "each of 4 declared groups of these 120 cases" in result.output
+    assert "each of 4 declared groups has expected score 0.85 or more for new" in result.output
     assert verify_certificate(tmp_path / "certificate.json").reproduces
     again = shell("status", "audit.db")
     assert result.output.splitlines()[0] == again.output.splitlines()[0]
@@ -1448,7 +1457,7 @@ def test_planning_in_the_shell(shell):
         (("run", *POOL[:-1], "1.5", "--label", "file"), "strictly between 0 and 1"),
         (("run", *POOL, "--label", "file", "--scores", "grade"), "no column 'grade'"),
         (("run", *POOL, "--label", "file", "--budget", "0"), "budget=0"),
-        (("run", *POOL, "--label", "file", "--epsilon", "0.5"), "epsilon=0.5"),
+        (("run", *POOL, "--label", "file", "--epsilon", "1.5"), "epsilon=1.5"),
         (("run", *POOL, "--label", "file", "--grid", "a,b"), "numbers with commas"),
         (("run", *POOL, "--label", "cmd"), "needs --command"),
         (("run", *POOL, "--label", "cmd", "--command", "'"), "cannot be read"),

@@ -26,7 +26,18 @@ CERTIFICATES = {
     "gp.certificate.json": None,
     "panel.certificate.json": None,
 }
-PLAN = SequentialPlan(threshold=0.85, budget=30, seed=5)
+# what version 0.1.0 took where nothing was said, other settings being the defaults of now
+PLAN = SequentialPlan(
+    threshold=0.85,
+    budget=30,
+    seed=5,
+    claim="declared-groups",
+    grid=[
+        0.85 * share
+        for share in (0.60 / 0.85, 0.655 / 0.85, 0.71 / 0.85, 0.765 / 0.85, 0.82 / 0.85)
+    ],
+    eta=0.1,
+)
 
 
 @pytest.fixture
@@ -105,7 +116,9 @@ def test_a_stored_confirmation_is_read_without_a_version():
 
 def test_what_a_page_needs_is_typed():
     certificate = Certificate.load(STORED / "certificate.json")
-    assert certificate.sentence.startswith("failure mode found: counted: domain=tables")
+    pool = "failure mode found in this pool of 100 cases"
+    assert certificate.sentence.startswith(f"{pool}: counted: domain=tables")
+    assert (certificate.lowest_group.group, dict(certificate.left_out)) == ("domain=tables", {})
     path = certificate.wealth_path
     assert (path[0].step, path[0].model, path[-1].step) == (0, 0.0, 12)
     assert path[1].model == certificate.rounds[0].log_e[0]

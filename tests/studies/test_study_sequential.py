@@ -84,7 +84,13 @@ def test_one_trajectory_serves_all_bets_and_budgets(few):
     scores = setting.scores(1)
     for row, bet in zip(together, ("lr", "lr", "sr-lr-ui", "sr-lr-ui"), strict=True):
         plan = SequentialPlan(
-            threshold=0.85, budget=row["m"], policy="stratified", bet=bet, seed=1, limit=80
+            threshold=0.85,
+            budget=row["m"],
+            policy="stratified",
+            bet=bet,
+            seed=1,
+            claim="declared-groups",
+            limit=80,
         )
         alone = SequentialAudit.of(setting.pool, plan)
         alone.run(lambda query: float(scores[setting.pool.position[query.id]]))

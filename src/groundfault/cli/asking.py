@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from groundfault.sequential.policies import Query
 
 
+INTERRUPTED = 130
+"""Exit status after Ctrl-C: 128 and the number of SIGINT, as shells have it."""
+
+
+class Quit(click.Abort):
+    """The person typed q: an end that was chosen, and no interruption."""
+
+
 def ask(
     query: Query,
     columns: Sequence[str] = (),
@@ -36,7 +44,7 @@ def ask(
     ------
     InputError
         If there is no such column.
-    click.Abort
+    Quit
         If the person quits.
     """
     from groundfault.sequential.answers import read_score
@@ -55,7 +63,7 @@ def ask(
             f"score: [p]ass, [f]ail, {number}, [u]nscorable, [q]uit", prompt_suffix=" > "
         )
         if reply.strip().lower() in ("q", "quit"):
-            raise click.Abort
+            raise Quit
         try:
             return read_score(
                 words.get(reply.strip().lower(), reply),

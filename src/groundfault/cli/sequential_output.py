@@ -44,16 +44,18 @@ def echo_state(audit: SequentialAudit, certificate: Certificate, cost: float | N
     """Print the verdict, the groups and the next case."""
     from rich.console import Console
 
-    from groundfault.render.sequential_page import tabulate_groups
+    from groundfault.render.sequential_page import describe_left_out, tabulate_groups
     from groundfault.render.terminal import fit_table
 
-    click.echo(f"{audit.verdict}: {clean(audit.reason)}")
+    click.echo(clean(certificate.sentence))
     if audit.verdict == "failure mode found":
         click.echo(f"refuted: {clean(audit.null)}")
     elif audit.verdict == "inconclusive":
         click.echo(format_progress(audit, cost))
     if not audit.claim.guaranteed:
         click.echo("sampling as in the paper: on a finite pool it does not keep the error rate")
+    if certificate.left_out:
+        click.echo(clean(describe_left_out(certificate)))
     console = Console()
     console.print(fit_table(tabulate_groups(certificate), console.width))
     if audit.open is not None:

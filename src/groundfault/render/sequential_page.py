@@ -139,6 +139,8 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
 def _lead(certificate: Certificate) -> Iterator[Block]:
     if not certificate.guaranteed:
         yield Paragraph((_PAPER,), "notice")
+    if certificate.is_about_pool and certificate.verdict == _FOUND:
+        yield Paragraph((_describe_pool_verdict(certificate),), "notice")
     yield Paragraph((f"{words.capital(certificate.reason)}.",))
     yield Paragraph((f"The null of a failure mode: {certificate.null}.",))
     model, auditor = (_format_e_value(float(value)) for value in certificate.log_wealth)
@@ -152,11 +154,36 @@ def _lead(certificate: Certificate) -> Iterator[Block]:
         yield Paragraph((_VALID,))
 
 
+def _describe_pool_verdict(certificate: Certificate) -> str:
+    """What a failure mode of these cases alone is, with the group and its counts."""
+    cases = words.plural(len(certificate.pool.ids), "case")
+    sentence = f"In this pool of {cases}, not every group reaches the threshold"
+    group = certificate.lowest_group
+    if group is not None:
+        sentence += (
+            f"; the lowest mean is that of {group.group}, selected after looking: "
+            f"{group.errors:g} errors in {words.plural(group.labelled, 'label')} of its "
+            f"{words.plural(group.size, 'case')}"
+        )
+    return f"{sentence}. Of new cases this says nothing."
+
+
+def describe_left_out(certificate: Certificate) -> str:
+    """The groups that were too small to be tested, in a sentence."""
+    groups = [f"{name} ({size})" for name, size in certificate.left_out.items()]
+    return (
+        f"Left out, with less than {certificate.plan.epsilon:g} of the cases: "
+        f"{words.listing(groups, MAX_UNLABELLED)}."
+    )
+
+
 def _make_group_section(certificate: Certificate) -> Section:
     """Labels, errors and what the mean of each group can still be."""
     # a case that is answered anew, or drawn from a generator, leaves no count of what remains
     has_bounds = any(result.lowest is not None for result in certificate.group_results)
     sentences = (_ADAPTIVE, _BOUNDS) if has_bounds else (_ADAPTIVE,)
+    if certificate.left_out:
+        sentences = (*sentences, describe_left_out(certificate))
     return Section("Groups", sentences, (), (tabulate_groups(certificate),), anchor="groups")
 
 
@@ -249,7 +276,7 @@ def _manifest(certificate: Certificate) -> Iterator[tuple[str, str | Code]]:
     yield "Claim", plan.claim
     yield "Sampling", plan.sampling
     yield "Bet", ", ".join(plan.bet)
-    yield "Seed", str(plan.seed)
+    yield "Seed", _describe_seed(certificate)
     yield "Cases after which the auditor's test begins", words.count(plan.budget)
     yield "Judgements of people", words.count(certificate.judgements)
     yield "Seal (SHA-256 of plan and pool)", Code(certificate.seal)
@@ -257,6 +284,15 @@ def _manifest(certificate: Certificate) -> Iterator[tuple[str, str | Code]]:
     if certificate.ledger is not None:
         yield "Ledger", Code(certificate.ledger.path)
         yield "Ledger head", Code(certificate.ledger.head)
+
+
+def _describe_seed(certificate: Certificate) -> str:
+    """The key of the draws, and who could know it."""
+    if certificate.draws is None:
+        return f"{certificate.plan.seed}, public from the start: who knew it could foresee draws"
+    if certificate.draws.key is None:
+        return f"sealed until the audit has ended (SHA-256 {certificate.draws.hash})"
+    return f"{certificate.draws.key}, random, and sealed until the audit had ended"
 
 
 def _draw_wealth(certificate: Certificate) -> Figure:

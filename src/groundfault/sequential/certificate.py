@@ -25,11 +25,15 @@ from groundfault.sequential.certificate_schema import (
     PoolOutline,
     SequentialSettings,
 )
+from groundfault.sequential.draws import SealedKey
 from groundfault.sequential.dual import Verdict
+from groundfault.sequential.pool import from_hex
 from groundfault.sequential.record import Round, write_pair
 
 if TYPE_CHECKING:
     from groundfault.sequential.state import AuditState
+
+_FOUND = "failure mode found"
 
 VERSION = 1
 """Version of the layout. Version 0.1.0 of groundfault wrote 1. The rule for reading older ones: a
@@ -37,7 +41,9 @@ change that a reader of the old layout would misread raises it, and `Certificate
 what came before up to date; a certificate of a later version is refused."""
 
 
-class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+# what has a default was added later: left out where it is the default, so that a certificate of an
+# earlier version is written again to the byte
+class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What an audit may say, and everything it rests on.
 
     Attributes
@@ -68,6 +74,9 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Of an annotator panel, in their order.
     ledger : LedgerPlace, optional
         None where the audit was not recorded.
+    draws : SealedKey, optional
+        The hash of the random key from which the draws follow, and the key itself once the audit
+        has ended. None where the plan's seed is public.
     """
 
     version: int = msgspec.field(name="groundfault_certificate")
@@ -86,6 +95,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rounds: tuple[CertificateRound, ...]
     reviews: tuple[Judgement, ...]
     ledger: LedgerPlace | None
+    draws: SealedKey | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
@@ -155,8 +165,35 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def sentence(self) -> str:
-        """The verdict and its grounds."""
+        """The verdict, its grounds, and of which cases it speaks."""
+        if self.verdict == _FOUND and self.is_about_pool:
+            n_cases = len(self.pool.ids)
+            return f"{self.verdict} in this pool of {n_cases} cases: {self.reason}"
         return f"{self.verdict}: {self.reason}"
+
+    @property
+    def is_about_pool(self) -> bool:
+        """Whether the verdict is about the cases of the pool alone, and not what they stand for."""
+        return self.plan.claim == "declared-groups" and not self.pool.generated
+
+    @property
+    def lowest_group(self) -> GroupResult | None:
+        """The group with the lowest mean of its labels, selected after looking; None without any.
+
+        Of groups as low, the one with the most labels.
+        """
+        groups = [result for result in self.group_results if result.mean is not None]
+        return min(groups, key=lambda g: (g.mean or 0.0, -g.labelled), default=None)
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """Groups smaller than the plan's epsilon asks, which were not tested, and their sizes."""
+        tested, n_cases = {count.group for count in self.groups}, len(self.pool.ids)
+        return {
+            name: int(from_hex(members, n_cases).sum())
+            for name, members in self.pool.groups.items()
+            if name not in tested
+        }
 
     @property
     def wealth_path(self) -> tuple[WealthPoint, ...]:
@@ -240,8 +277,16 @@ class GroupResult:
         )  # fmt: skip
 
 
-def certify(audit: AuditState, ledger: LedgerPlace | None) -> Certificate:
-    """The certificate of an audit as it stands; `SequentialAudit.certificate` calls it."""
+def certify(audit: AuditState, ledger: LedgerPlace | None, *, reveal: bool = False) -> Certificate:
+    """The certificate of an audit as it stands; `SequentialAudit.certificate` calls it.
+
+    Parameters
+    ----------
+    audit : AuditState
+    ledger : LedgerPlace, optional
+    reveal : bool
+        Whether the audit has ended, so that the key of its draws may be known.
+    """
     from groundfault import __version__
 
     return Certificate(
@@ -261,6 +306,7 @@ def certify(audit: AuditState, ledger: LedgerPlace | None) -> Certificate:
         rounds=tuple(_certify_round(round_) for round_ in audit.rounds),
         reviews=msgspec.convert(audit.reviews, tuple[Judgement, ...]),
         ledger=ledger,
+        draws=audit.draws.sealed_key if reveal else audit.draws.hash_alone,
     )
 
 

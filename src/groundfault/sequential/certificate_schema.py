@@ -29,7 +29,7 @@ class SequentialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     alpha: float
     policy: str
     bet: tuple[str, ...]
-    seed: int
+    seed: int | None
     claim: ClaimName
     sampling: Sampling
     epsilon: float | None

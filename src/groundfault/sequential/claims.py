@@ -3,6 +3,10 @@
 ===================  ===========================  ======================  ==========================
 claim                the model's null             draws                   a score is tested against
 ===================  ===========================  ======================  ==========================
+``population``       every declared group has     from the unlabelled     q
+                     expected score at least q,   rest of a group named
+                     for new cases drawn as       before the draw, by
+                     these were                   cells (`Cells`)
 ``declared-groups``  every declared group of      uniform from the        ``conditional_threshold``:
                      these cases has a mean       unlabelled rest of a    the mean that the
                      score of at least q, as      group named before the  unlabelled rest must have
@@ -19,7 +23,18 @@ cases                has expected score at least  category named before
                      expected score at least q    unlabelled cases
 ===================  ===========================  ======================  ==========================
 
-Draws without replacement are unfair against q itself: a lucky start makes the rest worse than q.
+``population`` is the default: who audits wants to know of the questions to come, and noise in the
+cases at hand is no failure mode. It holds where the cases of each group are a random sample of
+those that it speaks of, answered independently of each other, and where policies know no more of a
+case than its groups. An embedding is therefore refused: whoever sees that only hard cases of a
+group are left knows that the next score is no draw from its population. Where groups overlap, the
+population is one in which they overlap in the shares of the cases at hand. ``declared-groups``
+speaks of the cases at hand alone. It is the claim for a pool that is all there is, such as a
+benchmark whose every question matters by itself; in a group of three cases, one failure is a
+failure mode.
+
+Draws without replacement are unfair against q itself if the claim is about these cases: a lucky
+start makes the rest worse than q.
 
 ``literal`` is the null of the paper. It holds if and only if the worst epsilon N cases together
 reach q, so the answer to any draw with ``P(X = i) <= 1 / (epsilon N)`` has expectation q or more.
@@ -45,11 +60,13 @@ worst share, and its dual)."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from groundfault.errors import PlanError
+from groundfault.sequential.cells import Cells
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import Pool
@@ -66,6 +83,10 @@ class Claim:
     ----------
     plan : SequentialPlan
     pool : Pool
+        The cases, with the groups that are large enough for the plan's epsilon.
+    by_cell : bool
+        Cases are draws from a population: they are drawn cell by cell, and policies see groups and
+        scores alone.
     conditional : bool
         Scores are tested against what the unlabelled rest of the group must have, and counting
         decides.
@@ -81,6 +102,7 @@ class Claim:
 
     plan: SequentialPlan
     pool: Pool
+    by_cell: bool
     conditional: bool
     replacement: bool
     anywhere: bool
@@ -94,35 +116,35 @@ class Claim:
         Raises
         ------
         PlanError
-            If a declared group is smaller than epsilon asks.
+            If the claim is about a population, and the pool has an embedding.
         """
         guaranteed = plan.sampling == "guaranteed"
         anywhere = plan.claim == "literal" or not guaranteed
-        claim = cls(
+        if plan.claim == "population" and pool.embedded:
+            raise PlanError(
+                "the claim population holds for policies that know no more of a case than its "
+                "groups: leave the embedding out, or choose the claim declared-groups, which "
+                "speaks of these cases alone"
+            )
+        # epsilon bounds how small a declared group may be, as in the paper's definition of a
+        # failure mode
+        if not anywhere and not pool.generated:
+            pool = pool.select_groups(pool.sizes >= plan.min_cases(len(pool)))
+        return cls(
             plan,
             pool,
+            by_cell=guaranteed and plan.claim == "population" and not pool.generated,
             conditional=guaranteed and plan.claim == "declared-groups" and not pool.generated,
             replacement=plan.claim == "rates",
             anywhere=anywhere,
             one_each=anywhere and pool.generated,
             guaranteed=guaranteed,
         )
-        # epsilon bounds how small a declared group may be, as in the paper's definition of a
-        # failure mode
-        if not anywhere and not pool.generated:
-            claim._require_sizes()
-        return claim
 
-    def _require_sizes(self) -> None:
-        min_cases = self.plan.min_cases(len(self.pool))
-        small = np.flatnonzero(self.pool.sizes < min_cases)
-        if len(small):
-            name, size = self.pool.groups[small[0]], self.pool.sizes[small[0]]
-            raise PlanError(
-                f"the group {name!r} has {size} of {len(self.pool)} cases, and "
-                f"epsilon={self.plan.epsilon:g} asks for {min_cases}; leave the "
-                "group out, merge it, or lower epsilon"
-            )
+    @cached_property
+    def cells(self) -> Cells:
+        """The cells of the groups."""
+        return Cells.of(self.pool.members)
 
     def min_eligible(self, available: int) -> int:
         """Fewest cases that a draw may be made from, when so many are on offer.
@@ -209,6 +231,11 @@ class Claim:
             return (
                 f"every group that makes up at least {self.plan.epsilon:g} of {kinds} has expected "
                 f"score {q} or more"
+            )
+        if self.by_cell:
+            return (
+                f"{groups} has expected score {q} or more for new cases, drawn as these "
+                f"{len(pool)} were"
             )
         if self.plan.claim == "rates":
             return f"{groups} has expected score {q} or more when its cases are answered anew"

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,7 +18,7 @@ from groundfault.core.plan import AUTO, Plan, exact
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.judges.rule import rule
 from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
-from groundfault.sequential.plan import pick
+from groundfault.sequential.draws import pick
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import to_hex
 from groundfault.sequential.record import AuditEvent, AuditRecord
@@ -30,7 +29,8 @@ from groundfault.stats import bits
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groundfault.base.ledger import Ledger, Opening
+    from groundfault.base.ledgers import LedgerChoice
+    from groundfault.base.openings import Opening
     from groundfault.core.candidate import Candidate
     from groundfault.core.evidence import Evidence
     from groundfault.core.units import Units
@@ -62,11 +62,12 @@ class SequentialConfirmation:
         As of `groundfault.audit`.
     limit : int, optional
         The largest number of labels to buy.
-    ledger : Ledger or path, optional
-        Where the opening of the holdout and every label are recorded; one that holds this very
-        audit resumes it.
+    ledger : Ledger, path, URL or bool, optional
+        Where the opening of the holdout and every label are recorded; True is the place that
+        $GROUNDFAULT_LEDGER names, else groundfault-ledger.db in the current folder. One that holds
+        this very audit resumes it. False and None record nothing.
     reopen : str, optional
-        Why the holdout is opened again with other candidates.
+        Why the holdout is opened again in another way.
 
     Attributes
     ----------
@@ -84,7 +85,7 @@ class SequentialConfirmation:
     InputError, PlanError
         If there is nothing to explain, or the plan cannot be confirmed label by label.
     LedgerError
-        If the ledger was altered, or the holdout was opened before with other candidates.
+        If the ledger was altered, or the holdout was opened before in another way.
 
     Notes
     -----
@@ -118,7 +119,7 @@ class SequentialConfirmation:
         *,
         finders: Sequence[Any] | None = None,
         limit: int | None = None,
-        ledger: Ledger | str | Path | None = None,
+        ledger: LedgerChoice = True,
         reopen: str | None = None,
     ) -> None:
         # bool is an int: limit=True would mean one label
@@ -169,6 +170,8 @@ class SequentialConfirmation:
             library_hash=self.screen.library.hash,
             plan_hash=self.seal,
             reopen=reopen,
+            rule="e-holm",
+            level=float(exact(self.screen.plan.alpha)),
         )
 
     # ------------------------------------------------------------------------------ ask and tell

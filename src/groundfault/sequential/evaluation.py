@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from groundfault.errors import InputError, MissingExtraError
-from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.pool import Pool
+from groundfault.sequential.record import ASKED, TOLD, AuditEvent
 from groundfault.sequential.session import SequentialAudit
+from groundfault.sequential.state import AuditState
 
 if TYPE_CHECKING:
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.scorer import SampleScore
     from inspect_ai.util import EarlyStop
 
-    from groundfault.base.ledger import Ledger
+    from groundfault.base.ledgers import LedgerChoice
 
 
 class StopEarly:
@@ -41,7 +41,7 @@ class StopEarly:
         One that does not look at scores, such as ``uniform`` or ``stratified``: Inspect runs
         samples in their order, and under another policy the audit waits for the sample it asks for.
         Left out, ``stratified`` where there are groups.
-    ledger : Ledger or path, optional
+    ledger : Ledger, path, URL or bool, optional
         Where each round is recorded; a repeated evaluation then goes on where the first was
         interrupted.
     reopen : str, optional
@@ -77,7 +77,7 @@ class StopEarly:
         groups: Sequence[str] = (),
         scorer: str | None = None,
         policy: str | None = None,
-        ledger: Ledger | str | Path | None = None,
+        ledger: LedgerChoice = None,
         reopen: str | None = None,
         **settings: Any,
     ) -> None:
@@ -104,9 +104,7 @@ class StopEarly:
             **settings,
         )
         of = {str(sample.id): sample for sample in samples}
-        self.dataset: MemoryDataset = MemoryDataset(
-            [of[name] for name in _order_ids(pool, self.audit.plan)]
-        )
+        self.dataset: MemoryDataset = MemoryDataset([of[name] for name in _order_ids(self.audit)])
         self._scorer = scorer
         self._running: set[str] = set()
         self._scores: dict[str, float | None] = {}
@@ -197,11 +195,16 @@ def _read_labels(samples: Sequence[Sample], name: str) -> list[Any]:
     )
 
 
-def _order_ids(pool: Pool, plan: SequentialPlan) -> list[str]:
+def _order_ids(audit: SequentialAudit) -> list[str]:
     """Ids as the audit asks where no score sways it; what it never asks for comes last."""
     # a rehearsal without scores: samples then run in about the order in which they are needed
-    dry, order = SequentialAudit.of(pool, replace(plan, limit=None)), []
-    while (query := dry.ask()) is not None:
-        order.append(query.id)
-        dry.tell(query, None)
+    plan, pool, order = replace(audit.plan, limit=None), audit.pool, []
+    rehearsal = AuditState(pool, plan, audit.draws)
+    while not rehearsal.decided and (query := rehearsal.choose(audit.policy)) is not None:
+        draft = rehearsal.draw_round(query)
+        name = draft.query.id
+        rehearsal.replay(AuditEvent(0, ASKED, draft.to_query_event()))
+        body = {"step": draft.query.step, "id": name, "score": None}
+        rehearsal.replay(AuditEvent(0, TOLD, body))
+        order.append(name)
     return [*order, *(name for name in pool.ids if name not in set(order))]

@@ -8,8 +8,10 @@ import numpy as np
 
 from groundfault.sequential.certificate_schema import GroupCount
 from groundfault.sequential.claims import Claim
+from groundfault.sequential.draws import Draws
 from groundfault.sequential.dual import EProcessPair
 from groundfault.sequential.policies import History, Query
+from groundfault.sequential.pool import ALL
 from groundfault.stats.betting import conditional_threshold, is_refuted
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ class LabelCounts:
     Parameters
     ----------
     claim : Claim
+    draws : Draws, optional
+        Left out where nothing is drawn.
 
     Attributes
     ----------
@@ -36,8 +40,8 @@ class LabelCounts:
         counts do not decide.
     """
 
-    def __init__(self, claim: Claim) -> None:
-        self.claim = claim
+    def __init__(self, claim: Claim, draws: Draws | None = None) -> None:
+        self.claim, self.draws = claim, draws or Draws.begin(None)
         groups = len(claim.pool.groups)
         self._unavailable = np.zeros(len(claim.pool), dtype=np.bool_)
         self._label_counts = np.zeros(groups, dtype=np.int64)
@@ -68,15 +72,29 @@ class LabelCounts:
         for name, members in zip(pool.groups, pool.members, strict=True):
             fresh = np.flatnonzero(members & ~self._unavailable)
             if len(fresh):
-                available[
-                    fresh[self.claim.plan.pick(f"offer {name}", self.rounds + 1, len(fresh))]
-                ] = True
+                available[fresh[self.draws.pick(f"offer {name}", self.rounds + 1, len(fresh))]] = (
+                    True
+                )
         return available
 
-    def draw(self, eligible: Bools) -> int:
-        """Position of the next case, drawn uniformly from the eligible ones."""
+    def draw(self, query: Query, eligible: Bools) -> int:
+        """Position of the next case, drawn from the eligible ones.
+
+        The draw is uniform, but for a claim about a population: there any case of the group is
+        drawn, and where it has a label, another one of its cell takes its place.
+        """
+        if not self.claim.by_cell:
+            return self._pick("draw", eligible)
+        available = self.find_available()
+        members = self.claim.pool.members[self.claim.pool.groups.index(query.group or ALL)]
+        position = self._pick("draw", members & self.claim.cells.find_open(available))
+        if available[position]:
+            return position
+        return self._pick("instead", self.claim.cells.find_rest(position, available))
+
+    def _pick(self, purpose: str, eligible: Bools) -> int:
         among = np.flatnonzero(eligible)
-        return int(among[self.claim.plan.pick("draw", self.rounds + 1, len(among))])
+        return int(among[self.draws.pick(purpose, self.rounds + 1, len(among))])
 
     def add(self, query: Query, position: int, score: float | None) -> None:
         """Count the score of the case that was drawn; None where it could not be scored."""
@@ -104,7 +122,7 @@ class LabelCounts:
     def thresholds_after(self, group: str | None, count: int, score: float) -> EProcessPair:
         """The thresholds of a group after ``count`` more cases of it, each of that score."""
         plan, g = self.claim.plan, -1 if group is None else self.claim.pool.groups.index(group)
-        if not self.claim.conditional or g < 0:
+        if g < 0 or not (self.claim.conditional or self.claim.by_cell):
             return EProcessPair(plan.threshold, plan.threshold)
         size, label_count, more = (
             self.claim.pool.sizes[g],
@@ -114,12 +132,18 @@ class LabelCounts:
         # only a forecast of stopping times asks for more cases than the group has
         if label_count > size:
             return EProcessPair(np.inf, np.inf)
+        if self.claim.by_cell:
+            low, high = self._cell_thresholds()
+            return EProcessPair(float(low[g]), float(high[g]))
         # without replacement the target q moves: the unlabelled rest must have mean (N q - sum so
         # far) / (N - n), or a lucky start looks like evidence (Waudby-Smith and Ramdas, 2020)
         totals = np.array([self._high[g] + more, self._low[g] + more])
         return EProcessPair(
             *conditional_threshold(plan.threshold, size, label_count, totals).tolist()
         )
+
+    def _cell_thresholds(self) -> tuple[Floats, Floats]:
+        return self.claim.cells.compute_thresholds(self.claim.plan.threshold, self.find_available())
 
     def _rest(self, totals: Floats) -> Floats:
         return conditional_threshold(
@@ -147,11 +171,12 @@ class LabelCounts:
         """What a policy may know before the next round."""
         claim, pool = self.claim, self.claim.pool
         available = self.find_available()
-        rest_targets = (
-            self._rest(self._low)
-            if claim.conditional
-            else np.full(len(pool.groups), claim.plan.threshold)
-        )
+        if claim.by_cell:
+            rest_targets = self._cell_thresholds()[0]
+        elif claim.conditional:
+            rest_targets = self._rest(self._low)
+        else:
+            rest_targets = np.full(len(pool.groups), claim.plan.threshold)
         where = {name: g for g, name in enumerate(pool.groups)}
         group_indices = [
             -1 if query.group is None else where[query.group] for query in self._queries

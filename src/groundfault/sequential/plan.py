@@ -17,11 +17,15 @@ from groundfault.core.plan import exact
 from groundfault.errors import PlanError
 from groundfault.sequential.bets import Bet, Null, Shares
 
-ClaimName = Literal["declared-groups", "literal", "rates"]
+ClaimName = Literal["population", "declared-groups", "literal", "rates"]
 Sampling = Literal["guaranteed", "paper"]
 
 # alternatives as shares of what lies on their side of the threshold: at .85 they are the paper's
 _MODEL_SHARES = (0.60 / 0.85, 0.655 / 0.85, 0.71 / 0.85, 0.765 / 0.85, 0.82 / 0.85)
+# the paper's stop at .7 q, and a group that fails most of the time is then bet against as if it
+# failed rarely: two lower ones, and weights that move faster, cost mild failures little (decision
+# 0024)
+_LOWER_SHARES, _FAST_ETA, _PAPER_ETA = (0.1, 0.4), 0.3, 0.1
 _AUDITOR_SHARES = (0.12 / 0.15, 0.09 / 0.15, 0.06 / 0.15, 0.10 / 0.15)
 _LITERAL_EPSILON = 0.05
 
@@ -44,23 +48,27 @@ class SequentialPlan:
     bet : str or sequence of str
         One of `BETS`, or several, whose e-values are averaged. The auditor's test uses the same
         without ``sr-`` or ``cusum-``.
-    seed : int
-        Seed of every random act.
-    claim : {"declared-groups", "literal", "rates"}
-        What is tested; see `groundfault.sequential.claims`.
+    seed : int, optional
+        Seed of every draw, for whoever repeats an audit. It is public, so that the draws can be
+        foreseen. Left out, which is the default, a key is drawn at random when the audit begins,
+        and sealed until it has ended; see `groundfault.sequential.draws`.
+    claim : {"population", "declared-groups", "literal", "rates"}, optional
+        What is tested; see `groundfault.sequential.claims`. Left out, ``population``: what the
+        cases were drawn from. Where sampling is the paper's, ``declared-groups``: these cases.
     sampling : {"guaranteed", "paper"}
         ``paper`` draws and bets as the paper's code does, which keeps no error rate on a finite
         pool.
     epsilon : float in (0, 1], optional
-        Least share of the cases that a group must have. Left out, .05 for sampling and claims that
-        need one, and none for declared groups.
+        Least share of the cases that a group must have; smaller ones are left out of the audit, and
+        listed. Left out, .05 for sampling and claims that need one, and none otherwise.
     limit : int, optional
         Most cases to label, warm-up included.
     warm_up : int
         Cases drawn uniformly at first, to learn from; nothing is bet on them.
     alternative, grid, auditor_alternative, auditor_grid, eta, shares, idle_mass
-        See `Bet`. Alternatives left out are at .85 the paper's, and elsewhere in proportion; shares
-        are heavy-tailed with the idle mass added, and the paper's where sampling is the paper's.
+        See `Bet`. Alternatives left out are at .85 the paper's, and elsewhere in proportion, with
+        two lower ones in the grid; eta is .3; shares are heavy-tailed with the idle mass added.
+        Where sampling is the paper's, all of them are the paper's.
 
     Raises
     ------
@@ -73,8 +81,8 @@ class SequentialPlan:
     alpha: float = 0.05
     policy: str = "logistic"
     bet: str | Sequence[str] = "sr-lr-ui"
-    seed: int = 0
-    claim: ClaimName = "declared-groups"
+    seed: int | None = None
+    claim: ClaimName | None = None
     sampling: Sampling = "guaranteed"
     epsilon: float | None = None
     limit: int | None = None
@@ -83,7 +91,7 @@ class SequentialPlan:
     grid: Sequence[float] | None = None
     auditor_alternative: float | None = None
     auditor_grid: Sequence[float] | None = None
-    eta: float = 0.1
+    eta: float | None = None
     shares: Shares | None = None
     idle_mass: bool | None = None
 
@@ -97,13 +105,19 @@ class SequentialPlan:
 
     def _check_words(self) -> None:
         for name, words in (("claim", get_args(ClaimName)), ("sampling", get_args(Sampling))):
-            if getattr(self, name) not in words:
-                raise PlanError(f"{name}={getattr(self, name)!r} is not one of {', '.join(words)}")
+            value = getattr(self, name)
+            if value not in words and not (name == "claim" and value is None):
+                raise PlanError(f"{name}={value!r} is not one of {', '.join(words)}")
         if not isinstance(self.policy, str) or not self.policy:
             raise PlanError(f"policy={self.policy!r} must be a policy's name")
         if self.sampling == "paper" and self.claim == "rates":
             raise PlanError(
                 'sampling="paper" draws without replacement; claim="rates" draws with it'
+            )
+        if self.sampling == "paper" and self.claim == "population":
+            raise PlanError(
+                'sampling="paper" says nothing of the population that the cases were drawn from; '
+                "leave claim out"
             )
 
     def _check_numbers(self) -> None:
@@ -151,17 +165,20 @@ class SequentialPlan:
         # above the threshold
         q, paper = self.threshold, self.sampling == "paper"
         below = tuple(q * share for share in _MODEL_SHARES)
+        lower = () if paper else tuple(q * share for share in _LOWER_SHARES)
         *above, nearer = (1 - (1 - q) * share for share in _AUDITOR_SHARES)
         filled: dict[str, Any] = {
             "bet": (self.bet,) if isinstance(self.bet, str) else tuple(self.bet),
             "alternative": below[-1] if self.alternative is None else self.alternative,
-            "grid": below if self.grid is None else tuple(self.grid),
+            "grid": (*lower, *below) if self.grid is None else tuple(self.grid),
             "auditor_alternative": nearer
             if self.auditor_alternative is None
             else self.auditor_alternative,
             "auditor_grid": tuple(above) if self.auditor_grid is None else tuple(self.auditor_grid),
             "shares": self.shares or ("uniform" if paper else "heavy-tailed"),
             "idle_mass": not paper if self.idle_mass is None else bool(self.idle_mass),
+            "claim": self.claim or ("declared-groups" if paper else "population"),
+            "eta": self.eta if self.eta is not None else _PAPER_ETA if paper else _FAST_ETA,
         }
         if self.epsilon is None and (paper or self.claim == "literal"):
             filled["epsilon"] = _LITERAL_EPSILON
@@ -182,7 +199,7 @@ class SequentialPlan:
                 null,
                 self.alternative if model else self.auditor_alternative,
                 tuple((self.grid if model else self.auditor_grid) or ()),
-                self.eta,
+                _FAST_ETA if self.eta is None else self.eta,
                 self.budget,
                 self.shares or "heavy-tailed",
                 bool(self.idle_mass),
@@ -220,23 +237,8 @@ class SequentialPlan:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def rng(self, purpose: str, counter: int) -> np.random.Generator:
-        """A generator of its own for each purpose and round."""
-        # a stream for each purpose and round: a policy that draws more does not shift the others
-        return stream(self.seed, purpose, counter)
+        """A generator of its own for each purpose and replicate of a simulation.
 
-    def pick(self, purpose: str, counter: int, count: int) -> int:
-        """One of 0, ..., ``count`` - 1, uniformly: `pick` with the plan's seed."""
-        return pick(self.seed, purpose, counter, count)
-
-
-def pick(seed: int, purpose: str, counter: int, count: int) -> int:
-    """One of 0, ..., ``count`` - 1, uniformly, in a way that no version of any library changes.
-
-    It is the SHA-256 of ``"seed:purpose:counter"`` modulo ``count``, as in ballot audits, so that
-    anyone can draw again by hand; the bias is below 2^-200. Whoever knows the seed can foresee the
-    draws: where that matters, throw dice for it once pool and policy are fixed."""
-    return _number_of(f"{seed}:{purpose}:{counter}", 32) % count
-
-
-def _number_of(text: str, size: int) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:size], "big")
+        The audit's own draws are those of `groundfault.sequential.draws`.
+        """
+        return stream(self.seed or 0, purpose, counter)

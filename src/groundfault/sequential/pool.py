@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from groundfault.core.column_names import require_direction
 from groundfault.errors import InputError
 from groundfault.readers.table import read_table
 from groundfault.sequential import pool_parsing
+from groundfault.sequential.pool_hash import find_order, hash_content, sort_groups
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -33,8 +34,8 @@ ALL = "all cases"
 class Pool:
     """N cases without scores, and G declared groups of them.
 
-    Make one with `from_table`, `from_evidence` or `from_arrays`. Cases are kept sorted by id, so
-    nothing depends on the order in which they came.
+    Make one with `from_table`, `from_evidence` or `from_arrays`. Cases are kept sorted by id and
+    groups by name, so nothing depends on the order in which they came.
 
     Attributes
     ----------
@@ -57,6 +58,9 @@ class Pool:
     sources : tuple of str
     embedded : str
         SHA-256 of the embedding; empty where there is none.
+    stored_hash : str
+        The hash in a record of version 0.1.0, which depended on the order of the groups; empty
+        elsewhere.
     """
 
     ids: tuple[str, ...]
@@ -68,6 +72,7 @@ class Pool:
     generated: bool = False
     sources: tuple[str, ...] = ()
     embedded: str = ""
+    stored_hash: str = ""
 
     @classmethod
     def from_table(
@@ -78,6 +83,7 @@ class Pool:
         groups: Sequence[str | Candidate] = (),
         embedding: Any = None,
         scores: str | None = None,
+        positive_is_good: bool | None = None,
         generated: bool = False,
     ) -> Pool:
         """Read a pool from a file, a directory, or a table in memory.
@@ -94,7 +100,10 @@ class Pool:
             A column of texts (see `groundfault.slicing.embedding`) or of lists; names or a glob of
             numeric columns; a table of the same ids; or a matrix, row by row.
         scores : str, optional
-            Column with recorded scores in [0, 1], 1 a pass, to replay; empty where there is none.
+            Column with recorded scores in [0, 1] to replay; empty where there is none.
+        positive_is_good : bool, optional
+            Whether a score of 1 is a pass. Left out, it is, unless the column's name says
+            otherwise: one called ``error`` or ``loss`` stops with both calls to choose from.
         generated : bool
             The rows are a bank of generated cases, a category each; one entry of ``groups`` says
             which.
@@ -103,7 +112,8 @@ class Pool:
         ------
         InputError
             If there are no cases, ids repeat, a column is missing, a group is empty or no group, an
-            embedding is not finite, or a score is outside [0, 1].
+            embedding is not finite, a score is outside [0, 1], or nothing says which way scores
+            such as ``error`` point.
 
         Examples
         --------
@@ -111,11 +121,15 @@ class Pool:
         >>> Pool.from_table(table, id="item", groups=["lang"]).groups
         ('all cases', 'lang=de', 'lang=fr')
         """
+        if scores is not None and positive_is_good is None:
+            require_direction(scores, one_is_pass=True)
         frame, sources = read_table(source)
         where = sources[0]
         ids = pool_parsing.read_ids(frame, id, where)
         pool_parsing.check_ids(ids)
         recorded = None if scores is None else pool_parsing.read_scores(frame, scores, where)
+        if recorded is not None and positive_is_good is False:
+            recorded = 1 - recorded
         points = None
         if embedding is not None:
             points = pool_parsing.read_embedding(frame, embedding, id, where)
@@ -240,8 +254,26 @@ class Pool:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of ids, groups and embedding, whatever the order of rows; scores are left out."""
-        return hashlib.sha256(json.dumps(self._content, ensure_ascii=False).encode()).hexdigest()
+        """SHA-256 of ids, groups and embedding; scores are left out.
+
+        It depends on no order of rows or groups, but for the pool of a record of version 0.1.0.
+        """
+        return self.stored_hash or self.hash_by_name
+
+    @cached_property
+    def hash_by_name(self) -> str:
+        """The hash with the groups sorted by name, by which two pools are compared."""
+        content = self._content
+        groups = content["groups"]
+        ordered = {name: groups[name] for name in sort_groups(groups, ALL)}
+        return hash_content({**content, "groups": ordered})
+
+    def select_groups(self, mask: Bools) -> Pool:
+        """The same cases with the groups of a mask, shape (G,), alone."""
+        if mask.all():
+            return self
+        names = tuple(name for name, chosen in zip(self.groups, mask, strict=True) if chosen)
+        return replace(self, groups=names, members=_freeze(self.members[mask]), stored_hash="")
 
     @property
     def _content(self) -> dict[str, Any]:
@@ -268,25 +300,29 @@ class Pool:
             If it is not the outline of a pool, or not what its hash says.
         """
         try:
-            ids, groups = tuple(outline["ids"]), dict(outline["groups"])
-            members = np.stack([from_hex(text, len(ids)) for text in groups.values()])
+            content = {key: outline[key] for key in ("ids", "groups", "generated", "embedding")}
+            ids, groups = tuple(content["ids"]), dict(content["groups"])
+            order = find_order({**content, "ids": list(ids)}, outline["hash"], ALL)
+            names = list(groups) if order is None else order
+            members = np.stack([from_hex(groups[name], len(ids)) for name in names])
             pool = cls(
-                ids, tuple(groups), _freeze(members), generated=bool(outline["generated"]),
-                sources=tuple(outline["sources"]), embedded=outline["embedding"],
+                ids, tuple(names), _freeze(members), generated=bool(content["generated"]),
+                sources=tuple(outline["sources"]), embedded=content["embedding"],
             )  # fmt: skip
-            intact = outline["hash"] == pool.hash
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"not the outline of a pool ({error})") from None
-        if not intact:
+        if order is None:
             raise InputError(
                 "the record of the pool was altered: its ids and groups do not have its hash"
             )
-        return pool
+        is_current = outline["hash"] == pool.hash
+        return pool if is_current else replace(pool, stored_hash=outline["hash"])
 
 
 def _assemble(pool: Pool, masks: Iterable[tuple[str, Bools]]) -> Pool:
     """The pool with its groups, sorted by id, checked and frozen."""
-    masks = list(masks)
+    # by name: neither draws nor the hash depend on the order in which groups were given
+    masks = sorted(masks, key=lambda pair: pair[0])
     if pool.generated and (not masks or np.any(np.sum([mask for _, mask in masks], axis=0) != 1)):
         raise InputError(
             "generated cases need one category each: name one column, or columns joined by *"

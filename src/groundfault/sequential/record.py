@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from groundfault.base.deprecation import rename_members
-from groundfault.base.ledger import Ledger
+from groundfault.base.ledgers import LedgerChoice, find_ledger
 from groundfault.errors import LedgerError
 from groundfault.sequential.dual import EProcessPair
 from groundfault.sequential.policies import Query
@@ -118,19 +118,20 @@ class AuditRecord:
 
     Parameters
     ----------
-    ledger : Ledger or path, optional
+    ledger : Ledger, path, URL or bool, optional
+        As `groundfault.base.ledgers.find_ledger` takes it.
     seal : str
         The audit's seal, which marks its events.
     """
 
-    def __init__(self, ledger: Ledger | str | Path | None, seal: str) -> None:
-        self.ledger = Ledger(ledger) if isinstance(ledger, str | Path) else ledger
+    def __init__(self, ledger: LedgerChoice, seal: str) -> None:
+        self.ledger = find_ledger(ledger)
         self.seal = seal
         self._head = ""
         self._last = 0
 
-    def open(self, header: Mapping[str, Any], reopen: str | None) -> list[AuditEvent]:
-        """Open the audit, or take it up again: the events there are.
+    def open(self, header: Mapping[str, Any], reopen: str | None) -> Mapping[str, Any]:
+        """Open the audit, or take it up again: the header with which it was opened.
 
         Raises
         ------
@@ -141,26 +142,39 @@ class AuditRecord:
             If the ledger cannot be read or written to.
         """
         if self.ledger is None:
-            return []
-        openings = self.ledger.events(OPENED) if self._exists() else []
-        if not any(event.body["audit"] == self.seal for event in openings):
+            return header
+        opened = self._find_header()
+        if opened is None:
+            self.ledger.refuse_earlier(
+                OPENED, lambda e: _has_same_cases(e["pool"], header["pool"]), "these cases"
+            )
+            openings = self.ledger.events(OPENED) if self._exists() else []
             others = [
-                event for event in openings if event.body["pool"]["hash"] == header["pool"]["hash"]
+                event for event in openings if _has_same_cases(event.body["pool"], header["pool"])
             ]
             reason = " ".join((reopen or "").split())
             # trying plans until one gives the wanted verdict is not covered by any e-value, so a
             # second plan for the same cases has to be explained, and stays visible
             if others and not reason:
+                settings = _list_differences(others[-1].body["plan"], header["plan"])
                 raise LedgerError(
                     f"the ledger {self.ledger.place} holds an audit of these cases with other "
-                    f"settings, begun {others[-1].time}: go on with those, or say why you begin "
-                    "anew (reopen); the reason stays in the record"
+                    f"settings ({settings}), begun {others[-1].time}: go on with those, or say why "
+                    "you begin anew (reopen); the reason stays in the record"
                 )
             self.ledger.append(
                 OPENED,
                 {"audit": self.seal, **header, "reason": reason or None, "before": len(others)},
             )
-        return self.read_new()
+            # another process may have opened it at the same time: the first one's header counts
+            opened = self._find_header()
+        assert opened is not None
+        return opened
+
+    def _find_header(self) -> Mapping[str, Any] | None:
+        assert self.ledger is not None
+        openings = self.ledger.events(OPENED) if self._exists() else []
+        return next((e.body for e in openings if e.body["audit"] == self.seal), None)
 
     def append(self, kind: str, body: Mapping[str, Any]) -> tuple[AuditEvent, list[AuditEvent]]:
         """Write an event down; once this returns it is on disk.
@@ -212,3 +226,14 @@ class AuditRecord:
     def _exists(self) -> bool:
         assert self.ledger is not None
         return "://" in self.ledger.place or Path(self.ledger.place).exists()
+
+
+def _has_same_cases(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Whether two outlines are of the same cases and groups, in whatever order."""
+    return all(a[key] == b[key] for key in ("ids", "groups", "generated", "embedding"))
+
+
+def _list_differences(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """The settings of a stored plan that are not those wanted now."""
+    names = [name for name in wanted if stored.get(name) != wanted[name]]
+    return ", ".join(f"{name}={stored.get(name)}" for name in names) or "its groups are others"

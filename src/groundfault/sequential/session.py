@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from groundfault.base.deprecation import rename_members, warn_renamed
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.sequential import policies
+from groundfault.sequential.draws import read_draws
 from groundfault.sequential.dual import Verdict
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import History, Policy, Query
@@ -20,7 +21,7 @@ from groundfault.sequential.record import ASKED, OPENED, TOLD, AuditRecord
 from groundfault.sequential.state import AuditState, check_score
 
 if TYPE_CHECKING:
-    from groundfault.base.ledger import Ledger
+    from groundfault.base.ledgers import LedgerChoice
     from groundfault.sequential.certificate import Certificate
 
 
@@ -41,10 +42,14 @@ class SequentialAudit(AuditState):
         What decides where to look.
     bet : str or sequence of str
         See `groundfault.sequential.BETS`.
-    seed : int
-    ledger : Ledger or path, optional
-        Where every round is recorded before its score is seen. A ledger that holds this very audit
-        resumes it. Without one the audit lives in memory, and its certificate says so.
+    seed : int, optional
+        A public seed, which lets others repeat, and foresee, the draws. Left out, they follow from
+        a random key that is sealed until the audit has ended; see `groundfault.sequential.draws`.
+    ledger : Ledger, path, URL or bool, optional
+        Where every round is recorded before its score is seen; True is the place that
+        $GROUNDFAULT_LEDGER names, else groundfault-ledger.db in the current folder. A ledger that
+        holds this very audit, of the same cases and settings, resumes it. With False or None the
+        audit lives in memory, and its certificate says so.
     reopen : str, optional
         Why these cases are audited again with other settings, where the ledger holds an audit of
         them.
@@ -61,8 +66,10 @@ class SequentialAudit(AuditState):
     Notes
     -----
     ``P(the verdict is wrong) <= alpha`` for the null that `null` states, if groups and settings
-    were fixed before scores were known, scores depend on the case and not on when it is asked, and
-    every case asked is told. Choosing among several audits afterwards is not covered, nor is
+    were fixed before scores were known, scores depend on the case and not on when it is asked,
+    every case asked is told, and the policy does not foresee the draws. The default claim is about
+    the population of each group: the cases have to be a random sample of it, answered independently
+    of each other. Choosing among several audits afterwards is not covered, nor is
     ``sampling="paper"``.
 
     Examples
@@ -84,8 +91,8 @@ class SequentialAudit(AuditState):
         alpha: float = 0.05,
         policy: str | Policy = "logistic",
         bet: str | Sequence[str] = "sr-lr-ui",
-        seed: int = 0,
-        ledger: Ledger | str | Path | None = None,
+        seed: int | None = None,
+        ledger: LedgerChoice = None,
         reopen: str | None = None,
         **settings: Any,
     ) -> None:
@@ -110,7 +117,7 @@ class SequentialAudit(AuditState):
         plan: SequentialPlan,
         *,
         policy: Policy | None = None,
-        ledger: Ledger | str | Path | None = None,
+        ledger: LedgerChoice = None,
         reopen: str | None = None,
     ) -> SequentialAudit:
         """The audit of a ready-made plan, with the policy that it names unless one is passed."""
@@ -119,12 +126,12 @@ class SequentialAudit(AuditState):
         return audit
 
     @classmethod
-    def from_ledger(cls, ledger: Ledger | str | Path, seal: str = "") -> SequentialAudit:
+    def from_ledger(cls, ledger: LedgerChoice = True, seal: str = "") -> SequentialAudit:
         """The audit in a ledger, to look at and not to ask: its policy is not stored.
 
         Parameters
         ----------
-        ledger : Ledger or path
+        ledger : Ledger, path, URL or True
         seal : str
             First digits of the seal, where the ledger holds several; the last one begun, where left
             out.
@@ -135,7 +142,8 @@ class SequentialAudit(AuditState):
             If there is no such audit in it.
         """
         book = AuditRecord(ledger, seal).ledger
-        assert book is not None
+        if book is None:
+            raise InputError("no ledger is named to take the audit from: name it")
         openings = [event for event in book.events(OPENED) if event.body["audit"].startswith(seal)]
         if not openings:
             raise InputError(f"the ledger {book.place} holds no audit{f' {seal}' if seal else ''}")
@@ -146,7 +154,7 @@ class SequentialAudit(AuditState):
         )
 
     @classmethod
-    def recorded(cls, ledger: Ledger | str | Path, seal: str = "") -> SequentialAudit:
+    def recorded(cls, ledger: LedgerChoice, seal: str = "") -> SequentialAudit:
         """The old name of `from_ledger`."""
         warn_renamed("SequentialAudit.recorded", "SequentialAudit.from_ledger", stacklevel=2)
         return cls.from_ledger(ledger, seal)
@@ -156,7 +164,7 @@ class SequentialAudit(AuditState):
         pool: Pool,
         plan: SequentialPlan,
         policy: Policy,
-        ledger: Ledger | str | Path | None,
+        ledger: LedgerChoice,
         reopen: str | None,
     ) -> None:
         if not isinstance(pool, Pool):
@@ -168,9 +176,15 @@ class SequentialAudit(AuditState):
         super().__init__(pool, plan)
         self.policy, self._is_over = policy, False
         self.record = AuditRecord(ledger, self.seal)
+        sealed_key = self.draws.sealed_key
+        header = {
+            "plan": plan.settings,
+            "pool": pool.outline(),
+            "draws": None if sealed_key is None else msgspec.to_builtins(sealed_key),
+        }
+        self._draw_by(read_draws(plan.seed, self.record.open(header, reopen).get("draws")))
         # to resume is to replay: the state is recomputed from plan, pool and events, never stored
-        for entry in self.record.open({"plan": plan.settings, "pool": pool.outline()}, reopen):
-            self.replay(entry)
+        self._catch_up()
 
     def ask(self) -> Query | None:
         """What to score next; the same query until it is told, and None once the audit has ended.
@@ -278,7 +292,9 @@ class SequentialAudit(AuditState):
     @property
     def finished(self) -> bool:
         """Whether there is nothing more to ask."""
-        return self.decided or self._is_over
+        if self.decided or self._is_over:
+            return True
+        return self.open is None and not self.counts.find_available().any()
 
     def certificate(self) -> Certificate:
         """All that it takes to recompute the verdict, as it stands.
@@ -293,7 +309,8 @@ class SequentialAudit(AuditState):
 
         self._catch_up()
         ledger = self.record.check()
-        return certify(self, None if ledger is None else LedgerPlace(**ledger))
+        place = None if ledger is None else LedgerPlace(**ledger)
+        return certify(self, place, reveal=self.finished)
 
 
 @dataclass(frozen=True)

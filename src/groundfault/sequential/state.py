@@ -13,6 +13,7 @@ from groundfault.base.json_diff import differences_of
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.sequential.certificate_schema import GroupCount
 from groundfault.sequential.claims import Claim
+from groundfault.sequential.draws import Draws
 from groundfault.sequential.dual import Dual, EProcessPair, Verdict
 from groundfault.sequential.label_counts import LabelCounts
 from groundfault.sequential.plan import SequentialPlan
@@ -31,29 +32,38 @@ class AuditState:
     ----------
     pool : Pool
     plan : SequentialPlan
+    draws : Draws, optional
+        Left out, those of the plan's seed, or of a new random key.
 
     Attributes
     ----------
     seal : str
         SHA-256 of plan and pool.
     claim : Claim
+    draws : Draws
     counts : LabelCounts
     dual : Dual
     reviews : list of dict
         Judgements of an `AnnotatorPanel`, in their order.
     """
 
-    def __init__(self, pool: Pool, plan: SequentialPlan) -> None:
+    def __init__(self, pool: Pool, plan: SequentialPlan, draws: Draws | None = None) -> None:
         self.pool, self.plan = pool, plan
         self.seal = plan.seal(pool.hash)
         self.claim = Claim.of(plan, pool)
-        self.counts, self.dual = LabelCounts(self.claim), Dual.begin(plan)
+        self._draw_by(draws or Draws.begin(plan.seed))
+        self.dual = Dual.begin(plan)
         self.reviews: list[dict[str, Any]] = []
         self._rounds: list[Round] = []
         self._draft: Round | None = None
         self._outcomes: dict[float | None, Dual] = {}
         self._claimed: set[str] = set()
         self._score_events: dict[int, int] = {}
+
+    def _draw_by(self, draws: Draws) -> None:
+        """Begin with these draws; there are no rounds yet."""
+        self.draws = draws
+        self.counts = LabelCounts(self.claim, draws)
 
     # -------------------------------------------------------------------------------- --- one round
 
@@ -69,7 +79,7 @@ class AuditState:
             return None
         if step <= self.plan.warm_up or policy is None:
             return self._warm_up(step, history.available)
-        return policy.ask(history, self.plan.rng("policy", step))
+        return policy.ask(history, self.draws.policy_rng(step))
 
     def _warm_up(self, step: int, available: NDArray[np.bool_]) -> Query:
         if not self.pool.generated:
@@ -78,14 +88,14 @@ class AuditState:
             return Query(items=available, stake=False)
         fresh = np.flatnonzero((self.pool.members & available).any(axis=1))
         return Query(
-            self.pool.groups[fresh[self.plan.pick("warm-up", step, len(fresh))]], stake=False
+            self.pool.groups[fresh[self.draws.pick("warm-up", step, len(fresh))]], stake=False
         )
 
     def draw_round(self, query: Query) -> Round:
         """Draw the case, and fix what is bet on it."""
         step = self.counts.rounds + 1
         eligible = self.claim.find_eligible(query, self.counts.find_available())
-        position = self.counts.draw(eligible)
+        position = self.counts.draw(query, eligible)
         query = replace(
             query,
             step=step,
@@ -246,14 +256,14 @@ class AuditState:
 
     @property
     def _groups_below(self) -> list[str]:
-        return [self.pool.groups[g] for g in np.flatnonzero(self.counts.below)]
+        return [self.claim.pool.groups[g] for g in np.flatnonzero(self.counts.below)]
 
     @property
     def _groups_reached(self) -> list[str]:
         """Groups claimed from the budget on that have reached the threshold; all, if all have."""
         # all groups at the threshold makes every claim false, named or not
         reached = self.counts.reached
-        names = [self.pool.groups[g] for g in np.flatnonzero(reached)]
+        names = [self.claim.pool.groups[g] for g in np.flatnonzero(reached)]
         return names if reached.all() else [name for name in names if name in self._claimed]
 
     @property

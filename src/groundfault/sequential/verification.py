@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from groundfault.base.json_diff import differences_of
-from groundfault.errors import GroundfaultError, LedgerError
+from groundfault.base.ledgers import LedgerChoice, find_witness
+from groundfault.errors import GroundfaultError, InputError, LedgerError
 from groundfault.sequential import policies
 from groundfault.sequential.certificate import Certificate, certify
 from groundfault.sequential.certificate_schema import CertificateRound, Judgement
+from groundfault.sequential.draws import Draws, hash_key
 from groundfault.sequential.pool import Pool
-from groundfault.sequential.record import ASKED, REVIEWED, TOLD, AuditEvent, read_query
+from groundfault.sequential.record import ASKED, OPENED, REVIEWED, TOLD, AuditEvent, read_query
 from groundfault.sequential.state import AuditState
+
+if TYPE_CHECKING:
+    from groundfault.base.ledger import Ledger
 
 _MAX_DIFFERENCES = 100
 
@@ -32,11 +37,14 @@ class CertificateCheck:
         What differs, each as "where: stated, recomputed"; the first hundred.
     ledger : str
         Whether the ledger agrees, in a sentence.
+    draws : str
+        Who could foresee the draws, in a sentence.
     """
 
     reproduces: bool
     differences: tuple[str, ...]
     ledger: str
+    draws: str
 
 
 def verify_certificate(
@@ -44,7 +52,7 @@ def verify_certificate(
     *,
     pool: Pool | None = None,
     policy: bool = False,
-    ledger: str | Path | None = None,
+    ledger: LedgerChoice = True,
 ) -> CertificateCheck:
     """Recompute every draw, threshold, bet, e-value and the verdict, and compare.
 
@@ -56,9 +64,10 @@ def verify_certificate(
     policy : bool
         Ask the policy again as well, whether it would have looked where it did. A policy that reads
         an embedding needs the pool.
-    ledger : path, optional
-        The ledger to check the record against; left out, the one that the certificate names, where
-        it still exists.
+    ledger : Ledger, path, URL or bool, optional
+        The ledger to check the record against. True is the one that $GROUNDFAULT_LEDGER names, else
+        groundfault-ledger.db in the current folder if the certificate names that one. What a
+        certificate names is never opened for that alone: it may be a server of anybody's.
 
     Raises
     ------
@@ -71,13 +80,18 @@ def verify_certificate(
         Pool.from_outline(msgspec.to_builtins(certificate.pool)),
     )
     differences: list[str] = []
-    if pool is not None and pool.hash != outline.hash:
+    if pool is not None and pool.hash_by_name != outline.hash_by_name:
         differences.append(
             f"pool: {outline.hash[:12]}, {pool.hash[:12]}: these are other cases or groups"
         )
-        pool = None
+    elif pool is not None:
+        # the order of the groups, and the hash, stay those of the certificate
+        outline = replace(outline, embedding=pool.embedding, cases=pool.cases)
+    draws, draws_sentence = _find_draws(certificate, ledger)
+    if draws is None:
+        differences.append(f"draws: {draws_sentence}")
     try:
-        state = AuditState(pool or outline, plan)
+        state = AuditState(outline, plan, draws)
         for entry in _list_entries(certificate.rounds, certificate.reviews):
             if policy and entry.kind == ASKED and entry.body["step"] > plan.warm_up:
                 differences += _compare_choice(state, entry)
@@ -89,8 +103,56 @@ def verify_certificate(
         differences.append(f"rounds: {error}")
     sentence, agrees = _compare_ledger(certificate, ledger)
     return CertificateCheck(
-        not differences and agrees, tuple(differences[:_MAX_DIFFERENCES]), sentence
+        not differences and agrees,
+        tuple(differences[:_MAX_DIFFERENCES]),
+        sentence,
+        draws_sentence,
     )
+
+
+def _find_draws(certificate: Certificate, ledger: LedgerChoice) -> tuple[Draws | None, str]:
+    """The draws that the certificate, or its ledger, has the key of, with a sentence on it."""
+    plan, sealed = certificate.plan, certificate.draws
+    if plan.seed is not None:
+        return Draws.begin(plan.seed), (
+            f"they follow from the seed {plan.seed}, which was public from the start: whoever knew "
+            "it could foresee them"
+        )
+    if sealed is None:
+        return None, "the certificate has neither a seed nor the hash of a random key"
+    if sealed.key is None:
+        key = _read_ledger_key(certificate, ledger)
+        if key is None or hash_key(key) != sealed.hash:
+            return None, (
+                "their key is sealed until the audit has ended; name the ledger that has it "
+                "(--ledger) to check them"
+            )
+        return Draws(key, True), "their key is still sealed; the ledger has it, and it fits"
+    if not sealed.fits:
+        return None, "their key is not the one whose hash was written down before the first draw"
+    return Draws(sealed.key, True), (
+        "they follow from a random key that was sealed until the audit ended, and fits the hash "
+        "that was written down before the first draw"
+    )
+
+
+def _read_ledger_key(certificate: Certificate, ledger: LedgerChoice) -> str | None:
+    stated = certificate.ledger.path if certificate.ledger else ""
+    try:
+        book = find_witness(ledger, stated)
+        return None if book is None else _get_key(_read_header(book, certificate.seal)).get("key")
+    except (InputError, LedgerError):
+        # what is wrong with the ledger is said where its rounds are compared
+        return None
+
+
+def _read_header(book: Ledger, seal: str) -> Mapping[str, Any]:
+    """The header with which an audit was opened; empty where the ledger has none."""
+    return next((e.body for e in book.events(OPENED) if e.body["audit"] == seal), {})
+
+
+def _get_key(header: Mapping[str, Any]) -> Mapping[str, Any]:
+    return header.get("draws") or {}
 
 
 def _list_entries(
@@ -131,25 +193,29 @@ def _select_stable(certificate: Certificate) -> dict[str, Any]:
     """What a recomputed certificate must share: all but versions, the ledger and file names."""
     content = certificate.to_dict()
     content["pool"] = certificate.pool.hash
-    return {
-        key: value for key, value in content.items() if key not in ("groundfault_version", "ledger")
-    }
+    # the key of the draws is held against its hash instead
+    others = ("groundfault_version", "ledger", "draws")
+    return {key: value for key, value in content.items() if key not in others}
 
 
-def _compare_ledger(certificate: Certificate, ledger: str | Path | None) -> tuple[str, bool]:
+def _compare_ledger(certificate: Certificate, ledger: LedgerChoice) -> tuple[str, bool]:
     """Whether the ledger agrees with the rounds, with a sentence."""
-    from groundfault.base.ledger import Ledger
-
     if certificate.ledger is None:
         return "the audit was not recorded in a ledger", True
-    path = str(ledger or certificate.ledger.path)
-    if "://" not in path and not Path(path).exists():
-        return f"the ledger {path} is not there to be checked; name it", True
-    book = Ledger(path)
+    book, stated = find_witness(ledger, certificate.ledger.path), certificate.ledger.path
+    if book is None:
+        return (
+            f"the record was not checked: the certificate names the ledger {stated}, and no "
+            "ledger is opened because a certificate names it; name it with --ledger"
+        ), True
+    path = book.place
     try:
         book.check(head=certificate.ledger.head)
-    except LedgerError as error:
+    except (LedgerError, InputError) as error:
         return f"the ledger does not bear the certificate out: {error}", False
+    hashed = certificate.draws.hash if certificate.draws else None
+    if _get_key(_read_header(book, certificate.seal)).get("hash") != hashed:
+        return f"the ledger {path} is unbroken, and has another key of the draws", False
     # of several events of one step and kind the first counts: later ones came too late
     bodies: dict[tuple[str, Any], Any] = {}
     for event in book.events():

@@ -16,12 +16,16 @@ from groundfault.sequential.record import ASKED, TOLD, AuditEvent
 from groundfault.testing.checks import require
 
 CLAIMS: dict[str, dict[str, Any]] = {
-    "declared groups": {},
+    "population": {},
+    "declared groups": {"claim": "declared-groups"},
     "any set of cases": {"claim": "literal", "epsilon": 0.1},
     "rates": {"claim": "rates"},
     "generated cases": {},
 }
 """What `check_policy` puts a policy to, and the settings of a `SequentialPlan` that say so."""
+
+# under the others no policy may see one: see `groundfault.sequential.claims`
+_WITH_EMBEDDING = ("declared groups", "any set of cases", "rates")
 
 
 def check_policy(
@@ -68,7 +72,9 @@ def check_policy(
         return copy.deepcopy(cast("Policy", policy))
 
     for claim in claims:
-        pool = _make_pool(seed, generated=claim == "generated cases")
+        pool = _make_pool(
+            seed, embedding=claim in _WITH_EMBEDDING, generated=claim == "generated cases"
+        )
         fresh = make_policy(pool)
         warm_up = getattr(fresh, "warm_up", 0)
         plan = SequentialPlan(
@@ -90,12 +96,16 @@ def check_policy(
         _check_repeated(where, whole, make_policy(pool))
 
 
-def _make_pool(seed: int, *, generated: bool) -> Pool:
+def _make_pool(seed: int, *, embedding: bool, generated: bool) -> Pool:
     rng = np.random.default_rng(seed)
     group, points = np.repeat(list("abc"), 30), rng.normal(size=(90, 6))
     scores = (rng.random(90) < np.where(group == "b", 0.5, 0.9)).astype(float)
     return Pool.from_arrays(
-        range(90), {"in": group}, embedding=points, scores=scores, generated=generated
+        range(90),
+        {"in": group},
+        embedding=points if embedding else None,
+        scores=scores,
+        generated=generated,
     )
 
 

@@ -1,0 +1,101 @@
+"""Hashes of pools: no order matters, and the records of version 0.1.0 stay readable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from groundfault.errors import InputError
+from groundfault.sequential import ALL, Pool, SequentialAudit, verify_certificate
+from groundfault.sequential.answers import replay
+from groundfault.sequential.pool_hash import find_order, hash_content, sort_groups
+
+COLUMNS = {
+    "topic": ["sums", "dates", "names"] * 10,
+    "lang": ["fr", "de"] * 15,
+    "Zoo": ["x", "y", "z", "u", "v"] * 6,
+}
+
+
+def make_pool(names=tuple(COLUMNS)):
+    scores = (np.random.default_rng(0).random(30) < 0.8).astype(float)
+    return Pool.from_arrays(range(30), {name: COLUMNS[name] for name in names}, scores=scores)
+
+
+def outline_of_0_1_0(names):
+    """The outline that version 0.1.0 stored: groups, and their hash, in the order given."""
+    outline = make_pool(names).outline()
+    groups = outline["groups"]
+    order = [ALL] + [g for name in names for g in sorted(groups) if g.startswith(f"{name}=")]
+    content = {
+        "ids": outline["ids"],
+        "groups": {name: groups[name] for name in order},
+        "generated": False,
+        "embedding": "",
+    }
+    text = json.dumps(content, ensure_ascii=False)
+    return {
+        **content,
+        "sources": ["arrays"],
+        "hash": hashlib.sha256(text.encode()).hexdigest(),
+    }
+
+
+def test_the_hash_does_not_depend_on_the_order_of_groups():
+    pools = [make_pool(names) for names in permutations(COLUMNS)]
+    assert len({pool.hash for pool in pools}) == 1
+    assert len({pool.groups for pool in pools}) == 1
+    assert pools[0].groups == tuple(sort_groups(pools[0].groups, ALL))
+    assert pools[0].groups[0] == ALL
+
+
+@pytest.mark.parametrize("names", list(permutations(COLUMNS)))
+def test_status_reads_what_it_recorded_whatever_the_order(names, tmp_path):
+    pool, ledger = make_pool(names), tmp_path / "audit.db"
+    audit = SequentialAudit(pool, threshold=0.8, policy="stratified", limit=5, ledger=ledger)
+    audit.run(replay(pool))
+    again = SequentialAudit.from_ledger(ledger)
+    assert again.certificate().to_dict()["pool"] == audit.certificate().to_dict()["pool"]
+    assert verify_certificate(again.certificate(), pool=make_pool(), policy=True).reproduces
+
+
+@pytest.mark.parametrize("sort_keys", [False, True])
+@pytest.mark.parametrize("names", list(permutations(COLUMNS)))
+def test_outlines_of_0_1_0_are_read(names, sort_keys):
+    outline = outline_of_0_1_0(names)
+    # ledgers sort the keys of what they store, certificates keep their order
+    stored = json.loads(json.dumps(outline, sort_keys=sort_keys))
+    pool = Pool.from_outline(stored)
+    assert pool.hash == outline["hash"]
+    assert pool.groups == tuple(outline["groups"])
+    assert pool.hash_by_name == make_pool().hash
+    assert Pool.from_outline(pool.outline()).hash == pool.hash
+
+
+def test_what_was_altered_is_still_refused():
+    outline = outline_of_0_1_0(("topic", "lang"))
+    name = next(iter(outline["groups"]))
+    changed = {**outline, "groups": {**outline["groups"], name: "0" * 8}}
+    with pytest.raises(InputError, match="was altered"):
+        Pool.from_outline(changed)
+
+
+def test_groups_can_be_left_out():
+    pool = make_pool()
+    few = pool.select_groups(pool.sizes >= 10)
+    assert len(few.groups) == 6
+    assert few.ids == pool.ids
+    assert not any(name.startswith("Zoo") for name in few.groups)
+    assert pool.select_groups(pool.sizes > 0) is pool
+    assert replace(few, stored_hash="").hash == few.hash != pool.hash
+
+
+def test_an_order_that_no_column_explains_is_not_found():
+    content = {"ids": ["a"], "groups": {"all": "80", "x": "80"}, "generated": False}
+    assert find_order(content, hash_content(content), "all") == ["all", "x"]
+    assert find_order(content, "0" * 64, "all") is None
