@@ -53,7 +53,7 @@ def test_a_ledger_where_an_earlier_version_kept_it_is_mentioned_and_read(
     name: str, desk: Path
 ) -> None:
     Ledger(name).append(OPENED, {"outcome": "o"})
-    with pytest.warns(UserWarning, match=rf"{name} is a ledger of an earlier .*--ledger {name}"):
+    with pytest.warns(UserWarning, match=rf"{name} holds looks that an earlier .*--ledger {name}"):
         book = find_ledger(True)
     with pytest.raises(Exception, match=f"go on with it by --ledger {name}"):
         book.refuse_earlier(OPENED, lambda body: body["outcome"] == "o", "these outcomes")
@@ -67,10 +67,12 @@ def test_another_programs_file_is_left_alone(desk: Path) -> None:
     with sqlite3.connect(desk / EARLIER[0]) as raw:
         raw.execute("CREATE TABLE notes (text)")
     (desk / EARLIER[1]).write_text("no database")
+    Ledger(desk / "run.db").append("run_sealed", {})
     before = [path.read_bytes() for path in sorted(desk.iterdir())]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         find_ledger(True)
+        find_ledger(True, earlier=["run.db"])
     assert [path.read_bytes() for path in sorted(desk.iterdir())] == before
 
 

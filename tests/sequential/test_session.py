@@ -885,7 +885,7 @@ def test_a_certificate_that_was_touched_does_not_reproduce(
         part = part[key]
     part[where[-1]] = (not part[where[-1]]) if value is None else value
     (tmp_path / "touched.json").write_text(json.dumps(data))
-    check = verify_certificate(tmp_path / "touched.json")
+    check = verify_certificate(tmp_path / "touched.json", ledger=unfinished_audit[1])
     assert not check.reproduces
     assert check.differences or "has another round 7" in check.ledger
 
@@ -1354,6 +1354,7 @@ def shell(tmp_path, monkeypatch):
     )
     frame.write_parquet(tmp_path / "pool.parquet")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GROUNDFAULT_LEDGER")
 
     def call(*arguments, text=None):
         return CliRunner().invoke(sequential, [str(a) for a in arguments], input=text)
@@ -1379,9 +1380,9 @@ def test_run_status_and_certificate(shell, tmp_path):
     assert "failure mode found" in result.output
     assert "each of 4 declared groups has expected score 0.85 or more for new" in result.output
     assert verify_certificate(tmp_path / "certificate.json").reproduces
-    again = shell("status", "audit.db")
+    again = shell("status")
     assert result.output.splitlines()[0] == again.output.splitlines()[0]
-    data = json.loads(shell("status", "audit.db", "--json", "-").output)
+    data = json.loads(shell("status", "groundfault-ledger.db", "--json", "-").output)
     assert data["verdict"] == "failure mode found"
     assert (
         shell("run", *POOL, "--policy", "oracle:topic=b", "--label", "file", "--gate").exit_code
@@ -1398,7 +1399,7 @@ def test_asking_a_person_and_going_on_later(shell):
     assert "\x1b" not in first.output
     assert "score:" in first.output
     assert "cost 4.00" in first.output
-    status = shell("status", "audit.db")
+    status = shell("status")
     assert "next: case" in status.output
     case = next(line.split()[2] for line in status.output.splitlines() if line.startswith("next"))
     second = shell("run", *POOL, "--label", "ask", text="u\nq\n")

@@ -54,7 +54,7 @@ def read_pool(folder, scores=None):
 def test_a_stored_certificate_verifies(folder, name, ledger):
     check = verify_certificate(folder / name)
     assert check.reproduces, check.differences
-    expected = "is not there to be checked" if ledger else "was not recorded in a ledger"
+    expected = "no ledger is opened because a certificate names it" if ledger else "was not recorded in a ledger"
     assert expected in check.ledger
     if ledger:
         check = verify_certificate(folder / name, ledger=folder / ledger)

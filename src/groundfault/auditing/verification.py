@@ -157,7 +157,8 @@ def _repeat_audit(
         # to verify is no further look: what was recorded is taken as it is stated, and checked
         ledger=None,
     )
-    return assemble(replace(results, opening=data.ledger and _read_opening(data.ledger)))
+    opening = None if data.ledger is None else _read_opening(data.ledger)
+    return assemble(replace(results, opening=opening))
 
 
 def _rerun_of(manifest: Manifest) -> Callable[[Evidence, Manifest, Path, Rerun], Report]:

@@ -36,7 +36,7 @@ def find_ledger(choice: LedgerChoice, *, earlier: Sequence[str | Path] = EARLIER
     Warns
     -----
     UserWarning
-        If there is a ledger in one of the earlier places.
+        If there is a ledger with openings in one of the earlier places.
     """
     if choice is None or choice is False:
         return None
@@ -45,13 +45,15 @@ def find_ledger(choice: LedgerChoice, *, earlier: Sequence[str | Path] = EARLIER
     if choice is not True:
         return Ledger(choice)
     place = name_default()
-    if place is None or os.environ.get(VARIABLE):
-        return place and Ledger(place)
-    books = [path for path in map(Path, earlier) if path.is_file() and _holds_events(path)]
+    if place is None:
+        return None
+    if os.environ.get(VARIABLE):
+        return Ledger(place)
+    books = [path for path in map(Path, earlier) if path.is_file() and _holds_openings(path)]
     for book in books:
         warnings.warn(
-            f"{book} is a ledger of an earlier groundfault; looks are now recorded in {place}. To "
-            f"go on with the old one, name it: --ledger {book} (in Python ledger=)",
+            f"{book} holds looks that an earlier groundfault recorded; they are now recorded in "
+            f"{place}. To go on with the old ones, name it: --ledger {book} (in Python ledger=)",
             stacklevel=2,
         )
     return Ledger(place, earlier=books)
@@ -83,9 +85,10 @@ def find_witness(choice: LedgerChoice, stated: str) -> Ledger | None:
     return book if book.place == stated and Path(book.place).exists() else None
 
 
-def _holds_events(path: Path) -> bool:
+def _holds_openings(path: Path) -> bool:
     try:
-        return bool(Ledger(path).events())
+        # of a holdout, or of a sequential audit; the record of a run has none
+        return any(event.kind.endswith("_opened") for event in Ledger(path).events())
     except GroundfaultError:
         # some other program's file of the same name
         return False

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from groundfault.base.ledgers import DEFAULT, VARIABLE
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
 from groundfault.cli.extra_options import jobs_option, json_option
+from groundfault.cli.ledger_options import choose_ledger, ledger_options
 from groundfault.cli.options import WHERE, candidate_options, evidence_options, plan_options
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
-from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
-
-LEDGER = "groundfault-ledger.db"
 
 
 @click.command(
@@ -58,21 +56,7 @@ LEDGER = "groundfault-ledger.db"
     help="Leave the texts of examples out of the report; their ids stay.",
 )
 @json_option("the report")
-@option(
-    "--ledger",
-    metavar="FILE",
-    help=f"Record of looks at outcomes; default $GROUNDFAULT_LEDGER, or {LEDGER}.",
-)
-@option(
-    "--no-ledger",
-    is_flag=True,
-    help="Do not record that the outcomes were looked at; the report says so.",
-)
-@option(
-    "--reopen",
-    metavar="REASON",
-    help="Look at the outcomes again with other candidates; the report gives the reason.",
-)
+@ledger_options()
 def audit(**options: Any) -> None:
     """Name the failure modes in SOURCE, and say which explanations of them hold up.
 
@@ -179,7 +163,12 @@ def check(**options: Any) -> None:
 @click.command()
 @click.argument("source", type=click.Path())
 @click.option("--evidence", metavar="FILE", help="Where the evidence is now, if it has moved.")
-@click.option("--ledger", metavar="FILE", help="Ledger to check the report against.")
+@click.option(
+    "--ledger",
+    metavar="FILE|URL",
+    help=f"Ledger to check the report against; default ${VARIABLE}, or {DEFAULT} if the report "
+    "names that one.",
+)
 def verify(source: str, evidence: str | None, ledger: str | None) -> None:
     """Recompute a report and say whether it reproduces; exit status 1 if it does not.
 
@@ -189,25 +178,17 @@ def verify(source: str, evidence: str | None, ledger: str | None) -> None:
     if Path(source).is_file() and not evidence:
         from groundfault.sequential import verify_certificate
 
-        verification: Any = verify_certificate(source, ledger=ledger)
+        verification: Any = verify_certificate(source, ledger=ledger or True)
+        click.echo(f"draws: {verification.draws}")
     else:
         from groundfault.auditing.verification import verify as run
 
-        verification = run(source, evidence=evidence, ledger=ledger)
+        verification = run(source, evidence=evidence, ledger=ledger or True)
     for difference in verification.differences:
         click.echo(f"differs: {difference}")
     click.echo(verification.ledger)
     click.echo("reproduces" if verification.reproduces else "does NOT reproduce")
     sys.exit(0 if verification.reproduces else 1)
-
-
-def choose_ledger(options: dict[str, Any]) -> str | None:
-    """The ledger to record openings in; None where none is wanted."""
-    if options["no_ledger"]:
-        if options["ledger"] or options["reopen"]:
-            raise PlanError("--no-ledger goes neither with --ledger nor with --reopen")
-        return None
-    return options["ledger"] or os.environ.get("GROUNDFAULT_LEDGER") or LEDGER
 
 
 def _say(report: Report, quiet: bool, out: str | None) -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.cli.asking import ask, clean
-from groundfault.cli.command import GroupedCommand
-from groundfault.cli.extra_options import json_option, label_options, record_options
+from groundfault.cli.asking import INTERRUPTED, Quit, ask, clean
+from groundfault.cli.command import GroupedCommand, option
+from groundfault.cli.extra_options import json_option, label_options
+from groundfault.cli.ledger_options import choose_ledger, ledger_options
 from groundfault.cli.options import candidate_options, evidence_options, plan_options
 from groundfault.cli.orientation import ask_orientation
 from groundfault.cli.output import require_writable, write_json
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 @candidate_options
 @plan_options
 @label_options
-@record_options("groundfault.db", gate="a candidate is confirmed")
+@ledger_options()
+@option("--gate", is_flag=True, help="Exit with status 1 if a candidate is confirmed.")
 @json_option("the result")
 def confirm(**options: Any) -> None:
     """Label held-out units of SOURCE one at a time until candidates are confirmed.
@@ -59,7 +61,7 @@ def confirm(**options: Any) -> None:
         candidates,
         finders=finders,
         limit=options["limit"],
-        ledger=None if options["no_ledger"] else options["ledger"],
+        ledger=choose_ledger(options),
         reopen=options["reopen"],
     )
     quiet = options["json_path"] == "-"
@@ -73,6 +75,7 @@ def confirm(**options: Any) -> None:
             if options["label"] == "file"
             else lambda query: ask(query, options["show"], positive_is_good=one_is_pass)
         )
+    status = 0
     try:
         audit.run(
             answer,
@@ -80,7 +83,8 @@ def confirm(**options: Any) -> None:
                 None if quiet or options["label"] == "file" else _show(audit, options["cost"])
             ),
         )
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as stop:
+        status = 0 if isinstance(stop, Quit) else INTERRUPTED
         click.echo(
             "\nstopped; what was recorded is safe: run the same command again to go on", err=True
         )
@@ -88,7 +92,7 @@ def confirm(**options: Any) -> None:
     if not write_json(text, options["json_path"]):
         _show(audit, options["cost"])
         _say(audit)
-    sys.exit(1 if options["gate"] and audit.confirmed else 0)
+    sys.exit(status or int(bool(options["gate"] and audit.confirmed)))
 
 
 def _require_program(options: dict[str, Any]) -> None:

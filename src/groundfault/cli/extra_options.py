@@ -71,32 +71,6 @@ label_options = apply(
 """Who scores one case at a time."""
 
 
-def record_options(ledger: str, gate: str) -> Decorator:
-    """Where a sequential audit is recorded, and what fails a build."""
-    return apply(
-        [
-            option(
-                "--ledger",
-                metavar="FILE",
-                default=ledger,
-                show_default=True,
-                help="Record of the audit; run the command again to resume from it.",
-            ),
-            option(
-                "--no-ledger",
-                is_flag=True,
-                help="Record nothing; an interruption then loses every label.",
-            ),
-            option(
-                "--reopen",
-                metavar="REASON",
-                help="Start again with other settings or candidates; the reason is recorded.",
-            ),
-            option("--gate", is_flag=True, help=f"Exit with status 1 if {gate}."),
-        ]
-    )
-
-
 def json_option(what: str) -> Decorator:
     """Where to write the result as JSON."""
     return option(

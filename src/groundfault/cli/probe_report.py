@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.base.files import write_text
+from groundfault.cli.command import GroupedCommand
 from groundfault.cli.extra_options import json_option, store_option
+from groundfault.cli.ledger_options import choose_ledger, ledger_options
 from groundfault.cli.output import require_writable, write_json
 from groundfault.errors import InputError, PlanError
 
@@ -27,7 +29,10 @@ _REASON = click.option(
 )
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    first="html md json_path control audit_dir unblind store ledger",
+)
 @click.argument("runs", type=click.Path())
 @click.option("--md", metavar="FILE", help="Write the report as Markdown.")
 @click.option("--html", metavar="FILE", help="Write the report as one self-contained page.")
@@ -63,6 +68,7 @@ _REASON = click.option(
 )
 @_REASON
 @store_option
+@ledger_options()
 def report(runs: str, **options: Any) -> None:
     """Report the results of RUNS after review, apart from the signals that routed to it.
 
@@ -225,10 +231,12 @@ def _evidence(summary: Summary, audit: ReviewedRuns, options: dict[str, Any], qu
             err=quiet,
         )
     if options["audit_dir"]:
-        ledger = audit.runs.folder / LEDGER
-        for name, report in source.run_audits(
-            rows, summary, seed=options["seed"], ledger=ledger
-        ).items():
+        # where looks were recorded by 0.1, beside what the run itself records
+        ledger = choose_ledger(options, earlier=[audit.runs.folder / LEDGER])
+        reports = source.run_audits(
+            rows, summary, seed=options["seed"], ledger=ledger, reopen=options["reopen"]
+        )
+        for name, report in reports.items():
             place = Path(options["audit_dir"]) / name
             report.write(place)
             counts = f"{report.counts()['confirmed']} of {len(report.findings)} {name} confirmed"

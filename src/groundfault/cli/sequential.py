@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.cli.asking import ask
+from groundfault.cli.asking import INTERRUPTED, Quit, ask
 from groundfault.cli.command import GroupedCommand, option
 from groundfault.cli.confirm import confirm
-from groundfault.cli.extra_options import jobs_option, json_option, label_options, record_options
+from groundfault.cli.extra_options import jobs_option, json_option, label_options
+from groundfault.cli.ledger_options import choose_ledger, ledger_options
 from groundfault.cli.orientation import orientation_option
-from groundfault.cli.output import write_json
+from groundfault.cli.output import echo_warnings, write_json
 from groundfault.cli.sequential_options import (
     pool_options,
     read_numbers,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from groundfault.sequential import Pool, SequentialAudit
     from groundfault.sequential.policies import Query
 
-LEDGER = "audit.db"
-_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 _labelling = partial(option, group="Labelling")
 _simulation = partial(option, group="Simulation")
@@ -46,8 +45,8 @@ def sequential() -> None:
     \b
     groundfault sequential plan pool.parquet --id id --groups domain --threshold 0.85
     groundfault sequential run pool.parquet --id id --groups domain --threshold 0.85 --label ask
-    groundfault sequential status audit.db
-    groundfault sequential report audit.db --out report/
+    groundfault sequential status
+    groundfault sequential report groundfault-ledger.db --out report/
     """
 
 
@@ -72,7 +71,8 @@ def sequential() -> None:
 @_labelling("--as", "labeller", metavar="NAME", help="Your name, where several people label.")
 @_labelling("--labellers", metavar="A,B", help="Names of all who label each case on their own.")
 @_labelling("--adjudicator", metavar="C", help="Name of who settles their disagreements.")
-@record_options(LEDGER, gate="a failure mode is found")
+@ledger_options()
+@option("--gate", is_flag=True, help="Exit with status 1 if a failure mode is found.")
 @option("--certificate", metavar="FILE", help="Write the certificate to this file.")
 @json_option("the certificate")
 def run(**options: Any) -> None:
@@ -92,15 +92,15 @@ def run(**options: Any) -> None:
     audit = SequentialAudit.of(
         pool,
         plan,
-        ledger=None if options["no_ledger"] else options["ledger"],
+        ledger=choose_ledger(options),
         reopen=options["reopen"],
     )
     quiet = options["json_path"] == "-"
-    interrupted = False
+    status = 0
     try:
         _label(audit, answer, options, quiet)
-    except (KeyboardInterrupt, click.Abort):
-        interrupted = True
+    except (KeyboardInterrupt, click.Abort) as stop:
+        status = 0 if isinstance(stop, Quit) else INTERRUPTED
         click.echo(
             "\nstopped; what was recorded is safe: run the same command again to go on", err=True
         )
@@ -112,13 +112,12 @@ def run(**options: Any) -> None:
             certificate.to_json(path)
     if quiet:
         click.echo(certificate.to_json())
-    if interrupted:
-        sys.exit(_INTERRUPTED)
-    sys.exit(1 if options["gate"] and audit.verdict == "failure mode found" else 0)
+    is_gated = options["gate"] and audit.verdict == "failure mode found"
+    sys.exit(status or int(is_gated))
 
 
 @sequential.command()
-@click.argument("ledger", type=click.Path())
+@click.argument("ledger", type=click.Path(), required=False)
 @click.option(
     "--seal",
     default="",
@@ -129,12 +128,20 @@ def run(**options: Any) -> None:
 @click.option("--certificate", metavar="FILE", help="Write the certificate to this file.")
 @json_option("the certificate")
 def status(
-    ledger: str, seal: str, cost: float | None, certificate: str | None, json_path: str | None
+    ledger: str | None,
+    seal: str,
+    cost: float | None,
+    certificate: str | None,
+    json_path: str | None,
 ) -> None:
-    """Show the state of the audit in LEDGER, the next case, and what would stop the audit."""
+    """Show the state of the audit in LEDGER, the next case, and what would stop the audit.
+
+    Without LEDGER, of the last one in $GROUNDFAULT_LEDGER, or in groundfault-ledger.db.
+    """
     from groundfault.sequential import SequentialAudit
 
-    audit = SequentialAudit.from_ledger(ledger, seal)
+    with echo_warnings():
+        audit = SequentialAudit.from_ledger(ledger or True, seal)
     document = audit.certificate()
     for path in (certificate, json_path):
         if path and path != "-":

@@ -32,7 +32,7 @@ def report(source: str, out: str | None, seal: str) -> None:
 
     \b
     groundfault sequential report certificate.json --out report/
-    groundfault sequential report audit.db --out report/
+    groundfault sequential report groundfault-ledger.db --out report/
     """
     from rich.console import Console
 

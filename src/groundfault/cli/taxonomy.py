@@ -12,6 +12,7 @@ import click
 from groundfault.cli import taxonomy_regimes, taxonomy_use, taxonomy_words
 from groundfault.cli.command import RULE, GroupedCommand, option
 from groundfault.cli.extra_options import examples_options, jobs_option
+from groundfault.cli.ledger_options import choose_ledger, ledger_options
 from groundfault.cli.options import evidence_options
 from groundfault.cli.output import require_writable, show_progress
 from groundfault.cli.reading import read_evidence
@@ -119,24 +120,7 @@ def taxonomy() -> None:
     help="Number of resamples of the examples; default 20, 50 in the paper.",
 )
 @_rule("--seed", type=int, help="Seed of every random draw; default 0, 42 in the paper's preset.")
-@option(
-    "--ledger",
-    metavar="FILE",
-    group="Claims",
-    help="Record of holdout openings; default $GROUNDFAULT_LEDGER, or groundfault-ledger.db.",
-)
-@option(
-    "--no-ledger",
-    is_flag=True,
-    group="Claims",
-    help="Do not record that the holdout was opened; the report says so.",
-)
-@option(
-    "--reopen",
-    metavar="REASON",
-    group="Claims",
-    help="Open the holdout again for other clusters; the report gives the reason.",
-)
+@ledger_options("Claims")
 @jobs_option()
 @option(
     "--out",
@@ -214,7 +198,6 @@ def _judge_claims(
     result: Any, evidence: Any, plan: Plan, options: dict[str, Any], progress: Any
 ) -> Any:
     """The report on claims about held-out models; None where there is no cluster to judge."""
-    from groundfault.cli.audit import choose_ledger
     from groundfault.taxonomy.use.claims import judge_claims
 
     if not (result.clusters if options["unstable"] else result.published):

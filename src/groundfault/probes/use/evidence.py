@@ -31,6 +31,7 @@ from groundfault.probes.use.comparison import NON_ADAPTIVE, is_adaptive
 
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
+    from groundfault.base.ledgers import LedgerChoice
     from groundfault.probes.review.statuses import Status
     from groundfault.probes.use.summary import Summary
 
@@ -210,7 +211,12 @@ def write(evidence_: Evidence, library: Sequence[Candidate], path: Path) -> str:
 
 
 def run_audits(
-    rows: Sequence[ProbeRow], summary: Summary, *, seed: int = 0, ledger: str | Path | None = None
+    rows: Sequence[ProbeRow],
+    summary: Summary,
+    *,
+    seed: int = 0,
+    ledger: LedgerChoice = True,
+    reopen: str | None = None,
 ) -> dict[str, Report]:
     """The rulings on components and on families, by those words; families only where there are two.
 
@@ -221,9 +227,11 @@ def run_audits(
         The summary of their runs.
     seed : int
         Another one is another split, to be chosen beforehand.
-    ledger : path, optional
-        Where it is recorded that held-out outcomes were opened: twice, as families are another
-        library.
+    ledger : Ledger, path, URL or bool, optional
+        Where it is recorded that held-out outcomes were opened, as for `groundfault.audit`: twice,
+        as families are another library.
+    reopen : str, optional
+        Why outcomes that were looked at before are looked at again.
     """
     from groundfault.auditing.flow import audit
 
@@ -234,7 +242,7 @@ def run_audits(
         if library:
             table = evidence(rows, summary.statuses, summary.grammar, unit=unit, seed=seed)
             # both rulings are fixed here, before either opens the holdout: the ledger counts two
-            again = "families, planned together with components" if reports and ledger else None
+            again = "families, planned together with components" if reports else reopen
             reports[name] = audit(
                 table, Plan(seed=seed), library, finders=[], ledger=ledger, reopen=again
             )

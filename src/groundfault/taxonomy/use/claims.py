@@ -22,7 +22,7 @@ from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.taxonomy import ANSWER, Taxonomy
 
 if TYPE_CHECKING:
-    from groundfault.base.ledger import Ledger
+    from groundfault.base.ledgers import LedgerChoice
 
 Outcome = Literal["failures", "excess"]
 
@@ -82,7 +82,7 @@ def judge_claims(
     *,
     outcome: Outcome = "failures",
     unstable: bool = False,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerChoice = True,
     reopen: str | None = None,
     progress: Progress | None = None,
 ) -> Report:
