@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.auditing.leaks import LEAK
+from groundfault.auditing.leak_hints import write_leak_hints
 from groundfault.auditing.results import AuditResults
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.core.columns import Kind, profile
@@ -30,11 +30,11 @@ def write_hints(results: AuditResults) -> tuple[str, ...]:
     # what may make the whole audit useless comes first, what explains single numbers last
     return (
         *_about_comparison(results),
+        *write_leak_hints(results),
         *_about_parts(results),
         *_about_fixed_columns(results),
         *_about_rare_errors(results),
         *_about_unscored_rows(results),
-        *_about_leaks(results),
         *_about_prevalence(results),
         *_about_approximations(results),
     )
@@ -101,6 +101,8 @@ def _about_rare_errors(results: AuditResults) -> Iterator[str]:
     rate = float(results.full.losses.mean() / (results.full.denominator or 1))
     # a lift of min_lift needs an error rate of at least that on the slice; with twice as much
     # overall it is ordinary
+    if results.audit.compare:
+        return
     if plan.effect == "risk_difference" and rate < 2 * min_lift:
         yield (
             f"errors are rare ({rate:.1%}): a lift of {min_lift:g} may be out of reach; "
@@ -116,16 +118,6 @@ def _about_unscored_rows(results: AuditResults) -> Iterator[str]:
         yield (
             f"{rows}: not scored, in no error rate; the findings say whether their verdict depends "
             "on it"
-        )
-
-
-def _about_leaks(results: AuditResults) -> Iterator[str]:
-    if results.audit.leaks:
-        columns = ", ".join(map(repr, results.audit.leaks))
-        yield (
-            f"left out, because they predict over {LEAK:.0%} of the rarer outcome: {columns}; "
-            "--allow-leakage uses a column all the same, --post-outcome declares that it follows "
-            "from the outcome"
         )
 
 

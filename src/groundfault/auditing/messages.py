@@ -13,12 +13,21 @@ REASONS = {
     "prevalence": "outside the prevalence window",
     "min_on_total": "too few units with the property in both parts together",
     "missing": "has no value for some examples (declare missing=off or missing=drop to use it)",
+    "leak": (
+        "predicts the outcome almost perfectly, so it is likely to follow from it "
+        "(--allow-leakage for each of its columns judges it all the same)"
+    ),
+    "missing_by_outcome": (
+        "whether it has a value goes with the outcome, so that the gaps may be all there is to it "
+        "(fill them in, or test them by a rule of their own: COLUMN IS NULL)"
+    ),
     "varies_within_group": "is true for some rows of a group and false for others",
     "holdout_support": "too few held-out units on one side",
     "sign": "the direction reversed on the holdout",
     "p": "the held-out effect is within what chance gives",
     "min_effect": "the effect is smaller than the least worth confirming",
 }
+
 
 def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
     """The reason of a verdict, with the codes in front where there are some."""
@@ -148,8 +157,11 @@ def write_conclusion(mdl: float | None, prevalence: float, reportable: int) -> s
 
 
 def format_lift(value: float | None) -> str:
-    """A lift with its sign."""
-    return "undefined" if value is None else f"{value:+.2f}"
+    """A lift with its sign; zero has none."""
+    if value is None:
+        return "undefined"
+    text = f"{value:+.2f}"
+    return text if float(text) else "0.00"
 
 
 def format_p_value(p: float) -> str:
@@ -165,7 +177,7 @@ def format_percent(level: float) -> str:
 def _interval(interval: tuple[float, float], plan: Plan) -> str:
     level = format_percent(1 - float(plan.alpha))
     if plan.effect == "risk_difference":
-        return f"{level} interval {interval[0]:+.2f} to {interval[1]:+.2f}"
+        return f"{level} interval {format_lift(interval[0])} to {format_lift(interval[1])}"
     return (
         f"{plan.effect.replace('_', ' ')} {level} interval {interval[0]:.2f} to {interval[1]:.2f}"
     )

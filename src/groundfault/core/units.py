@@ -44,12 +44,16 @@ class Marks:
     unusable : tuple of str, length L
         Why a candidate cannot be tested at all ("missing", "varies_within_group"); empty where it
         can.
+    empty : uint64 array, shape (L, W), or None
+        Packed: the rule has no value for unit ``u``, which is then off or left out; None where
+        every rule has one everywhere.
     """
 
     size: int
     on: Bits
     valid: Bits | None
     unusable: tuple[str, ...]
+    empty: Bits | None = None
 
     @classmethod
     def of(cls, evidence: Evidence, library: Library) -> Marks:
@@ -62,40 +66,46 @@ class Marks:
         """
         library.require_columns(evidence.frame.columns, where="the evidence")
         table = add_fitted_columns(evidence.frame, library)
-        rows, valid, unusable = [], [], []
+        rows, valid, empties, unusable = [], [], [], []
         # packed batch by batch: booleans of all candidates at once would need eight times the
         # memory
         for start in range(0, len(library), _BATCH):
             batch = library.candidates[start : start + _BATCH]
             for candidate, column in zip(batch, _evaluate(table, batch), strict=True):
-                on, defined, reason = _unit_values(evidence, candidate, column)
+                on, defined, empty, reason = _unit_values(evidence, candidate, column)
                 rows.append(bitset.pack(on[None]))
                 valid.append(None if defined is None else bitset.pack(defined[None]))
+                empties.append(None if empty is None else bitset.pack(empty[None]))
                 unusable.append(reason)
         size = evidence.unit_count
-        empty = np.zeros((0, bitset.words(size)), dtype=np.uint64)
+        none = np.zeros((0, bitset.words(size)), dtype=np.uint64)
+        nowhere = np.zeros((1, bitset.words(size)), dtype=np.uint64)
         everywhere = bitset.pack(np.ones((1, size), dtype=np.bool_))
         # most libraries are defined everywhere, and counting is then twice as fast
         partial = any(v is not None for v in valid)
         return cls(
             size,
-            np.concatenate(rows) if rows else empty,
+            np.concatenate(rows) if rows else none,
             np.concatenate([everywhere if v is None else v for v in valid]) if partial else None,
             tuple(unusable),
+            np.concatenate([nowhere if e is None else e for e in empties])
+            if any(e is not None for e in empties)
+            else None,
         )
 
     def take(self, units: NDArray[np.intp]) -> Marks:
         """The marks of some units, in that order."""
         on = bitset.take(self.on, self.size, units)
         valid = None if self.valid is None else bitset.take(self.valid, self.size, units)
-        return Marks(len(units), on, valid, self.unusable)
+        empty = None if self.empty is None else bitset.take(self.empty, self.size, units)
+        return Marks(len(units), on, valid, self.unusable, empty)
 
     def select(self, candidates: NDArray[np.intp]) -> Marks:
         """The marks of some candidates."""
         valid = None if self.valid is None else self.valid[candidates]
-        return Marks(
-            self.size, self.on[candidates], valid, tuple(self.unusable[j] for j in candidates)
-        )
+        empty = None if self.empty is None else self.empty[candidates]
+        unusable = tuple(self.unusable[j] for j in candidates)
+        return Marks(self.size, self.on[candidates], valid, unusable, empty)
 
     def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Units where each candidate is defined, and where it is true: two arrays of shape (L,)."""
@@ -377,12 +387,13 @@ def _boolean(column: pl.Series, candidate: Candidate, rows: int) -> pl.Series:
 
 def _unit_values(
     evidence: Evidence, candidate: Candidate, column: pl.Series
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None, str]:
-    """A candidate's value on each unit, where it is defined, and why it cannot be tested."""
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None, NDArray[np.bool_] | None, str]:
+    """A candidate's value on each unit, where it is defined and has none, why it is untestable."""
     missing = column.is_null()
     reason = ""
-    defined = None
+    defined = empty = None
     if missing.any():
+        empty = missing.to_numpy()
         if candidate.missing == "reject":
             reason = "missing"
         elif candidate.missing == "drop":
@@ -393,7 +404,8 @@ def _unit_values(
         # rows are in the order of keys, units in that of names, so positions are looked up
         home = np.empty(len(evidence), dtype=np.intp)
         home[evidence.unit_index] = np.arange(len(evidence))
-        return on[home], None if defined is None else defined[home], reason
+        homes = (None if rows is None else rows[home] for rows in (defined, empty))
+        return on[home], *homes, reason
     size = np.bincount(evidence.unit_index, minlength=evidence.unit_count)
     votes = np.bincount(evidence.unit_index, weights=on, minlength=evidence.unit_count)
     # a property of some rows of a unit says nothing of its mean loss
@@ -404,4 +416,6 @@ def _unit_values(
         whole = (
             np.bincount(evidence.unit_index, weights=defined, minlength=evidence.unit_count) == size
         )
-    return votes == size, whole, reason
+    if empty is not None:
+        empty = np.bincount(evidence.unit_index, weights=empty, minlength=evidence.unit_count) > 0
+    return votes == size, whole, empty, reason

@@ -21,6 +21,7 @@ from groundfault.judges.confirm import (
     has_support,
     keeps_sign_within_strata,
 )
+from groundfault.judges.gaps import find_gaps_by_outcome
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,9 @@ def _rule(
         if holdout is None
         else has_support(holdout.tables, plan)
     )
-    verdicts, codes = _give_verdicts(ruling, reasons, support)
+    parts = [discovery] if holdout is None else [discovery, holdout]
+    gaps = find_gaps_by_outcome(parts, plan, plan.rng(f"{purpose}/gaps"))
+    verdicts, codes = _give_verdicts(ruling, reasons, support, gaps)
     return Ruling(verdicts, codes, hypotheses, representatives, screening, holdout_result)
 
 
@@ -235,7 +238,10 @@ def _find_representatives(
 
 
 def _give_verdicts(
-    ruling: Ruling, reasons: Sequence[tuple[str, ...]], support: NDArray[np.bool_]
+    ruling: Ruling,
+    reasons: Sequence[tuple[str, ...]],
+    support: NDArray[np.bool_],
+    gaps: NDArray[np.bool_],
 ) -> tuple[tuple[Verdict, ...], tuple[tuple[str, ...], ...]]:
     position = ruling.positions()
     verdicts, codes = [], []
@@ -248,6 +254,10 @@ def _give_verdicts(
             small = ruling.screening.too_small is not None and ruling.screening.too_small[i]
             verdicts.append(Verdict.TOO_SMALL if small else Verdict.BELOW_FLOOR)
             codes.append(("min_effect",) if small else ())
+        elif gaps[h]:
+            # its copies and complements may be defined everywhere, and keep their answer
+            verdicts.append(Verdict.UNTESTABLE)
+            codes.append(("missing_by_outcome",))
         else:
             result = ruling.holdout_result
             failure = "" if result is None else result.failure[i]

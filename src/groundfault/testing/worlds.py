@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.base.deprecation import rename_fields
-from groundfault.core.candidate import Candidate, Library
+from groundfault.core.candidate import Candidate, Library, Missing
 from groundfault.core.evidence import Evidence
 from groundfault.core.roles import Roles
 from groundfault.core.units import Marks, Units, classify_sizes
@@ -105,6 +105,9 @@ class World:
         exist to prevent.
     gaps : float
         Share of losses that could not be scored, and of units for which a candidate is not defined.
+    lost : float
+        Share of failures for which a candidate has no value, which counts as off: its gaps, and
+        nothing else, go with the outcome.
     min_power : float
         Share of replicates in which any fit judge confirms the planted effects.
 
@@ -128,6 +131,7 @@ class World:
     fewest: int = 1
     rowwise: bool = False
     gaps: float = 0.0
+    lost: float = 0.0
     min_power: float = 0.0
 
     def __post_init__(self) -> None:
@@ -142,6 +146,7 @@ class World:
             or (copied and (e.candidate % 3 or e.proxies))
             for e in self.effects
         )
+        misplaced |= bool(self.lost and self.gaps)
         if misplaced or min(self.units, self.candidates, self.outcomes, self.variants) < 1:
             raise InputError(f"there can be no such world: {self}")
 
@@ -166,6 +171,7 @@ class World:
             f"{self.losses} losses" if self.losses != "errors" else "",
             f"{self.outcomes} outcomes" if self.outcomes > 1 else "",
             f"gaps {self.gaps:g}" if self.gaps else "",
+            f"{self.lost:g} of failures without values" if self.lost else "",
             f"rate {self.rate:g}" if self.rate != World.rate else "",
             *planted,
         ]
@@ -191,27 +197,30 @@ class World:
 
     def draw(self, rng: np.random.Generator) -> Units:
         """One data set, as a judge gets it."""
-        on, defined, losses = self._sample(rng)
+        on, defined, empty, losses = self._sample(rng)
         strata = None
         if self.rowwise:
-            on, losses = np.repeat(on, self.variants, axis=1), losses.reshape(self.outcomes, -1)
-            defined = None if defined is None else np.repeat(defined, self.variants, axis=1)
+            losses = losses.reshape(self.outcomes, -1)
+            on, defined, empty = (
+                None if rows is None else np.repeat(rows, self.variants, axis=1)
+                for rows in (on, defined, empty)
+            )
         else:
             strata = classify_sizes((~np.isnan(losses)).sum(axis=2).max(axis=0))
             losses = _means(losses)
-        valid = None if defined is None else bits.pack(defined)
-        marks = Marks(on.shape[1], bits.pack(on), valid, ("",) * self.candidates)
+        valid, gaps = (None if rows is None else bits.pack(rows) for rows in (defined, empty))
+        marks = Marks(on.shape[1], bits.pack(on), valid, ("",) * self.candidates, gaps)
         return Units.of(marks, losses, strata)
 
     def evidence(self, rng: np.random.Generator) -> tuple[Evidence, Library]:
         """The same data set as evidence: a row per example and outcome, a column per candidate."""
-        on, defined, losses = self._sample(rng)
+        on, _, empty, losses = self._sample(rng)
         outcome, unit, variant = (a.reshape(-1) for a in np.indices(losses.shape))
         columns = {}
         for j in range(self.candidates):
             values = pl.Series(on[j])
-            if defined is not None:
-                values = pl.select(pl.when(pl.Series(defined[j])).then(values)).to_series()
+            if empty is not None:
+                values = pl.select(pl.when(~pl.Series(empty[j])).then(values)).to_series()
             columns[f"c{j:04d}"] = values.gather(unit)
         frame = pl.DataFrame(
             {
@@ -231,11 +240,12 @@ class World:
             null_outcome="missing" if self.gaps or self.uneven else None,
             ignore=() if grouped else ("item",),
         )
-        library = Library.of(Candidate(name, name, missing="drop") for name in columns)
+        missing: Missing = "off" if self.lost else "drop"
+        library = Library.of(Candidate(name, name, missing=missing) for name in columns)
         return Evidence.from_frame(frame, roles), library
 
-    def _sample(self, rng: np.random.Generator) -> tuple[Bools, Bools | None, Floats]:
-        """Properties of units, where they are defined, and losses (outcomes, units, variants)."""
+    def _sample(self, rng: np.random.Generator) -> tuple[Bools, Bools | None, Bools | None, Floats]:
+        """Properties of units, where defined, where empty; losses (outcomes, units, variants)."""
         single = (
             rng.random(self.units) < self.uneven
             if self.uneven
@@ -248,11 +258,14 @@ class World:
             mean += effect.lift * (on[effect.candidate] - effect.prevalence)
         losses = self._losses(np.clip(mean, 0.0, 1.0), on[0], rng)
         losses[:, single, self.fewest :] = np.nan
+        if self.lost:
+            empty = rng.random(on.shape) < self.lost * losses[0, :, 0]
+            return on & ~empty, None, empty, losses
         if not self.gaps:
-            return on, None, losses
+            return on, None, None, losses
         defined = rng.random(on.shape) >= self.gaps
         losses[rng.random(losses.shape) < self.gaps] = np.nan
-        return on & defined, defined, losses
+        return on & defined, defined, ~defined, losses
 
     def _candidates(self, single: Bools, rng: np.random.Generator) -> Bools:
         on = self._background(single, rng)
