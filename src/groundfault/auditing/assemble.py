@@ -15,8 +15,14 @@ from numpy.typing import NDArray
 
 from groundfault.auditing import detectable, grouping, messages
 from groundfault.auditing.cells import Cells, make_cells, number_or_none
-from groundfault.auditing.changes import contrast_changes, measure_change, tell_change
+from groundfault.auditing.changes import (
+    conclude,
+    contrast_changes,
+    measure_change,
+    tell_change,
+)
 from groundfault.auditing.detectable_change import ChangeDesign
+from groundfault.auditing.estimates import make_estimates
 from groundfault.auditing.guarantee import describe_guarantee
 from groundfault.auditing.hints import write_hints
 from groundfault.auditing.opposites import describe_opposite
@@ -41,7 +47,7 @@ from groundfault.auditing.report_schema import (
     SurvivorLifts,
 )
 from groundfault.auditing.results import AuditResults
-from groundfault.core.finding import Finding, Verdict
+from groundfault.core.finding import Estimate, Finding, Verdict
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import exact
 from groundfault.judges.rule import Ruling
@@ -69,8 +75,9 @@ def _make_findings(results: AuditResults) -> tuple[Finding, ...]:
     confirming = results.discovery if results.holdout is None else results.holdout
     representatives = grouping.find_representatives(results.ruling, results.audit.marks, confirming)
     cells = make_cells(results)
+    estimates = make_estimates(results, cells["holdout"] or cells["full"] or [])
     findings = [
-        _make_finding(results, h, cells, representatives)
+        _make_finding(results, h, cells, representatives, estimates.get(h))
         for h in range(len(results.ruling.verdicts))
     ]
     if results.audit.compare:
@@ -83,7 +90,11 @@ def _make_findings(results: AuditResults) -> tuple[Finding, ...]:
 
 
 def _make_finding(
-    results: AuditResults, h: int, cells: Cells, representatives: dict[int, int]
+    results: AuditResults,
+    h: int,
+    cells: Cells,
+    representatives: dict[int, int],
+    estimate: Estimate | None,
 ) -> Finding:
     audit, ruling = results.audit, results.ruling
     j, o = divmod(h, len(audit.outcomes))
@@ -115,6 +126,7 @@ def _make_finding(
             audit.plan,
             guarantee,
             opposite,
+            estimate,
         ),
         discovery,
         holdout,
@@ -127,6 +139,7 @@ def _make_finding(
         sensitivity={name: str(r.verdicts[h]) for name, r in results.sensitivity.items()},
         frequency=None if results.frequency is None else float(results.frequency.confirmed[h]),
         opposite=opposite,
+        estimate=estimate,
     )
 
 
@@ -171,7 +184,9 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
             prevalence=detectable.USUAL_PREVALENCE,
             minimum_detectable_lift={str(k): lift for k, lift in detectable_lifts.items()},
         ),
-        conclusion=messages.write_conclusion(usual_lift, detectable.USUAL_PREVALENCE, named),
+        conclusion=conclude(usual_lift, detectable.USUAL_PREVALENCE)
+        if audit.compare
+        else messages.write_conclusion(usual_lift, detectable.USUAL_PREVALENCE, named),
         baselines=_baselines(results),
         robustness=None
         if results.frequency is None

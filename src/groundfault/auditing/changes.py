@@ -101,6 +101,24 @@ def _tell_confirmed(
     )
 
 
+def conclude(least: float | None, prevalence: float) -> str:
+    """The sentence about a comparison's power, never that nothing changed.
+
+    Parameters
+    ----------
+    least : float, optional
+        Least change found with 80 % power on a slice of ``prevalence``; None where none would be.
+    prevalence : float
+    """
+    where = f"on a slice of {prevalence:.0%} of the examples with 80% power"
+    if least is None:
+        return f"This comparison is too small to detect any change {where}."
+    return (
+        f"This comparison could have detected a change of at least {least:.3g} {where}; smaller "
+        "changes are not excluded."
+    )
+
+
 def contrast_changes(results: AuditResults) -> dict[int, Elsewhere]:
     """How the change on each tested slice differs from the change elsewhere, by hypothesis.
 

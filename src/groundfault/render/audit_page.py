@@ -10,7 +10,7 @@ from typing import Any
 from groundfault.auditing.report import Report
 from groundfault.core.finding import Finding
 from groundfault.render import audit_tables as tables
-from groundfault.render import audit_words, mode_page, words
+from groundfault.render import audit_words, change_words, mode_page, words
 from groundfault.render.audit_figures import figures
 from groundfault.render.audit_groups import FindingGroup, distinct, find_cut_column, main_cell
 from groundfault.render.audit_words import Outline
@@ -75,6 +75,7 @@ def make_page(report: Report, *, with_figures: bool = True) -> Page:
         Section("Figures", figures=figures(report), anchor="figures") if with_figures else None,
         _confirmed(outline, with_figures),
         _strengths(outline, with_figures),
+        _too_small(outline),
         _screened(outline),
         _everything(report),
         _limits(outline),
@@ -135,6 +136,8 @@ def _notices(outline: Outline) -> Iterator[Block]:
     """What nobody may overlook."""
     if outline.selection:
         yield Paragraph((outline.selection,))
+    for sentence in filter(None, (outline.overall, outline.alike)):
+        yield Paragraph((sentence,))
     if outline.warning:
         yield Paragraph((outline.warning,), "notice")
 
@@ -202,7 +205,7 @@ def _strengths(outline: Outline, with_figures: bool) -> Section | None:
     size = words.plural(len(outline.strengths), "finding")
     fold = Fold((f"Show {size} of fewer failures",), blocks)
     sentences = (outline.better,) if outline.better else ()
-    return Section(audit_words.BETTER, sentences, blocks=(fold,), anchor="strengths")
+    return Section(outline.better_title, sentences, blocks=(fold,), anchor="strengths")
 
 
 def _group_entries(
@@ -241,6 +244,13 @@ def _entry(outline: Outline, finding: Finding, anchor: str) -> Entry:
     blocks.append(replace(tables.numbers(outline.report, face), caption=name))
     blocks.append(Remarks(outline.remarks(finding)))
     return Entry(Code(name), tuple(blocks), anchor)
+
+
+def _too_small(outline: Outline) -> Section | None:
+    if not outline.too_small:
+        return None
+    table = tables.too_small(outline.report)
+    return Section(table.caption, (audit_words.TOO_SMALL,), (), (table,), anchor="too-small")
 
 
 def _screened(outline: Outline) -> Section | None:
@@ -284,7 +294,7 @@ def _limits(outline: Outline) -> Section:
     blocks: list[Block] = [] if modes is None else mode_page.list_search(modes)
     blocks += [
         Paragraph((report.conclusion,)),
-        Paragraph((audit_words.ASSOCIATION,)),
+        Paragraph((outline.association,)),
         tables.detectable(report),
         tables.ineligible(report),
     ]
@@ -305,10 +315,11 @@ def _summary_table(outline: Outline, *, own: bool = False) -> Table:
     report = outline.report
     has_holdout = tables.holds_out(report)
     head, write_interval = tables.interval_words(report)
+    sides = change_words.name_sides(report)
+    lift = "lift" if report.change is None else "change"
     heads = (
-        "on",
-        "off",
-        *(("discovery*", "holdout") if has_holdout else ("lift",)),
+        *sides,
+        *(("discovery*", "holdout") if has_holdout else (lift,)),
         head,
         "adj. p",
     )
@@ -320,7 +331,10 @@ def _summary_table(outline: Outline, *, own: bool = False) -> Table:
         cell = main_cell(finding)
         lifts = [finding.discovery.lift, cell.lift] if has_holdout else [cell.lift]
         numbers = [words.rate(cell.on_rate), words.rate(cell.off_rate), *map(words.signed, lifts)]
-        numbers += [write_interval(cell), words.p_value(cell.p_adjusted)]
+        interval = write_interval(cell)
+        if finding.estimate is not None:
+            interval = tables.write_estimate(report, finding.estimate)[1]
+        numbers += [interval, words.p_value(cell.p_adjusted)]
         rows.append((indent + words.label(finding), *numbers))
         classes.append(style)
 
@@ -338,13 +352,18 @@ def _summary_table(outline: Outline, *, own: bool = False) -> Table:
         add(finding, "", indent)
     if len(confirmed) > MAX_CONFIRMED:
         add_words(f"and {words.count(len(confirmed) - MAX_CONFIRMED)} more", "more")
-    screened = () if own else distinct(outline.screened)
-    if screened:
-        add_words("Screened, not confirmed:", "")
-    for finding in screened[:MAX_SCREENED]:
-        add(finding, "screened")
-    if len(screened) > MAX_SCREENED:
-        add_words(f"and {words.count(len(screened) - MAX_SCREENED)} more", "more")
+    unconfirmed = (
+        (tables.too_small(report).caption, outline.too_small),
+        (tables.screened(report).caption, outline.screened),
+    )
+    for caption, findings in () if own else unconfirmed:
+        listed = distinct(findings)
+        if listed:
+            add_words(f"{caption}:", "")
+        for finding in listed[:MAX_SCREENED]:
+            add(finding, "screened")
+        if len(listed) > MAX_SCREENED:
+            add_words(f"and {words.count(len(listed) - MAX_SCREENED)} more", "more")
     columns = (TableColumn("Finding"), *(TableColumn(name, "number") for name in heads))
     # a caption that repeats the verdict is not set
     return Table(outline.headline, columns, tuple(rows), classes=tuple(classes))

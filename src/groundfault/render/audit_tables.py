@@ -10,8 +10,9 @@ from msgspec import to_builtins
 
 from groundfault.auditing import messages
 from groundfault.auditing.report import Report
-from groundfault.core.finding import Cell, Finding, Verdict
+from groundfault.core.finding import Cell, Estimate, Finding, Verdict
 from groundfault.render import words
+from groundfault.render.change_words import name_sides
 from groundfault.render.page import Table, TableColumn
 
 MAX_NAMES = 12
@@ -34,60 +35,96 @@ def interval_words(report: Report) -> tuple[str, Callable[[Cell | None], str]]:
 def numbers(report: Report, finding: Finding) -> Table:
     """Errors on and off the slice of a finding: on discovery, on the holdout and on all units."""
     head, interval = interval_words(report)
-    parts: list[tuple[str, Cell | None]] = [("All units", finding.full)]
+    selected = " (selected)" if finding.confirmed else ""
+    parts: list[tuple[str, Cell | None]] = [(f"All units{selected}", finding.full)]
     if holds_out(report):
-        parts = [("Discovery (selected)", finding.discovery), ("Holdout", finding.holdout), *parts]
-    rows = tuple(
+        holdout = (f"Holdout{selected}", finding.holdout)
+        parts = [("Discovery (selected)", finding.discovery), holdout, *parts]
+    rows = [
         (
             part,
             words.share(cell, "on"),
             words.share(cell, "off"),
             words.signed(cell.lift),
-            interval(cell),
+            # what had to pass a bar has no interval of its own that holds
+            words.NONE if finding.estimate is not None else interval(cell),
             words.p_value(cell.p),
             words.p_value(cell.p_adjusted),
         )
         for part, cell in parts
         if cell is not None
-    )
-    heads = ("Errors on the slice", "Errors off it", "Lift", head, "p", "Adjusted p")
+    ]
+    if finding.estimate is not None:
+        effect, ends = write_estimate(report, finding.estimate)
+        none = words.NONE
+        rows.append(("Corrected for selection", none, none, effect, ends, none, none))
+    sides, lift = ("Errors on the slice", "Errors off it"), "Lift"
+    if report.change is not None:
+        second, first = name_sides(report)
+        sides, lift = (f"Errors of {second}", f"Errors of {first}"), "Change"
+    heads = (*sides, lift, head, "p", "Adjusted p")
     columns = (TableColumn("Units"), *(TableColumn(h, "number") for h in heads))
     return Table(
-        f"{words.label(finding)}: errors on and off the slice", columns, rows
+        f"{words.label(finding)}: errors {_name_place(report)}", columns, tuple(rows)
     ).drop_empty_columns()
+
+
+def _name_place(report: Report) -> str:
+    return "on and off the slice" if report.change is None else "on the slice"
+
+
+def write_estimate(report: Report, estimate: Estimate) -> tuple[str, str]:
+    """A corrected lift and its interval; of a ratio, the interval with the ratio in front."""
+    low, high = estimate.interval
+    if report.plan.effect == "risk_difference":
+        return words.signed(estimate.effect), f"{words.signed(low)} to {words.signed(high)}"
+    return words.NONE, f"{estimate.effect:.2f}: {low:.2f} to {high:.2f}"
 
 
 def screened(report: Report) -> Table:
     """What cleared the screen and failed on the holdout, and why."""
+    caption = "Screened, not confirmed"
+    return _list_unconfirmed(report, Verdict.NOT_REPLICATED, caption)
+
+
+def too_small(report: Report) -> Table:
+    """What is beyond chance and smaller than the plan asks for."""
+    return _list_unconfirmed(report, Verdict.TOO_SMALL, "Real, and smaller than was asked for")
+
+
+def _list_unconfirmed(report: Report, verdict: Verdict, caption: str) -> Table:
     head, interval = interval_words(report)
     rows = tuple(
         (
             words.label(f),
             words.signed(f.discovery.lift, 3),
             words.signed(f.holdout.lift if f.holdout else None, 3),
-            interval(f.holdout),
-            words.p_value(f.holdout.p if f.holdout else None),
-            words.p_value(f.holdout.p_adjusted if f.holdout else None),
+            interval(f.holdout or f.full),
+            words.p_value((f.holdout or f.full).p),
+            words.p_value((f.holdout or f.full).p_adjusted),
             f.reason,
         )
         for f in report.findings
-        if f.verdict is Verdict.NOT_REPLICATED
+        if f.verdict is verdict
     )
-    heads = ("Discovery lift (selected)", "Holdout lift", head, "p", "Adjusted p")
+    discovery = "Discovery lift (selected)" if holds_out(report) else "Lift"
+    heads = (discovery, "Holdout lift", head, "p", "Adjusted p")
     columns = (
         TableColumn("Candidate", "code"),
         *(TableColumn(h, "number") for h in heads),
         TableColumn("Reason"),
     )
-    return Table("Screened, not confirmed", columns, rows).drop_empty_columns()
+    return Table(caption, columns, rows).drop_empty_columns()
 
 
 def everything(report: Report, max_rows: int) -> Table:
     """All candidates, at most so many of them: counts, lifts, verdict and reason."""
     rows = tuple(_row(f) for f in report.findings[:max_rows])
+    side, other = name_sides(report)
+    of = "" if report.change is None else "of "
     heads = (
-        "Errors on",
-        "Errors off",
+        f"Errors {of}{side}",
+        f"Errors {of}{other}",
         "Discovery lift (selected)",
         "Holdout lift",
         "Screen p",
@@ -106,7 +143,10 @@ def everything(report: Report, max_rows: int) -> Table:
         note += " The adjusted one is of the holdout, one-sided in the discovery direction."
     else:
         columns = tuple(
-            replace(c, head="Lift") if c.head.startswith("Discovery") else c for c in columns
+            replace(c, head="Lift" if report.change is None else "Change")
+            if c.head.startswith("Discovery")
+            else c
+            for c in columns
         )
         columns = tuple(replace(c, head="p") if c.head == "Screen p" else c for c in columns)
         rows = tuple((*row[:6], words.NONE, *row[7:]) for row in rows)
@@ -140,7 +180,7 @@ def is_named_by_rule(finding: Finding) -> bool:
 
 def _codes(finding: Finding) -> str:
     """The codes that a reason starts with, where it does."""
-    coded = finding.verdict in (Verdict.UNTESTABLE, Verdict.NOT_REPLICATED)
+    coded = finding.verdict in (Verdict.UNTESTABLE, Verdict.TOO_SMALL, Verdict.NOT_REPLICATED)
     return finding.reason.partition(": ")[0] if coded else ""
 
 

@@ -12,7 +12,7 @@ from pathlib import PurePath
 
 from groundfault.auditing.report import Report
 from groundfault.core.finding import Finding, Verdict
-from groundfault.render import words
+from groundfault.render import change_words, words
 from groundfault.render.audit_groups import (
     INSTRUMENT,
     FindingGroup,
@@ -22,6 +22,7 @@ from groundfault.render.audit_groups import (
     main_cell,
 )
 from groundfault.render.audit_tables import holds_out, is_named_by_rule
+from groundfault.render.change_words import is_unlike_rest
 from groundfault.render.mode_words import ModeOutline
 from groundfault.render.page import Code
 
@@ -32,15 +33,25 @@ ASSOCIATION = (
 )
 SELECTED = (
     "Discovery lifts were selected as the largest, so they are too large on average (the winner's "
-    "curse); "
-    "the holdout lift is the estimate. All units together contain the discovery half, and so part "
-    "of the selection. "
+    "curse). All units together contain the discovery half, and so part of the selection. "
     "p-values are two-sided on discovery, one-sided on the holdout."
 )
 UNSPLIT = "All units were used at once; the adjusted p-values pay for looking at every candidate."
+CORRECTED = (
+    "A confirmed lift had to pass a bar, so it is too large on average as well: the estimate is "
+    "the one corrected for that. Its interval takes for granted what was confirmed, the direction."
+)
+NOT_CORRECTED = (
+    "A confirmed lift had to pass a bar, so it is too large on average, and its interval too "
+    "narrow: this judge does not say how high the bar is, so neither is corrected."
+)
 UNCONFIRMED = (
     "These stood out on the discovery units and did not hold up on the holdout: they are not to be "
     "reported."
+)
+TOO_SMALL = (
+    "These are beyond chance as the confirmed ones are, and their lift on the units that decide is "
+    "smaller than the least that the plan asks for."
 )
 BOUNDED = "Losses lie between 0 and 1: errors are losses summed, and an error rate is a mean loss."
 BETTER = "Where it does better"
@@ -78,6 +89,8 @@ class Outline:
         """The answer in a few words."""
         if self.report.modes:
             return ModeOutline(self.report).headline
+        if self.report.change is not None:
+            return change_words.write_headline(self.report, len(self.groups))
         return self.findings_headline or _NOTHING
 
     @property
@@ -133,7 +146,9 @@ class Outline:
     @property
     def caution(self) -> str:
         """How to read the two sets of lifts."""
+        corrected = any(f.estimate is not None for f in self.report.confirmed)
         sentence = SELECTED if holds_out(self.report) else UNSPLIT
+        sentence += f" {CORRECTED if corrected else NOT_CORRECTED}"
         return (
             sentence
             if all(f.full.on_errors % 1 == 0 for f in self.report.findings)
@@ -201,16 +216,36 @@ class Outline:
             )
         return (
             (f"{report.unit.capitalize()}s", units),
-            ("Error rate", words.rate(report.error_rate)),
+            ("Error rate", self._error_rate),
             ("Candidates", candidates),
             ("Judge", report.judge),
         )
 
     @property
+    def _error_rate(self) -> str:
+        """The error rate; of a comparison that of each model."""
+        change, compare = self.report.change, self.report.manifest.compare
+        if change is None or compare is None:
+            return words.rate(self.report.error_rate)
+        rates = zip(compare, change.error_rates, strict=True)
+        return ", ".join(f"{words.clean(name)} {words.rate(rate)}" for name, rate in rates)
+
+    @property
+    def overall(self) -> str:
+        """What changed over all units; empty where no two models were compared."""
+        return change_words.describe_overall(self.report)
+
+    @property
+    def association(self) -> str:
+        """What a confirmed finding is, and is not."""
+        return ASSOCIATION if self.report.change is None else change_words.ASSOCIATION
+
+    @property
     def steps(self) -> tuple[tuple[str, int], ...]:
         """How many candidates are left after each step."""
         counts, candidates = self.report.counts(), self.report.candidates
-        confirmed, unconfirmed = counts[Verdict.CONFIRMED], counts[Verdict.NOT_REPLICATED]
+        confirmed = counts[Verdict.CONFIRMED]
+        unconfirmed = counts[Verdict.TOO_SMALL] + counts[Verdict.NOT_REPLICATED]
         several = candidates.hypotheses != candidates.size
         steps = [
             ("candidates × outcomes" if several else "in the library", candidates.hypotheses),
@@ -222,7 +257,8 @@ class Outline:
 
     @cached_property
     def groups(self) -> tuple[FindingGroup, ...]:
-        """The confirmed findings of more failures under their leads.
+        """The confirmed findings of more failures under their leads; in a comparison, those whose
+        change differs from the change elsewhere.
 
         Those of the measurement come first, then the largest lift. Cuts of one column of numbers
         are one group. A finding of fewer failures stands here only where it says the same as one
@@ -230,7 +266,10 @@ class Outline:
         """
         strengths = {f.key for f in self.strengths}
         return group_findings(
-            sorted((f for f in self.report.confirmed if f.key not in strengths), key=effect_size)
+            sorted(
+                (f for f in self.report.confirmed if f.key not in strengths and is_unlike_rest(f)),
+                key=effect_size,
+            )
         )
 
     @cached_property
@@ -244,10 +283,19 @@ class Outline:
         }
         return tuple(
             sorted(
-                (f for f in self.report.strengths if (f.outcome, f.name) not in mirrors),
+                (
+                    f
+                    for f in self.report.strengths
+                    if (f.outcome, f.name) not in mirrors and is_unlike_rest(f)
+                ),
                 key=lambda f: main_cell(f).lift or 0.0,
             )
         )
+
+    @property
+    def alike(self) -> str:
+        """On which slices the models differ as they do elsewhere; empty where there are none."""
+        return change_words.list_alike(self.report.confirmed)
 
     @cached_property
     def strength_groups(self) -> tuple[FindingGroup, ...]:
@@ -266,6 +314,13 @@ class Outline:
         return f"{start} ({weaknesses} of more failures, {words.count(strengths)} of fewer),{end}"
 
     @property
+    def better_title(self) -> str:
+        """What the slices of fewer failures are called."""
+        if self.report.change is None:
+            return BETTER
+        return "Where {} does better than {}".format(*change_words.name_sides(self.report))
+
+    @property
     def better(self) -> str:
         """On which slices of examples failures are less frequent; empty where there are none."""
         groups = self.strength_groups
@@ -277,12 +332,17 @@ class Outline:
             f" {words.rate(main_cell(f).off_rate)})"
             for f in leads
         ]
-        return f"{BETTER}: {words.listing(parts, _MAX_BETTER)}."
+        return f"{self.better_title}: {words.listing(parts, _MAX_BETTER)}."
 
     @property
     def screened(self) -> tuple[Finding, ...]:
         """What survived the screen and failed on the holdout."""
         return tuple(f for f in self.report.findings if f.verdict is Verdict.NOT_REPLICATED)
+
+    @property
+    def too_small(self) -> tuple[Finding, ...]:
+        """What is beyond chance, and smaller than was asked for."""
+        return tuple(f for f in self.report.findings if f.verdict is Verdict.TOO_SMALL)
 
     @property
     def curse(self) -> str:
@@ -358,6 +418,8 @@ class Outline:
         yield "Source", finding.source
         if finding.aliases:
             yield "Same units as", Code(words.listing(finding.aliases))
+        if finding.elsewhere is not None:
+            yield "Change elsewhere", change_words.describe_elsewhere(finding)
         if finding.decoys is not None:
             decoys = f"{finding.decoys:.2g} expected by chance at or above this effect"
             yield "Decoys as large", decoys
@@ -373,7 +435,8 @@ class Outline:
         examples = self.report.examples.get(words.key(candidate))
         if examples:
             side = "on" if (finding.full.lift or 0) > 0 else "off"
-            yield f"Failures {side} it", Code(words.listing(examples))
+            label = f"Failures {side} it" if self.report.change is None else "Changed on it"
+            yield label, Code(words.listing(examples))
 
 
 def describe_sensitivity(finding: Finding) -> str:
