@@ -53,6 +53,13 @@ def coverage(session: nox.Session) -> None:
 
 
 @nox.session
+def mutate(session: nox.Session) -> None:
+    """Break the code that decides in small ways, and count how often a test notices."""
+    session.install("-e", ".[test]", "cosmic-ray>=8.4")
+    session.run("python", "scripts/mutate.py", *session.posargs)
+
+
+@nox.session
 def benchmarks(session: nox.Session) -> None:
     """Time the kernels beside their peers, and compare the ratios with the stored ones."""
     session.install("-e", ".[test]")
