@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+import groundfault
 from groundfault import Candidate, Evidence, Plan
 from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
@@ -267,6 +268,49 @@ def test_other_candidates_need_a_reason(tmp_path):
         evidence, Plan(seed=3), other, ledger=tmp_path / "l.db", reopen="a slice was forgotten"
     )
     assert again.opening.times == 2
+    assert again.result.opening == (
+        "holdout opened 2 times, with 2 candidate libraries and 2 plans; reason given: a slice was "
+        "forgotten; family-wise error at most 20% over the 2 looks at these outcomes, if none was "
+        "chosen by what an earlier one showed"
+    )
+
+
+def test_an_audit_and_labels_of_one_holdout_are_two_looks(tmp_path):
+    evidence, _ = world()
+    groundfault.audit(
+        evidence, Plan(judge="janus", seed=3), CANDIDATES, ledger=tmp_path / "l.db", modes=False
+    )
+    with pytest.raises(LedgerError, match="the holdout of these outcomes was opened"):
+        audit(evidence, ledger=tmp_path / "l.db")
+    again = audit(evidence, ledger=tmp_path / "l.db", reopen="to see it label by label")
+    assert again.opening.times == 2
+    assert [look.level for look in again.opening.looks] == [0.1, 0.1]
+
+
+def test_the_default_ledger_is_that_of_every_command(shell):
+    table = ["full.csv", "--outcome", "error", "--id", "id", "--split", "part"]
+    rules = ["--candidate", "long: long", "--candidate", "late: late", "--judge", "janus"]
+    first = CliRunner().invoke(cli, ["audit", *table, *rules])
+    assert first.exit_code == 0, first.output
+    refused = shell("full.csv", "--label", "file")
+    assert isinstance(refused.exception, LedgerError)
+    again = shell("full.csv", "--label", "file", "--reopen", "to see it label by label")
+    assert "holdout opened 2 times" in again.output
+    assert "at most 20% over the 2 looks" in again.output
+    assert [path.name for path in Path().glob("*.db")] == ["groundfault-ledger.db"]
+
+
+def test_what_0_1_recorded_beside_is_mentioned_and_gone_on_with(shell):
+    labels = ["half.csv", "--null-outcome", "missing", "--label", "ask", "--show", "long"]
+    assert shell(*labels, "--ledger", "groundfault.db", text="p\nq\n").exit_code == 0
+    beside = shell(*labels, text="q\n")
+    assert isinstance(beside.exception, LedgerError)
+    assert "go on with it by --ledger groundfault.db" in str(beside.exception)
+    assert "note: groundfault.db holds looks that an earlier groundfault" in beside.output
+    assert "query 2" in shell(*labels, "--ledger", "groundfault.db", text="q\n").output
+    other = shell("full.csv", "--label", "file")
+    assert other.exit_code == 0, other.output
+    assert "note: groundfault.db" in other.output
 
 
 def test_telling_is_guarded(tmp_path):

@@ -13,6 +13,7 @@ import sqlite3
 import time
 from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -36,6 +37,7 @@ from groundfault.sequential import (
     verify_certificate,
 )
 from groundfault.sequential.answers import command, replay
+from groundfault.sequential.certificate import Certificate
 from groundfault.sequential.draws import pick
 from groundfault.sequential.policies import History, Policy, Query
 from groundfault.sequential.stopping_time import advise_budget, count_to_stop, forecast_stopping
@@ -698,10 +700,42 @@ def test_other_settings_need_a_reason(tmp_path):
     )
     opening = again.record.ledger.events("audit_opened")[-1].body
     assert (opening["reason"], opening["before"]) == ("the first labeller left", 1)
+    assert again.certificate().caution == (
+        "this is one of 2 audits of these cases: the chance that any of their verdicts is wrong is "
+        "at most 2e-07%, if none was chosen by what an earlier one showed"
+    )
+    assert "his is one of 2 audits of these cases: " in again.certificate().to_markdown()
     other = Pool.from_arrays(["x", "y", "z"])
     assert (
         pool_audit(other, ledger=ledger, **SETTINGS).labelled == 0
     )  # other cases are another matter
+
+
+def test_a_certificate_states_the_level_over_all_audits_of_its_cases(tmp_path):
+    pool, ledger = hard_pool(), tmp_path / "audit.db"
+    settings = {**SETTINGS, "alpha": 0.4, "limit": 5}
+    audits = [
+        pool_audit(pool, ledger=ledger, reopen="again", **{**settings, "seed": seed})
+        for seed in range(3)
+    ]
+    certificate = audits[1].certificate()
+    assert certificate.ledger.audits == 3
+    assert certificate.caution == (
+        "no error rate is guaranteed any more, after 3 audits of these cases"
+    )
+    assert verify_certificate(certificate, ledger=ledger).reproduces
+    alone = msgspec.structs.replace(
+        certificate,
+        ledger=msgspec.structs.replace(certificate.ledger, audits=1, level=None),
+    )
+    check = verify_certificate(alone, ledger=ledger)
+    assert not check.reproduces
+    assert "has 3 audits of these cases" in check.ledger
+    text = certificate.to_json()
+    assert Certificate.from_dict(json.loads(text)) == certificate
+    single = pool_audit(pool, ledger=tmp_path / "other.db", **settings).certificate()
+    assert single.caution == ""
+    assert "audits" not in json.loads(single.to_json())["ledger"]
 
 
 # -------------------------------------------------------------------------------------- --- attacks

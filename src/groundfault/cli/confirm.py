@@ -129,5 +129,5 @@ def _say(audit: SequentialConfirmation) -> None:
         click.echo(
             f"{'confirmed' if s.confirmed else 'not confirmed'}: {clean(s.name)}{lift}; {s.reason}"
         )
-    if audit.opening is not None:
-        click.echo(audit.opening.sentence)
+    if audit.result.opening is not None:
+        click.echo(audit.result.opening)

@@ -54,6 +54,8 @@ def echo_state(audit: SequentialAudit, certificate: Certificate, cost: float | N
         click.echo(format_progress(audit, cost))
     if not audit.claim.guaranteed:
         click.echo("sampling as in the paper: on a finite pool it does not keep the error rate")
+    if certificate.caution:
+        click.echo(certificate.caution)
     if certificate.left_out:
         click.echo(clean(describe_left_out(certificate)))
     console = Console()

@@ -139,6 +139,8 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
 def _lead(certificate: Certificate) -> Iterator[Block]:
     if not certificate.guaranteed:
         yield Paragraph((_PAPER,), "notice")
+    if certificate.caution:
+        yield Paragraph((f"{words.capital(certificate.caution)}.",), "notice")
     if certificate.is_about_pool and certificate.verdict == _FOUND:
         yield Paragraph((_describe_pool_verdict(certificate),), "notice")
     yield Paragraph((f"{words.capital(certificate.reason)}.",))
@@ -150,7 +152,7 @@ def _lead(certificate: Certificate) -> Iterator[Block]:
             f"auditor's. A null is refuted at 1 / alpha = {1 / certificate.plan.alpha:g}.",
         )
     )
-    if certificate.guaranteed:
+    if certificate.guaranteed and not certificate.caution:
         yield Paragraph((_VALID,))
 
 

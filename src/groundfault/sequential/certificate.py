@@ -172,6 +172,20 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         return f"{self.verdict}: {self.reason}"
 
     @property
+    def caution(self) -> str:
+        """The error rate over all audits of these cases, where the ledger holds several."""
+        if self.ledger is None or self.ledger.audits < 2 or not self.guaranteed:
+            return ""
+        count, level = self.ledger.audits, self.ledger.level
+        if level is None or level >= 1:
+            return f"no error rate is guaranteed any more, after {count} audits of these cases"
+        return (
+            f"this is one of {count} audits of these cases: the chance that any of their verdicts "
+            f"is wrong is at most {100 * level:g}%, if none was chosen by what an earlier one "
+            "showed"
+        )
+
+    @property
     def is_about_pool(self) -> bool:
         """Whether the verdict is about the cases of the pool alone, and not what they stand for."""
         return self.plan.claim == "declared-groups" and not self.pool.generated

@@ -158,8 +158,19 @@ class Judgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     score: float | None
 
 
-class LedgerPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the rounds were recorded, and the hash of the last event."""
+class LedgerPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Where the rounds were recorded, the hash of the last event, and what else is there.
+
+    Attributes
+    ----------
+    path, head : str
+    audits : int
+        How many audits of these cases and groups it holds, this one included.
+    level : float, optional
+        The sum of their alphas; None where this is the only one.
+    """
 
     path: str
     head: str
+    audits: int = 1
+    level: float | None = None

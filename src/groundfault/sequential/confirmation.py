@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from groundfault.auditing.guarantee import describe_looks
 from groundfault.auditing.prepared import PreparedAudit, prepare
 from groundfault.auditing.report_schema import PlanSettings
 from groundfault.base.deprecation import rename_members
@@ -346,7 +347,7 @@ class SequentialConfirmation:
             labelled=self.labelled,
             survivors=self.survivors,
             confirmed=self.confirmed,
-            opening=None if self.opening is None else self.opening.sentence,
+            opening=None if self.opening is None else _describe(self.opening),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -389,6 +390,13 @@ class SequentialConfirmation:
                 reason += "; the lift is below the plan's smallest"
             out.append(SurvivorState(name, sign, e, lift, on, off, stands, reason))
         return tuple(out)
+
+
+def _describe(opening: Opening) -> str:
+    """How often the holdout was opened, and the error rate over several times."""
+    if opening.times < 2:
+        return opening.sentence
+    return f"{opening.sentence}; {describe_looks(opening.looks, opening.times)}"
 
 
 def _require_plan(case: PreparedAudit) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groundfault.base.deprecation import rename_members
 from groundfault.base.ledgers import LedgerChoice, find_ledger
@@ -13,6 +14,9 @@ from groundfault.errors import LedgerError
 from groundfault.sequential.dual import EProcessPair
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import from_hex, to_hex
+
+if TYPE_CHECKING:
+    from groundfault.base.ledger import Event
 
 _NOTHING = EProcessPair(0.0, 0.0)
 OPENED, ASKED, REVIEWED, TOLD = "audit_opened", "audit_asked", "audit_reviewed", "audit_told"
@@ -216,16 +220,30 @@ class AuditRecord:
             AuditEvent(e.seq, e.kind, e.body) for e in events if e.body.get("audit") == self.seal
         ]
 
-    def check(self) -> dict[str, str] | None:
-        """Where the record lies, and the hash of its last event, after a check; None in memory."""
+    def check(self) -> dict[str, Any] | None:
+        """What a certificate says of the ledger, after a check; None in memory."""
         if self.ledger is None:
             return None
         self.ledger.check()
-        return {"path": self.ledger.place, "head": self.ledger.head}
+        place = {"path": self.ledger.place, "head": self.ledger.head}
+        return place | count_audits(self.ledger.events(OPENED), self.seal)
 
     def _exists(self) -> bool:
         assert self.ledger is not None
         return "://" in self.ledger.place or Path(self.ledger.place).exists()
+
+
+def count_audits(openings: Sequence[Event], seal: str) -> dict[str, Any]:
+    """How many audits of the same cases there are, and the sum of their levels if several.
+
+    Whoever may choose among audits is wrong with a chance that the sum bounds.
+    """
+    pools = [event.body["pool"] for event in openings if event.body["audit"] == seal]
+    same = [e for e in openings if pools and _has_same_cases(e.body["pool"], pools[0])]
+    if len(same) < 2:
+        return {"audits": 1, "level": None}
+    alphas = [Fraction(str(event.body["plan"]["alpha"])) for event in same]
+    return {"audits": len(same), "level": float(sum(alphas))}
 
 
 def _has_same_cases(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

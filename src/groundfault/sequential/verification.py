@@ -17,7 +17,15 @@ from groundfault.sequential.certificate import Certificate, certify
 from groundfault.sequential.certificate_schema import CertificateRound, Judgement
 from groundfault.sequential.draws import Draws, hash_key
 from groundfault.sequential.pool import Pool
-from groundfault.sequential.record import ASKED, OPENED, REVIEWED, TOLD, AuditEvent, read_query
+from groundfault.sequential.record import (
+    ASKED,
+    OPENED,
+    REVIEWED,
+    TOLD,
+    AuditEvent,
+    count_audits,
+    read_query,
+)
 from groundfault.sequential.state import AuditState
 
 if TYPE_CHECKING:
@@ -216,9 +224,16 @@ def _compare_ledger(certificate: Certificate, ledger: LedgerChoice) -> tuple[str
     hashed = certificate.draws.hash if certificate.draws else None
     if _get_key(_read_header(book, certificate.seal)).get("hash") != hashed:
         return f"the ledger {path} is unbroken, and has another key of the draws", False
+    events = book.events()
+    last = next(event.seq for event in events if event.hash == certificate.ledger.head)
+    openings = [event for event in events if event.kind == OPENED and event.seq <= last]
+    counts = count_audits(openings, certificate.seal)
+    if (certificate.ledger.audits, certificate.ledger.level) != tuple(counts.values()):
+        several = f"{counts['audits']} audits of these cases"
+        return f"the ledger {path} is unbroken, and has {several}", False
     # of several events of one step and kind the first counts: later ones came too late
     bodies: dict[tuple[str, Any], Any] = {}
-    for event in book.events():
+    for event in events:
         if event.body.get("audit") == certificate.seal:
             body = {key: value for key, value in event.body.items() if key != "audit"}
             bodies.setdefault((event.kind, body.get("step")), body)
