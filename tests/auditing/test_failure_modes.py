@@ -9,7 +9,8 @@ from audit_tables import make_planted_evidence, make_planted_table
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan
-from groundfault.auditing.failure_modes import describes_answer, name_modes, tabulate_attributes
+from groundfault.auditing.failure_modes import name_modes, tabulate_attributes
+from groundfault.core.column_names import describes_answer
 from groundfault.auditing.prepared import prepare
 
 
@@ -70,9 +71,8 @@ def test_what_rules_may_not_name_is_left_out_and_said() -> None:
     table, remarks = tabulate_attributes(audit)
     assert table.columns == ["hard", "words", "lang"]
     assert remarks == (
-        "not used in rules, because they hold or describe the model's answer: answer, "
-        "judge_version",
-        "not used in rules, because they predict over 95% of the rarer outcome: grade",
+        "not used in rules, because they hold or describe the model's answer: judge_version",
+        "not used in rules, because they predict over 95% of the rarer outcome: answer, grade",
     )
 
 

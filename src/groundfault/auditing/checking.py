@@ -13,7 +13,12 @@ import numpy as np
 from groundfault.auditing import detectable, messages
 from groundfault.auditing.detectable_change import ChangeDesign
 from groundfault.auditing.prepared import PreparedAudit, prepare
-from groundfault.auditing.preview_schema import CheckSummary, DetectableLifts, LibrarySummary
+from groundfault.auditing.preview_schema import (
+    CheckSummary,
+    ColumnUse,
+    DetectableLifts,
+    LibrarySummary,
+)
 from groundfault.auditing.report_schema import PlanSettings
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
@@ -113,9 +118,7 @@ def check(
         by_prevalence = design.by_prevalence(audit.evidence.unit_count)
     else:
         bar = find_bar(audit.judge, discovery, eligible, audit.plan, audit.plan.rng("detectable"))
-        make = partial(
-            detectable.make_designs, audit.judge, audit.plan, discovery, n_holdout, bar
-        )
+        make = partial(detectable.make_designs, audit.judge, audit.plan, discovery, n_holdout, bar)
         # which units a candidate is true for is known, those of the holdout too
         placed = make(drawn=False)
         if placed is not None:
@@ -144,6 +147,10 @@ def check(
             minimum_detectable_lift={str(v): lift for v, lift in by_prevalence.items()},
         ),
         statuses={str(status): n for status, n in audit.evidence.status_counts.items()},
+        columns=tuple(
+            ColumnUse(column=x.column, stage=str(x.stage), reason=x.reason, suspect=x.suspect)
+            for x in audit.stages
+        ),
     )
     return Check(prospects, summary, audit.library)
 

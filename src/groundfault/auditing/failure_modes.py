@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -10,26 +9,21 @@ import polars as pl
 from msgspec import structs
 from numpy.typing import NDArray
 
-from groundfault.auditing.leaks import LEAK
+from groundfault.auditing.leaks import LEAK, measure_rules
 from groundfault.auditing.prepared import PreparedAudit
+from groundfault.auditing.stages import Stage, list_columns
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.core.columns import Column, Kind, profile
-from groundfault.finders.instrument import MEASURED
-from groundfault.modes.examples import add_examples
+from groundfault.core.rules import Rule
+from groundfault.modes.examples import add_examples, split_conditions
 from groundfault.modes.find import OwnRule, find_modes
 from groundfault.modes.literal import MIN_SUPPORT
 from groundfault.modes.mode import Coverage, Mode, ModeSearch
 from groundfault.stats import bits
 
-# last words of the names of columns that hold what a model answered
-_ANSWERS = set(
-    "answer answers response responses output outputs completion prediction predicted generation "
-    "generated reply".split()
-)
-# before such a word they say that it is the key, which describes the example
-_KEYS = set("gold golden reference correct expected target true right ideal label".split())
 _USED = (Kind.FLAG, Kind.NUMBER, Kind.LABEL, Kind.TEXT)
 _MAX_NAMES = 12
+_RULE_LEAKS = f"a rule over them predicts over {LEAK:.0%} of the rarer outcome"
 
 
 def name_modes(
@@ -48,14 +42,31 @@ def name_modes(
     Notes
     -----
     Rules may name attributes of the examples that are the same in all rows of a unit: numbers,
-    flags, labels and texts. Left out are columns that predict the outcome almost perfectly, ids,
-    and what describes the model's answer, which every remark of the search says.
+    flags, labels and texts. Left out are columns that predict the outcome almost perfectly, or in
+    a rule of theirs, ids, and what describes the model's answer or its score, which every remark of
+    the search says.
     """
     table, remarks = tabulate_attributes(audit)
-    if not set(table.columns) - set(audit.plan.within):
-        remarks = (*remarks, "no column describes the examples, so no rule could be searched for")
-        return (), _describe_no_search(audit, losses, remarks)
-    modes, search = find_modes(
+    while set(table.columns) - set(audit.plan.within):
+        modes, search = _search(audit, table, losses)
+        leaks = _find_leaking_columns(audit, modes)
+        if not leaks:
+            outcomes = audit.outcomes
+            modes = add_examples(
+                modes, table, audit.evidence, losses, outcomes=outcomes, texts=texts
+            )
+            return modes, structs.replace(search, remarks=(*remarks, *search.remarks))
+        # a text tells by its words, which only a rule shows
+        table = table.drop(leaks)
+        remarks = (*remarks, *_describe_omissions({_RULE_LEAKS: leaks}))
+    remarks = (*remarks, "no column describes the examples, so no rule could be searched for")
+    return (), _describe_no_search(audit, losses, remarks)
+
+
+def _search(
+    audit: PreparedAudit, table: pl.DataFrame, losses: NDArray[np.float64]
+) -> tuple[tuple[Mode, ...], ModeSearch]:
+    return find_modes(
         table,
         losses,
         outcomes=audit.outcomes,
@@ -67,21 +78,19 @@ def name_modes(
         # the two directions of a comparison have no mean
         shared=not audit.compare,
     )
-    modes = add_examples(modes, table, audit.evidence, losses, outcomes=audit.outcomes, texts=texts)
-    return modes, structs.replace(search, remarks=(*remarks, *search.remarks))
 
 
-def describes_answer(column: str) -> bool:
-    """Whether a column's name says that it is about a model's answer, not about the example.
+def _find_leaking_columns(audit: PreparedAudit, modes: Sequence[Mode]) -> list[str]:
+    """Columns of conditions that predict the outcome almost perfectly, such as a grader's remark.
 
-    Examples
-    --------
-    >>> [describes_answer(name) for name in ("model_answer", "gold_answer", "answer_parsed")]
-    [True, False, True]
+    A rule of several conditions may do so without a leak: what fails always under both, and never
+    elsewhere, is a hole.
     """
-    words = re.sub(r"([a-z])([A-Z])", r"\1_\2", column).lower()
-    *before, last = re.split(r"[\W_]+", words)
-    return bool(MEASURED.fullmatch(words)) or (last in _ANSWERS and not _KEYS & set(before))
+    rules = [sql for one in modes if one.source == "modes" for sql in split_conditions(one.rule)]
+    shares = measure_rules(audit.evidence, rules)
+    columns = [c for sql, share in shares.items() if share >= LEAK for c in Rule.parse(sql).columns]
+    allowed = {*audit.evidence.roles.allow_leakage, *audit.plan.within}
+    return [name for name in dict.fromkeys(columns) if name not in allowed]
 
 
 def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -99,16 +108,20 @@ def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, 
     """
     evidence, within = audit.evidence, audit.plan.within
     names = [name for name in evidence.attributes if name not in within]
-    answers = [name for name in names if describes_answer(name)]
-    leaks = [name for name in names if name in audit.leaks and name not in answers]
-    frame = evidence.frame.select(_without(names, answers, leaks))
+    measured, later = (
+        [name for name in list_columns(audit.stages, stage) if name in names]
+        for stage in (Stage.MEASURED, Stage.FOLLOWS)
+    )
+    frame = evidence.frame.select(_without(names, measured, later))
     columns = [column for column in profile(frame) if column.kind is not Kind.CONSTANT]
     used = [column.name for column in columns if _is_usable(column, frame[column.name])]
     odd = [column.name for column in columns if column.name not in used]
+    by_name = [name for name in later if name not in audit.leaks]
     table, varying = tabulate_units(evidence, [*used, *dict.fromkeys(within)])
     reasons = {
-        "they hold or describe the model's answer": answers,
-        f"they predict over {LEAK:.0%} of the rarer outcome": leaks,
+        "they hold or describe the model's answer": measured,
+        f"they predict over {LEAK:.0%} of the rarer outcome": _without(later, by_name),
+        "they say how an answer was scored, by their names": by_name,
         "they are ids, codes, dates or lists": odd,
         "they differ between rows of one group": varying,
     }

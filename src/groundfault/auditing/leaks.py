@@ -1,22 +1,30 @@
-"""Leaks: columns that predict the outcome almost perfectly, so likely consequences of it.
+"""Leaks: columns and rules that predict the outcome almost perfectly: likely consequences of it.
 
-A column such as ``terminate_reason`` explains failures by failing. Such columns can be declared
-(`Roles.post_outcome`); this test catches those that were forgotten.
+A column such as ``terminate_reason``, or a rule such as ``answer <> target``, explains failures by
+failing. Such columns can be declared (`Roles.post_outcome`); this test catches those that were
+forgotten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.core.candidate import Candidate, Library
 from groundfault.core.columns import LEVELS, take_sample
 from groundfault.core.evidence import Evidence
+from groundfault.core.units import Marks
+from groundfault.modes.examples import split_conditions
+from groundfault.stats import bits
 
 LEAK = 0.95
-"""Share of the rarer outcome that a column may predict before it counts as a consequence of it."""
+"""Share of the rarer outcome that a column or a rule may predict before it counts as a consequence
+of it. A slice that fails nine times of ten reaches 0.89, and that only if nothing else fails."""
+SUSPECT = 0.75
+"""Share from which the user is asked whether it was known before the answer."""
 
 MIN_FAILURES = 10
 """Observations of each outcome that the test needs."""
@@ -25,7 +33,21 @@ MIN_FAILURES = 10
 def find_leaks(
     evidence: Evidence, columns: Iterable[str], rows: NDArray[np.bool_] | None = None
 ) -> dict[str, float]:
-    """Columns that predict the outcome almost perfectly, and how well.
+    """Columns that predict the outcome almost perfectly, and how well: those of at least `LEAK`.
+
+    Parameters
+    ----------
+    evidence, columns, rows
+        As of `measure_columns`.
+    """
+    shares = measure_columns(evidence, columns, rows)
+    return {name: share for name, share in shares.items() if share >= LEAK}
+
+
+def measure_columns(
+    evidence: Evidence, columns: Iterable[str], rows: NDArray[np.bool_] | None = None
+) -> dict[str, float]:
+    """How well each column predicts the outcome.
 
     The measure is Goodman and Kruskal's lambda, each observation predicted from the others: for
     words and flags the level's own majority, for numbers the best single cut and, where they have
@@ -42,7 +64,8 @@ def find_leaks(
     Returns
     -------
     dict of str to float
-        Those of at least `LEAK`, each with its lambda in (0, 1].
+        The lambda of each column, at most 1; empty where an outcome has fewer observations than
+        `MIN_FAILURES`.
     """
     is_scored = evidence.loss.is_not_null().to_numpy()
     sample_rows = take_sample(
@@ -52,12 +75,110 @@ def find_leaks(
     rarer = min(int(failures.sum()), int((~failures).sum()))
     if rarer < MIN_FAILURES:
         return {}
+    return {
+        name: 1 - _count_mistakes(evidence.frame[name][sample_rows], failures) / rarer
+        for name in columns
+    }
+
+
+def measure_marks(
+    evidence: Evidence, marks: Marks, rows: NDArray[np.bool_] | None = None
+) -> NDArray[np.float64]:
+    """How well each rule predicts the outcome, by the same measure: float64, shape (candidates,).
+
+    Parameters
+    ----------
+    evidence : Evidence
+    marks : Marks
+        Of its units.
+    rows : bool array, shape (len(evidence),), optional
+        The rows to look at; all, where left out.
+
+    Returns
+    -------
+    float64 array, shape (candidates,)
+        Lambda, in [0, 1]; all 0 where an outcome has fewer observations than `MIN_FAILURES`.
+    """
+    is_scored = evidence.loss.is_not_null().to_numpy()
+    kept_rows = is_scored if rows is None else is_scored & rows
+    failures = evidence.loss.fill_null(0.0).to_numpy() > 0.5
+    units = evidence.unit_index
+    # failed and passed observations of each unit
+    table = np.stack(
+        [
+            np.bincount(units[kept_rows & side], minlength=marks.size)
+            for side in (failures, ~failures)
+        ]
+    ).astype(np.int64)
+    total = table.sum(axis=1)
+    rarer = int(total.min())
+    if rarer < MIN_FAILURES:
+        return np.zeros(len(marks.on))
+    on = bits.sums(marks.on, table)
+    defined = total[None] if marks.valid is None else bits.sums(marks.valid, table)
+    # a rule predicts the majority on it, off it, and where it is not defined
+    mistakes = on.min(axis=1) + (defined - on).min(axis=1) + (total - defined).min(axis=1)
+    return np.maximum(0.0, 1 - mistakes / rarer)
+
+
+def measure_rules(
+    evidence: Evidence, rules: Sequence[str], rows: NDArray[np.bool_] | None = None
+) -> dict[str, float]:
+    """How well each of some rules in SQL predicts the outcome, as `measure_marks` does."""
+    library = Library.of(Candidate(sql, sql, missing="drop") for sql in dict.fromkeys(rules))
+    if not len(library):
+        return {}
+    shares = measure_marks(evidence, Marks.of(evidence, library), rows)
+    return {one.name: float(share) for one, share in zip(library, shares, strict=True)}
+
+
+def find_leaking_rules(
+    evidence: Evidence,
+    library: Library,
+    shares: NDArray[np.float64],
+    rows: NDArray[np.bool_] | None = None,
+) -> dict[int, float]:
+    """Candidates that predict the outcome almost perfectly, by their place in the library.
+
+    So does one with a condition that does: more conditions make a leak weaker, not another thing.
+    Candidates whose columns all are of ``allow_leakage`` are left alone.
+
+    Parameters
+    ----------
+    evidence, rows
+        As of `measure_marks`.
+    library : Library
+    shares : float64 array, shape (candidates,)
+        What `measure_marks` says of its marks.
+
+    Returns
+    -------
+    dict of int to float
+        Lambda of the candidate, or of the condition, at least `LEAK`.
+    """
+    by_rule = {one.parsed.sql: float(s) for one, s in zip(library, shares, strict=True)}
+    named = [one for one in library if one.source == "declared" and one.fitted_column is None]
+    conditions = [sql for one in named for sql in _list_conditions(one)]
+    by_rule |= measure_rules(evidence, conditions, rows)
     leaks = {}
-    for name in columns:
-        share = 1 - _count_mistakes(evidence.frame[name][sample_rows], failures) / rarer
-        if share >= LEAK:
-            leaks[name] = share
+    for place, candidate in enumerate(library):
+        rules = (candidate.parsed.sql, *_list_conditions(candidate))
+        share = max(by_rule.get(rule, 0.0) for rule in rules)
+        if share >= LEAK and not set(candidate.columns) <= set(evidence.roles.allow_leakage):
+            leaks[place] = share
     return leaks
+
+
+def _list_conditions(candidate: Candidate) -> tuple[str, ...]:
+    """The parts of a rule that AND joins; none where it has a single one."""
+    sql = candidate.parsed.sql
+    if " AND " not in sql:
+        return ()
+    if candidate.source == "declared":
+        parts = split_conditions(sql)
+        return parts if len(parts) > 1 else ()
+    # finders join thousands of rules that are candidates themselves: those are not parsed again
+    return tuple(part[1:-1] if part.startswith("(") else part for part in sql.split(" AND "))
 
 
 def _count_mistakes(values: pl.Series, failures: NDArray[np.bool_]) -> int:

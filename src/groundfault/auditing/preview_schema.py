@@ -36,6 +36,27 @@ class DetectableLifts(_Summary, frozen=True, kw_only=True):
     minimum_detectable_lift: dict[str, float | None]
 
 
+class ColumnUse(_Summary, frozen=True, kw_only=True):
+    """What a column is taken for.
+
+    Attributes
+    ----------
+    column : str
+    stage : str
+        "known before the answer", "measured with it" or "follows from it".
+    reason : str
+        "declared", "by its name", or how well it predicts the outcome; empty where nothing speaks
+        against a column that was known before.
+    suspect : bool
+        It predicts so much of the outcome that somebody should say whether it was known before.
+    """
+
+    column: str
+    stage: str
+    reason: str
+    suspect: bool
+
+
 class CheckSummary(_Summary, frozen=True, kw_only=True):
     """What an audit could find, candidates aside.
 
@@ -51,6 +72,8 @@ class CheckSummary(_Summary, frozen=True, kw_only=True):
         Least lift found with 80 % power at prevalence 30 %; None where none would be.
     statuses : dict of str to int
         Rows of each status.
+    columns : tuple of ColumnUse
+        What each column is taken for, in the order of the table.
     """
 
     schema_version: int = 1
@@ -65,6 +88,7 @@ class CheckSummary(_Summary, frozen=True, kw_only=True):
     minimum_detectable_lift: float | None
     power: DetectableLifts
     statuses: dict[str, int]
+    columns: tuple[ColumnUse, ...] = ()
 
 
 class ProposalSummary(_Summary, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ ANSWERS = frozenset(
 # before such a word they say that it is the key, which describes the example
 _KEYS = frozenset("gold golden reference correct expected target true right ideal label".split())
 # names that logs and importers give to what is measured of an answer, not of the question
-MEASURED = re.compile(
+_MEASURED = re.compile(
     r"(answer_|is_|un)?parsed|truncated|(finish|stop|terminate|termination|end)_reason"
     r"|(judge|grader)(_model|_version)?|epoch|repeat|position|order|scorers_disagree"
     r"|(response|answer|output|completion|generation|reply|prediction)_"
@@ -122,6 +122,17 @@ def holds_answer(column: str) -> bool:
     return bool(words) and words[-1] in ANSWERS and not _KEYS & set(words[:-1])
 
 
+def measures_answer(column: str) -> bool:
+    """Whether a name is of what is measured of an answer: its length, turns, finish reason, judge.
+
+    Examples
+    --------
+    >>> [measures_answer(name) for name in ("response_chars", "n_turns", "prompt_chars")]
+    [True, True, False]
+    """
+    return bool(_MEASURED.fullmatch("_".join(split_words(column))))
+
+
 def describes_answer(column: str) -> bool:
     """Whether a name says that a column is about a model's answer, not about the example.
 
@@ -130,4 +141,4 @@ def describes_answer(column: str) -> bool:
     >>> [describes_answer(name) for name in ("model_answer", "gold_answer", "answer_parsed")]
     [True, False, True]
     """
-    return bool(MEASURED.fullmatch("_".join(split_words(column)))) or holds_answer(column)
+    return measures_answer(column) or holds_answer(column)

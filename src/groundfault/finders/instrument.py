@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import polars as pl
 
 from groundfault.core.candidate import Candidate
+from groundfault.core.column_names import measures_answer
 from groundfault.core.columns import select_example_rows
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
@@ -17,11 +17,6 @@ from groundfault.finders.declared import Declared
 from groundfault.finders.text import cut_lengths, drop_uninformative
 from groundfault.finders.thresholds import Thresholds
 
-# names that logs and importers give to what is measured of an answer, not of the question
-MEASURED = re.compile(
-    r"(answer_|is_|un)?parsed|truncated|(finish|stop)_reason|(judge|grader)(_model|_version)?|epoch|repeat|position|order"
-    r"|(response|answer|completion)_(chars|characters|length|len|words|tokens)|output_tokens|scorers_disagree|seconds|latency"
-)
 _RESPONSES = ("response", "answer", "output", "completion")
 _FORMATS = {
     "has white space at an end": r"^\s|\s$",
@@ -75,9 +70,7 @@ class Instrument:
 
 def _select_measured(discovery: Evidence) -> Evidence:
     """The evidence with the measured columns as its only attributes."""
-    measured = [
-        c for c in discovery.attributes if MEASURED.fullmatch(c.lower()) or c.lower() in _RESPONSES
-    ]
+    measured = [c for c in discovery.attributes if measures_answer(c) or c.lower() in _RESPONSES]
     columns = [*(c for c in discovery.roles.instrument if not c.startswith("score_")), *measured]
     ignored = tuple(
         c for c in discovery.frame.columns if c not in (*columns, *discovery.roles.columns)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from groundfault.core.column_names import ANSWERS
 from groundfault.core.columns import Kind, profile, take_sample
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule
@@ -22,9 +23,8 @@ COUNT = 5
 LONGEST = 2000
 """Characters of a text that are shown."""
 
-# what the last word of a column's name says it holds; of the model's side, then of the answer key
+# what the last word of a column's name says it holds: the question, or the answer key
 _PROMPTS = set("prompt question input problem query instruction text context passage".split())
-_ANSWERS = set("answer response output completion prediction predicted generation reply".split())
 _TARGETS = set("target expected reference label gold ideal solution".split())
 _MAX_COLUMNS = 6
 # of more units than these examples are chosen among a sample; characters read of each
@@ -132,7 +132,7 @@ def find_text_columns(evidence: Evidence) -> tuple[str, ...]:
     }
     simple = [name for name in names if not evidence.frame.schema[name].is_nested()]
     prompts = [name for name in strings if words[name] in _PROMPTS]
-    answers = [name for name in simple if words[name] in _ANSWERS]
+    answers = [name for name in simple if words[name] in ANSWERS]
     targets = [name for name in simple if words[name] in _TARGETS]
     rest = [name for name in strings if name in prose]
     columns = dict.fromkeys([*prompts, *rest])

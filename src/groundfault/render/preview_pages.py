@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from groundfault.auditing.stages import OPTIONS
 from groundfault.render import words
 from groundfault.render.page import Block, Bullets, Page, Paragraph, Section, Table, TableColumn
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 MAX_PROSPECTS = 20
 MAX_NAMES = 4
+MAX_COLUMNS = 12
 MAX_LOGS = 10
 
 
@@ -43,9 +45,23 @@ def make_check_page(check: Check) -> Page:
         Paragraph((f"Least lift found with {power} power: {by_prevalence}.",)),
     )
     verdict = f"{words.count(len(fit))} of {total} candidates could be confirmed"
-    tables = (_prospects(fit), _unfit(unfit))
+    tables = (_columns(check), _prospects(fit), _unfit(unfit))
     sections = tuple(Section(t.caption, tables=(t,)) for t in tables if t.rows)
     return Page("check", "before the holdout is opened", verdict, (), sections, False, lead)
+
+
+def _columns(check: Check) -> Table:
+    """What each column is taken for, those to ask about first, and how to overrule it."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for use in sorted(check.summary.columns, key=lambda use: not use.suspect):
+        why = f"{use.reason}: is that so?" if use.suspect else use.reason or "by default"
+        groups.setdefault((use.stage, why), []).append(use.column)
+    rows = tuple(
+        (words.listing(names, MAX_COLUMNS), stage, why) for (stage, why), names in groups.items()
+    )
+    heads = tuple(TableColumn(head) for head in ("Columns", "taken for", "why"))
+    options = ", ".join(f"{option} says {stage}" for stage, (_, option) in OPTIONS.items())
+    return Table("What each column is taken for", heads, rows, note=f"{options}.")
 
 
 def _prospects(fit: list[Prospect]) -> Table:

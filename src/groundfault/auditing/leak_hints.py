@@ -1,0 +1,96 @@
+"""Hints about leaks: what was left out as a consequence of the outcome, and what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from groundfault.auditing.leaks import LEAK, SUSPECT, measure_rules
+from groundfault.auditing.results import AuditResults
+from groundfault.auditing.stages import OPTIONS, Stage, describe_share, list_columns
+from groundfault.core.finding import Verdict
+from groundfault.core.rules import Rule
+
+_BY_NAME = "by its name"
+_MAX_NAMES = 12
+_KNOWN, _LATER = OPTIONS[Stage.KNOWN][1], OPTIONS[Stage.FOLLOWS][1]
+
+
+def write_leak_hints(results: AuditResults) -> tuple[str, ...]:
+    """Every hint about leaks that applies, each without a full stop."""
+    return (
+        *_about_suspects(results),
+        *_about_leaks(results),
+        *_about_names(results),
+        *_about_later_columns(results),
+    )
+
+
+def _about_suspects(results: AuditResults) -> Iterator[str]:
+    """What is reported and predicts much of the outcome, though not almost all of it."""
+    audit = results.audit
+    allowed = set(audit.evidence.roles.allow_leakage)
+    shares = {}
+    for h, verdict in enumerate(results.ruling.verdicts):
+        place = h // len(audit.outcomes)
+        if verdict is Verdict.CONFIRMED:
+            shares[audit.library[place].parsed.sql] = float(audit.rule_shares[place])
+    shares |= measure_rules(audit.evidence, [mode.rule for mode in results.modes])
+    for rule, share in shares.items():
+        columns = [name for name in Rule.parse(rule).columns if name not in allowed]
+        if SUSPECT <= share < LEAK and columns:
+            names = _list(columns)
+            yield (
+                f"{rule} {describe_share(share)}: was {names} {Stage.KNOWN}? {_KNOWN} says so; "
+                f"if not, {_LATER} leaves it out"
+            )
+
+
+def _about_leaks(results: AuditResults) -> Iterator[str]:
+    audit = results.audit
+    if audit.leaks:
+        yield (
+            f"left out, because they predict over {LEAK:.0%} of the rarer outcome: "
+            f"{_list(audit.leaks)}; {_KNOWN} uses a column all the same, {_LATER} declares that it "
+            "follows from the outcome"
+        )
+    if audit.leaking_rules:
+        names = [audit.library[place].name for place in audit.leaking_rules]
+        yield (
+            f"not tested, because they, or one of their conditions, predict over {LEAK:.0%} of the "
+            f"rarer outcome: {_list(names)}; {_KNOWN} for each column that they read judges them "
+            "all the same"
+        )
+
+
+def _about_names(results: AuditResults) -> Iterator[str]:
+    """Columns that are taken for something by their names alone."""
+    stages = [one for one in results.audit.stages if one.reason == _BY_NAME]
+    parts = [
+        f"{_list(columns)} ({stage})"
+        for stage in (Stage.MEASURED, Stage.FOLLOWS)
+        if (columns := list_columns(stages, stage))
+    ]
+    if parts:
+        yield (
+            f"not taken to describe the examples, by their names: {' and '.join(parts)}; "
+            "groundfault check lists what every column is taken for, and how to overrule it"
+        )
+
+
+def _about_later_columns(results: AuditResults) -> Iterator[str]:
+    """Candidates that were named although a column of theirs says how an answer was scored."""
+    audit = results.audit
+    later = set(list_columns(audit.stages, Stage.FOLLOWS))
+    names = [one.name for one in audit.library if later & set(one.columns)]
+    if names:
+        columns = sorted(later & {c for one in audit.library for c in one.columns})
+        yield (
+            f"about how answers were scored, by the names of the columns {_list(columns)}: "
+            f"{_list(names)}; such a rule may explain failures by failing"
+        )
+
+
+def _list(names: Iterable[str]) -> str:
+    quoted = [repr(name) for name in names]
+    more = f" and {len(quoted) - _MAX_NAMES} more" if len(quoted) > _MAX_NAMES else ""
+    return ", ".join(quoted[:_MAX_NAMES]) + more

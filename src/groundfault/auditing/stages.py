@@ -1,0 +1,99 @@
+"""Stages: whether a column was known before the answer, is measured with it, or follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from groundfault.auditing.leaks import LEAK, SUSPECT
+from groundfault.core.column_names import describes_answer, names_outcome
+from groundfault.core.evidence import Evidence
+
+
+class Stage(StrEnum):
+    """When the value of a column came about."""
+
+    KNOWN = "known before the answer"
+    MEASURED = "measured with it"
+    FOLLOWS = "follows from it"
+
+
+OPTIONS = {
+    Stage.KNOWN: ("allow_leakage", "--allow-leakage"),
+    Stage.MEASURED: ("instrument", "--instrument"),
+    Stage.FOLLOWS: ("post_outcome", "--post-outcome"),
+}
+"""How a user says of a column that it is of a stage: argument, and option."""
+
+
+@dataclass(frozen=True)
+class ColumnStage:
+    """What an audit takes a column for, and why.
+
+    Attributes
+    ----------
+    column : str
+    stage : Stage
+    reason : str
+        "declared", "by its name", or how well it predicts the outcome; empty where nothing speaks
+        against a column that was known before the answer.
+    suspect : bool
+        It predicts much of the outcome, though not almost all: only a person can tell whether it
+        was known before the answer.
+    """
+
+    column: str
+    stage: Stage
+    reason: str = ""
+    suspect: bool = False
+
+
+def find_stages(evidence: Evidence, shares: Mapping[str, float]) -> tuple[ColumnStage, ...]:
+    """What each column is taken for, in the order of the table.
+
+    A declaration counts before a name, and a name before nothing; a column that predicts the
+    outcome almost perfectly follows from it, unless ``allow_leakage`` names it. Columns with a part
+    of their own (id, model, ...) and those that are ignored have no stage.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    shares : mapping of str to float
+        How well columns predict the outcome, of `groundfault.auditing.leaks.measure_columns`.
+    """
+    roles = evidence.roles
+    columns = {*evidence.attributes, *roles.instrument, *roles.post_outcome}
+    return tuple(
+        _find_stage(name, evidence, shares.get(name, 0.0))
+        for name in evidence.frame.columns
+        if name in columns and name not in roles.columns and name not in roles.ignore
+    )
+
+
+def _find_stage(name: str, evidence: Evidence, share: float) -> ColumnStage:
+    roles = evidence.roles
+    if name in roles.post_outcome:
+        return ColumnStage(name, Stage.FOLLOWS, "declared")
+    if name in roles.allow_leakage:
+        return ColumnStage(name, Stage.KNOWN, "declared")
+    if share >= LEAK:
+        return ColumnStage(name, Stage.FOLLOWS, describe_share(share))
+    suspect = share >= SUSPECT
+    if name in roles.instrument:
+        return ColumnStage(name, Stage.MEASURED, "declared", suspect)
+    if names_outcome(name):
+        return ColumnStage(name, Stage.FOLLOWS, "by its name")
+    if describes_answer(name):
+        return ColumnStage(name, Stage.MEASURED, "by its name", suspect)
+    return ColumnStage(name, Stage.KNOWN, describe_share(share) if suspect else "", suspect)
+
+
+def describe_share(share: float) -> str:
+    """How well a column or a rule predicts the outcome, in words."""
+    return f"predicts {share:.0%} of the rarer outcome"
+
+
+def list_columns(stages: Iterable[ColumnStage], stage: Stage) -> tuple[str, ...]:
+    """The columns of one stage."""
+    return tuple(one.column for one in stages if one.stage is stage)
