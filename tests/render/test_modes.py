@@ -221,6 +221,10 @@ def test_a_second_look_at_all_outcomes_is_a_warning(plain: Report) -> None:
     twice = structs.replace(once, times=2, sentence="all outcomes were looked at 2 times")
     text = flat(printed(structs.replace(plain, ledger=twice)))
     assert "These outcomes had been looked at before. All outcomes were looked at 2 times." in text
+    worth = "listed, in a first look at these outcomes, which were looked at 2 times. They are"
+    modes = with_modes(structs.replace(plain, ledger=twice), make_mode())
+    assert worth in flat(Page(html(modes)).text)
+    assert "in a first look" not in flat(Page(html(with_modes(first, make_mode()))).text)
     held = structs.replace(once, holdout=True, all_before=True, sentence="holdout opened 1 time")
     text = flat(printed(structs.replace(plain, ledger=held)))
     assert "This holdout had been seen before. Holdout opened 1 time." in text

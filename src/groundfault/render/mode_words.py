@@ -213,10 +213,15 @@ class ModeOutline:
     @property
     def guarantee(self) -> str:
         """What a listed mode is worth."""
-        level = words.level(self.search.level)
+        level, opening = words.level(self.search.level), self.report.ledger
+        first_look = (
+            f", in a first look at these outcomes, which were looked at {opening.times} times"
+            if opening is not None and opening.times > 1
+            else ""
+        )
         return (
             f"Failure modes: family-wise error at most {level} over all rules that could have been "
-            f"listed. They are tested on all {self.report.unit}s "
+            f"listed{first_look}. They are tested on all {self.report.unit}s "
             "without a holdout, which is allowed because the rules were fixed by attributes and "
             "texts before any outcome was read. That a mode adds something to those before it is "
             "validated by simulation, not proved. " + PROOF
