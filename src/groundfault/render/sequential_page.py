@@ -164,7 +164,7 @@ def _describe_pool_verdict(certificate: Certificate) -> str:
     if group is not None:
         sentence += (
             f"; the lowest mean is that of {group.group}, selected after looking: "
-            f"{group.errors:g} errors in {words.plural(group.labelled, 'label')} of its "
+            f"{group.errors:g} error{'' if group.errors == 1 else 's'} in {words.plural(group.labelled, 'label')} of its "
             f"{words.plural(group.size, 'case')}"
         )
     return f"{sentence}. Of new cases this says nothing."

@@ -194,10 +194,10 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     def lowest_group(self) -> GroupResult | None:
         """The group with the lowest mean of its labels, selected after looking; None without any.
 
-        Of groups as low, the one with the most labels.
+        Of groups as low, the one with the most labels, and then the smallest.
         """
         groups = [result for result in self.group_results if result.mean is not None]
-        return min(groups, key=lambda g: (g.mean or 0.0, -g.labelled), default=None)
+        return min(groups, key=lambda g: (g.mean or 0.0, -g.labelled, g.size), default=None)
 
     @property
     def left_out(self) -> Mapping[str, int]:
