@@ -10,8 +10,8 @@ from audit_tables import make_planted_evidence, make_planted_table
 import groundfault
 from groundfault import Candidate, Evidence, Plan
 from groundfault.auditing.failure_modes import name_modes, tabulate_attributes
-from groundfault.core.column_names import describes_answer
 from groundfault.auditing.prepared import prepare
+from groundfault.core.column_names import describes_answer
 
 
 def test_the_planted_failure_is_named_with_examples_and_nothing_else() -> None:

@@ -34,7 +34,9 @@ def _about_suspects(results: AuditResults) -> Iterator[str]:
         place = h // len(audit.outcomes)
         if verdict is Verdict.CONFIRMED:
             shares[audit.library[place].parsed.sql] = float(audit.rule_shares[place])
-    shares |= measure_rules(audit.evidence, [mode.rule for mode in results.modes])
+    shares |= measure_rules(
+        audit.evidence, [mode.rule for mode in results.modes if mode.source == "modes"]
+    )
     for rule, share in shares.items():
         columns = [name for name in Rule.parse(rule).columns if name not in allowed]
         if SUSPECT <= share < LEAK and columns:
