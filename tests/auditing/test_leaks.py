@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
+import pytest
 from audit_tables import make_planted_table
+from hypothesis import given
+from hypothesis import strategies as st
 
-from groundfault import Evidence
-from groundfault.auditing.leaks import MIN_FAILURES, find_leaks
+import groundfault
+from groundfault import Candidate, Evidence
+from groundfault.auditing.leaks import (
+    LEAK,
+    MIN_FAILURES,
+    find_leaking_rules,
+    find_leaks,
+    measure_marks,
+    measure_rules,
+)
+from groundfault.core.candidate import Library
+from groundfault.core.finding import Verdict
+from groundfault.core.units import Marks
 
 
 def evidence(n: int = 400) -> Evidence:
@@ -26,3 +41,107 @@ def test_few_failures_say_nothing() -> None:
     small = evidence(20)
     assert int((small.loss > 0.5).sum()) < MIN_FAILURES
     assert find_leaks(small, ["status_code"]) == {}
+
+
+def graded_answers(n: int = 400, seed: int = 3) -> pl.DataFrame:
+    """Answers that are wrong where they differ from the target, with remarks of a grader."""
+    rng = np.random.default_rng(seed)
+    wrong = rng.random(n) < 0.3
+    target = rng.integers(0, 50, n)
+    remark = np.where(wrong, "this is incorrect indeed", "well done, fine")
+    return pl.DataFrame(
+        {
+            "id": [f"q{i:03d}" for i in range(n)],
+            "a": target + wrong,
+            "b": target,
+            "notes": [f"case {i} of {n}: {word}" for i, word in enumerate(remark)],
+            "long": rng.random(n) < 0.5,
+            "error": wrong.astype(int),
+        }
+    )
+
+
+LEAKING = {
+    "compares": "a <> b",
+    "reads": "notes LIKE '%incorrect%'",
+    "joins": "notes LIKE '%incorrect%' AND long",
+    "turns round": "NOT (a <> b)",
+}
+
+
+def test_rules_that_tell_the_outcome_are_not_tested_and_the_report_says_why() -> None:
+    data = Evidence.from_table(graded_answers(), id="id", outcome="error")
+    candidates = [Candidate(name, rule) for name, rule in LEAKING.items()]
+    report = groundfault.audit(data, candidates=[*candidates, Candidate("long", "long")])
+    verdicts = {finding.name: finding.verdict for finding in report.findings}
+    assert verdicts.pop("long") is not Verdict.UNTESTABLE
+    assert verdicts == dict.fromkeys(LEAKING, Verdict.UNTESTABLE)
+    reasons = {finding.reason for finding in report.findings if finding.name in LEAKING}
+    assert all(
+        reason.startswith("leak: predicts the outcome almost perfectly") for reason in reasons
+    )
+    assert any("'compares', 'reads', 'joins', 'turns round'" in hint for hint in report.hints)
+
+
+def test_a_user_may_vouch_for_the_columns_of_a_rule() -> None:
+    rules = [Candidate("compares", "a <> b"), Candidate("reads", LEAKING["reads"])]
+    data = Evidence.from_table(graded_answers(), id="id", outcome="error", allow_leakage=["a", "b"])
+    verdicts = {f.name: f.verdict for f in groundfault.audit(data, candidates=rules).findings}
+    assert verdicts == {"compares": Verdict.CONFIRMED, "reads": Verdict.UNTESTABLE}
+
+
+def test_conjunctions_of_finders_with_a_leaking_condition_are_leaks_too() -> None:
+    data = Evidence.from_table(graded_answers(), id="id", outcome="error")
+    library = Library.of(
+        [
+            Candidate("reads", LEAKING["reads"]),
+            Candidate("long", "long"),
+            Candidate("both", f"({LEAKING['reads']}) AND (long)", source="interactions"),
+        ]
+    )
+    shares = measure_marks(data, Marks.of(data, library))
+    assert shares[0] == 1.0
+    assert shares[2] < LEAK
+    assert sorted(find_leaking_rules(data, library, shares)) == [0, 2]
+
+
+@pytest.mark.parametrize("elsewhere", [0.0, 0.05, 0.2])
+def test_a_hole_in_which_nine_of_ten_fail_is_no_leak(elsewhere: float) -> None:
+    rng = np.random.default_rng(1)
+    hole = np.arange(2000) % 8 == 0
+    wrong = rng.random(2000) < np.where(hole, 0.9, elsewhere)
+    frame = pl.DataFrame(
+        {"id": np.arange(2000), "hole": hole, "error": wrong.astype(int), "n": np.arange(2000) % 7}
+    )
+    report = groundfault.audit(Evidence.from_table(frame, id="id", outcome="error"))
+    assert [f.name for f in report.confirmed] == ["hole"]
+    assert [mode.rule for mode in report.modes] == ['"hole"']
+    # it is asked about where nothing else fails, since a leak would look the same
+    assert any("was 'hole' known before" in hint for hint in report.hints) == (elsewhere < 0.02)
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=40, max_size=80),
+)
+def test_a_rule_is_measured_as_a_column_of_its_values_is(
+    rows: list[tuple[bool, bool, bool]],
+) -> None:
+    frame = pl.DataFrame(rows, schema=["x", "y", "error"], orient="row")
+    data = Evidence.from_table(frame, outcome="error")
+    shares = measure_rules(data, ["x", "NOT y"])
+    rarer = min(frame["error"].sum(), len(frame) - frame["error"].sum())
+    for rule, column in (("x", "x"), ("NOT y", "y")):
+        groups = frame.group_by(column).agg(pl.col("error").sum(), n=pl.len())
+        mistakes = sum(min(bad, n - bad) for _, bad, n in groups.iter_rows())
+        expected = 1 - mistakes / rarer if rarer >= MIN_FAILURES else 0.0
+        assert shares[rule] == pytest.approx(max(0.0, expected))
+
+
+def test_modes_name_no_rule_over_a_text_that_tells_the_outcome() -> None:
+    frame = graded_answers(800).drop("a", "b")
+    report = groundfault.audit(Evidence.from_table(frame, id="id", outcome="error"))
+    assert report.modes == ()
+    assert report.mode_search is not None
+    remark = "not used in rules, because a rule over them predicts over 95% of the rarer outcome: "
+    assert f"{remark}notes" in report.mode_search.remarks
+    assert not report.confirmed

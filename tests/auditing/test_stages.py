@@ -1,0 +1,88 @@
+"""What columns are taken for: known before the answer, measured with it, or following from it."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from leak_tables import make_later_columns
+
+import groundfault
+from groundfault import Evidence
+from groundfault.auditing.checking import check
+from groundfault.auditing.leaks import SUSPECT
+from groundfault.auditing.prepared import prepare
+from groundfault.auditing.stages import Stage, find_stages
+
+
+def stages(**roles: list[str]) -> dict[str, tuple[Stage, str]]:
+    data = Evidence.from_table(make_later_columns(), id="id", outcome="error", **roles)  # type: ignore[arg-type]
+    return {one.column: (one.stage, one.reason) for one in prepare(data).stages}
+
+
+def test_columns_are_taken_for_what_their_names_and_values_say() -> None:
+    assert stages() == {
+        "topic": (Stage.KNOWN, ""),
+        "prediction": (Stage.MEASURED, "by its name"),
+        "n_turns": (Stage.MEASURED, "by its name"),
+        "response_chars": (Stage.MEASURED, "by its name"),
+        "feedback": (Stage.FOLLOWS, "by its name"),
+        "reason": (Stage.FOLLOWS, "predicts 100% of the rarer outcome"),
+        "flag": (Stage.KNOWN, "predicts 89% of the rarer outcome"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("role", "stage"),
+    [
+        ("allow_leakage", Stage.KNOWN),
+        ("instrument", Stage.MEASURED),
+        ("post_outcome", Stage.FOLLOWS),
+    ],
+)
+def test_a_declaration_overrules_a_name(role: str, stage: Stage) -> None:
+    names = ["topic", "n_turns", "feedback"]
+    of = stages(**{role: names})
+    assert {of[name] for name in names} == {(stage, "declared")}
+
+
+def test_columns_with_a_part_of_their_own_have_no_stage() -> None:
+    data = Evidence.from_table(make_later_columns(), id="id", outcome="error", ignore=["flag"])
+    assert not {"id", "error", "flag"} & {one.column for one in find_stages(data, {})}
+
+
+def test_only_the_finder_of_answers_reads_what_is_measured_with_them() -> None:
+    data = Evidence.from_table(make_later_columns(), id="id", outcome="error")
+    report = groundfault.audit(data)
+    later = {"prediction", "n_turns", "response_chars"}
+    sources = {f.source for f in report.findings if any(name in f.rule for name in later)}
+    assert sources == {"instrument"}
+    assert not [f for f in report.findings if "feedback" in f.rule or "reason" in f.rule]
+    assert not [mode for mode in report.modes if set(mode.columns) - {"topic", "flag"}]
+    vouched = Evidence.from_table(
+        make_later_columns().drop("flag"), id="id", outcome="error", allow_leakage=["n_turns"]
+    )
+    again = groundfault.audit(vouched)
+    assert {f.source for f in again.findings if "n_turns" in f.rule} == {"thresholds"}
+    assert any("n_turns" in mode.columns for mode in again.modes)
+
+
+def test_check_says_what_each_column_is_taken_for() -> None:
+    data = Evidence.from_table(make_later_columns(), id="id", outcome="error")
+    of = {use.column: use for use in check(data).summary.columns}
+    assert of["n_turns"].stage == "measured with it"
+    assert of["feedback"].reason == "by its name"
+    assert [name for name, use in of.items() if use.suspect] == ["flag"]
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.3, 0.2])
+def test_a_column_that_agrees_in_97_percent_of_rows_is_asked_about(rate: float) -> None:
+    rng = np.random.default_rng(7)
+    wrong = rng.random(1500) < rate
+    frame = pl.DataFrame(
+        {"flag": wrong ^ (rng.random(1500) < 0.03), "n": rng.normal(size=1500), "error": wrong * 1}
+    )
+    audit = prepare(Evidence.from_table(frame, outcome="error"))
+    (one,) = (one for one in audit.stages if one.column == "flag")
+    assert one.suspect
+    assert audit.shares["flag"] >= SUSPECT
