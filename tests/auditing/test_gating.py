@@ -54,7 +54,13 @@ def report(
     candidates = [groundfault.Candidate(name, rule) for name, rule in RULES.items()]
     evidence = evidence.select_model(*models) if models else evidence
     result = groundfault.audit(
-        evidence, Plan(judge="janus"), candidates, finders=(), compare=compare, modes=False
+        evidence,
+        Plan() if compare else Plan(judge="janus"),
+        candidates,
+        finders=(),
+        compare=compare,
+        modes=False,
+        ledger=False,
     )
     return json.loads(result.to_json())
 
@@ -101,11 +107,94 @@ def test_the_same_rule_under_another_name_is_known(before: dict[str, Any]) -> No
     assert gate(renamed, baseline=before).passed
 
 
-def test_a_lift_that_turned_round_is_new(before: dict[str, Any]) -> None:
-    reversed_lift = copy.deepcopy(before)
-    (finding,) = [f for f in reversed_lift["findings"] if f["name"] == "table"]
-    finding["holdout"]["lift"] *= -1
-    assert names(gate(reversed_lift, baseline=before).new) == {"table"}
+def test_what_was_better_and_is_now_worse_is_new() -> None:
+    turned = table().with_columns(
+        pl.when(pl.col("d_table") == 1).then(1 - pl.col("error")).otherwise("error").alias("error")
+    )
+    earlier, now = report("one", frame=turned), report("one")
+    result = gate(now, baseline=earlier)
+    assert names(result.new) == {"table"}
+    since = result.new[0].since
+    assert since is not None
+    assert since.shared
+    assert since.now > 0.5 > since.before
+    assert gate(earlier, baseline=now).passed
+
+
+def test_an_improvement_does_not_fail_the_gate() -> None:
+    """Topic a went from 40 % errors to 10 %, so the others are worse than it now."""
+    rng = np.random.default_rng(1)
+    size = 900
+    topic = rng.choice(["a", "b", "c"], size)
+    chance = rng.random(size)
+    part = {"id": [f"q{i:03d}" for i in range(size)], "topic": topic}
+    old, new = (
+        pl.DataFrame({**part, "error": (chance < np.where(topic == "a", rate, 0.25)).astype(int)})
+        for rate in (0.4, 0.1)
+    )
+    earlier, now = (
+        groundfault.audit(
+            groundfault.Evidence.from_table(each, id="id", outcome="error"), ledger=False
+        )
+        for each in (old, new)
+    )
+    assert gate(earlier).new
+    result = gate(now, baseline=earlier)
+    assert result.passed, result.new
+    both = pl.concat([old.with_columns(llm=pl.lit("v1")), new.with_columns(llm=pl.lit("v2"))])
+    evidence = groundfault.Evidence.from_table(both, id="id", model="llm", outcome="error")
+    compared = groundfault.audit(evidence, compare=("v1", "v2"), ledger=False)
+    assert {f.name for f in compared.confirmed} >= {"topic = a"}
+    assert gate(compared).passed
+
+
+def without_units(content: dict[str, Any]) -> dict[str, Any]:
+    return {**content, "units": None}
+
+
+def test_without_shared_examples_the_same_rule_is_compared(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    result = gate(after, baseline=without_units(before))
+    assert names(result.new) == {"long"}
+    assert result.new[0].since is not None
+    assert not result.new[0].since.shared
+    assert names(result.known) == {"table"}
+    other = report("two", frame=table(seed=7).with_columns(id="x" + pl.col("id")))
+    assert gate(other, baseline=after).passed, "other examples, the same rates"
+    reused = report("two", frame=table(seed=7))
+    (long,) = [m for m in gate(reused, baseline=after).known if m.name == "long"]
+    assert long.since is not None
+    assert not long.since.shared, "the ids name other examples now"
+    assert names(gate(other, baseline=before).new) == {"long"}
+
+
+def test_what_the_baseline_does_not_have_is_named(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    fewer = without_units(before)
+    fewer["findings"] = [f for f in fewer["findings"] if f["name"] != "long"]
+    result = gate(after, baseline=fewer)
+    assert result.passed
+    assert names(result.uncompared) == {"long"}
+    assert "1 finding could not be compared" in render.headline(result)
+    assert any("check --freeze" in line for line in render.lines(result))
+    assert [match["name"] for match in result.to_dict()["uncompared"]] == ["long"]
+
+
+def test_a_damaged_record_of_units_is_refused(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    for key, value in (("names", "?"), ("names", "AAAA"), ("losses", {"": "AACAPw=="})):
+        damaged = {**before, "units": {**before["units"], key: value}}
+        with pytest.raises(InputError, match="record of units"):
+            gate(after, baseline=damaged)
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, float("nan")])
+def test_a_level_lies_between_0_and_1(after: dict[str, Any], level: float) -> None:
+    with pytest.raises(PlanError, match="level"):
+        gate(after, level=level)
 
 
 def test_several_models_are_kept_apart(after: dict[str, Any]) -> None:
@@ -119,13 +208,31 @@ def test_several_models_are_kept_apart(after: dict[str, Any]) -> None:
     assert names(gate(after, "model = 'two' and confirmed").new) == {"table", "long"}
 
 
-def test_a_comparison_is_matched_by_its_direction() -> None:
+def test_a_comparison_fails_for_what_got_worse() -> None:
     compared = report(compare=("one", "two"))
-    rule = "confirmed and lift > 0 and outcome = 'two fails where one passed'"
-    assert names(gate(compared, rule).new) == {"long"}
+    assert names(gate(compared).new) == {"long", "odd", "all examples"}
+    assert {match.kind for match in gate(compared).new} == {"finding", "overall"}
+    assert names(gate(compared, "lift > 0.3").new) == {"long"}
+    assert gate(report(compare=("two", "one"))).passed, "the second model is better"
+    assert gate(
+        report(
+            compare=("one", "one!"),
+            frame=pl.concat(
+                [
+                    table().filter(model="one"),
+                    table().filter(model="one").with_columns(model=pl.lit("one!")),
+                ]
+            ),
+        )
+    ).passed
+    with pytest.raises(RuleError, match="one outcome, the change"):
+        gate(compared, "confirmed and outcome = 'two fails where one passed'")
     renamed = table().with_columns(pl.col("model").replace({"one": "two", "two": "three"}))
     later = report(compare=("two", "three"), frame=renamed)
-    assert gate(later, baseline=compared).passed, "another pair of models, the same direction"
+    assert gate(later, baseline=compared).passed, "another pair of models, the same changes"
+    old = {**compared, "change": None}
+    with pytest.raises(InputError, match="by the rule of before"):
+        gate(compared, baseline=old)
     with pytest.raises(InputError, match="one of report and baseline compares two models"):
         gate(compared, baseline=report("one"))
 
@@ -166,9 +273,8 @@ def test_every_column_can_be_read(after: dict[str, Any]) -> None:
 def test_the_baseline_of_another_model_is_remarked_on() -> None:
     both = report("one", "two")
     other = report(frame=table().with_columns(pl.col("model") + "!"))
-    result = gate(both, baseline=other)
-    assert len(result.new) == 3
-    assert any("no finding can be known" in note for note in result.notes)
+    with pytest.raises(InputError, match="nothing alike: the baseline is about one!, two!"):
+        gate(both, baseline=other)
     results = gate(both, baseline={**both, "judge": "max-t"})
     assert any("judged by max-t" in note for note in results.notes)
 
@@ -297,14 +403,14 @@ def test_the_command(
     Path("new").mkdir()
     Path("new/report.json").write_text(json.dumps(after))
     options = ("new", "--baseline", "old.json", "--fail-on", "confirmed and source != 'instrument'")
-    assert run(monkeypatch, *options, "--summary", "gate.md", "--json", "gate.json") == 1
+    assert run(monkeypatch, *options, "--markdown", "gate.md", "--json", "gate.json") == 1
     message = capsys.readouterr().out
     assert "long: Confirmed association" in message
-    assert "1 finding known from the baseline: table" in message
+    assert "1 finding no worse than in the baseline beyond chance: table" in message
     assert message.rstrip().endswith("Gate failed: 1 new finding met the rule")
     verdict = json.loads(Path("gate.json").read_text())
     assert verdict == gate("new", options[-1], baseline="old.json").to_dict() | {
-        key: json.loads(json.dumps(verdict[key])) for key in ("new", "known", "gone", "notes")
+        key: verdict[key] for key in ("new", "known", "gone", "notes")
     }
     summary = Path("gate.md").read_text()
     assert summary.startswith("### Gate failed: 1 new finding met the rule")
@@ -384,7 +490,7 @@ def test_the_workflow_of_the_page_names_options_that_exist() -> None:
 @pytest.fixture(scope="module")
 def with_modes() -> Report:
     evidence = groundfault.Evidence.from_table(table(), id="id", model="model", outcome="error")
-    return groundfault.audit(evidence.select_model("one"), Plan(judge="max-t"))
+    return groundfault.audit(evidence.select_model("one"), Plan(judge="max-t"), ledger=False)
 
 
 def test_a_failure_mode_fails_the_gate(with_modes: Report) -> None:
@@ -414,8 +520,13 @@ def test_a_failure_mode_is_known_by_its_rule_or_an_alternative(with_modes: Repor
     assert not gate(with_modes, rule, baseline=earlier).gone
     other = structs.replace(with_modes, modes=(structs.replace(renamed, alternatives=()),))
     result = gate(with_modes, rule, baseline=other)
-    assert [match.name for match in result.new] == [mode.rule]
+    assert result.passed, "whatever the baseline named, the same examples fail as often"
+    assert [match.name for match in result.known] == [mode.rule]
     assert result.gone == ("words > 1000",)
+    parted = structs.replace(other, units=None)
+    assert [match.name for match in gate(with_modes, rule, baseline=parted).uncompared] == [
+        mode.rule
+    ]
 
 
 def test_modes_are_not_held_against_a_baseline_without_any(
@@ -432,3 +543,25 @@ def test_modes_that_a_rule_cannot_decide_are_left_out_and_said(with_modes: Repor
     assert result.notes == (
         "the rule cannot be asked of 1 of 1 failure modes, which have no frequency",
     )
+
+
+def test_the_command_writes_junit_and_markdown(
+    before: dict[str, Any],
+    after: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from junitparser import JUnitXml
+
+    monkeypatch.chdir(tmp_path)
+    Path("old.json").write_text(json.dumps(before))
+    Path("new.json").write_text(json.dumps(after))
+    files = ("--junit", "gate.xml", "--markdown", "gate.md")
+    assert run(monkeypatch, "new.json", "--baseline", "old.json", *files) == 1
+    (suite,) = JUnitXml.fromfile("gate.xml")
+    assert [case.name for case in suite if case.result] == ["long"]
+    assert Path("gate.md").read_text().startswith("### Gate failed: 1 new finding met the rule")
+    assert run(monkeypatch, "old.json", "--baseline", "new.json", *files) == 0
+    (suite,) = JUnitXml.fromfile("gate.xml")
+    assert suite.failures == 0
+    assert run(monkeypatch, "new.json", "--baseline", "old.json", "--level", "1e-30") == 0

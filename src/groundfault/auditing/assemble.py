@@ -47,6 +47,7 @@ from groundfault.auditing.report_schema import (
     SurvivorLifts,
 )
 from groundfault.auditing.results import AuditResults
+from groundfault.auditing.unit_record import make_record
 from groundfault.core.finding import Estimate, Finding, Verdict
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import exact
@@ -186,7 +187,12 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         ),
         conclusion=conclude(usual_lift, detectable.USUAL_PREVALENCE)
         if audit.compare
-        else messages.write_conclusion(usual_lift, detectable.USUAL_PREVALENCE, named),
+        else messages.write_conclusion(
+            usual_lift,
+            detectable.USUAL_PREVALENCE,
+            named,
+            "" if detectable_lifts else _say_why_unknown(results),
+        ),
         baselines=_baselines(results),
         robustness=None
         if results.frequency is None
@@ -205,6 +211,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         modes=results.modes,
         mode_search=results.mode_search,
         change=measure_change(results),
+        units=make_record(results, findings),
         findings=findings,
     )
 
@@ -340,6 +347,12 @@ def _find_failures(results: AuditResults) -> tuple[NDArray[np.bool_], NDArray[np
         changes = results.full.changes[None]
         return changes > 0, changes < 0
     return losses > 0, losses == 0
+
+
+def _say_why_unknown(results: AuditResults) -> str:
+    if not len(results.ruling.hypotheses):
+        return "no candidate could be tested"
+    return f"the judge {results.audit.judge.name} does not say what it asks for"
 
 
 def _detectable_lifts(results: AuditResults) -> dict[float, float | None]:

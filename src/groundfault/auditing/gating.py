@@ -2,76 +2,55 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from groundfault.auditing.mode_rows import list_mode_rows, list_rules
-from groundfault.auditing.report_schema import ReportData
-from groundfault.auditing.report_versions import parse_report, read_report
-from groundfault.base.deprecation import warn_renamed
-from groundfault.core.finding import Finding
-from groundfault.core.rules import Rule
-from groundfault.errors import InputError, PlanError, RuleError, first_line
-
-if TYPE_CHECKING:
-    import polars as pl
-
-FAIL_ON = "confirmed"
-
-COLUMNS = {
-    "name": str,
-    "rule": str,
-    "meaning": str,
-    "source": str,
-    "outcome": str,
-    "model": str,
-    "verdict": str,
-    "confirmed": bool,
-    "reason": str,
-    "representative": str,
-    "n_on": int,
-    "n_off": int,
-    "lift": float,
-    "p": float,
-    "p_adjusted": float,
-    "low": float,
-    "high": float,
-    "discovery_lift": float,
-    "frequency": float,
-    "kind": str,
-}
-"""What an expression may read of a finding or a failure mode, and its type."""
-
-_WORDS = (
-    "name",
-    "rule",
-    "meaning",
-    "source",
-    "outcome",
-    "verdict",
-    "reason",
-    "representative",
-    "sentence",
+from groundfault.auditing.detectable import USUAL_PREVALENCE
+from groundfault.auditing.detectable_change import ChangeDesign
+from groundfault.auditing.gate_rows import (
+    COLUMNS,
+    GateKey,
+    GateRows,
+    parse_condition,
+    read_gated,
 )
+from groundfault.auditing.report_schema import ReportData
+from groundfault.auditing.since_baseline import (
+    MODE_SHARE,
+    SinceBaseline,
+    decide_worse,
+    find_churn,
+    has_anything_alike,
+    measure_since,
+)
+from groundfault.errors import InputError, PlanError
+
+__all__ = ["COLUMNS", "FAIL_ON", "LEVEL", "Gate", "GateMatch", "gate"]
+
+FAIL_ON = "confirmed and lift > 0"
+LEVEL = 0.1
+"""Of the test that something changed since the baseline."""
 
 
 @dataclass(frozen=True)
 class GateMatch:
-    """A finding, or a failure mode, for which the expression is true.
+    """A finding, a failure mode or an overall change for which the expression is true.
 
     Attributes
     ----------
-    kind : {"finding", "mode"}
+    kind : {"finding", "mode", "overall"}
     name, outcome, source, verdict, sentence : str
-        As in the report.
+        As in the report; a finding is told of the side with more failures.
     lift, low, high : float or None
         On the holdout where there is one, else on all units, with the interval of the report.
     before : str or None
         Its verdict in the baseline; None where there is no baseline, or the candidate was not
-        judged there. Of a failure mode that is new it is None.
+        judged there. Of a failure mode it is None.
+    since : SinceBaseline or None
+        How much more often it fails than in the baseline; None without one, in comparisons, and
+        where the two reports have nothing alike.
     """
 
     name: str
@@ -84,6 +63,7 @@ class GateMatch:
     high: float | None
     before: str | None
     kind: str = "finding"
+    since: SinceBaseline | None = None
 
 
 @dataclass(frozen=True)
@@ -96,21 +76,26 @@ class Gate:
     fail_on : str
         The expression.
     new : tuple of GateMatch
-        Findings for which it is true now and was not in the baseline; all of them, where there is
-        no baseline.
+        Those for which it is true, and which got worse since the baseline; all of them, where there
+        is no baseline.
     known : tuple of GateMatch
-        Findings for which it was true in the baseline too. They do not fail the gate.
+        Those for which it is true, and which are no worse than in the baseline beyond chance; of a
+        comparison those of the baseline. They do not fail the gate.
     gone : tuple of str
         Names of findings for which it was true in the baseline and no longer is.
     compared : bool
         Whether there was a baseline.
     detectable : float or None
-        The least lift that the audit could have found.
+        The least lift that the audit could have found; with a baseline the least change for the
+        worse, if that is larger.
     blind : bool
         ``detectable`` is larger than ``must_detect`` allows: an audit that confirms nothing then
         says too little, so the gate fails.
     notes : tuple of str
         What makes report and baseline hard to compare.
+    uncompared : tuple of GateMatch
+        Those for which it is true, and which cannot be held against the baseline. They do not fail
+        the gate.
     """
 
     passed: bool
@@ -122,14 +107,19 @@ class Gate:
     detectable: float | None
     blind: bool
     notes: tuple[str, ...]
+    uncompared: tuple[GateMatch, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain words and numbers; of a match the kind where it is a failure mode."""
+        """Plain words and numbers; what does not apply to a match is left out."""
         content = asdict(self)
-        # as before there were modes, for scripts that compare
-        for match in (*content["new"], *content["known"]):
+        # as before there were modes and changes, for scripts that compare
+        for match in (*content["new"], *content["known"], *content["uncompared"]):
             if match["kind"] == "finding":
                 del match["kind"]
+            if match["since"] is None:
+                del match["since"]
+        if not content["uncompared"]:
+            del content["uncompared"]
         return content
 
 
@@ -139,6 +129,7 @@ def gate(
     *,
     baseline: ReportData | str | Path | Mapping[str, Any] | None = None,
     must_detect: float | None = None,
+    level: float = LEVEL,
 ) -> Gate:
     """Test a report's findings and failure modes by a rule, and against an earlier report.
 
@@ -148,51 +139,59 @@ def gate(
         A JSON report, or the folder that one was written to.
     fail_on : str
         A SQL expression over `COLUMNS`, such as ``confirmed and lift > 0 and source !=
-        'instrument'``.
+        'instrument'``. A comparison has a row of kind ``overall`` too.
     baseline : as report, optional
-        The report with the known findings. A finding is the same if its rule, its outcome and the
-        sign of its lift are; the two directions of a comparison are matched by their order,
-        whatever the models are called. A failure mode is known if its rule, or one of its
-        alternatives, is among those of a known one. Where the baseline did not look for modes,
-        those of the report are left out.
+        An earlier report. What meets the expression is new if its slice fails more often than in
+        the baseline, beyond chance: on units that both reports have, by swapping the reports within
+        units; else by the counts of the same rule in both. In a comparison, which is of a change
+        already, new is what the baseline had not confirmed in the same direction.
     must_detect : float, optional
         The gate fails, too, if the audit could not have found a lift of this size: a small test set
         confirms nothing.
+    level : float
+        Of the test of changes since the baseline.
+
+    Returns
+    -------
+    Gate
 
     Raises
     ------
     InputError
-        If a report cannot be read, or one compares two models and the other does not.
+        If a report cannot be read, one compares two models and the other does not, or report and
+        baseline have nothing alike.
     RuleError
         If the expression is malformed, reads an unknown column, or is neither true nor false of a
         confirmed finding.
     PlanError
-        If ``must_detect`` is not in (0, 1].
+        If ``must_detect`` is not in (0, 1], or ``level`` not in (0, 1).
+
+    Notes
+    -----
+    P(anything is new | nothing changed since the baseline) is at most ``level``, over everything
+    that the report tested, for independent units. Of a comparison without a baseline, P(the gate
+    fails | the two models are alike) is at most the plan's alpha, half of it for slices and half
+    for the overall change, with the default expression and a judge of family-wise error.
     """
     if must_detect is not None and not 0 < must_detect <= 1:
         raise PlanError(f"must_detect is {must_detect}; a lift lies in (0, 1]")
-    rule = _parse_rule(fail_on)
-    reports = [_read(each) for each in (report, baseline) if each is not None]
+    if not 0 < level < 1:
+        raise PlanError(f"level is {level}; it lies in (0, 1)")
+    rule = parse_condition(fail_on)
+    reports = [read_gated(each) for each in (report, baseline) if each is not None]
     modes = all(each.mode_search is not None for each in reports)
-    now, *earlier = (_Matches(each, rule, modes=modes) for each in reports)
+    now, *earlier = (GateRows(each, rule, modes=modes) for each in reports)
     then = earlier[0] if earlier else None
-    if then and bool(now.report.manifest.compare) != bool(then.report.manifest.compare):
-        raise InputError(
-            "one of report and baseline compares two models, the other does not; make both alike"
-        )
-    matches = {
-        key: _match(row, then.verdicts.get(key[:2]) if then else None)
-        for key, row in now.rows.items()
-    }
-    known_keys = {key for key in matches if then and then.knows(now.aliases[key])}
-    new = tuple(match for key, match in matches.items() if key not in known_keys)
-    detectable = now.report.minimum_detectable_lift
+    if then is not None:
+        _require_likeness(now.report, then.report)
+    new, known, uncompared = _sort_rows(now, then, level)
+    detectable = _find_detectable(now.report, then.report if then else None, level)
     blind = must_detect is not None and (detectable is None or detectable > must_detect)
     return Gate(
         passed=not new and not blind,
         fail_on=fail_on,
         new=new,
-        known=tuple(match for key, match in matches.items() if key in known_keys),
+        known=known,
         gone=tuple(
             row["name"] for key, row in then.rows.items() if not now.knows(then.aliases[key])
         )
@@ -202,183 +201,85 @@ def gate(
         detectable=detectable,
         blind=blind,
         notes=(*now.notes, *(_notes(now.report, then.report) if then else ())),
+        uncompared=uncompared,
     )
 
 
-_Key = tuple[str, str, bool, str]
+_Matches = tuple[GateMatch, ...]
 
 
-class _Matches:
-    """A report's findings and modes for which a rule is true, by keys that other reports share.
-
-    Attributes
-    ----------
-    verdicts : dict
-        Of every finding, whether or not the rule is true of it.
-    rows : dict
-        Those for which the rule is true.
-    aliases : dict
-        For each of these the keys that it is known by.
-    notes : tuple of str
-        What was not asked.
-    """
-
-    def __init__(self, report: ReportData, rule: Rule, *, modes: bool = True) -> None:
-        self.report = report
-        rows = [_row(report, finding) for finding in report.findings]
-        keys = [_key(report, row) for row in rows]
-        self.verdicts = {key[:2]: row["verdict"] for key, row in zip(keys, rows, strict=True)}
-        self.rows = {keys[i]: rows[i] for i in _true_of(rule, _table(rows))}
-        self.aliases = {key: {key} for key in self.rows}
-        self.notes: tuple[str, ...] = ()
-        if report.modes and modes:
-            self._add_modes(rule)
-        elif report.modes:
-            self.notes = (
-                "the baseline names no failure modes, so those of the report are not held"
-                " against it",
-            )
-
-    def _add_modes(self, rule: Rule) -> None:
-        rows = list_mode_rows(self.report)
-        truth = _evaluate(rule, _table(rows))
-        undecided = int(truth.null_count())
-        if undecided:
-            empty = ", ".join(name for name in rule.columns if rows[0][name] is None)
-            self.notes = (
-                f"the rule cannot be asked of {undecided} of {len(rows)} failure modes, which have "
-                f"no {empty}",
-            )
-        for place in truth.fill_null(False).arg_true():
-            row, mode = rows[int(place)], self.report.modes[int(place)]
-            key = _key(self.report, row)
-            self.rows[key] = row
-            self.aliases[key] = {(name, *key[1:]) for name in list_rules(mode)}
-
-    def knows(self, aliases: set[_Key]) -> bool:
-        """Whether a row that is known by these keys is one of this report's."""
-        return any(aliases & others for others in self.aliases.values())
-
-
-def _key(report: ReportData, row: Mapping[str, Any]) -> _Key:
-    # the sign is part of the key: a slice that was better and is now worse is a new finding
-    name = _common_name(report, row["outcome"])
-    return row["rule"], name, (row["lift"] or 0) < 0, row["kind"]
-
-
-def _common_name(report: ReportData, outcome: str) -> str:
-    """What an outcome is called in every report.
-
-    Of a comparison it is its direction, whatever the models' names.
-    """
-    if report.manifest.compare and outcome in report.outcomes:
-        return f"direction {report.outcomes.index(outcome)}"
-    return outcome
-
-
-def _row(report: ReportData, finding: Finding) -> dict[str, Any]:
-    """A finding as `COLUMNS`, and its sentence."""
-    cell, models = finding.holdout or finding.full, report.manifest.models or ()
-    low, high = cell.interval or (None, None)
-    model = finding.outcome or (models[0] if len(models) == 1 else None)
-    return {
-        **{name: getattr(finding, name) for name in _WORDS},
-        **{name: getattr(cell, name) for name in ("lift", "p", "p_adjusted")},
-        "verdict": str(finding.verdict),
-        "model": None if report.manifest.compare else model,
-        "confirmed": finding.confirmed,
-        "n_on": cell.on,
-        "n_off": cell.off,
-        "low": low,
-        "high": high,
-        "discovery_lift": finding.discovery.lift,
-        "frequency": finding.frequency,
-        "kind": "finding",
+def _sort_rows(
+    now: GateRows, then: GateRows | None, level: float
+) -> tuple[_Matches, _Matches, _Matches]:
+    """What is new, what is known, and what cannot be compared."""
+    matches = {
+        key: _match(row, then.verdicts.get(key[:2]) if then else None)
+        for key, row in now.rows.items()
     }
+    if then is None:
+        return tuple(matches.values()), (), ()
+    if now.report.manifest.compare:
+        known_keys = {key for key in matches if then.knows(now.aliases[key])}
+        new = tuple(match for key, match in matches.items() if key not in known_keys)
+        return new, tuple(match for key, match in matches.items() if key in known_keys), ()
+    changes = {key: measure_since(now.report, then.report, row) for key, row in now.rows.items()}
+    tested: dict[GateKey, SinceBaseline] = {
+        key: change for key, change in changes.items() if change is not None
+    }
+    decisions = decide_worse(
+        now.report, [now.rows[key] for key in tested], [c.p for c in tested.values()], level
+    )
+    parts: dict[bool, list[GateMatch]] = {True: [], False: []}
+    for (key, change), worse in zip(tested.items(), decisions, strict=True):
+        parts[worse].append(replace(matches[key], since=replace(change, worse=worse)))
+    rest = tuple(match for key, match in matches.items() if key not in tested)
+    return tuple(parts[True]), tuple(parts[False]), rest
 
 
-def _read(report: ReportData | str | Path | Mapping[str, Any]) -> ReportData:
-    if isinstance(report, ReportData):
-        return report
-    content = parse_report(report) if isinstance(report, Mapping) else read_report(report)
-    min_lift = content.data.minimum_detectable_lift
-    if min_lift is not None and not math.isfinite(min_lift):
-        raise InputError("a report holds a number that is not finite; no audit writes such")
-    return content.data
-
-
-def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    import polars as pl
-
-    types = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
-    schema = {name: types[kind] for name, kind in COLUMNS.items()} | {"sentence": pl.String}
-    try:
-        table = pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
-        # the name of version 0.1.0, which rules may use until the next minor release
-        table = table.with_columns(pl.col("representative").alias("lead"))
-    except (pl.exceptions.PolarsError, UnicodeEncodeError) as error:
-        raise InputError(f"a report holds what no audit writes: {first_line(error)}") from None
-    if not table.select(pl.all_horizontal(pl.col(pl.Float64).is_finite().all())).item():
-        raise InputError("a report holds a number that is not finite; no audit writes such")
-    return table
-
-
-def _parse_rule(text: str) -> Rule:
-    rule = Rule.parse(text)
-    if "lead" in rule.columns:
-        warn_renamed("the column lead", "representative", stacklevel=4)
-    unknown = [name for name in rule.columns if name not in (*COLUMNS, "lead")]
-    if unknown:
-        raise RuleError(f"findings have no column {unknown[0]!r}; there are {', '.join(COLUMNS)}")
-    return rule
-
-
-def _true_of(rule: Rule, table: pl.DataFrame) -> list[int]:
-    """Indices of rows for which a rule is true."""
-    # null for a confirmed finding is an error and no false: the gate would pass what nobody decided
-    truth = _evaluate(rule, table)
-    undecided = table.filter(truth.is_null() & table["confirmed"])
-    if undecided.height:
-        row = undecided.row(0, named=True)
-        empty = ", ".join(name for name in rule.columns if row[name] is None)
-        raise RuleError(
-            f"{rule.sql!r} cannot be decided of the confirmed finding {row['name']!r}: it has "
-            f"no {empty}"
+def _require_likeness(now: ReportData, then: ReportData) -> None:
+    """Report and baseline must have something that can be compared."""
+    if bool(now.manifest.compare) != bool(then.manifest.compare):
+        raise InputError(
+            "one of report and baseline compares two models, the other does not; make both alike"
         )
-    return [int(i) for i in truth.fill_null(False).arg_true()]
+    if now.manifest.compare:
+        if (now.change is None) != (then.change is None):
+            raise InputError(
+                "one of report and baseline was compared by the rule of before, which counted each "
+                "direction by itself; make the older one again"
+            )
+        return
+    if not has_anything_alike(now, then):
+        about = [", ".join(filter(None, r.outcomes)) or "one model" for r in (then, now)]
+        raise InputError(
+            f"report and baseline have nothing alike: the baseline is about {about[0]}, the report "
+            f"about {about[1]}, and they share no example and no candidate; audit with the same "
+            "ids or the same --library"
+        )
 
 
-def _evaluate(rule: Rule, table: pl.DataFrame) -> pl.Series:
-    """A rule's value for each row: Boolean, null where it is neither true nor false."""
-    import polars as pl
-
-    try:
-        truth = table.select(rule.to_polars().alias("truth")).to_series()
-    except pl.exceptions.PolarsError as error:
-        raise RuleError(f"cannot evaluate {rule.sql!r} on findings: {first_line(error)}") from None
-    if truth.dtype not in (pl.Boolean, pl.Null):
-        raise RuleError(f"{rule.sql!r} is {truth.dtype}, neither true nor false")
-    return truth.cast(pl.Boolean)
+def _find_detectable(now: ReportData, then: ReportData | None, level: float) -> float | None:
+    """The least lift that the report, and the test against the baseline, could find."""
+    least = now.minimum_detectable_lift
+    churn = None if then is None or now.manifest.compare else find_churn(now, then)
+    if least is None or churn is None:
+        return least
+    share = 1.0 if now.mode_search is None else 1 - MODE_SHARE
+    # one-sided, so that the two-sided level is twice as much
+    each = 2 * level * share / max(1, now.candidates.distinct)
+    change = ChangeDesign(churn, each, 0.0, 0.0).least_change(USUAL_PREVALENCE * now.n)
+    return None if change is None else max(least, change)
 
 
 def _match(row: Mapping[str, Any], before: str | None) -> GateMatch:
     fields = ("name", "outcome", "source", "verdict", "sentence", "lift", "low", "high", "kind")
     # what was said before of the rule as a finding is not what is said of it as a mode
     return GateMatch(
-        **{name: row[name] for name in fields}, before=before if row["kind"] == "finding" else None
+        **{name: row[name] for name in fields}, before=None if row["kind"] == "mode" else before
     )
 
 
 def _notes(now: ReportData, then: ReportData) -> tuple[str, ...]:
-    notes = []
-    if now.judge != then.judge:
-        notes.append(f"the baseline was judged by {then.judge}, this report by {now.judge}")
-    if not now.manifest.compare and not set(now.outcomes) & set(then.outcomes):
-        about = [
-            ", ".join(filter(None, each)) or "one model" for each in (then.outcomes, now.outcomes)
-        ]
-        notes.append(
-            f"the baseline is about {about[0]}, this report about {about[1]}: no finding can be "
-            "known"
-        )
-    return tuple(notes)
+    if now.judge == then.judge:
+        return ()
+    return (f"the baseline was judged by {then.judge}, this report by {now.judge}",)

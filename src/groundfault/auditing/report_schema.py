@@ -286,6 +286,30 @@ class Derivation(_Section, frozen=True, kw_only=True):
     settings: dict[str, str]
 
 
+class UnitRecord(_Section, frozen=True, kw_only=True):
+    """What became of each unit, so that a later report can be held against this one.
+
+    Bytes are in base64. See `groundfault.auditing.unit_record`, which writes and reads it.
+
+    Attributes
+    ----------
+    names : str
+        The first 8 bytes of the SHA-256 of each unit's name, sorted by name.
+    losses : dict of str to str
+        For each outcome the losses of the units, little-endian 4-byte floats; NaN is not scored.
+    findings : dict of str to str
+        For each confirmed finding, by `Finding.key`, the units on the side of more failures, a bit
+        each, the lowest first.
+    modes : tuple of str
+        For each failure mode the units inside its rule.
+    """
+
+    names: str
+    losses: dict[str, str]
+    findings: dict[str, str]
+    modes: tuple[str, ...]
+
+
 class Manifest(_Section, frozen=True, kw_only=True):
     """Where the evidence came from and what computed the report.
 
@@ -342,6 +366,9 @@ class ReportData(_Section, frozen=True, kw_only=True):
         The failure modes of each outcome, in order.
     mode_search : ModeSearch or None
         What was searched for them; None where they were not looked for.
+    units : UnitRecord or None
+        None in comparisons, for more units and outcomes than a report should hold, and in reports
+        of before.
     change : OverallChange or None
         Of a comparison, else None; None in comparisons of before, which had an outcome for each
         direction.
@@ -379,4 +406,5 @@ class ReportData(_Section, frozen=True, kw_only=True):
     modes: tuple[Mode, ...] = ()
     mode_search: ModeSearch | None = None
     change: OverallChange | None = None
+    units: UnitRecord | None = None
     findings: tuple[Finding, ...]

@@ -127,7 +127,11 @@ def verify(
     texts = report_file.schema_version == SCHEMA_VERSION and data.groundfault_version == version(
         "groundfault"
     )
-    before, after = (_comparable(each, texts=texts) for each in (data, report.data))
+    again = report.data
+    if data.units is None:
+        # reports of before keep no record of units
+        again = msgspec.structs.replace(again, units=None)
+    before, after = (_comparable(each, texts=texts) for each in (data, again))
     differences = list(differences_of(before, after))
     message, intact = _check_ledger(data.ledger, data.hashes, ledger)
     return Verification(not differences and intact, tuple(differences[:_MAX_DIFFERENCES]), message)
@@ -139,6 +143,11 @@ def _repeat_audit(
     plan = data.plan.to_plan()
     if judge is not None:
         plan = replace(plan, judge=judge, judge_settings=None)
+    if data.manifest.compare and data.change is None:
+        raise InputError(
+            "this comparison was made by an earlier version, which counted each direction by "
+            "itself; audit again, as its rule is not valid for two runs of one model"
+        )
     try:
         judges.get(plan.judge, plan.judge_settings)
     except PlanError as error:

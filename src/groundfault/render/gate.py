@@ -23,16 +23,38 @@ def headline(gate: Gate) -> str:
         )
     if why:
         return f"Gate failed: {' and '.join(why)}"
-    return f"Gate passed: no {fresh}finding meets the rule"
+    rest = f" ({_count(gate.uncompared)} could not be compared)" if gate.uncompared else ""
+    return f"Gate passed: no {fresh}finding meets the rule{rest}"
 
 
 def lines(gate: Gate) -> Iterator[str]:
     """What else there is to say, plain."""
     if gate.known:
-        yield f"{_count(gate.known)} known from the baseline: {_names(gate.known)}"
+        changes = any(match.since is not None for match in gate.known)
+        which = (
+            "no worse than in the baseline beyond chance" if changes else "known from the baseline"
+        )
+        yield f"{_count(gate.known)} {which}: {_names(gate.known)}"
+    if gate.uncompared:
+        yield (
+            f"{_count(gate.uncompared)} with neither examples nor counts in the baseline: "
+            f"{_names(gate.uncompared)}; freeze the candidates (check --freeze) or keep the ids"
+        )
     if gate.gone:
         yield f"no longer: {words.listing(tuple(map(words.clean, gate.gone)))}"
     yield from gate.notes
+
+
+def describe_match(match: GateMatch) -> str:
+    """What may be said of a match, and of its change since the baseline."""
+    since = match.since
+    if since is None:
+        return match.sentence
+    what = "the same examples" if since.shared else "counts of the same rule"
+    return (
+        f"{match.sentence} Failures there went from {words.rate(since.before)} to "
+        f"{words.rate(since.now)} (p = {words.p_value(since.p)}, by {what})."
+    )
 
 
 def markdown(gate: Gate) -> str:
@@ -43,7 +65,7 @@ def markdown(gate: Gate) -> str:
     if len(gate.new) > MAX_ROWS:
         parts.append(f"The first {MAX_ROWS} are shown; all {len(gate.new):,} are in the JSON.")
     parts += [escape(words.capital(line)) + "." for line in lines(gate)]
-    parts.append(f"Least lift that the audit could have found: {words.bare(gate.detectable)}.")
+    parts.append(f"Least lift that could have been found: {words.bare(gate.detectable)}.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -62,13 +84,23 @@ def _row(match: GateMatch) -> tuple[str, ...]:
     if match.low is not None and match.high is not None:
         lift += f" ({words.signed(match.low)} to {words.signed(match.high)})"
     name = words.name_candidate(match.name, match.outcome)
-    return name, lift, (match.before or words.NONE).replace("_", " "), match.sentence
+    return name, lift, _before(match), describe_match(match)
+
+
+def _before(match: GateMatch) -> str:
+    verdict = (match.before or words.NONE).replace("_", " ")
+    return verdict if match.since is None else f"{words.rate(match.since.before)} ({verdict})"
 
 
 def _count(matches: Sequence[GateMatch], fresh: str = "") -> str:
     """How many findings there are, and how many failure modes."""
     modes = sum(match.kind == "mode" for match in matches)
-    sizes = {f"{fresh}failure mode": modes, f"{fresh}finding": len(matches) - modes}
+    overall = sum(match.kind == "overall" for match in matches)
+    sizes = {
+        f"{fresh}overall change": overall,
+        f"{fresh}failure mode": modes,
+        f"{fresh}finding": len(matches) - modes - overall,
+    }
     return " and ".join(words.plural(size, what) for what, size in sizes.items() if size)
 
 

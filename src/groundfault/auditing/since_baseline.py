@@ -1,0 +1,247 @@
+"""What changed on a slice since an earlier report: the same test as of two models, or of two sets.
+
+On units that both reports have, each is compared with itself and the two reports are swapped within
+units; without such units, the failures of the slice then and now are two samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.auditing.report_schema import ReportData
+from groundfault.auditing.unit_record import read_losses, read_names, read_slice
+from groundfault.modes.mode import EVERY_MODEL, Mode
+from groundfault.stats import bits, flips, paired
+
+MODE_SHARE = 0.2
+"""Of the level, what failure modes get: there are so many rules that more would not help them."""
+
+_DRAWS = 99_999
+_SHARED = 0.5
+"""Share of a slice's units that the baseline has to have, or the two are two samples."""
+_SAME = 0.5
+"""Overlap of a slice with that of the same rule in the baseline, or ids name other examples now."""
+
+
+@dataclass(frozen=True)
+class _SharedUnits:
+    """Units that both reports scored: their places in either, and their losses now and then."""
+
+    here: NDArray[np.intp]
+    there: NDArray[np.intp]
+    losses: NDArray[np.float64]
+    earlier: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SinceBaseline:
+    """How much more often a slice fails than in the baseline.
+
+    Attributes
+    ----------
+    before, now : float
+        Failure rates of the slice in the two reports, on the units that are compared.
+    units : int
+        So many of the report's units.
+    shared : bool
+        Whether these are the same in both reports.
+    p : float
+        One-sided, that the slice fails no more often than in the baseline; for it alone.
+    worse : bool
+        Whether that is small enough beside everything that the report tested.
+    """
+
+    before: float
+    now: float
+    units: int
+    shared: bool
+    p: float
+    worse: bool = False
+
+
+def measure_since(
+    now: ReportData, then: ReportData, row: Mapping[str, Any]
+) -> SinceBaseline | None:
+    """The change of one finding's or mode's slice since the baseline; None if nothing is alike.
+
+    The side of the slice with more failures is compared, and what is counted is a change for the
+    worse.
+
+    Parameters
+    ----------
+    now, then : ReportData
+        The report, and its baseline.
+    row : mapping
+        See `groundfault.auditing.gate_rows`.
+    """
+    shared = _measure_shared(now, then, row)
+    return shared if shared is not None else _measure_samples(now, then, row)
+
+
+def decide_worse(
+    now: ReportData, rows: Sequence[Mapping[str, Any]], changes: Sequence[float], level: float
+) -> list[bool]:
+    """Which changes are confirmed: Holm over everything that the report could have named.
+
+    Parameters
+    ----------
+    now : ReportData
+    rows : sequence of mapping
+        Those with a change.
+    changes : sequence of float
+        Their p-values.
+    level : float
+
+    Notes
+    -----
+    The rows were selected by the outcomes of the report, so the level is shared out among all
+    candidates that were tested and all rules that were searched, not among the rows alone.
+    """
+    modes = np.array([row["kind"] == "mode" for row in rows], dtype=np.bool_)
+    p = np.asarray(changes, dtype=np.float64)
+    search = now.mode_search
+    share = 0.0 if search is None else MODE_SHARE
+    rules = 0 if search is None else search.rules * len(search.outcomes)
+    worse = np.zeros(len(p), dtype=np.bool_)
+    for part, size, part_level in (
+        (~modes, now.candidates.distinct, level * (1 - share)),
+        (modes, rules, level * share),
+    ):
+        worse[part] = _holm(p[part], max(size, int(part.sum()))) <= part_level
+    return [bool(each) for each in worse]
+
+
+def find_churn(now: ReportData, then: ReportData) -> float | None:
+    """Mean squared change of a unit that both reports have; None where they share none."""
+    both = _match_losses(now, then, now.outcomes[0])
+    return None if both is None else float(np.mean((both.losses - both.earlier) ** 2))
+
+
+def has_anything_alike(now: ReportData, then: ReportData) -> bool:
+    """Whether two reports have units, or a candidate with its counts, in common."""
+    alike = [name for name in now.outcomes if _find_outcome(now, then, name) is not None]
+    rules, earlier = ({f.rule for f in report.findings} for report in (now, then))
+    return any(_match_losses(now, then, name) for name in alike) or bool(alike and rules & earlier)
+
+
+def _measure_shared(
+    now: ReportData, then: ReportData, row: Mapping[str, Any]
+) -> SinceBaseline | None:
+    both, members = _match_losses(now, then, row["outcome"]), _find_members(now, row)
+    if both is None or members is None:
+        return None
+    inside = members[both.here]
+    if not inside.any() or inside.sum() < _SHARED * members.sum():
+        return None
+    old = None if row["kind"] == "mode" else _find_members(then, row)
+    if old is not None and _overlap(inside, old[both.there]) < _SAME:
+        return None
+    changes = (both.losses - both.earlier)[inside]
+    whole = bits.pack(np.ones((1, len(changes)), dtype=np.bool_))
+    up = np.ones(1, dtype=np.int64)
+    # a fixed seed: the same two reports give the same answer in every run
+    p = flips.p_values(whole, changes, _DRAWS, np.random.default_rng(0), up)
+    return SinceBaseline(
+        before=float(both.earlier[inside].mean()),
+        now=float(both.losses[inside].mean()),
+        units=len(changes),
+        shared=True,
+        p=float(p[0]),
+    )
+
+
+def _overlap(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
+    return float((one & other).sum() / max(1, (one | other).sum()))
+
+
+def _match_losses(now: ReportData, then: ReportData, outcome: str) -> _SharedUnits | None:
+    """Units that both scored; None without any."""
+    earlier = _find_outcome(now, then, outcome)
+    # numbers of rows name other examples as soon as a row is added
+    numbered = now.manifest.roles.numbered or then.manifest.roles.numbered
+    if now.units is None or then.units is None or earlier is None or numbered:
+        return None
+    losses, old = read_losses(now.units, outcome), read_losses(then.units, earlier)
+    if losses is None or old is None:
+        return None
+    _, here, there = np.intersect1d(
+        read_names(now.units), read_names(then.units), return_indices=True
+    )
+    scored = ~(np.isnan(losses[here]) | np.isnan(old[there]))
+    here, there = here[scored], there[scored]
+    return _SharedUnits(here, there, losses[here], old[there]) if len(here) else None
+
+
+def _find_outcome(now: ReportData, then: ReportData, outcome: str) -> str | None:
+    """What an outcome of the report is called in the baseline; None where it has no such."""
+    if len(now.outcomes) == len(then.outcomes) == 1:
+        return then.outcomes[0]
+    # a mean over other models is another quantity
+    alike = outcome == EVERY_MODEL and set(now.outcomes) == set(then.outcomes)
+    return outcome if alike or outcome in then.outcomes else None
+
+
+def _find_members(now: ReportData, row: Mapping[str, Any]) -> NDArray[np.bool_] | None:
+    if now.units is None:
+        return None
+    if row["kind"] == "mode":
+        return read_slice(now.units, now.modes.index(row["mode"]))
+    return read_slice(now.units, row["finding"].key)
+
+
+def _measure_samples(
+    now: ReportData, then: ReportData, row: Mapping[str, Any]
+) -> SinceBaseline | None:
+    """The change from the counts of the same rule in both reports."""
+    outcome = _find_outcome(now, then, row["outcome"])
+    if outcome is None:
+        return None
+    if row["kind"] == "mode":
+        return _measure_mode(then, row["mode"], outcome)
+    candidate = row["finding"]
+    same = (f for f in then.findings if f.rule == candidate.rule and f.outcome == outcome)
+    before = next(same, None)
+    if before is None:
+        return None
+    here, there = candidate.full, before.full
+    if candidate.is_less_frequent:
+        here, there = here.swap(), there.swap()
+    return _compare_counts((here.on, here.on_errors), (there.on, there.on_errors))
+
+
+def _measure_mode(then: ReportData, mode: Mode, outcome: str) -> SinceBaseline | None:
+    same = (each for each in then.modes if each.rule == mode.rule and each.outcome == outcome)
+    earlier = next(same, None)
+    if earlier is None:
+        return None
+    return _compare_counts((mode.n, mode.errors), (earlier.n, earlier.errors))
+
+
+def _compare_counts(now: tuple[int, float], then: tuple[int, float]) -> SinceBaseline | None:
+    """Fisher's exact test of two samples.
+
+    Graded losses vary less than errors of the same mean, so that the test of errors is cautious.
+    """
+    (n, errors), (n_before, errors_before) = now, then
+    if not n or not n_before:
+        return None
+    many, few = int(np.floor(errors)), int(np.ceil(errors_before))
+    return SinceBaseline(
+        before=errors_before / n_before,
+        now=errors / n,
+        units=n,
+        shared=False,
+        p=paired.more_errors(many, n, many + few, n + n_before),
+    )
+
+
+def _holm(p: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Holm's adjustment of some of ``size`` p-values, the others being as large as they can be."""
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.maximum.accumulate((size - np.arange(len(p))) * p[order])
+    return np.minimum(adjusted, 1.0)
