@@ -15,7 +15,7 @@ def hints(candidates: list[Candidate] | None = None, **roles: list[str]) -> list
 
 def test_what_predicts_most_of_the_outcome_is_asked_about_first() -> None:
     first = hints()[0]
-    assert first.startswith("\"flag\" predicts 89% of the rarer outcome: was 'flag' known before")
+    assert first.startswith("\"flag\" predicts 87% of the rarer outcome: was 'flag' known before")
     assert "--allow-leakage says so; if not, --post-outcome" in first
     assert not any("was 'flag'" in hint for hint in hints(allow_leakage=["flag"]))
 

@@ -70,7 +70,12 @@ class Instrument:
 
 def _select_measured(discovery: Evidence) -> Evidence:
     """The evidence with the measured columns as its only attributes."""
-    measured = [c for c in discovery.attributes if measures_answer(c) or c.lower() in _RESPONSES]
+    measured = [
+        c
+        for c in discovery.attributes
+        if (measures_answer(c) or c.lower() in _RESPONSES)
+        and c not in discovery.roles.allow_leakage
+    ]
     columns = [*(c for c in discovery.roles.instrument if not c.startswith("score_")), *measured]
     ignored = tuple(
         c for c in discovery.frame.columns if c not in (*columns, *discovery.roles.columns)
