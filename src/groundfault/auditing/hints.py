@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.auditing.leak_hints import write_leak_hints
+from groundfault.auditing.ordering import find_runs
 from groundfault.auditing.results import AuditResults
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.core.columns import Kind, profile
@@ -29,6 +30,8 @@ def write_hints(results: AuditResults) -> tuple[str, ...]:
     """Every hint that applies, each without a full stop."""
     # what may make the whole audit useless comes first, what explains single numbers last
     return (
+        *_about_copies(results),
+        *_about_order(results),
         *_about_comparison(results),
         *write_leak_hints(results),
         *_about_parts(results),
@@ -38,6 +41,28 @@ def write_hints(results: AuditResults) -> tuple[str, ...]:
         *_about_prevalence(results),
         *_about_approximations(results),
     )
+
+
+def _about_copies(results: AuditResults) -> Iterator[str]:
+    evidence = results.audit.evidence
+    if evidence.clusters is not None:
+        examples, ids = evidence.without_clusters().unit_count, evidence.roles.id
+        overrule = "" if evidence.roles.numbered else f"; --group {ids} takes each for a unit"
+        yield (
+            f"{examples - evidence.unit_count} of {examples} examples repeat another under a new "
+            f"id, exactly or nearly: copies count as one unit, {evidence.unit_count} in all"
+            f"{overrule}"
+        )
+
+
+def _about_order(results: AuditResults) -> Iterator[str]:
+    test = find_runs(results.audit.evidence, results.losses)
+    if test is not None:
+        yield (
+            f"in the order of ids failures come in runs, {test.runs:g} where a random order has "
+            f"{test.expected:.0f} (runs test, p = {test.p:.1g}): where neighbours belong together, "
+            "as questions on one text do, no level holds; --group COLUMN says which do"
+        )
 
 
 def _about_comparison(results: AuditResults) -> Iterator[str]:

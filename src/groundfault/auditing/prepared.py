@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault import judges
+from groundfault.auditing.copies import join_copies
 from groundfault.auditing.leaks import LEAK, find_leaking_rules, measure_columns, measure_marks
 from groundfault.auditing.stages import ColumnStage, Stage, find_stages, list_columns
 from groundfault.auditing.unit_table import number_strata
@@ -338,6 +339,7 @@ def start_audit(
         As `prepare`.
     """
     plan = plan or Plan()
+    evidence = join_copies(evidence)
     discovery = None
     if plan.holdout_axis == "models":
         if compare:

@@ -226,11 +226,22 @@ def _kind(
     if dtype == pl.Boolean or measures.get("zero_one"):
         return Kind.FLAG
     repeats = distinct <= max_levels and 2 * distinct <= measures["present"]
-    if dtype.is_numeric() and not (measures["whole"] and _NAMES_A_THING.search(name)):
+    if dtype.is_numeric() and not (measures["whole"] and names_a_thing(name)):
         return Kind.CODE if dtype.is_integer() and _never_repeats(measures) else Kind.NUMBER
     if repeats:
         return Kind.LABEL
     return Kind.TEXT if 2 * measures.get("spaced", 0) > measures["present"] else Kind.CODE
+
+
+def names_a_thing(column: str) -> bool:
+    """Whether a column's name says that it holds ids, hashes or seeds.
+
+    Examples
+    --------
+    >>> [names_a_thing(name) for name in ("item_id", "row index", "width")]
+    [True, True, False]
+    """
+    return _NAMES_A_THING.search(column) is not None
 
 
 def _never_repeats(measures: dict[str, Any]) -> bool:

@@ -55,6 +55,10 @@ class Evidence:
         Of a part of other evidence: the whole's `attributes` and `models`, which hold for the part.
     selection : str, optional
         The rule that selected the rows, where `where` did.
+    clusters : polars.Series of String, optional
+        For each row the example whose copy its example is: the units then, where no group is named.
+        A unit is described by that example, and its outcome is the mean of all. No part of the
+        hash.
     """
 
     frame: pl.DataFrame
@@ -67,6 +71,7 @@ class Evidence:
     fixed_attributes: tuple[str, ...] | None = field(default=None, repr=False)
     fixed_models: tuple[str, ...] | None = field(default=None, repr=False)
     selection: str | None = None
+    clusters: pl.Series | None = field(default=None, repr=False)
 
     @classmethod
     @rename_parameters(empty="null_outcome", allow_leak="allow_leakage")
@@ -287,6 +292,8 @@ class Evidence:
 
     @cached_property
     def _units(self) -> pl.Series:
+        if self.clusters is not None:
+            return self.clusters
         return self.frame[self.roles.group or self.roles.id or ""].cast(pl.String)
 
     @cached_property
@@ -307,6 +314,20 @@ class Evidence:
     def unit_count(self) -> int:
         """How many independent units there are."""
         return self._units.n_unique()
+
+    def without_clusters(self) -> Evidence:
+        """The same rows, each example a unit of its own."""
+        return replace(self, clusters=None)
+
+    @cached_property
+    def cluster_leaders(self) -> NDArray[np.intp]:
+        """For each unit the place of the example that it is named after, of those without clusters.
+
+        Whole numbers from 0, shape (unit_count,), in the order of `unit_names`.
+        """
+        names = self.without_clusters().unit_names
+        places = dict(zip(names, range(len(names)), strict=True))
+        return np.array([places[name] for name in self.unit_names], dtype=np.intp)
 
     @cached_property
     def status_counts(self) -> dict[str, int]:
@@ -355,6 +376,7 @@ class Evidence:
             status=self.status.filter(mask),
             fixed_attributes=self.attributes,
             fixed_models=self.models,
+            clusters=None if self.clusters is None else self.clusters.filter(mask),
         )
 
     def where(self, rule: str) -> Evidence:

@@ -300,6 +300,9 @@ class Plan:
             or lacks a part; if groups are held out and there is no group column; if the column of
             times is missing, holds no times, or has one unit at several.
         """
+        if evidence.clusters is not None and (evidence.roles.split or self.holdout_column):
+            # copies are split as the example that they are named after
+            return self.discovery_units(evidence.without_clusters())[evidence.cluster_leaders]
         if self.holdout_axis == "groups" and evidence.roles.group is None:
             raise InputError(
                 "groups are to be held out, and no column says what they are; name it with group= "

@@ -65,6 +65,8 @@ class Marks:
             If a rule reads a column the evidence lacks, or does not come to true or false.
         """
         library.require_columns(evidence.frame.columns, where="the evidence")
+        if evidence.clusters is not None:
+            return cls.of(evidence.without_clusters(), library).take(evidence.cluster_leaders)
         table = add_fitted_columns(evidence.frame, library)
         rows, valid, empties, unusable = [], [], [], []
         # packed batch by batch: booleans of all candidates at once would need eight times the
@@ -328,7 +330,12 @@ def average_losses(evidence: Evidence) -> NDArray[np.float64]:
 
 
 def count_scored_rows(evidence: Evidence) -> NDArray[np.int64]:
-    """How many rows of each unit were scored, for the model with most: shape (units,)."""
+    """How many rows of each unit were scored, for the model with most: shape (units,).
+
+    Copies of an example add none: their mean varies as much as one of them.
+    """
+    if evidence.clusters is not None:
+        return count_scored_rows(evidence.without_clusters())[evidence.cluster_leaders]
     place = _model_index(evidence) * evidence.unit_count + evidence.unit_index
     has_loss = evidence.loss.is_not_null().to_numpy()
     counts = np.bincount(place[has_loss], minlength=len(evidence.models) * evidence.unit_count)

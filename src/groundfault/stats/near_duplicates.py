@@ -141,7 +141,7 @@ def _compare_letters(
         n_features=_FEATURES,
         alternate_sign=False,
         norm=None,
-        preprocessor=_normalise,
+        preprocessor=normalise_text,
     )
     vectors = count.transform(everything).astype(np.float32)
     rare = _find_rare_columns(vectors)
@@ -176,8 +176,15 @@ def _find_rare_columns(table: Any) -> NDArray[np.bool_]:
     return np.asarray((have > 0) & ((texts < _MANY) | (have <= _COMMON * texts)))
 
 
-def _normalise(text: str) -> str:
-    # NFKC and casefold: full-width letters, ligatures and case are no difference
+def normalise_text(text: str) -> str:
+    """Letters and digits with single spaces: case, punctuation and spacing are no difference.
+
+    Examples
+    --------
+    >>> normalise_text("How  many eggs?")
+    'how many eggs'
+    """
+    # NFKC: full-width letters and ligatures are no difference either
     return _BREAK.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 

@@ -1,0 +1,207 @@
+"""Copies: examples that repeat others under new ids, which then count as one unit.
+
+A copy brings no news: an audit that takes it for an example of its own finds what chance gives, and
+takes it for significant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+from functools import reduce
+from math import gcd
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.core.column_names import describes_answer
+from groundfault.core.columns import Column, Kind, list_examples, names_a_thing, profile
+from groundfault.core.evidence import Evidence
+from groundfault.core.units import average_losses
+from groundfault.stats.near_duplicates import find_near_duplicates, normalise_text
+
+MOST_TEXTS = 2000
+"""Different texts among which near duplicates are looked for; exact ones among any number."""
+
+# so many different rows that all of them are there an even number of times: no chance
+_MIN_ROWS = 12
+# values of copies agree in each column, given all others; coincidences seldom do: nearly always,
+# or in a good part of the cases and far more often than any two values of the column
+_ALWAYS = 0.9
+_OFTEN = 0.3
+_TIMES = 50
+# coincidences that independent columns would give, to one that there is
+_EXPECTED = 0.05
+# examples of one cluster on average: more are a design, or a table of few columns
+_MEAN_SIZE = 10
+_NUMBER = r"\d+"
+# characters that two near duplicates share, in order
+_ALIKE = 0.95
+
+
+def join_copies(evidence: Evidence) -> Evidence:
+    """The evidence with copies of an example joined to one unit, described by the first of them.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Where a group column is named, its groups are the units, and nothing is joined.
+
+    Notes
+    -----
+    Examples are copies of each other if
+
+    - they have the same texts but for case, spacing and punctuation, or nearly the same
+      (`find_near_duplicates`, 95 % of characters alike; looked for among up to 2,000 different
+      ones) with the same numbers in them, and agree in all labels and flags; or, in a table without
+      texts,
+    - they agree in all columns, and coincidences are unlikely: agreement in all columns but one
+      comes with agreement in that one far more often than chance gives, and independent columns
+      would give less than a twentieth of the agreements; or
+    - every combination of values and outcome is there a multiple of k times: the table was put
+      together from k copies of itself.
+
+    Columns of ids do not count. Whole rows are compared, before any split, and outcomes only to
+    tell copies from rows that merely look alike. Copies of a few rows in a table of few columns
+    cannot be told from coincidences, and are not found.
+    """
+    if evidence.roles.group is not None or evidence.clusters is not None:
+        return evidence
+    table = list_examples(evidence)
+    columns = [c for c in profile(table) if c.kind not in (Kind.CONSTANT, Kind.OTHER)]
+    columns = [c for c in columns if not names_a_thing(c.name) and not _is_numbering(table, c)]
+    # what a model answered may differ between copies
+    questions = [c for c in columns if not describes_answer(c.name)]
+    texts = [c for c in questions if _is_text(table, c)]
+    if texts:
+        plain = [c.name for c in questions if c.kind in (Kind.LABEL, Kind.FLAG)]
+        first = _join_texts(table, [c.name for c in texts], plain)
+    else:
+        first = _join_rows(table.select(c.name for c in columns), average_losses(evidence).T)
+    if (first == np.arange(len(first))).all():
+        return evidence
+    ids = table_ids(evidence)
+    names = dict(zip(ids, np.asarray(ids)[first], strict=True))
+    rows = evidence.frame[evidence.roles.id or ""].cast(pl.String)
+    return replace(evidence, clusters=rows.replace_strict(names, return_dtype=pl.String))
+
+
+def table_ids(evidence: Evidence) -> list[str]:
+    """Names of the examples, in the order of `list_examples`."""
+    ids = evidence.frame[evidence.roles.id or ""].cast(pl.String)
+    return ids.unique(maintain_order=True).to_list()
+
+
+def _is_numbering(table: pl.DataFrame, column: Column) -> bool:
+    """Whether a column numbers the examples."""
+    return table.schema[column.name].is_integer() and table[column.name].n_unique() == table.height
+
+
+def _is_text(table: pl.DataFrame, column: Column) -> bool:
+    wordy = column.kind is Kind.CODE and table.schema[column.name] == pl.String
+    return column.kind is Kind.TEXT or wordy
+
+
+def _join_texts(
+    table: pl.DataFrame, texts: Sequence[str], plain: Sequence[str]
+) -> NDArray[np.intp]:
+    """For each example the first one with nearly the same texts, and the same labels and flags."""
+    whole = table.select(pl.concat_str(texts, separator=" ", ignore_nulls=True)).to_series()
+    words = [normalise_text(text or "") for text in whole]
+    rows = table.with_columns(
+        pl.Series("\0text", words),
+        pl.Series("\0numbers", words).str.extract_all(_NUMBER).list.join(" "),
+    )
+    first = _find_first(rows.select(*plain, "\0text"))
+    kinds = _find_first(rows.select(*plain, "\0numbers"))
+    leaders = np.flatnonzero((first == np.arange(len(first))) & np.array([bool(w) for w in words]))
+    # no text is no copy of no text
+    blank = np.array([not w for w in words], dtype=np.bool_)
+    first[blank] = np.flatnonzero(blank)
+    if len(leaders) <= MOST_TEXTS:
+        for pair in find_near_duplicates([words[i] for i in leaders], []):
+            a, b = int(leaders[pair.text]), int(leaders[pair.other])
+            # a part of a longer text is another question, and so may be what differs in a few words
+            # from a form that many texts have
+            alike = kinds[a] == kinds[b] and pair.how != "containment"
+            if (
+                alike
+                and SequenceMatcher(None, words[a], words[b], autojunk=False).ratio() >= _ALIKE
+            ):
+                low, high = sorted((int(first[a]), int(first[b])))
+                first[first == high] = low
+    return first
+
+
+def _join_rows(table: pl.DataFrame, losses: NDArray[np.float64]) -> NDArray[np.intp]:
+    """For each example the first one that it is a copy of, by all columns together."""
+    n = table.height
+    alone = np.arange(n, dtype=np.intp)
+    if not table.width or n < 2:
+        return alone
+    first = _find_first(table)
+    sizes = np.bincount(first)
+    sizes = sizes[sizes > 1]
+    if len(sizes) and sizes.mean() <= _MEAN_SIZE and _are_no_coincidences(table):
+        return first
+    outcomes = pl.DataFrame({f"\0loss {i}": row for i, row in enumerate(losses.T)})
+    rows = _find_first(pl.concat([table, outcomes], how="horizontal"))
+    counts = np.bincount(rows)
+    times = reduce(gcd, counts[counts > 0].tolist())
+    if times < 2 or (counts > 0).sum() < _MIN_ROWS:
+        return alone
+    # rows that agree in everything are copies of each other in any order
+    order = np.argsort(rows, kind="stable")
+    out = np.empty(n, dtype=np.intp)
+    out[order] = np.repeat(order[::times], times)
+    return out
+
+
+def _are_no_coincidences(table: pl.DataFrame) -> bool:
+    """Whether rows that agree in all columns agree in more than chance makes them."""
+    codes = [_find_first(table.select(name)) for name in _drop_functions(table)]
+    keys = np.random.default_rng(0).integers(0, 2**63, (len(codes), table.height), dtype=np.uint64)
+    hashes = [key[code] for key, code in zip(keys, codes, strict=True)]
+    # sums of random numbers stand for combinations of values: a column is taken out by subtraction
+    whole = np.sum(hashes, axis=0, dtype=np.uint64)
+    agreeing = _count_pairs(whole)
+    if agreeing == 0:
+        return False
+    pairs = table.height * (table.height - 1) / 2
+    usual = [_count_pairs(code) / pairs for code in codes]
+    if pairs * np.prod(usual) > _EXPECTED * agreeing:
+        return False
+    shares = [agreeing / _count_pairs(whole - one) for one in hashes]
+    return all(
+        share >= 1 - (1 - _ALWAYS) * (1 - by_chance)
+        or (share >= _OFTEN and share >= _TIMES * by_chance)
+        for share, by_chance in zip(shares, usual, strict=True)
+    )
+
+
+def _drop_functions(table: pl.DataFrame) -> Iterator[str]:
+    """Columns that no one column before them in order of values determines."""
+    names = sorted(table.columns, key=lambda name: -table[name].n_unique())
+    independent: list[str] = []
+    for name in names:
+        if not any(
+            table.select(pl.struct(other, name).n_unique()).item() == table[other].n_unique()
+            for other in independent
+        ):
+            independent.append(name)
+            yield name
+
+
+def _find_first(table: pl.DataFrame) -> NDArray[np.intp]:
+    """For each row the first that is equal to it; missing values are equal."""
+    row = pl.int_range(pl.len()).alias("\0row")
+    names = table.columns
+    first = table.with_columns(row).select(pl.col("\0row").first().over(names))
+    return first.to_series().to_numpy().astype(np.intp)
+
+
+def _count_pairs(codes: NDArray[np.uint64] | NDArray[np.intp]) -> float:
+    counts = np.unique(codes, return_counts=True)[1].astype(np.float64)
+    return float((counts * (counts - 1)).sum() / 2)
