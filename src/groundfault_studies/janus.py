@@ -263,7 +263,9 @@ def _reading(report: Report) -> str:
     """What may be said, in a few words."""
     if not report.confirmed:
         reasons = Counter(
-            f.reason.split(":")[0] for f in report.findings if f.verdict is Verdict.NOT_REPLICATED
+            f.reason.split(":")[0]
+            for f in report.findings
+            if f.verdict in (Verdict.TOO_SMALL, Verdict.NOT_REPLICATED)
         )
         if not reasons:
             return "none clears the floor"
@@ -330,7 +332,7 @@ def _lite_medians(audited: JanusAudit, splits: int) -> dict[str, Value]:
             np.array([v in group for v in verdicts])
             for group in (
                 set(Verdict) - {Verdict.UNTESTABLE},
-                {Verdict.CONFIRMED, Verdict.NOT_REPLICATED},
+                {Verdict.CONFIRMED, Verdict.TOO_SMALL, Verdict.NOT_REPLICATED},
                 {Verdict.CONFIRMED},
             )
         )

@@ -12,8 +12,8 @@ from groundfault.auditing.detectable import make_designs, minimum_detectable_lif
 def detectable(n: int, judge: str = "split-holm") -> dict[float, float | None]:
     results = make_planted_results(Plan(judge=judge), n)
     holdout = len(results.holdout) if results.holdout else 0
-    audit, hypotheses = results.audit, results.ruling.hypotheses
-    designs = make_designs(audit.judge, audit.plan, results.discovery, holdout, hypotheses)
+    audit = results.audit
+    designs = make_designs(audit.judge, audit.plan, results.discovery, holdout, results.bar)
     return minimum_detectable_lifts(designs, n)
 
 

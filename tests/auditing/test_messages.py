@@ -6,7 +6,7 @@ import pytest
 
 from groundfault import Plan
 from groundfault.auditing import messages
-from groundfault.core.finding import Cell, Verdict
+from groundfault.core.finding import Cell, Estimate, Opposite, Verdict
 
 CELL = Cell(40, 60, 20, 6, 0.4, 0.001, 0.003, (0.2, 0.6))
 
@@ -18,8 +18,36 @@ def write(verdict: Verdict, what: str = "errors") -> str:
 def test_a_confirmed_finding_is_an_association() -> None:
     assert write(Verdict.CONFIRMED) == (
         "Confirmed association: errors are more frequent when it is long (on 20/40, off 6/60; "
-        "held-out lift +0.40, 90% interval +0.20 to +0.60; adjusted p = 0.003; guaranteed)."
+        "held-out lift +0.40 (selected), 90% interval +0.20 to +0.60; adjusted p = 0.003; guaranteed)."
     )
+
+
+def test_a_confirmed_lift_is_called_selected_and_corrected() -> None:
+    def tell(plan: Plan, estimate: Estimate, opposite: Opposite | None = None) -> str:
+        cell = CELL if opposite is None else CELL.swap()
+        return messages.write_sentence(
+            Verdict.CONFIRMED, "it is long", "errors", cell, cell, plan, "sure", opposite, estimate
+        )
+
+    lift = Estimate(0.31, (0.0, 0.6))
+    corrected = (
+        "held-out lift +0.40 (selected); corrected for that +0.31, 90% interval 0.00 to +0.60"
+    )
+    assert corrected in tell(Plan(), lift)
+    # told of the other side, the correction turns as well
+    assert corrected in tell(Plan(), lift.swap(), Opposite("short", "n < 9", "it is short"))
+    ratio = tell(Plan(effect="risk_ratio"), Estimate(2.5, (1.0, 6.0)))
+    assert "corrected for that risk ratio 2.50, risk ratio 90% interval 1.00 to 6.00" in ratio
+
+
+def test_what_is_too_small_is_called_real() -> None:
+    text = write(Verdict.TOO_SMALL)
+    assert text.startswith("Real, and smaller than was asked for: errors are more frequent")
+    assert "adjusted p = 0.003" in text
+    asked = messages.write_sentence(
+        Verdict.TOO_SMALL, "it is long", "errors", CELL, CELL, Plan(min_lift="0.5"), "sure"
+    )
+    assert asked.endswith("the least lift asked for is 0.5).")
 
 
 @pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.CONFIRMED])
@@ -38,3 +66,6 @@ def test_numbers() -> None:
 def test_no_finding_is_never_no_failure_mode() -> None:
     assert "too small" in messages.write_conclusion(None, 0.3, 0)
     assert "smaller effects are not excluded" in messages.write_conclusion(0.2, 0.3, 0)
+    assert messages.write_conclusion(None, 0.3, 0, "nobody knows").endswith(
+        "cannot be said: nobody knows."
+    )

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from groundfault.core.finding import Cell, Finding, Verdict
+from groundfault.core.finding import Cell, Estimate, Finding, Verdict
 
 
 def finding(outcome: str = "", verdict: Verdict = Verdict.CONFIRMED) -> Finding:
@@ -35,3 +35,9 @@ def test_a_finding_is_plain_json() -> None:
     assert data["verdict"] == "confirmed"
     assert data["aliases"] == []
     assert data["full"]["on"] == 4
+
+
+def test_an_estimate_turns_with_its_side() -> None:
+    assert Estimate(0.1, (0.0, 0.3)).swap() == Estimate(-0.1, (-0.3, 0.0))
+    ratio = Estimate(2.0, (0.0, 4.0)).swap("risk_ratio")
+    assert ratio == Estimate(0.5, (0.25, float("inf")))

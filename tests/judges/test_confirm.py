@@ -45,8 +45,45 @@ def test_each_failure_is_named() -> None:
         units, hypotheses, survives, tables.sign, PLAN, exact_p=True, rng=np.random.default_rng(0)
     )
     enough = is_big_enough(tables, PLAN)
-    for big, failure in zip(enough[:5], result.failure[:5], strict=True):
-        assert failure in (("", "p") if big else ("min_effect",))
+    for i in range(5):
+        significant = result.p_adjusted[i] <= 0.1
+        expected = "p" if not significant else "" if enough[i] else "min_effect"
+        assert result.failure[i] == expected
+
+
+def test_a_small_effect_beyond_chance_is_too_small_and_not_a_failure_to_replicate() -> None:
+    """20,000 units, a lift of 0.06: p is tiny, and 0.1 was asked for."""
+    on = np.arange(20_000) % 2 == 0
+    rate = np.where(on, 0.33, 0.27)
+    losses = (np.random.default_rng(0).random(20_000) < rate).astype(float)
+    marks = Marks(20_000, bits.pack(on[None]), None, ("",))
+    units, ones = Units.of(marks, losses[None]), np.ones(1, dtype=np.int64)
+    for exact_p in (True, False):
+        result = confirm(
+            units,
+            np.arange(1),
+            np.ones(1, bool),
+            ones,
+            PLAN,
+            exact_p=exact_p,
+            rng=np.random.default_rng(0),
+        )
+        assert result.failure == ("min_effect",)
+        assert result.too_small.tolist() == [True]
+        assert not result.passes.any()
+    half = units.take(np.arange(300))
+    result = confirm(
+        half,
+        np.arange(1),
+        np.ones(1, bool),
+        half.tables.sign,
+        PLAN,
+        exact_p=False,
+        rng=np.random.default_rng(0),
+    )
+    assert result.failure == ("min_effect",)
+    assert result.p[0] > 0.1
+    assert not result.too_small.any()
 
 
 def test_a_lift_of_nothing_has_no_sign_to_repeat() -> None:

@@ -92,3 +92,27 @@ def test_an_answer_that_is_no_number_stops_the_audit(field: str, confirmation: s
     holdout = None if confirmation == "none" else units
     with pytest.raises(InternalError, match=f"'broken' gave 1 answers .*NaN in {field}"):
         rule(judge, PLAN, units, holdout, marks)
+
+
+@pytest.mark.parametrize("name", ["holm", "bh", "max-t", "multisplit-e", "split-holm", "janus-a"])
+def test_an_effect_beyond_chance_and_smaller_than_asked_for_has_a_verdict_of_its_own(
+    name: str,
+) -> None:
+    """The lift is 0.15 in 4,000 units, and the plan asks for 0.2."""
+    on = np.arange(4000) % 4 < 2
+    other = np.random.default_rng(1).random(4000) < 0.5
+    losses = (np.random.default_rng(0).random(4000) < np.where(on, 0.5, 0.35)).astype(float)[None]
+    marks = make_marks(on, other)
+    judge = judges.get(name)
+    plan = replace(PLAN, min_lift="0.2")
+    if judge.confirmation == "none":
+        ruling = rule(judge, plan, Units.of(marks, losses), None, marks)
+    else:
+        # on discovery it is larger, and passes the screen
+        parts = [np.flatnonzero(np.arange(4000) % 8 < 4), np.flatnonzero(np.arange(4000) % 8 >= 4)]
+        louder = losses.copy()
+        louder[:, parts[0]] = np.where(on[parts[0]], 1.0, 0.0)
+        units = [Units.of(marks.take(part), louder[:, part]) for part in parts]
+        ruling = rule(judge, plan, *units, marks)
+    assert ruling.verdicts == (Verdict.TOO_SMALL, Verdict.BELOW_FLOOR)
+    assert ruling.reasons == (("min_effect",), ())

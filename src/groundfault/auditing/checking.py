@@ -127,7 +127,13 @@ def check(
             )
         by_prevalence = detectable.minimum_detectable_lifts(make(), audit.evidence.unit_count)
     prospects = tuple(
-        _make_prospect(audit, h, int(n_on[h]), int(n_all[h] - n_on[h]), codes, min_lifts[h])
+        _make_prospect(
+            audit,
+            h,
+            (int(n_on[h]), int(n_all[h] - n_on[h])),
+            codes,
+            float(min_lifts[h]) if by_prevalence else None,
+        )
         for h, codes in enumerate(reasons)
     )
     summary = CheckSummary(
@@ -156,8 +162,13 @@ def check(
 
 
 def _make_prospect(
-    audit: PreparedAudit, hypothesis: int, on: int, off: int, codes: tuple[str, ...], lift: float
+    audit: PreparedAudit,
+    hypothesis: int,
+    support: tuple[int, int],
+    codes: tuple[str, ...],
+    lift: float | None,
 ) -> Prospect:
+    """One prospect; a ``lift`` of NaN is one that no lift reaches, and None one that is unknown."""
     # hypotheses are numbered candidate by candidate, and within each by outcome
     j, outcome = divmod(hypothesis, len(audit.outcomes))
     candidate = audit.library[j]
@@ -165,21 +176,20 @@ def _make_prospect(
         candidate.name,
         candidate.rule,
         audit.outcomes[outcome],
-        on,
-        off,
+        *support,
         not codes,
-        _reason(codes, float(lift)),
-        None if np.isnan(lift) else float(lift),
+        _reason(codes, lift),
+        None if lift is None or np.isnan(lift) else lift,
     )
 
 
-def _reason(codes: tuple[str, ...], min_lift: float) -> str:
+def _reason(codes: tuple[str, ...], min_lift: float | None) -> str:
     if codes:
         return f"{', '.join(codes)}: " + "; ".join(
             messages.REASONS.get(code, code) for code in codes
         )
     return (
         "no possible lift would be confirmed with 80% power at this support"
-        if np.isnan(min_lift)
+        if min_lift is not None and np.isnan(min_lift)
         else ""
     )

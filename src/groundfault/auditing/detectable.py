@@ -1,28 +1,48 @@
-"""What an audit could find: its power, from the plan, the discovery units and the library."""
+"""What an audit could find: its power, from what its judge asks of one true candidate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import log
+from functools import partial
+from math import ceil, floor
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from groundfault.core.judge import Judge
+from groundfault.core.judge import Bar, Judge
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
-from groundfault.judges.janus_lite import LEVEL as LITE_LEVEL
+from groundfault.judges.confirm import least_score
 from groundfault.stats import power
-from groundfault.stats.power import Design
+from groundfault.stats.design_mixture import DesignMixture, chance_of_support
+from groundfault.stats.power import Design, Stage
 
 POWER = 0.8
 PREVALENCES = (0.1, 0.3, 0.5)
 USUAL_PREVALENCE = 0.3
 
+# bars that stand for all those of null worlds; with more, no power changed by 0.01
+_NODES = 4
+
+DesignOf = Callable[[int], DesignMixture]
+
+
+class _Losses(NamedTuple):
+    """How often units fail, and how much losses vary where they are not 0/1."""
+
+    rate: float
+    variance: float | None
+
 
 def make_designs(
-    judge: Judge, plan: Plan, discovery: Units, n_holdout: int, hypotheses: NDArray[np.intp]
-) -> Callable[[int], Design]:
+    judge: Judge,
+    plan: Plan,
+    discovery: Units,
+    n_holdout: int,
+    bar: Bar | None,
+    *,
+    drawn: bool = True,
+) -> DesignOf | None:
     """The test that a single true candidate would have to pass, as a function of its support.
 
     Parameters
@@ -31,67 +51,117 @@ def make_designs(
     plan : Plan
         Resolved.
     discovery : Units
-        Discovery units, or all for a judge that holds nothing out; error rate and floor come from
-        these alone.
+        Discovery units, or all for a judge that holds nothing out; the error rate comes from these
+        alone.
     n_holdout : int
         Units held out.
-    hypotheses : intp array
-        What competes: the library's eligible hypotheses.
+    bar : Bar, optional
+        What the judge asks on the discovery units; see `groundfault.core.judge.find_bar`.
+    drawn : bool
+        Whether chance decides how the support is divided between discovery and holdout, and so
+        whether the candidate is tested; not so for one whose marks are known.
+
+    Returns
+    -------
+    callable or None
+        None where the judge does not say what it asks for.
     """
-    losses = discovery.losses / (discovery.denominator or 1)
-    present = losses if discovery.scored is None else losses[discovery.scored]
-    rate = float(present.mean())
+    if bar is None:
+        return None
+    values = discovery.losses / (discovery.denominator or 1)
+    present = values if discovery.scored is None else values[discovery.scored]
     variance = None if discovery.denominator == 1 else float(present.var())
-    lifted = plan.effect == "risk_difference"
-    min_effect = float(exact(plan.min_lift or 0)) if lifted else log(exact(plan.min_ratio))
-    n, size = len(discovery) + n_holdout, max(1, len(hypotheses))
+    losses = _Losses(float(present.mean()), variance)
+    n = len(discovery)
     if n_holdout == 0:
-        level = _first_level(judge.name, plan, size)
-        return lambda on: Design.full_sample(
-            n=n,
-            on=on,
-            error_rate=rate,
-            level=level,
-            min_effect=min_effect,
-            effect=plan.effect,
-            variance=variance,
-        )
-    floor = min_effect
-    if judge.lift_ranked and len(hypotheses):
-        floor = _lone_floor(judge, plan, discovery, hypotheses)
-    return lambda on: Design.split(
-        n=n,
-        on=on,
-        error_rate=rate,
-        floor=floor,
-        level=float(exact(plan.alpha)) if judge.confirmation == "exact" else 1.0,
-        min_effect=min_effect,
-        holdout=n_holdout / n,
-        effect=plan.effect,
-        variance=variance,
-    )
+        return partial(_full_sample, bar, plan, losses, n)
+    exact_p = judge.confirmation == "exact"
+    return partial(_split, bar, plan, losses, (n, n_holdout), exact_p, drawn)
 
 
 def minimum_detectable_lifts(
-    design_at: Callable[[int], Design], units: int, prevalences: Iterable[float] = PREVALENCES
+    design_of: DesignOf | None, units: int, prevalences: Iterable[float] = PREVALENCES
 ) -> dict[float, float | None]:
-    """The least lift found with 80 % power at each prevalence; None where no possible lift is."""
+    """The least lift found with 80 % power at each prevalence; None where no possible lift is.
+
+    Empty where the judge does not say what it asks for.
+    """
+    if design_of is None:
+        return {}
     return {
-        v: power.minimum_detectable_lift(design_at(round(v * units)), POWER) for v in prevalences
+        v: power.minimum_detectable_lift(design_of(round(v * units)), POWER) for v in prevalences
     }
 
 
-def _lone_floor(judge: Judge, plan: Plan, discovery: Units, hypotheses: NDArray[np.intp]) -> float:
-    """The floor that a single survivor has to exceed: the most that power has to overcome."""
-    laws, _, counts = discovery.null_distributions(hypotheses, pooled=True)
-    if judge.name == "janus-lite":
-        return float(np.nextafter(laws.pool_quantile(counts, LITE_LEVEL, plan.effect), np.inf))
-    return power.lone_floor(laws, counts, float(exact(plan.q)), plan.effect)
+def _full_sample(bar: Bar, plan: Plan, losses: _Losses, n: int, on: int) -> DesignMixture:
+    level = bar.level(on, 0) if bar.level is not None else 1.0
+    stage = Stage(n=n, on=on, level=level, min_effect=least_score(plan), effect=plan.effect)
+    low, high = _support_window(plan, n)
+    is_tested = low <= on <= high and on >= plan.min_on_total
+    return DesignMixture((Design((stage,), *losses),), (1.0,), float(is_tested))
 
 
-def _first_level(name: str, plan: Plan, size: int) -> float:
-    """The p-value at which a single true candidate is confirmed among null ones."""
-    if name == "by":
-        return float(exact(plan.q)) / size / float(np.sum(1 / np.arange(1, size + 1)))
-    # multi-split e-values have no p-value threshold; that of bh is what they are measured against
-    return float(exact(plan.q if name in ("bh", "multisplit-e") else plan.alpha)) / size
+def _split(
+    bar: Bar,
+    plan: Plan,
+    losses: _Losses,
+    sizes: tuple[int, int],
+    exact_p: bool,
+    drawn: bool,
+    on: int,
+) -> DesignMixture:
+    n = sum(sizes)
+    held_on = round(on * sizes[1] / n)
+    designs, weights = [], []
+    for weight, least, rivals in _summarise(bar):
+        screen = Stage(n=sizes[0], on=on - held_on, min_effect=least, effect=plan.effect)
+        # Holm's first step, which the smallest p-value has to pass
+        level = float(exact(plan.alpha)) / (1 + rivals) if exact_p else 1.0
+        confirm = Stage(
+            n=sizes[1],
+            on=held_on,
+            level=level,
+            sides=1,
+            min_effect=least_score(plan),
+            effect=plan.effect,
+        )
+        designs.append(Design((screen, confirm), *losses))
+        weights.append(weight)
+    tested = _chance_of_test(plan, sizes, on) if drawn else 1.0
+    return DesignMixture(tuple(designs), tuple(weights), tested)
+
+
+def _chance_of_test(plan: Plan, sizes: tuple[int, int], on: int) -> float:
+    """Probability that a slice of this support is large enough in discovery and holdout."""
+    n, (low, high) = sum(sizes), _support_window(plan, sizes[0])
+    if plan.scope == "full":
+        least, most = _support_window(plan, n)
+        if not least <= on <= most:
+            return 0.0
+        low, high = 1, sizes[0] - 1
+    held = (plan.hold_min_on or plan.min_on, sizes[1] - (plan.hold_min_off or plan.min_off))
+    return chance_of_support(n, on, sizes[0], (low, high), held) * (on >= plan.min_on_total)
+
+
+def _support_window(plan: Plan, n: int) -> tuple[int, int]:
+    """Least and largest support of a candidate that is tested, on the n units that decide it."""
+    low, high = (exact(x) for x in plan.prevalence or (0, 1))
+    return max(plan.min_on, ceil(low * n), 1), min(n - max(plan.min_off, 1), floor(high * n))
+
+
+def _summarise(bar: Bar) -> list[tuple[float, float, float]]:
+    """A few bars that stand for all: weight, floor and rivals of each."""
+    order = np.lexsort((bar.rivals, bar.floors)) if len(bar.floors) == len(bar.rivals) else [0]
+    pairs = np.column_stack(
+        [np.broadcast_to(bar.floors, len(order))[order], np.asarray(bar.rivals)[order]]
+    )
+    parts = np.array_split(pairs, min(_NODES, len(np.unique(pairs, axis=0))))
+    return [
+        (
+            len(part) / len(pairs),
+            float(part[:, 0].mean()),
+            # the bar moves with the logarithm of the level that is shared
+            float(np.expm1(np.log1p(part[:, 1]).mean())),
+        )
+        for part in parts
+    ]

@@ -72,15 +72,18 @@ def write_sentence(
         if opposite is not None and (cell.lift or 0) < 0:
             cell, meaning = cell.swap(plan.effect), opposite.meaning
             estimate = None if estimate is None else estimate.swap(plan.effect)
-        numbers = _numbers(cell, holdout is not None, plan, estimate)
+        numbers = _numbers(
+            cell, plan, is_holdout=holdout is not None, is_confirmed=True, estimate=estimate
+        )
         return (
             f"Confirmed association: {what} are {_more(cell)} frequent when {meaning} "
             f"({numbers}; {guarantee})."
         )
     if verdict is Verdict.TOO_SMALL:
+        numbers = _numbers(cell, plan, is_holdout=holdout is not None, is_confirmed=False)
         return (
             f"Real, and smaller than was asked for: {what} are {_more(cell)} frequent when "
-            f"{meaning} ({_numbers(cell, holdout is not None, plan)}; {_describe_least(plan)})."
+            f"{meaning} ({numbers}; {_describe_least(plan)})."
         )
     if verdict is Verdict.NOT_REPLICATED:
         return (
@@ -96,9 +99,18 @@ def _more(cell: Cell) -> str:
     return "more" if (cell.lift or 0) > 0 else "less"
 
 
-def _numbers(cell: Cell, is_holdout: bool, plan: Plan, estimate: Estimate | None = None) -> str:
+def _numbers(
+    cell: Cell,
+    plan: Plan,
+    *,
+    is_holdout: bool,
+    is_confirmed: bool,
+    estimate: Estimate | None = None,
+) -> str:
     """Errors on and off the slice, the effect with its interval, and the p-value."""
     where = "held-out " if is_holdout else ""
+    # what passed a bar, and is corrected for it where it is known how high that is
+    selected = " (selected)" if is_confirmed else ""
     effect = f"{where}lift {format_lift(cell.lift)}"
     if estimate is not None:
         value = (
@@ -107,9 +119,9 @@ def _numbers(cell: Cell, is_holdout: bool, plan: Plan, estimate: Estimate | None
             else f"{plan.effect.replace('_', ' ')} {estimate.effect:.2f}"
         )
         interval = _interval(estimate.interval, plan)
-        effect += f", selected; corrected for that {value}, {interval}"
+        effect += f"{selected}; corrected for that {value}, {interval}"
     elif cell.interval:
-        effect += f", {_interval(cell.interval, plan)}"
+        effect += f"{selected}, {_interval(cell.interval, plan)}"
     p = cell.p_adjusted if cell.p_adjusted is not None else cell.p
     chance = f"; adjusted p = {format_p_value(p)}" if p is not None else ""
     return f"on {_share(cell, 'on')}, off {_share(cell, 'off')}; {effect}{chance}"
@@ -132,12 +144,17 @@ def write_mode_sentence(mode: Mode) -> str:
     )
 
 
-def write_conclusion(mdl: float | None, prevalence: float, reportable: int) -> str:
+def write_conclusion(
+    mdl: float | None, prevalence: float, reportable: int, unknown: str = ""
+) -> str:
     """The sentence about the audit's power: never that there are no failure modes.
 
-    ``reportable`` counts confirmed findings and failure modes.
+    ``reportable`` counts confirmed findings and failure modes; ``unknown`` says why the power is
+    not known, if so.
     """
     head = "No reportable finding. " if not reportable else ""
+    if unknown:
+        return f"{head}How large a lift could have been detected cannot be said: {unknown}."
     if mdl is None and reportable:
         return (
             f"A lone explanation, at prevalence {prevalence:.0%}, could not have been found "

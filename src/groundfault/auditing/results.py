@@ -71,9 +71,7 @@ class AuditResults:
         """What the judge asks of one true hypothesis among those that were judged."""
         plan = self.audit.plan
         hypotheses = self.ruling.hypotheses
-        return find_bar(
-            self.audit.judge, self.discovery, hypotheses, plan, plan.rng("detectable")
-        )
+        return find_bar(self.audit.judge, self.discovery, hypotheses, plan, plan.rng("detectable"))
 
     @cached_property
     def aliases(self) -> list[tuple[str, ...]]:

@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Confirmation, Screening
+from groundfault.core.judge import Bar, Confirmation, Screening
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values
+from groundfault.judges.null_worlds import draw_null_worlds
 from groundfault.stats import decoys
 from groundfault.stats.contingency import ContingencyTables
+from groundfault.stats.power import lone_floor
+
+# so many null hypotheses above a floor are looked at: more are there in no world to speak of
+_STEPS = 8
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,27 @@ class JanusA:
             floor=floor,
             decoys=decoy_counts[np.searchsorted(levels, scores)],
         )
+
+    def find_bar(
+        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+    ) -> Bar:
+        """The floor that one hypothesis above null ones gets, and the null ones that clear it."""
+        distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
+        q = float(exact(plan.q))
+        # where k null hypotheses lie above it, q (k + 1) decoys are few enough for a floor
+        steps = np.array(
+            [
+                lone_floor(distributions, counts, q * (k + 1), plan.effect)
+                for k in range(min(_STEPS, len(hypotheses)))
+            ]
+        )
+        floors, rivals = [], []
+        for world in draw_null_worlds(units, hypotheses, rng):
+            scores = np.sort(world.tables[hypotheses].score(plan.effect))[::-1]
+            above = np.append(np.inf, scores)[: len(steps)]
+            floors.append(steps[above >= steps].min())
+            rivals.append(int((scores >= floors[-1]).sum()))
+        return Bar(floors=np.array(floors), rivals=np.array(rivals))
 
 
 @dataclass(frozen=True)

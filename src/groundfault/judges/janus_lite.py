@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Confirmation, Screening
+from groundfault.core.judge import Bar, Confirmation, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values
@@ -58,3 +58,11 @@ class JanusLite:
             floor=floor,
             decoys=decoy_counts[np.searchsorted(distinct[::-1], scores)],
         )
+
+    def find_bar(
+        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+    ) -> Bar:
+        """The percentile, which an effect has to exceed."""
+        distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
+        floor = distributions.pool_quantile(counts, LEVEL, plan.effect)
+        return Bar(floors=np.array([np.nextafter(floor, np.inf)]))

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Confirmation, Screening
+from groundfault.core.judge import Bar, Confirmation, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_big_enough
+from groundfault.judges.multisplit_bar import SplitEvidence, make_find_level
+from groundfault.judges.null_worlds import draw_null_worlds
 from groundfault.stats import multiple
 
 # discovery p-value above which a candidate gets no weight in that split
@@ -51,23 +53,55 @@ class MultiSplit:
                 )
                 / plan.splits
             )
-        survives = multiple.e_benjamini_hochberg(e, float(plan.q)) & is_big_enough(
-            units.tables[hypotheses], plan
+        selected = multiple.e_benjamini_hochberg(e, float(plan.q))
+        large = is_big_enough(units.tables[hypotheses], plan)
+        p = compute_p_values(units, hypotheses, plan, rng)
+        return Screening(selected & large, p, multiple.e_adjusted(e), too_small=selected & ~large)
+
+    def find_bar(
+        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+    ) -> Bar:
+        """Simulated splits of errors, of graded losses as of errors that vary as much."""
+        present = units.losses if units.scored is None else units.losses[units.scored]
+        variance = float((present / (units.denominator or 1)).var())
+        rate = float((present / (units.denominator or 1)).mean())
+        if units.denominator != 1:
+            rate = (1 - np.sqrt(max(0.0, 1 - 4 * variance))) / 2
+        rivals = []
+        for world in draw_null_worlds(units, hypotheses, rng):
+            half = rng.permutation(len(units)) < len(units) // 2
+            rivals.append(_weigh_all(world.only(half), hypotheses).sum())
+        evidence = SplitEvidence(
+            len(units),
+            round(rate * len(units)),
+            len(hypotheses),
+            plan.splits,
+            np.array(rivals),
+            _weigh,
+            np.log(_ODDS_RATIOS),
+            rng,
         )
-        return Screening(
-            survives, compute_p_values(units, hypotheses, plan, rng), multiple.e_adjusted(e)
-        )
+        return Bar(make_find_level(evidence, float(plan.q)))
+
+
+def _weigh(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(p <= _PROMISING, np.maximum(p, 1e-300) ** -0.5, 0.0)
+
+
+def _weigh_all(discovery: Units, hypotheses: NDArray[np.intp]) -> NDArray[np.float64]:
+    """The weight of each hypothesis, from discovery alone."""
+    tables = discovery.tables[hypotheses]
+    distributions, which, _ = discovery.null_distributions(hypotheses, pooled=False)
+    p = distributions.two_sided(which, np.asarray(tables.on_sum, dtype=np.float64))
+    return np.asarray(_weigh(p) * ((tables.on > 0) & (tables.off > 0)))
 
 
 def _compute_split_e_values(
     discovery: Units, holdout: Units, hypotheses: NDArray[np.intp]
 ) -> NDArray[np.float64]:
     tables = discovery.tables[hypotheses]
-    distributions, which, _ = discovery.null_distributions(hypotheses, pooled=False)
-    p = distributions.two_sided(which, np.asarray(tables.on_sum, dtype=np.float64))
     # weights depend on discovery alone, so that a weight times a holdout e-value is an e-value
-    weight = np.where(p <= _PROMISING, np.maximum(p, 1e-300) ** -0.5, 0.0)
-    weight *= (tables.on > 0) & (tables.off > 0)
+    weight = _weigh_all(discovery, hypotheses)
     if weight.sum() == 0:
         return weight
     positions = np.flatnonzero(weight)

@@ -30,9 +30,15 @@ MAX_POINTS = 400
 MAX_SLICES = 24
 MAX_LEVELS = 300
 _LABEL = 40  # characters of a line of a slice's name
-_COLOURS = {Verdict.CONFIRMED: GOOD, Verdict.NOT_REPLICATED: BAD, Verdict.BELOW_FLOOR: REST}
+_COLOURS = {
+    Verdict.CONFIRMED: GOOD,
+    Verdict.TOO_SMALL: INK,
+    Verdict.NOT_REPLICATED: BAD,
+    Verdict.BELOW_FLOOR: REST,
+}
 _SHAPES = {
     Verdict.CONFIRMED: "circle",
+    Verdict.TOO_SMALL: "square",
     Verdict.NOT_REPLICATED: "diamond",
     Verdict.BELOW_FLOOR: "circle",
 }

@@ -295,7 +295,7 @@ def _limits(outline: Outline) -> Section:
     blocks += [
         Paragraph((report.conclusion,)),
         Paragraph((outline.association,)),
-        tables.detectable(report),
+        *([tables.detectable(report)] if report.power.minimum_detectable_lift else []),
         tables.ineligible(report),
     ]
     if outline.unscored:

@@ -42,7 +42,7 @@ def make_check_page(check: Check) -> Page:
                 f"{words.rate(summary.discovery_error_rate)}; judge {summary.judge}.",
             )
         ),
-        Paragraph((f"Least lift found with {power} power: {by_prevalence}.",)),
+        Paragraph((f"Least lift found with {power} power: {by_prevalence or 'cannot be said'}.",)),
     )
     verdict = f"{words.count(len(fit))} of {total} candidates could be confirmed"
     tables = (_columns(check), _prospects(fit), _unfit(unfit))

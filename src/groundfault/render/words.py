@@ -14,6 +14,7 @@ from groundfault.core.finding import Cell, Finding, Verdict
 NONE = "–"
 VERDICTS = {
     Verdict.CONFIRMED: "confirmed",
+    Verdict.TOO_SMALL: "too small",
     Verdict.NOT_REPLICATED: "not replicated",
     Verdict.BELOW_FLOOR: "below the floor",
     Verdict.UNTESTABLE: "untestable",

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil, floor, inf, log10, sqrt
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,9 +147,14 @@ class Design:
         return cls((screen, confirm), error_rate, variance)
 
     @property
+    def units(self) -> int:
+        """Units of all stages."""
+        return sum(s.n for s in self.stages)
+
+    @property
     def prevalence(self) -> float:
         """Share of units on the slice."""
-        return sum(s.on for s in self.stages) / max(1, sum(s.n for s in self.stages))
+        return sum(s.on for s in self.stages) / max(1, self.units)
 
     @property
     def largest(self) -> float:
@@ -202,16 +207,28 @@ class Design:
         # a stage's support is not exactly its share of the whole, which moves its mean total a
         # little with the lift
         return tuple(
-            CriticalRegion.of(
-                **vars(s),
-                error_rate=self.error_rate,
-                drift=self.largest * abs(s.on - s.n * self.prevalence),
-            )
+            _find_region(s, self.error_rate, self.largest * abs(s.on - s.n * self.prevalence))
             for s in self.stages
         )
 
 
-def minimum_detectable_lift(design: Design, power: float = 0.8) -> float | None:
+@lru_cache(maxsize=64)
+def _find_region(stage: Stage, error_rate: float, drift: float) -> CriticalRegion:
+    # the designs of a mixture have stages in common
+    return CriticalRegion.of(**vars(stage), error_rate=error_rate, drift=drift)
+
+
+class HasPower(Protocol):
+    """A design, or several of which one applies."""
+
+    @property
+    def units(self) -> int: ...  # noqa: D102
+    @property
+    def largest(self) -> float: ...  # noqa: D102
+    def power(self, lift: float) -> float: ...  # noqa: D102
+
+
+def minimum_detectable_lift(design: HasPower, power: float = 0.8) -> float | None:
     """The smallest lift found with this power, rounded up to three digits, or None.
 
     The slice is taken to be the worse side.
@@ -230,7 +247,7 @@ def minimum_detectable_lift(design: Design, power: float = 0.8) -> float | None:
 
 
 def minimum_detectable_lifts(
-    on: Ints, design_of: Callable[[int], Design], *, power: float = 0.8, points: int = 24
+    on: Ints, design_of: Callable[[int], HasPower], *, power: float = 0.8, points: int = 24
 ) -> Floats:
     """`minimum_detectable_lift` for each of many supports, NaN where there is none.
 
@@ -245,7 +262,7 @@ def minimum_detectable_lifts(
         The design for one support.
     """
     distinct, which = np.unique(on, return_inverse=True)
-    n = sum(stage.n for stage in design_of(int(distinct[0])).stages) if len(distinct) else 0
+    n = design_of(int(distinct[0])).units if len(distinct) else 0
     # on the logit scale of prevalence the lifts are nearly straight
     scale = np.log((distinct + 0.5) / (n - distinct + 0.5))
 

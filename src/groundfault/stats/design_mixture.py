@@ -1,0 +1,79 @@
+"""Designs whose bar depends on chance: power averaged over what the bar may be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from groundfault.stats import null_distributions
+from groundfault.stats.contingency import ContingencyTables
+from groundfault.stats.power import Design
+
+
+@dataclass(frozen=True)
+class DesignMixture:
+    """Designs of one candidate, one of which applies.
+
+    Attributes
+    ----------
+    designs : tuple of Design
+        Of equal sizes and error rate.
+    weights : tuple of float
+        Probabilities, of sum 1.
+    tested : float
+        Probability that the candidate is tested at all.
+    """
+
+    designs: tuple[Design, ...]
+    weights: tuple[float, ...]
+    tested: float = 1.0
+
+    @property
+    def units(self) -> int:
+        """Units of all stages."""
+        return self.designs[0].units
+
+    @property
+    def largest(self) -> float:
+        """The largest lift that error rate and prevalence allow."""
+        return self.designs[0].largest
+
+    def power(self, lift: float) -> float:
+        """Probability that a candidate of this lift is confirmed; NaN for a lift that cannot be."""
+        pairs = zip(self.weights, self.designs, strict=True)
+        return self.tested * sum(weight * design.power(lift) for weight, design in pairs)
+
+
+def chance_of_support(
+    n: int, on: int, part: int, window: Sequence[int], other: Sequence[int]
+) -> float:
+    """Probability that a random part of the units has a support in a window, and the rest too.
+
+    Parameters
+    ----------
+    n, on : int
+        Units, and units on the slice.
+    part : int
+        Units of the part, in 0..n.
+    window, other : pair of int
+        Least and largest support, both allowed, in the part and in the rest.
+
+    Examples
+    --------
+    >>> chance_of_support(4, 2, 2, (1, 1), (0, 2))
+    0.6666...
+    """
+    if not 0 < on < n or not 0 < part < n:
+        # nothing is left to chance
+        here = on if part == n else 0 if part == 0 else on * part // n
+        return float(window[0] <= here <= window[1] and other[0] <= on - here <= other[1])
+    one = np.ones(1, dtype=np.int64)
+    law = null_distributions.from_errors(
+        ContingencyTables(one * n, one * part, one * on, one * 0), pooled=False
+    )
+    here = law.start[0] + np.arange(len(law.pmf))
+    there = on - here
+    inside = (window[0] <= here) & (here <= window[1]) & (other[0] <= there) & (there <= other[1])
+    return float(law.pmf[inside].sum() / law.pmf.sum())
