@@ -13,7 +13,7 @@ from groundfault.core.judge import Bar, Judge
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
 from groundfault.judges.confirm import least_score
-from groundfault.stats import power
+from groundfault.stats import power, rises
 from groundfault.stats.design_mixture import DesignMixture, chance_of_support
 from groundfault.stats.power import Design, Stage
 
@@ -82,15 +82,22 @@ def make_designs(
 def minimum_detectable_lifts(
     design_of: DesignOf | None, units: int, prevalences: Iterable[float] = PREVALENCES
 ) -> dict[float, float | None]:
-    """The least lift found with 80 % power at each prevalence; None where no possible lift is.
+    """The least lift found with 80 % power at each prevalence; None where no lift is.
 
-    Empty where the judge does not say what it asks for.
+    Empty where the judge does not say what it asks for. Where errors are so rare that no lift at
+    their rate could be found, it is of a slice whose errors come on top of them.
     """
     if design_of is None:
         return {}
-    return {
-        v: power.minimum_detectable_lift(design_of(round(v * units)), POWER) for v in prevalences
-    }
+    return {v: _find_least_lift(design_of(round(v * units))) for v in prevalences}
+
+
+def _find_least_lift(mixture: DesignMixture) -> float | None:
+    lift = power.minimum_detectable_lift(mixture, POWER)
+    if lift is not None:
+        return lift
+    weights = [mixture.tested * weight for weight in mixture.weights]
+    return rises.minimum_detectable_rise(mixture.designs, weights, POWER)
 
 
 def _full_sample(bar: Bar, plan: Plan, losses: _Losses, n: int, on: int) -> DesignMixture:
