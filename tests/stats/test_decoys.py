@@ -16,6 +16,7 @@ def test_levels_count_scores_at_or_above() -> None:
     levels, counts = decoys.count_levels(SCORES)
     assert levels.tolist() == [0.5, 0.3, 0.1]
     assert counts.tolist() == [1, 3, 4]
+    assert decoys.count_levels(np.array([0.5, 0.1, 0.1]))[1].tolist() == [1, 3]
 
 
 def test_the_floor_is_the_smallest_score_with_few_enough_decoys() -> None:
@@ -56,8 +57,8 @@ def test_the_curve_has_a_row_for_each_level() -> None:
 
 
 def test_without_a_floor_nothing_survives() -> None:
-    floor = decoys.procedure_a(SCORES, np.array([4.0, 3.0, 1.0]), 0.1)
-    assert floor.threshold is None
+    floor = decoys.procedure_a(SCORES, np.array([4.0, 3.0, 0.2]), 0.1)
+    assert (floor.threshold, floor.inclusive) == (None, True)
     assert not floor.survives(SCORES).any()
     assert [row["real"] for row in floor.curve] == [1, 3, 4]
 
