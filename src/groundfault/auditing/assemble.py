@@ -23,6 +23,7 @@ from groundfault.auditing.changes import (
 )
 from groundfault.auditing.detectable_change import ChangeDesign
 from groundfault.auditing.estimates import make_estimates
+from groundfault.auditing.grader import find_grader_evidence, write_grader_hint
 from groundfault.auditing.guarantee import describe_guarantee
 from groundfault.auditing.hints import write_hints
 from groundfault.auditing.opposites import describe_opposite
@@ -159,6 +160,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
     n_scored = full.scored.sum() if full.scored is not None else full.losses.size
     detectable_lifts = _detectable_lifts(results)
     usual_lift = detectable_lifts.get(detectable.USUAL_PREVALENCE)
+    grader = find_grader_evidence(results, findings)
     named = sum(f.confirmed for f in findings) + len(results.modes)
     return ReportData(
         groundfault_version=version("groundfault"),
@@ -198,7 +200,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         if results.frequency is None
         else Robustness(splits=results.frequency.splits, nonempty=results.frequency.nonempty),
         ledger=None if opening is None else _make_opening(opening),
-        hints=write_hints(results),
+        hints=(*write_hints(results), *write_grader_hint(findings, grader)),
         examples=_examples(results, findings),
         hashes=ReportHashes(
             evidence=audit.evidence.hash,
@@ -208,6 +210,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
             split=audit.split_hash,
         ),
         manifest=_manifest(audit),
+        grader=grader,
         modes=results.modes,
         mode_search=results.mode_search,
         change=measure_change(results),

@@ -335,6 +335,31 @@ class Manifest(_Section, frozen=True, kw_only=True):
     polars: str
 
 
+class GraderEvidence(_Section, frozen=True, kw_only=True):
+    """A confirmed finding about answers that speaks for a fault of the grader.
+
+    Attributes
+    ----------
+    name, outcome : str
+        Of the finding.
+    basis : str
+        Which answers those are, as a sentence names them.
+    lift : float or None
+        Over all units.
+    lift_within : float or None
+        Among units of like difficulty; None where the answers speak for themselves.
+    p : float or None
+        Of that lift, adjusted.
+    """
+
+    name: str
+    outcome: str
+    basis: str
+    lift: float | None
+    lift_within: float | None = None
+    p: float | None = None
+
+
 class ReportData(_Section, frozen=True, kw_only=True):
     """Everything that report.json holds.
 
@@ -372,6 +397,8 @@ class ReportData(_Section, frozen=True, kw_only=True):
     change : OverallChange or None
         Of a comparison, else None; None in comparisons of before, which had an outcome for each
         direction.
+    grader : tuple of GraderEvidence, or None
+        What speaks for a fault of the grader; None in reports of before, which did not look for it.
     findings : tuple of Finding
         One for each candidate and outcome: confirmed first, then by size of discovery lift.
     """
@@ -407,4 +434,5 @@ class ReportData(_Section, frozen=True, kw_only=True):
     mode_search: ModeSearch | None = None
     change: OverallChange | None = None
     units: UnitRecord | None = None
+    grader: tuple[GraderEvidence, ...] | None = None
     findings: tuple[Finding, ...]

@@ -109,17 +109,16 @@ class Outline:
 
     @property
     def instrument(self) -> str:
-        """A warning that the measurement itself explains failures; empty where no such finding was
-        confirmed.
-        """
-        suspects = [f for f in distinct(self.report.weaknesses) if f.source == INSTRUMENT]
-        if not suspects:
+        """A warning that the grader may be at fault; empty where nothing speaks for it."""
+        evidence = self.report.grader
+        if not evidence:
             return ""
-        are = "is" if len(suspects) == 1 else "are"
+        names = {(one.name, one.outcome) for one in evidence}
+        suspects = distinct(f for f in self.report.weaknesses if (f.name, f.outcome) in names)
+        bases = dict.fromkeys(one.basis for one in evidence)
         return (
-            f"The grader may be at fault: {words.plural(len(suspects), 'confirmed finding')} {are} "
-            "about how answers were "
-            "given or measured, not about the examples "
+            "The grader may be at fault: failures are more frequent among "
+            f"{', and among '.join(bases)} "
             f"({words.listing([self.face(f).name for f in suspects], 3)}). Look at some of "
             "those answers before anything else is concluded."
         )
