@@ -9,6 +9,7 @@ import polars as pl
 from msgspec import structs
 from numpy.typing import NDArray
 
+from groundfault.auditing.gap_columns import blank_gap_columns
 from groundfault.auditing.leaks import LEAK, measure_rules
 from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.stages import Stage, list_columns
@@ -23,6 +24,7 @@ from groundfault.stats import bits
 
 _USED = (Kind.FLAG, Kind.NUMBER, Kind.LABEL, Kind.TEXT)
 _MAX_NAMES = 12
+_GAPS = "whether they have a value goes with the outcome, and only that they have none may be named"
 _RULE_LEAKS = f"a rule over them predicts over {LEAK:.0%} of the rarer outcome"
 
 
@@ -46,18 +48,20 @@ def name_modes(
     a rule of theirs, ids, and what describes the model's answer or its score, which every remark of
     the search says.
     """
-    table, remarks = tabulate_attributes(audit)
+    whole, remarks = tabulate_attributes(audit)
+    table, gaps = blank_gap_columns(audit, whole, losses)
+    remarks = (*remarks, *_describe_omissions({_GAPS: gaps}))
     while set(table.columns) - set(audit.plan.within):
         modes, search = _search(audit, table, losses)
         leaks = _find_leaking_columns(audit, modes)
         if not leaks:
             outcomes = audit.outcomes
             modes = add_examples(
-                modes, table, audit.evidence, losses, outcomes=outcomes, texts=texts
+                modes, whole, audit.evidence, losses, outcomes=outcomes, texts=texts
             )
             return modes, structs.replace(search, remarks=(*remarks, *search.remarks))
         # a text tells by its words, which only a rule shows
-        table = table.drop(leaks)
+        table, whole = table.drop(leaks), whole.drop(leaks)
         remarks = (*remarks, *_describe_omissions({_RULE_LEAKS: leaks}))
     remarks = (*remarks, "no column describes the examples, so no rule could be searched for")
     return (), _describe_no_search(audit, losses, remarks)

@@ -1,0 +1,55 @@
+"""Columns whose gaps go with the outcome: rules may say that a value is missing, and no more."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.auditing.prepared import PreparedAudit
+from groundfault.core.units import Marks, Units
+from groundfault.judges.confirm import compute_p_values
+from groundfault.judges.gaps import LEVEL
+from groundfault.stats import bits
+
+
+def blank_gap_columns(
+    audit: PreparedAudit, table: pl.DataFrame, losses: NDArray[np.float64]
+) -> tuple[pl.DataFrame, list[str]]:
+    """The table without the values of columns whose gaps go with the outcome, and their names.
+
+    If values are lost where a model passes, what is left of the column goes with failing, whatever
+    it says. Of such a column only whether there is a value stays, which a rule may name.
+
+    Parameters
+    ----------
+    audit : PreparedAudit
+    table : polars.DataFrame
+        One row a unit.
+    losses : float64 array, shape (outcomes, units)
+        NaN where not scored.
+
+    Notes
+    -----
+    Tested for each column on all units, two sided at `groundfault.judges.gaps.LEVEL`, for each
+    outcome. It takes columns away and adds none, so no error rate grows.
+    """
+    names = [
+        name
+        for name in table.columns
+        if 0 < table[name].null_count() < len(table) and name not in audit.plan.within
+    ]
+    if not names:
+        return table, []
+    gaps = np.stack([table[name].is_null().to_numpy() for name in names])
+    marks = Marks(len(table), bits.pack(gaps), None, ("",) * len(names))
+    units = Units.of(marks, losses, audit.strata)
+    hypotheses = np.arange(len(names) * len(losses), dtype=np.intp)
+    p = compute_p_values(units, hypotheses, audit.plan, audit.plan.rng("modes/gaps"))
+    lowest = p.reshape(len(names), -1).min(axis=1)
+    blank = [name for name, low in zip(names, lowest, strict=True) if low <= LEVEL]
+    one_value = (
+        pl.when(pl.col(name).is_not_null()).then(pl.col(name).drop_nulls().first()).alias(name)
+        for name in blank
+    )
+    return table.with_columns(one_value), blank
