@@ -32,6 +32,7 @@ PLAN = SequentialPlan(
     budget=30,
     seed=5,
     claim="declared-groups",
+    bet="sr-lr-ui",
     grid=[
         0.85 * share
         for share in (0.60 / 0.85, 0.655 / 0.85, 0.71 / 0.85, 0.765 / 0.85, 0.82 / 0.85)
@@ -54,7 +55,11 @@ def read_pool(folder, scores=None):
 def test_a_stored_certificate_verifies(folder, name, ledger):
     check = verify_certificate(folder / name)
     assert check.reproduces, check.differences
-    expected = "no ledger is opened because a certificate names it" if ledger else "was not recorded in a ledger"
+    expected = (
+        "no ledger is opened because a certificate names it"
+        if ledger
+        else "was not recorded in a ledger"
+    )
     assert expected in check.ledger
     if ledger:
         check = verify_certificate(folder / name, ledger=folder / ledger)

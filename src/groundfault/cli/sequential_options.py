@@ -112,9 +112,8 @@ sequential_plan_options = apply(
         _bet(
             "--bet",
             multiple=True,
-            default=["sr-lr-ui"],
-            show_default=True,
-            help="Betting strategy; several are averaged; repeatable.",
+            help="Betting strategy; several are averaged; repeatable; default group-lr-ui, and "
+            "sr-lr-ui for any set of cases.",
         ),
         _bet(
             "--alternative",
@@ -194,7 +193,7 @@ def read_sequential_plan(options: dict[str, Any]) -> SequentialPlan:
     warm_up = options["warm_up"]
     return SequentialPlan(
         **{name: options[name] for name in names},
-        bet=tuple(options["bet"]),
+        bet=tuple(options["bet"]) or None,
         grid=read_numbers(options["grid"], "--grid"),
         auditor_grid=read_numbers(options["auditor_grid"], "--auditor-grid"),
         warm_up=getattr(policies.get(options["policy"]), "warm_up", 0)

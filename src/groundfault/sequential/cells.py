@@ -47,7 +47,7 @@ class Cells:
 
     def find_rest(self, position: int, available: Bools) -> Bools:
         """What is left of the cell of a case: bool, shape (N,)."""
-        return available & (self.numbers == self.numbers[position])
+        return np.asarray(available & (self.numbers == self.numbers[position]))
 
     def compute_thresholds(
         self, threshold: float, available: Bools

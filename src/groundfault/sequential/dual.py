@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from groundfault.sequential.eprocess import EProcess
+from groundfault.sequential.model_wealth import ModelWealth
 from groundfault.sequential.plan import SequentialPlan
 
 Verdict = Literal["failure mode found", "audit passed", "inconclusive"]
@@ -29,16 +30,26 @@ class Dual:
 
     Attributes
     ----------
-    model, auditor : EProcess
+    model : ModelWealth
+    auditor : EProcess
     """
 
-    model: EProcess
+    model: ModelWealth
     auditor: EProcess
 
     @classmethod
-    def begin(cls, plan: SequentialPlan, warm_up: Sequence[float] = ()) -> Dual:
-        """Both processes before the first tested case, their forecasts taught by the warm-up."""
-        model, auditor = EProcess.begin(plan.bets("model")), EProcess.begin(plan.bets("auditor"))
+    def begin(cls, plan: SequentialPlan, groups: int, warm_up: Sequence[float] = ()) -> Dual:
+        """Both processes before the first tested case, their forecasts taught by the warm-up.
+
+        Parameters
+        ----------
+        plan : SequentialPlan
+        groups : int
+            How many groups, or sets of cases, bets may be placed on.
+        warm_up : sequence of float
+        """
+        model = ModelWealth.begin(plan.bets("model"), plan.group_bets, groups)
+        auditor = EProcess.begin(plan.bets("auditor"))
         if not len(warm_up):
             return cls(model, auditor)
         return cls(
@@ -53,7 +64,7 @@ class Dual:
     @property
     def log_e(self) -> EProcessPair:
         """Natural logs of both e-values."""
-        return EProcessPair(float(self.model.log_e[0]), float(self.auditor.log_e[0]))
+        return EProcessPair(self.model.log_e, float(self.auditor.log_e[0]))
 
     def update(
         self,
@@ -61,6 +72,7 @@ class Dual:
         thresholds: tuple[float, float],
         *,
         claim: bool,
+        group: str | None = None,
         forecast: float | None = None,
     ) -> Dual:
         """After one more tested case.
@@ -74,13 +86,15 @@ class Dual:
             What it is tested against under the model's null, and under the auditor's.
         claim : bool
             Whether the auditor claimed that the group fails.
+        group : str, optional
+            The group that the case was drawn from; None for a set of cases.
         forecast : float, optional
             Expected score, for ``-pred`` bets.
         """
         # an unscored case must help neither verdict: each test takes it as its null would have it
         high, low = (1.0, 0.0) if score is None else (score, score)
         return Dual(
-            self.model.update(high, thresholds[0], forecast=forecast),
+            self.model.update(group, high, thresholds[0], forecast),
             # the auditor's null is about claimed groups only: on other rounds it must not bet
             self.auditor.update(low, thresholds[1], forecast=forecast, stake=claim),
         )

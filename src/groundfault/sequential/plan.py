@@ -15,7 +15,7 @@ from groundfault.base.deprecation import rename_members
 from groundfault.base.streams import stream
 from groundfault.core.plan import exact
 from groundfault.errors import PlanError
-from groundfault.sequential.bets import Bet, Null, Shares
+from groundfault.sequential.bets import SOURCES, Bet, Null, Shares
 
 ClaimName = Literal["population", "declared-groups", "literal", "rates"]
 Sampling = Literal["guaranteed", "paper"]
@@ -28,6 +28,7 @@ _MODEL_SHARES = (0.60 / 0.85, 0.655 / 0.85, 0.71 / 0.85, 0.765 / 0.85, 0.82 / 0.
 _LOWER_SHARES, _FAST_ETA, _PAPER_ETA = (0.1, 0.4), 0.3, 0.1
 _AUDITOR_SHARES = (0.12 / 0.15, 0.09 / 0.15, 0.06 / 0.15, 0.10 / 0.15)
 _LITERAL_EPSILON = 0.05
+_BY_GROUP = "group-"
 
 
 @rename_members(least="min_cases")
@@ -45,9 +46,11 @@ class SequentialPlan:
         Chance of a wrong verdict, whenever one stops.
     policy : str
         The policy's name, argument included.
-    bet : str or sequence of str
-        One of `BETS`, or several, whose e-values are averaged. The auditor's test uses the same
-        without ``sr-`` or ``cusum-``.
+    bet : str or sequence of str, optional
+        One of `BETS`, or ``group-`` before one without a start, which is then placed group by group
+        (`groundfault.sequential.model_wealth`); or several, whose e-values are averaged. The
+        auditor's test uses the same without ``group-``, ``sr-`` or ``cusum-``. Left out,
+        ``group-lr-ui``, and ``sr-lr-ui`` where cases are drawn from any set or as in the paper.
     seed : int, optional
         Seed of every draw, for whoever repeats an audit. It is public, so that the draws can be
         foreseen. Left out, which is the default, a key is drawn at random when the audit begins,
@@ -80,7 +83,7 @@ class SequentialPlan:
     budget: int = 40
     alpha: float = 0.05
     policy: str = "logistic"
-    bet: str | Sequence[str] = "sr-lr-ui"
+    bet: str | Sequence[str] | None = None
     seed: int | None = None
     claim: ClaimName | None = None
     sampling: Sampling = "guaranteed"
@@ -99,9 +102,8 @@ class SequentialPlan:
         self._check_words()
         self._check_numbers()
         self._fill()
-        for null in get_args(Null):
-            for bet in self.bets(null):
-                bet.require_side(self.threshold)
+        for bet in (*self.bets("model"), *self.group_bets, *self.bets("auditor")):
+            bet.require_side(self.threshold)
 
     def _check_words(self) -> None:
         for name, words in (("claim", get_args(ClaimName)), ("sampling", get_args(Sampling))):
@@ -165,10 +167,12 @@ class SequentialPlan:
         # above the threshold
         q, paper = self.threshold, self.sampling == "paper"
         below = tuple(q * share for share in _MODEL_SHARES)
+        any_set = paper or self.claim == "literal"
+        bet = self.bet or ("sr-lr-ui" if any_set else "group-lr-ui")
         lower = () if paper else tuple(q * share for share in _LOWER_SHARES)
         *above, nearer = (1 - (1 - q) * share for share in _AUDITOR_SHARES)
         filled: dict[str, Any] = {
-            "bet": (self.bet,) if isinstance(self.bet, str) else tuple(self.bet),
+            "bet": (bet,) if isinstance(bet, str) else tuple(bet),
             "alternative": below[-1] if self.alternative is None else self.alternative,
             "grid": (*lower, *below) if self.grid is None else tuple(self.grid),
             "auditor_alternative": nearer
@@ -186,13 +190,29 @@ class SequentialPlan:
             object.__setattr__(self, name, value)
 
     def bets(self, null: Null) -> tuple[Bet, ...]:
-        """The bets against a null; their e-values are averaged."""
+        """The bets against a null that are placed on all rounds alike."""
+        names = list(self.bet or ())
+        if null == "model":
+            return self._make_bets([n for n in names if not n.startswith(_BY_GROUP)], null)
+        # the auditor's bets start at m at once, so there are no shares to start later
+        for start in (_BY_GROUP, "sr-", "cusum-"):
+            names = [name.removeprefix(start) for name in names]
+        return self._make_bets(names, null)
+
+    @property
+    def group_bets(self) -> tuple[Bet, ...]:
+        """The bets against the model's null that are placed group by group."""
+        names = [n.removeprefix(_BY_GROUP) for n in self.bet or () if n.startswith(_BY_GROUP)]
+        for name in names:
+            if name not in SOURCES:
+                raise PlanError(
+                    f"bet={_BY_GROUP + name!r} is not one of "
+                    f"{', '.join(_BY_GROUP + source for source in SOURCES)}"
+                )
+        return self._make_bets(names, "model")
+
+    def _make_bets(self, names: Sequence[str], null: Null) -> tuple[Bet, ...]:
         model = null == "model"
-        names = [
-            # the auditor's bets start at m at once, so there are no shares to start later
-            name if model else name.removeprefix("sr-").removeprefix("cusum-")
-            for name in self.bet
-        ]
         return tuple(
             Bet(
                 name,

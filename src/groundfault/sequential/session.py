@@ -40,8 +40,8 @@ class SequentialAudit(AuditState):
     alpha : float in (0, 1)
     policy : str or Policy
         What decides where to look.
-    bet : str or sequence of str
-        See `groundfault.sequential.BETS`.
+    bet : str or sequence of str, optional
+        See `groundfault.sequential.BETS` and `SequentialPlan`.
     seed : int, optional
         A public seed, which lets others repeat, and foresee, the draws. Left out, they follow from
         a random key that is sealed until the audit has ended; see `groundfault.sequential.draws`.
@@ -90,7 +90,7 @@ class SequentialAudit(AuditState):
         budget: int = 40,
         alpha: float = 0.05,
         policy: str | Policy = "logistic",
-        bet: str | Sequence[str] = "sr-lr-ui",
+        bet: str | Sequence[str] | None = None,
         seed: int | None = None,
         ledger: LedgerChoice = None,
         reopen: str | None = None,

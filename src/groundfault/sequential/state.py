@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp, inf, log
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,7 @@ class AuditState:
         self.seal = plan.seal(pool.hash)
         self.claim = Claim.of(plan, pool)
         self._draw_by(draws or Draws.begin(plan.seed))
-        self.dual = Dual.begin(plan)
+        self.dual = self._begin_dual()
         self.reviews: list[dict[str, Any]] = []
         self._rounds: list[Round] = []
         self._draft: Round | None = None
@@ -113,13 +113,20 @@ class AuditState:
         """Where both tests would stand after a score."""
         if query.stake:
             claim = query.claim or not self.claim.guaranteed
-            return self.dual.update(score, thresholds, claim=claim, forecast=query.forecast)
+            return self.dual.update(
+                score, thresholds, claim=claim, group=query.group, forecast=query.forecast
+            )
         # a round without a stake after the first bet leaves the wealth alone; before it, the score
         # only teaches the forecasts (warm start)
         if self.dual.steps:
             return self.dual
         scores = [*(r.score for r in self._rounds if r.closed), score]
-        return Dual.begin(self.plan, [x for x in scores if x is not None])
+        return self._begin_dual([x for x in scores if x is not None])
+
+    def _begin_dual(self, warm_up: Sequence[float] = ()) -> Dual:
+        # where any set of cases may be named, sets together count as one more group
+        groups = len(self.claim.pool.groups) + int(self.claim.anywhere)
+        return Dual.begin(self.plan, groups, warm_up)
 
     # ------------------------------------------------------------------------------- --- the record
 

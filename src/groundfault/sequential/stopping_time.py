@@ -55,7 +55,7 @@ def _count_in_a_row(audit: SequentialAudit, group: str | None, score: float) -> 
     for count in range(1, _FARTHEST + 1):
         if not isfinite(before.model):
             return None
-        dual = dual.update(score, before, claim=True, forecast=audit.plan.threshold)
+        dual = dual.update(score, before, claim=True, group=group, forecast=audit.plan.threshold)
         before = audit.counts.thresholds_after(group, count, score)
         is_counted = (
             before.model > 1.0

@@ -1,0 +1,124 @@
+"""The wealth against the model's null, group by group."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from groundfault.errors import PlanError
+from groundfault.sequential import EProcess, Pool, SequentialAudit, SequentialPlan
+from groundfault.sequential.answers import replay
+from groundfault.sequential.bets import Bet
+from groundfault.sequential.model_wealth import ModelWealth, share_of
+
+Q = 0.85
+BET = Bet("lr", alternative=0.5)
+UI = Bet("lr-ui", grid=(0.1, 0.5, 0.8), eta=0.3)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 26, 500])
+def test_shares_add_up_to_at_most_one(groups):
+    shares = [share_of(k, groups) for k in range(1, groups + 1)]
+    assert sum(shares) <= 1
+    assert min(shares) > 0.5 / groups
+    assert shares[0] >= 0.25
+
+
+def test_one_group_is_the_plain_e_process_with_its_share():
+    wealth, plain = ModelWealth.begin([], [UI], 1), EProcess.begin(UI)
+    assert wealth.log_e == 0
+    for score in (0, 1, 0, 0, 1):
+        wealth, plain = wealth.update("a", score, Q, None), plain.update(score, Q)
+    share = share_of(1, 1)
+    expected = share * np.exp(plain.log_e[0]) + 1 - share
+    assert np.exp(wealth.log_e) == pytest.approx(expected)
+
+
+def test_sound_groups_cost_a_failing_one_nothing_but_its_share():
+    wealth = ModelWealth.begin([], [BET], 10)
+    for _ in range(50):
+        wealth = wealth.update("sound", 1, Q, None)
+    for _ in range(5):
+        wealth = wealth.update("failing", 0, Q, None)
+    failures = EProcess.begin(BET)
+    for _ in range(5):
+        failures = failures.update(0, Q)
+    assert wealth.log_e > np.log(share_of(2, 10)) + failures.log_e[0] > np.log(20)
+    # one wealth for all rounds is lost on the sound group
+    alike = EProcess.begin(BET)
+    for score in [1] * 50 + [0] * 5:
+        alike = alike.update(score, Q)
+    assert alike.log_e[0] < 0
+
+
+def test_bets_of_both_kinds_are_averaged():
+    wealth = ModelWealth.begin([BET], [UI], 2).update("a", 0, Q, None)
+    only = [
+        ModelWealth.begin(alike, by_group, 2).update("a", 0, Q, None).log_e
+        for alike, by_group in (([BET], []), ([], [UI]))
+    ]
+    assert np.exp(wealth.log_e) == pytest.approx(np.exp(only).mean())
+    assert wealth.steps == 1
+
+
+@pytest.mark.parametrize("kinds", [([], [UI]), ([BET], [UI]), ([], [BET, UI])])
+def test_no_auditor_expects_more_than_one(kinds):
+    """Every group at the threshold; the auditor chooses group and stop as is best for it."""
+
+    def best(wealth, rounds):
+        now = np.exp(wealth.log_e)
+        if rounds == 0:
+            return now
+        by_choice = []
+        for group in ("a", "b", None):
+            after = [best(wealth.update(group, score, Q, None), rounds - 1) for score in (0, 1)]
+            by_choice.append((1 - Q) * after[0] + Q * after[1])
+        return max(now, *by_choice)
+
+    assert best(ModelWealth.begin(*kinds, 3), 4) <= 1 + 1e-9
+
+
+def test_the_order_of_the_first_bets_is_kept():
+    wealth = ModelWealth.begin([], [BET], 3)
+    for group in ("b", "a", "b", None, "a"):
+        wealth = wealth.update(group, 1, Q, None)
+    assert [name for name, _ in wealth.by_group] == ["b", "a", None]
+    assert [process.steps for _, process in wealth.by_group] == [2, 2, 1]
+
+
+def test_it_is_the_default_where_groups_are_named():
+    assert SequentialPlan(threshold=Q).bet == ("group-lr-ui",)
+    assert SequentialPlan(threshold=Q, claim="declared-groups").bet == ("group-lr-ui",)
+    for settings in ({"claim": "literal"}, {"sampling": "paper"}):
+        assert SequentialPlan(threshold=Q, **settings).bet == ("sr-lr-ui",)
+    plan = SequentialPlan(threshold=Q, bet=("sr-lr", "group-lr-mix"))
+    assert [bet.name for bet in plan.bets("model")] == ["sr-lr"]
+    assert [bet.name for bet in plan.group_bets] == ["lr-mix"]
+    assert [bet.name for bet in plan.bets("auditor")] == ["lr", "lr-mix"]
+    with pytest.raises(PlanError, match="'group-sr-lr' is not one of group-lr, "):
+        SequentialPlan(threshold=Q, bet="group-sr-lr")
+
+
+def test_a_failing_group_is_found_after_many_sound_ones():
+    labels = np.repeat([f"g{i:02d}" for i in range(16)], 12)
+    scores = np.where((labels == "g15") & (np.arange(192) % 4 > 0), 0.0, 1.0)
+    pool = Pool.from_arrays([f"c{i:03d}" for i in range(192)], {"in": labels}, scores=scores)
+    verdicts = {}
+    for bet in ("group-lr-ui", "sr-lr-ui"):
+        found = 0
+        for seed in range(3):
+            audit = SequentialAudit(
+                pool, threshold=Q, bet=bet, policy="stratified", seed=seed, budget=500
+            )
+            found += audit.run(replay(pool)) == "failure mode found"
+        verdicts[bet] = found
+    assert verdicts["group-lr-ui"] == 3 > verdicts["sr-lr-ui"]
+
+
+def test_every_way_of_betting_by_group_starts_at_one():
+    for source, scores in product(("lr", "lr-ui", "lr-mix", "agrapa"), ([], [0, 1])):
+        plan = SequentialPlan(threshold=Q, bet=f"group-{source}")
+        wealth = ModelWealth.begin(plan.bets("model"), plan.group_bets, 4)
+        assert wealth.warm_start(scores, Q).log_e == 0 if scores else wealth.log_e == 0
