@@ -21,6 +21,8 @@ PLACES = sorted(
     for path in STORED.rglob("report.json")
     if (path.parent / "library.json").exists()
 )
+COMPARISON = "models/compare"
+"""Made by a rule that is withdrawn: it is read and shown, and not made again."""
 LEDGERS = {"confirmed/report": "confirmed/ledger.db", "confirmed/reopened": "confirmed/ledger.db"}
 
 
@@ -43,6 +45,10 @@ def test_a_stored_report_reproduces(
     if place == "fitted/language" and find_spec("spacy") is None:
         pytest.skip("needs spaCy")
     monkeypatch.chdir(desk)
+    if place == COMPARISON:
+        with pytest.raises(InputError, match="counted each direction by itself"):
+            groundfault.verify(place)
+        return
     verification = groundfault.verify(place, ledger=LEDGERS.get(place))
     assert verification.reproduces, verification.differences
     assert ("unbroken" in verification.ledger) == (place in LEDGERS)
@@ -59,7 +65,8 @@ def test_a_stored_report_is_read_whole(place: str) -> None:
     assert report.plan.to_plan().seal() == old["hashes"]["plan"] == report.hashes.plan
     assert report.library.hash == report.hashes.library
     for before, after in zip(old["findings"], new["findings"], strict=True):
-        assert after == {k: v for k, v in before.items() if k != "lead"} | {
+        later = {k: None for k in after.keys() - before.keys() if k != "representative"}
+        assert after == {k: v for k, v in before.items() if k != "lead"} | later | {
             "representative": before["lead"]
         }
     if old["ledger"]:
@@ -85,7 +92,7 @@ def test_a_number_that_was_changed_is_noticed(
 def test_a_stored_report_is_gated_and_rendered() -> None:
     result = gate(STORED / "confirmed/report", baseline=STORED / "confirmed/report")
     assert result.passed
-    assert len(result.known) == 2
+    assert len(result.known) == 1, "the other is a strength"
     report = Report.load(STORED / "confirmed/report")
     assert report.to_markdown().startswith("# 1 confirmed finding\n"), "the other is a strength"
     assert "<!doctype html>" in report.to_html()

@@ -1,0 +1,116 @@
+"""What changed since a baseline: signed tests on shared units, and the level over everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from msgspec import structs
+from runs import RULES, make_evidence, make_runs
+from scipy import stats
+
+import groundfault
+from groundfault import Candidate, Report
+from groundfault.auditing.since_baseline import (
+    MODE_SHARE,
+    decide_worse,
+    find_churn,
+    has_anything_alike,
+    measure_since,
+)
+
+
+def audit_run(frame: pl.DataFrame, run: str, **options: Any) -> Report:
+    candidates = [Candidate(name, rule) for name, rule in RULES.items()]
+    evidence = make_evidence(frame).select_model(run)
+    return groundfault.audit(evidence, None, candidates, finders=(), ledger=False, **options)
+
+
+FRAME = make_runs(n=800, shift=0.2)
+
+
+@pytest.fixture(scope="module")
+def then() -> Report:
+    return audit_run(FRAME, "old", modes=False)
+
+
+@pytest.fixture(scope="module")
+def now() -> Report:
+    return audit_run(FRAME, "new", modes=False)
+
+
+def row_of(report: Report, name: str) -> dict[str, Any]:
+    (finding,) = [f for f in report.findings if f.name == name]
+    return {"kind": "finding", "finding": finding, "outcome": finding.outcome}
+
+
+def test_shared_units_take_the_one_sided_sign_test(then: Report, now: Report) -> None:
+    since = measure_since(now.data, then.data, row_of(now, "hard"))
+    assert since is not None
+    assert since.shared
+    wide = FRAME.filter("hard").pivot("run", index="id", values="error")
+    worse = wide.filter((pl.col("new") == 1) & (pl.col("old") == 0)).height
+    better = wide.filter((pl.col("new") == 0) & (pl.col("old") == 1)).height
+    expected = stats.binomtest(worse, worse + better, alternative="greater").pvalue
+    assert since.p == pytest.approx(expected)
+    assert (since.before, since.now) == (wide["old"].mean(), wide["new"].mean())
+    back = measure_since(then.data, now.data, row_of(then, "hard"))
+    assert back is not None
+    assert back.p > 0.99
+
+
+def test_other_units_are_two_samples(then: Report, now: Report) -> None:
+    parted = structs.replace(then.data, units=None)
+    since = measure_since(now.data, parted, row_of(now, "hard"))
+    assert since is not None
+    assert not since.shared
+    counts = [
+        (int(frame["error"].sum()), frame.height)
+        for frame in (FRAME.filter("hard", run=run) for run in ("new", "old"))
+    ]
+    table = [[errors, size - errors] for errors, size in counts]
+    assert since.p == pytest.approx(stats.fisher_exact(table, alternative="greater")[1])
+
+
+def test_few_shared_units_are_not_enough(now: Report) -> None:
+    renamed = FRAME.with_columns(
+        id=pl.when(pl.col("id") > "q0200").then("x" + pl.col("id")).otherwise("id")
+    )
+    since = measure_since(now.data, audit_run(renamed, "old").data, row_of(now, "hard"))
+    assert since is not None
+    assert not since.shared
+
+
+def test_what_neither_has_cannot_be_compared(then: Report, now: Report) -> None:
+    none = structs.replace(then.data, units=None, findings=())
+    assert measure_since(now.data, none, row_of(now, "hard")) is None
+    assert not has_anything_alike(now.data, none)
+    assert has_anything_alike(now.data, then.data)
+    assert has_anything_alike(now.data, structs.replace(then.data, units=None))
+    other = structs.replace(then.data, outcomes=("a", "b"))
+    assert not has_anything_alike(now.data, other)
+
+
+def test_the_churn_is_how_often_answers_change(then: Report, now: Report) -> None:
+    wide = FRAME.pivot("run", index="id", values="error")
+    changes = (wide["new"] - wide["old"]).to_numpy()
+    assert find_churn(now.data, then.data) == pytest.approx(np.mean(changes**2))
+    assert find_churn(now.data, structs.replace(then.data, units=None)) is None
+
+
+def test_the_level_is_shared_by_everything_that_was_tested(now: Report) -> None:
+    rows = [{"kind": "finding"}] * 2
+    size = now.candidates.distinct
+    assert size == 3
+    assert decide_worse(now.data, rows, [0.03, 0.06], 0.1) == [True, False]
+    assert decide_worse(now.data, rows, [0.03, 0.049], 0.1) == [True, True]
+    assert decide_worse(now.data, rows, [0.04, 0.001], 0.1) == [True, True]
+    searched = audit_run(FRAME, "new")
+    assert searched.mode_search is not None
+    least = 0.1 * MODE_SHARE / searched.mode_search.rules
+    modes = [{"kind": "mode"}] * 2 + rows
+    p = [0.9 * least, 1.2 * least, 0.03, 0.026]
+    assert decide_worse(searched.data, modes, p, 0.1) == [True, False, True, True]
+    assert decide_worse(now.data, [], [], 0.1) == []

@@ -1,0 +1,119 @@
+"""Sign flips: exact where they can be counted, valid where variances differ, fair to contrasts."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from groundfault.stats import bits, flips
+
+Floats = NDArray[np.float64]
+
+
+def enumerate_max_t(on: NDArray[np.bool_], differences: Floats) -> Floats:
+    """Single-step adjusted p-values from all flips, by brute force."""
+    scale = np.sqrt(on @ differences**2)
+    scale = np.where(scale > 0, scale, np.inf)
+    observed = np.abs(on @ differences) / scale
+    signs = np.array(list(product([-1, 1], repeat=len(differences))))
+    largest = np.max(np.abs((signs * differences) @ on.T) / scale, axis=1)
+    return np.array([(largest >= value * (1 - 1e-12)).mean() for value in observed])
+
+
+def test_max_t_is_that_of_all_flips() -> None:
+    rng = np.random.default_rng(3)
+    on = rng.random((6, 10)) < 0.5
+    differences = rng.choice([-1.0, 0.0, 1.0, 0.5], 10)
+    exact = enumerate_max_t(on, differences)
+    p = flips.max_t(bits.pack(on), differences, 19_999, np.random.default_rng(0))
+    first = int(np.argmin(exact))
+    # step down agrees with the single step where the statistic is the largest
+    assert p[first] == pytest.approx(exact[first], abs=0.015)
+    assert (p <= exact + 0.02).all()
+
+
+@given(
+    st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=1, max_size=40),
+    st.sampled_from([None, 1, -1]),
+)
+@settings(max_examples=60)
+def test_differences_of_one_size_take_the_sign_test(values: list[float], side: int | None) -> None:
+    differences = np.array(values)
+    on = np.ones((1, len(values)), dtype=np.bool_)
+    direction = None if side is None else np.array([side])
+    p = flips.p_values(bits.pack(on), differences, 9, np.random.default_rng(0), direction)[0]
+    wins, pairs = int((differences > 0).sum()), int((differences != 0).sum())
+    names = {None: "two-sided", 1: "greater", -1: "less"}
+    expected = stats.binomtest(wins, pairs, alternative=names[side]).pvalue if pairs else 1.0
+    assert p == pytest.approx(expected, rel=1e-9)
+
+
+def test_graded_differences_are_sampled() -> None:
+    differences = np.array([0.5, 0.2, 0.7, -0.1, 0.4, 0.3, 0.6, 0.9])
+    on = bits.pack(np.ones((1, 8), dtype=np.bool_))
+    signs = np.array(list(product([-1, 1], repeat=8))) * differences
+    exact = (signs.sum(axis=1) >= differences.sum() - 1e-12).mean()
+    rng = np.random.default_rng(1)
+    up, down = (
+        flips.p_values(on, differences, 20_000, rng, np.array([side]))[0] for side in (1, -1)
+    )
+    assert up == pytest.approx(exact, abs=0.005)
+    assert down > 0.98
+    assert flips.p_values(on, differences, 20_000, rng)[0] == pytest.approx(2 * exact, abs=0.01)
+
+
+def test_nothing_that_changed_is_no_finding() -> None:
+    on = bits.pack(np.array([[True, True, False, False], [True, False, True, False]]))
+    rng = np.random.default_rng(0)
+    assert flips.max_t(on, np.zeros(4), 99, rng).tolist() == [1.0, 1.0]
+    assert flips.p_values(on, np.zeros(4), 99, rng).tolist() == [1.0, 1.0]
+    # the same change everywhere is none unlike the rest
+    assert flips.max_t(on, np.ones(4), 99, rng, elsewhere=~on & np.uint64(15)).tolist() == [1, 1]
+
+
+def draw_runs(rng: np.random.Generator, shift: float) -> tuple[NDArray[np.bool_], Floats]:
+    """Slices and changes of two runs whose changes are the rarer the easier a unit is."""
+    n = 400
+    hard = rng.random(n) < 0.2
+    on = np.vstack([hard, rng.random((9, n)) < 0.3])
+    rate = np.where(hard, 0.45, 0.03)
+    first, second = (rng.random(n) < rate + extra for extra in (0.0, shift))
+    return on, second.astype(float) - first
+
+
+@pytest.mark.parametrize(("shift", "contrast"), [(0.0, False), (0.0, True), (0.1, True)])
+def test_the_level_holds_where_variances_differ(shift: float, contrast: bool) -> None:
+    """A real change of every unit alike is none between slices, whatever their variances."""
+    rng = np.random.default_rng(5)
+    hits, worlds = 0, 250
+    for _ in range(worlds):
+        on, changes = draw_runs(rng, shift)
+        rest = bits.pack(~on) if contrast else None
+        hits += (flips.max_t(bits.pack(on), changes, 199, rng, elsewhere=rest) <= 0.1).any()
+    low = stats.binomtest(hits, worlds).proportion_ci(0.99).low
+    assert low <= 0.1, hits / worlds
+
+
+def test_a_change_unlike_the_rest_is_one() -> None:
+    rng = np.random.default_rng(6)
+    on, changes = draw_runs(rng, 0.0)
+    changes[on[0]] = (rng.random(on[0].sum()) < 0.4).astype(float)
+    p = flips.max_t(bits.pack(on), changes, 499, rng, elsewhere=bits.pack(~on))
+    assert p[0] < 0.02
+    assert (p[1:] > 0.02).all()
+
+
+def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    on, changes = draw_runs(np.random.default_rng(7), 0.05)
+    whole = flips.max_t(bits.pack(on), changes, 300, np.random.default_rng(0))
+    monkeypatch.setattr(flips, "_SLICES", 800)
+    monkeypatch.setattr(flips, "_BATCH", 400 * 7)
+    parts = flips.max_t(bits.pack(on), changes, 300, np.random.default_rng(0))
+    # other draws of signs where batches differ, the same distribution
+    assert np.abs(whole - parts).max() < 0.12
