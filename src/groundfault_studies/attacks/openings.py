@@ -104,7 +104,7 @@ def finds_by_looking(seed: int) -> bool:
         for i, a in enumerate(names)
         for b in names[i + 1 :]
     ]
-    _, a, b = max(joined)  # type: ignore[type-var]
+    _, a, b = max(joined)
     mined = [Candidate("mined", f"{a} = 1 AND {b} = 1")]
     with TemporaryDirectory() as folder:
         book = Path(folder) / "ledger.db"
@@ -156,13 +156,13 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         point=5,
-        name="other judges, their summed level",
-        world="the same eight plans",
-        promise="what the looks confirm is false with the chance that the last one states, 80 %",
+        name="three other judges",
+        world="the same, with the first three plans: max-t, holm and janus",
+        promise="what three looks confirm is false with the chance that the third states, 30 %",
         before="every report says 10 %",
-        statistic="rate of worlds with a report that confirms something and states 80 % or less",
-        trial=partial(states_too_little, [Plan(**settings) for settings in OTHER_PLANS], 0.80),
-        at_most=0.80,
+        statistic="rate of worlds with a report that confirms something and states 30 % or less",
+        trial=partial(states_too_little, [Plan(**settings) for settings in OTHER_PLANS[:3]], 0.30),
+        at_most=0.30,
         replicates=200,
     ),
     Attack(
