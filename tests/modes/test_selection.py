@@ -134,6 +134,22 @@ def test_rules_for_nearly_the_same_units_are_alternatives() -> None:
         assert rule != modes[0].rule
 
 
+def test_what_the_losses_cannot_tell_from_a_mode_is_its_alternative() -> None:
+    rng = np.random.default_rng(8)
+    on = rng.random(150) < 0.3
+    follows = np.where(rng.random(150) < 0.08, ~on, on)
+    table = pl.DataFrame({"on": on, "follows": follows, "other": rng.random(150) < 0.3})
+    selection, modes = select(table, make_losses(np.where(on, 0.6, 0.25), 8), 0.1)
+    sql = [selection.language.sql(mode.rule) for mode in modes]
+    alternatives = [selection.language.sql(rule) for rule, _ in modes[0].alternatives]
+    assert sorted([*sql, *alternatives]) == ['"follows"', '"on"']
+    # with enough units the two are told apart: what follows the cause explains less
+    table, on = pl.concat([table] * 20), np.tile(on, 20)
+    selection, modes = select(table, make_losses(np.where(on, 0.6, 0.25), 8), 0.1)
+    assert [selection.language.sql(mode.rule) for mode in modes] == ['"on"']
+    assert not modes[0].alternatives
+
+
 def test_the_shorter_of_two_rules_that_say_the_same_is_listed() -> None:
     table = make_table(7)
     on = (table["task"] == "add").to_numpy() & table["hard"].to_numpy()

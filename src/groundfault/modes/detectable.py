@@ -18,14 +18,17 @@ _SHARES = (0.02, 0.05, 0.10, 0.30)
 
 
 def compute_detectable(
-    language: RuleLanguage, losses: Floats, level: float
+    language: RuleLanguage, losses: Floats, level: float, discount: float
 ) -> dict[str, float | None]:
-    """The failure rate inside that a single condition needs to be named, by its share of units."""
+    """The failure rate inside that a single condition needs to be named, by its share of units.
+
+    ``discount`` is that of `compute_discount`.
+    """
     y = losses[~np.isnan(losses)]
     if not language.literals or len(y) == 0:
         return {}
     kind = next(kind for kind in ("single", "word", "own") if language.counts[kind])
-    bar = math.log(level) - language.log_cost(kind)
+    bar = math.log(level) - language.log_cost(kind) + (discount if kind == "single" else 0.0)
     rate, n = float(y.mean()), len(y)
     return {f"{share:g}": _find_rate(round(share * n), n, rate, bar) for share in _SHARES}
 

@@ -88,11 +88,12 @@ def find_modes(
     Notes
     -----
     Guarantee, for units that are independent given the strata and rules that do not depend on
-    their outcomes: with probability at least ``1 - level`` no mode is listed whose failure rate is
-    the same inside and outside (exactly, whatever the dependence of rules), nor one that adds
-    nothing to those listed before it (exact for a list fixed in advance, simulated for the list
-    that was searched for). Each claim takes half of the level: exact conditional tests, weighted
-    Bonferroni over the whole language.
+    their outcomes, two claims, each with probability at least ``1 - level``: no mode is listed
+    whose failure rate is the same inside and outside (exactly, whatever the dependence of rules);
+    and none that adds nothing to those listed before it (exact for a list fixed in advance,
+    simulated for the list that was searched for). Exact conditional tests, weighted Bonferroni over
+    the whole language; single conditions are tested together by permutations, which assumes subset
+    pivotality (the outcomes' law does not depend on conditions that have no effect).
     """
     names = [column for column in table.columns if column not in within]
     literals = list_literals(table.select(names))
@@ -122,7 +123,9 @@ def find_modes(
         within=tuple(within),
         classes=classes,
         outcomes=tuple(coverage),
-        detectable=compute_detectable(language, series[0][1], level * series[0][2] / 2),
+        detectable=compute_detectable(
+            language, series[0][1], level * series[0][2], search.discounts.get(series[0][0], 0.0)
+        ),
         remarks=search.remarks(),
     )
     return tuple(modes), summary
@@ -166,6 +169,7 @@ class _Search:
 
     def __post_init__(self) -> None:
         self._languages: dict[bytes, RuleLanguage] = {}
+        self.discounts: dict[str, float] = {}
 
     def language(self, scored: Bools) -> RuleLanguage:
         """The language over the scored units; the same for outcomes that score the same."""
@@ -207,7 +211,9 @@ class _Search:
         if not language.literals:
             return [], empty
         losses = Losses.of(y, language.layout)
-        listed = Selection(language, losses, level / 2).select()
+        selection = Selection(language, losses, level)
+        self.discounts[name] = selection.discount
+        listed = selection.select()
         if not listed:
             return [], empty
         rows = language.layout.unpack(np.stack([one.mask for one in listed]))

@@ -28,19 +28,22 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 WEIGHTS = {
-    "single": 0.30,
-    "word": 0.12,
-    "pair": 0.22,
-    "mixed": 0.10,
-    "triple": 0.10,
-    "values": 0.02,
-    "set": 0.08,
-    "set of a pair": 0.03,
-    "words": 0.05,
-    "inside": 0.06,
-    "own": 0.10,
+    "single": 0.80,
+    "word": 0.04,
+    "pair": 0.05,
+    "mixed": 0.02,
+    "triple": 0.03,
+    "values": 0.005,
+    "set": 0.02,
+    "set of a pair": 0.01,
+    "words": 0.01,
+    "inside": 0.015,
+    "own": 0.05,
 }
 """Shares of the error level; those of empty classes are shared out among the others."""
+
+MOST = 0.8
+"""Share of the units above which a condition is no mode by itself: it is what is usual."""
 
 _SIMPLE = ("single", "word", "pair", "mixed", "triple", "inside", "own")
 """Classes without sets, whose rules share the class's level equally."""
@@ -97,6 +100,7 @@ class RuleLanguage:
         codes = {name: i for i, name in enumerate(dict.fromkeys(families))}
         self.family = np.array([codes[name] for name in families], dtype=np.int64)
         self.support = bitset.count(self.bits)
+        self.single = self.plain[self.support[self.plain] <= MOST * len(layout.strata)]
         self._join_pairs()
         self._choose_triples()
         self._share_level()
@@ -166,7 +170,7 @@ class RuleLanguage:
             self.triple_bits, self.triple_pairs, self.triple_support, MIN_SUPPORT
         )
         self.counts = {
-            "single": len(self.plain),
+            "single": len(self.single),
             "word": len(self.others),
             "pair": int(self.pairs.sum()),
             "mixed": int(self.mixed.sum()),
@@ -246,7 +250,7 @@ class RuleLanguage:
             return "triple" if self._is_triple(plain) else None
         if len(plain) == 2:
             return "pair" if self._is_pair(*plain) else None
-        return "single"
+        return "single" if np.isin(plain[0], self.single) else None
 
     def _have_parent(self, part: tuple[int, ...]) -> bool:
         """Whether values all belong to one value of another column: else they are unlike things."""

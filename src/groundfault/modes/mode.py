@@ -215,7 +215,7 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
     Attributes
     ----------
     level : float
-        Family-wise error level over all modes, half of it for each of the two claims.
+        Family-wise error level over all modes, of each of the two claims.
     depth : int
         Conditions that a rule joins at most.
     columns : tuple of str

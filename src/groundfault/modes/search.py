@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.modes.kernels import search_triples, sum_pairs
-from groundfault.modes.language import MAX_SET, MAX_WORDS, ModeRule, RuleLanguage, list_subsets
+from groundfault.modes.language import (
+    MAX_SET,
+    MAX_WORDS,
+    MOST,
+    ModeRule,
+    RuleLanguage,
+    list_subsets,
+)
 from groundfault.modes.literal import MIN_SUPPORT
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
@@ -25,7 +32,6 @@ Floats = NDArray[np.float64]
 GAMMA = 0.15
 """How much the size of a rule counts beside its guaranteed excess."""
 _TOP = 40
-_MOST = 0.8
 _CONTEXTS = 60
 _EVEN = 0.8
 _STARTS = 6
@@ -73,11 +79,13 @@ def search(language: RuleLanguage, strata: Strata) -> list[RuleProposal]:
     masks = language.masks(rules)
     costs = np.array([language.cost_of(rule) for rule in rules])
     scores = score_masks(masks, strata, costs) if rules else np.zeros(0)
-    # a single condition may hold for most units; what joins more than half of them by several
-    # conditions is better said by what it leaves out
-    most = [_MOST if rule.kind == "single" else 0.5 for rule in rules]
+    # what joins more than half of the units by several conditions, or by words, is better said by
+    # what it leaves out
+    most = [MOST if rule.kind == "single" else 0.5 for rule in rules]
     small = bitset.count(masks) <= np.array(most) * strata.layout.strata.size
-    order = [i for i in np.argsort(-scores, kind="stable") if scores[i] > 0 and small[i]]
+    alone = np.array([len(rule.parts) == 1 for rule in rules], dtype=np.bool_)
+    usable = small & (alone | (scores > 0))
+    order = [i for i in np.argsort(-scores, kind="stable") if usable[i]]
     return [RuleProposal(rules[i], masks[i], float(scores[i])) for i in order]
 
 
@@ -140,14 +148,17 @@ def _best(scores: Floats, top: int) -> NDArray[np.intp]:
 
 def _search_singles(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule]:
     for kind, places in (
-        ("single", language.plain),
+        ("single", language.single),
         ("word", language.others),
         ("own", language.own),
     ):
         if len(places):
             counts = strata.count_new(language.bits[places])
             scores = score_counts(*counts, _z(language, kind))
-            yield from (ModeRule(((int(places[i]),),), kind) for i in _best(scores, _TOP))
+            # a test may tell from chance what has no guaranteed excess
+            more = np.flatnonzero(counts[1] > counts[2])
+            best = more[np.argsort(-scores[more], kind="stable")][:_TOP]
+            yield from (ModeRule(((int(places[i]),),), kind) for i in best)
 
 
 def _search_pairs(language: RuleLanguage, sums: Floats) -> Iterator[ModeRule]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from groundfault.modes.language import ModeRule, RuleLanguage
 from groundfault.modes.literal import MIN_SUPPORT
 from groundfault.modes.refine import refine
 from groundfault.modes.search import RuleProposal, score_counts, search, search_inside
+from groundfault.modes.single_conditions import compute_discount
 from groundfault.modes.strata import Losses, Strata
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
@@ -28,6 +29,9 @@ _HIGH = math.log(0.16)
 _SAME_WORDS = 0.7
 _SAME_SCORE = 0.95
 _SAME_UNITS = 0.95
+_ALIKE = 0.4
+_TELLS_APART = math.log(0.001)
+_ALTERNATIVES = 4
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,13 @@ class Selection:
     language : RuleLanguage
     losses : Losses
     level : float
-        Of each of the two claims.
+        Family-wise error level of the marginal claims, and of the conditional ones.
     """
 
     def __init__(self, language: RuleLanguage, losses: Losses, level: float) -> None:
         self.language, self.losses, self.log_level = language, losses, math.log(level)
         self.base = Strata(language.layout, losses)
+        self.discount = compute_discount(language, losses, level)
         self.tabu: set[ModeRule] = set()
 
     def select(self) -> list[Listed]:
@@ -89,19 +94,41 @@ class Selection:
         """The best rule beyond those listed, in its shortest words."""
         strata = self._strata(modes)
         proposals = self._gate(search(self.language, strata), strata)
-        inside = self._next_inside(strata, proposals[0].score if proposals else 0.0)
+        bar = max(0.0, proposals[0].score) if proposals else 0.0
+        inside = self._next_inside(strata, bar)
         if inside is not None or not proposals:
             return inside
         best = proposals[0]
-        overlaps = _compute_overlaps(best.mask, np.stack([p.mask for p in proposals]))
+        # what two rules say of units that are covered already does not count
+        new = np.stack([p.mask for p in proposals]) & strata.inside
+        overlaps = _compute_overlaps(best.mask & strata.inside, new)
         chosen = self._refine(self._reword(best, proposals, overlaps), strata)
+        alternatives = tuple(self._list_alternatives(chosen, proposals, modes))
+        return self._list(chosen, strata, alternatives)
+
+    def _list_alternatives(
+        self, chosen: RuleProposal, proposals: Sequence[RuleProposal], modes: Sequence[Listed]
+    ) -> Iterator[tuple[ModeRule, float]]:
+        """Rules that the losses cannot tell from the chosen one: neither adds to the other."""
         overlaps = _compute_overlaps(chosen.mask, np.stack([p.mask for p in proposals]))
-        alternatives = tuple(
-            (p.rule, float(overlap))
-            for p, overlap in zip(proposals, overlaps, strict=True)
-            if p.rule != chosen.rule and overlap >= _SAME_UNITS
-        )
-        return self._list(chosen, strata, alternatives[:4])
+        longest = self._length(chosen.rule) + 0.5
+        listed = chosen.mask[None]
+        for p, overlap in zip(proposals, overlaps, strict=True):
+            if len(listed) > _ALTERNATIVES:
+                return
+            if p.rule == chosen.rule or overlap < _ALIKE or self._length(p.rule) > longest:
+                continue
+            same = overlap >= _SAME_UNITS
+            if not same and _compute_overlaps(p.mask, listed[1:]).max(initial=0) >= _SAME_UNITS:
+                continue
+            if same or not (self._adds(p, chosen, modes) or self._adds(chosen, p, modes)):
+                listed = np.concatenate([listed, p.mask[None]])
+                yield p.rule, float(overlap)
+
+    def _adds(self, one: RuleProposal, other: RuleProposal, modes: Sequence[Listed]) -> bool:
+        """Whether a rule says anything beyond another and those listed."""
+        strata = self._strata([*modes, self._list(other, self.base, ())])
+        return self._log_p(strata, one) <= _TELLS_APART
 
     def _next_inside(self, strata: Strata, bar: float) -> Listed | None:
         """The best effect that shows only inside a context, if it is better than ``bar``."""
@@ -122,6 +149,13 @@ class Selection:
     def _log_p(self, strata: Strata, one: RuleProposal | Listed) -> float:
         return strata.log_p(one.mask, self.language.tested(one.rule))
 
+    def _adjust(self, strata: Strata, one: RuleProposal | Listed) -> float:
+        """Log p of a claim times all the rules that could have been said instead."""
+        # dependence is known where nothing is listed before: there both claims are one
+        alone = strata is self.base and one.rule.kind == "single"
+        cost = self.language.cost_of(one.rule) - (self.discount if alone else 0.0)
+        return self._log_p(strata, one) + cost
+
     def _refine(self, proposal: RuleProposal, strata: Strata) -> RuleProposal:
         """The refined rule, where both of its claims still stand."""
         rule = refine(self.language, strata, proposal.rule)
@@ -137,9 +171,7 @@ class Selection:
         strata: Strata,
         alternatives: tuple[tuple[ModeRule, float], ...],
     ) -> Listed:
-        cost = self.language.cost_of(proposal.rule)
-        marginal = self._log_p(self.base, proposal) + cost
-        conditional = self._log_p(strata, proposal) + cost
+        marginal, conditional = (self._adjust(s, proposal) for s in (self.base, strata))
         return Listed(proposal.rule, proposal.mask, marginal, conditional, alternatives)
 
     def _gate(self, proposals: Sequence[RuleProposal], strata: Strata) -> list[RuleProposal]:
@@ -148,8 +180,7 @@ class Selection:
         for proposal in proposals:
             if proposal.rule in self.tabu:
                 continue
-            bar = self.log_level - self.language.cost_of(proposal.rule)
-            if self._log_p(strata, proposal) <= bar and self._log_p(self.base, proposal) <= bar:
+            if all(self._adjust(s, proposal) <= self.log_level for s in (strata, self.base)):
                 significant.append(proposal)
             if len(significant) >= _TESTED:
                 break
@@ -164,7 +195,7 @@ class Selection:
         same = [best]
         for p, overlap in zip(proposals, overlaps, strict=True):
             shorter = (
-                p.score >= _SAME_SCORE * best.score
+                p.score >= best.score - (1 - _SAME_SCORE) * abs(best.score)
                 and overlap >= _SAME_WORDS
                 and self._length(p.rule) < length - 0.2
             )
@@ -227,7 +258,7 @@ class Selection:
         ordered: list[Listed] = []
         for i in order:
             mode, strata = modes[i], self._strata(ordered)
-            log_p = self._log_p(strata, mode) + self.language.cost_of(mode.rule)
+            log_p = self._adjust(strata, mode)
             # one that covers nothing new tells a reader nothing, however well it stands
             adds = bitset.count((mode.mask & strata.inside)[None])[0] >= MIN_SUPPORT
             if adds and log_p <= self.log_level:
