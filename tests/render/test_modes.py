@@ -20,7 +20,7 @@ from rich.console import Console
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan, Report
-from groundfault.auditing.report_schema import RecordedOpening
+from groundfault.auditing.report_schema import GraderEvidence, RecordedOpening
 from groundfault.modes.mode import (
     Alternative,
     Coverage,
@@ -315,7 +315,11 @@ def test_findings_are_folded_below_modes_but_not_those_asked_for(plain: Report) 
 
 def test_a_suspicion_of_the_grader_stands_below_the_modes(plain: Report) -> None:
     suspects = tuple(replace(f, source="instrument") for f in plain.findings)
-    report = structs.replace(with_modes(plain, make_mode()), findings=suspects)
+    grader = tuple(
+        GraderEvidence(name=f.name, outcome=f.outcome, basis="answers that were cut off", lift=0.3)
+        for f in suspects
+    )
+    report = structs.replace(with_modes(plain, make_mode()), findings=suspects, grader=grader)
     for text in (printed(report), Page(html(report)).text):
         assert text.index("1. digits is") < text.index("The grader may be at fault")
         # about answers, so no place where the model does better

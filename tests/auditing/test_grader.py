@@ -1,0 +1,93 @@
+"""The grader may be at fault: said where something speaks for it, and nowhere else."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from msgspec import structs
+
+import groundfault
+from groundfault import Evidence, Report
+from groundfault.auditing.grader import is_suspect
+from groundfault.render.audit_words import Outline
+
+
+def report(own_effect: float, *, known: bool = True, n: int = 2000, seed: int = 4) -> Report:
+    """Hard questions have long answers; a long answer fails more of its own by ``own_effect``."""
+    rng = np.random.default_rng(seed)
+    level = rng.integers(1, 6, n)
+    length = np.exp(rng.normal(5 + 0.2 * level, 0.5))
+    long = length > np.median(length)
+    frame = pl.DataFrame(
+        {
+            "id": [f"q{i:04d}" for i in range(n)],
+            "level": level if known else rng.permutation(level),
+            "response_chars": length.round(),
+            "error": (rng.random(n) < 0.15 * level - 0.1 + own_effect * long).astype(int),
+        }
+    )
+    data = Evidence.from_table(frame, id="id", outcome="error")
+    return groundfault.audit(data, modes=False, ledger=None)
+
+
+def test_long_answers_to_hard_questions_are_a_hint() -> None:
+    result = report(0.0)
+    assert any(is_suspect(finding) for finding in result.findings)
+    assert result.grader == ()
+    assert Outline(result).instrument == ""
+    assert "may be at fault" not in result.to_markdown()
+    (hint,) = (hint for hint in result.hints if "about answers, not examples" in hint)
+    assert "response_chars" in hint
+    assert hint == result.hints[-1]
+
+
+def test_a_length_that_matters_among_like_questions_is_evidence() -> None:
+    result = report(0.3)
+    assert result.grader
+    for one in result.grader:
+        assert one.lift is not None
+        assert one.lift_within is not None
+        assert one.lift_within > 0.1
+        assert one.p is not None
+        assert one.p < 0.1
+    assert "matters among examples of like difficulty (response_chars" in Outline(result).instrument
+    assert not any("about answers, not examples" in hint for hint in result.hints)
+
+
+def test_where_difficulty_is_not_known_nothing_speaks_for_a_fault() -> None:
+    assert report(0.3, known=False).grader == ()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "other"),
+    [
+        ("truncated", True, False),
+        ("finish_reason", "length", "stop"),
+        ("answer_parsed", False, True),
+    ],
+)
+def test_cut_off_and_unparsed_answers_speak_for_themselves(
+    column: str, value: object, other: object
+) -> None:
+    rng = np.random.default_rng(6)
+    cut = rng.random(800) < 0.2
+    frame = pl.DataFrame(
+        {
+            "id": np.arange(800),
+            "error": (rng.random(800) < np.where(cut, 0.8, 0.2)).astype(int),
+            column: [value if each else other for each in cut],
+        }
+    )
+    result = groundfault.audit(
+        Evidence.from_table(frame, id="id", outcome="error"), modes=False, ledger=None
+    )
+    assert result.grader
+    assert {one.basis for one in result.grader} == {"answers that were cut off or not parsed"}
+    assert "among answers that were cut off or not parsed" in result.to_markdown()
+
+
+def test_reports_of_before_say_nothing_of_the_grader() -> None:
+    result = report(0.3)
+    old = Report.of(structs.replace(result.data, grader=None), result.library)
+    assert Outline(old).instrument == ""
