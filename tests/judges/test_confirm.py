@@ -100,6 +100,20 @@ def test_a_lift_of_nothing_has_no_sign_to_repeat() -> None:
     assert not result.passes.any()
 
 
+@pytest.mark.parametrize("direction", [None, 1, -1])
+def test_sampled_p_are_near_those_that_are_counted(direction: int | None) -> None:
+    units, hypotheses = draw_units(), np.arange(6)
+    # one stratum of all units: the same law, but drawn
+    stratum = Units.of(units.marks, units.losses.astype(float), np.zeros(200, dtype=np.int64))
+    ways = None if direction is None else np.full(6, direction)
+    plan = replace(PLAN, permutations=4000)
+    p, sample = (
+        compute_p_values(one, hypotheses, plan, np.random.default_rng(1), direction=ways)
+        for one in (units, stratum)
+    )
+    assert sample == pytest.approx(p, abs=4 * 0.5 / np.sqrt(4000))
+
+
 @pytest.mark.parametrize("direction", [None, np.array([1])])
 def test_a_sampled_p_counts_the_data_among_the_draws(direction: np.ndarray | None) -> None:
     """No draw of 199 puts all 50 failures on the slice again, and still p is not 0."""
@@ -157,3 +171,14 @@ def test_a_direction_that_turns_within_strata_is_noticed() -> None:
     verdicts = rule(MaxT(), PLAN, units, None, marks).verdicts
     assert verdicts == (Verdict.BELOW_FLOOR,) * 2
     assert rule(MaxT(), PLAN, alone, None, marks).verdicts == (Verdict.CONFIRMED,) * 2
+
+
+def test_each_candidate_is_held_against_its_own_size() -> None:
+    """All 16 units of the third fail; beside what is expected of 40 units that were few."""
+    few = np.arange(200) % 100 < 20
+    some = np.stack([few, ~few, np.arange(200) >= 184])
+    errors = np.arange(200) >= 120
+    marks = Marks(200, bits.pack(some), None, ("",) * 3)
+    units = Units.of(marks, errors[None].astype(float), np.repeat([0, 1], 100))
+    assert units.tables.sign.tolist() == [-1, 1, 1]
+    assert keeps_sign_within_strata(units, np.arange(3)).tolist() == [True, True, True]
