@@ -47,8 +47,8 @@ _VALID = (
     "that a true null is ever refuted is at most alpha."
 )
 _FAMILY = (
-    "The chance that any candidate is confirmed falsely is at most alpha, whenever one stops, if "
-    "the outcomes of the holdout are exchangeable given the candidates."
+    "The chance that any candidate is confirmed falsely is at most alpha in a first look at the "
+    "holdout, whenever one stops, if its outcomes are exchangeable given the candidates."
 )
 _PAPER = (
     "Sampling is the paper's, for which no bound on the error rate is known: read the verdict as a "
