@@ -26,7 +26,7 @@ from groundfault_studies import mode_worlds_tables
 from groundfault_studies.mode_tables import PlantedTable, plant
 from groundfault_studies.resuming import Rows, resume_parts, select_stored
 from groundfault_studies.rule_methods import METHODS
-from groundfault_studies.rule_scores import score_rules
+from groundfault_studies.rule_scores import jaccard, score_rules
 from groundfault_studies.tables import PaperStudy
 
 Bools = NDArray[np.bool_]
@@ -249,16 +249,22 @@ def measure_one(cell: str, method: str, number: int) -> dict[str, Any]:
     """What a method says of one world, and how much of it is so."""
     world = CELLS[cell].draw(stream(number, f"mode worlds: {cell}"))
     row: dict[str, Any] = {"cell": cell, "method": method, "number": number}
+    beside: list[Bools] = []
     if method == ORACLE:
         holds = confirm_planted(world)
     else:
         descriptions = METHODS[method].describe(world.evidence)
-        holds = [description.apply(world.population) for description in descriptions]
+        holds = [one.apply(world.population) for one in descriptions]
+        beside = [apply(world.population) for one in descriptions for apply in one.alternatives]
     everywhere = np.ones(len(world.chance), dtype=np.bool_)
     row |= score_rules(holds, world.chance, everywhere, None)
     by_mode = [score_rules(holds, world.chance, everywhere, mode) for mode in world.planted]
     row["first"] = [score["first"] for score in by_mode]
     row["all"] = [score["all"] for score in by_mode]
+    row["beside"] = [
+        max([score["all"], *(jaccard(rule, mode) for rule in beside)])
+        for score, mode in zip(by_mode, world.planted, strict=True)
+    ]
     return row
 
 

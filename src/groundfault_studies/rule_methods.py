@@ -50,10 +50,13 @@ class Description:
         To be read.
     apply : callable
         Of a table, for which of its rows the rule holds: bool, shape (rows,).
+    alternatives : tuple of callable
+        The same of the rules that the method names beside it, as ones that say the same.
     """
 
     text: str
     apply: Callable[[pl.DataFrame], Bools]
+    alternatives: tuple[Callable[[pl.DataFrame], Bools], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,18 @@ class RuleMethod:
 
 def name_modes(evidence: Evidence) -> list[Description]:
     """Failure modes of an audit with default settings."""
-    report = groundfault.audit(evidence, ledger=None)
-    return [Description(m.meaning, partial(_holds, m)) for m in report.modes]
+    return _list_modes(groundfault.audit(evidence, ledger=None))
+
+
+def _list_modes(report: Any) -> list[Description]:
+    return [
+        Description(
+            mode.meaning,
+            partial(_holds, mode),
+            tuple(partial(_apply_rule, one.rule) for one in mode.alternatives),
+        )
+        for mode in report.modes
+    ]
 
 
 def _holds(mode: Any, frame: pl.DataFrame) -> Bools:
@@ -104,8 +117,7 @@ def _holds(mode: Any, frame: pl.DataFrame) -> Bools:
 def report_all(evidence: Evidence) -> list[Description]:
     """All that an audit with default settings says: failure modes, then confirmed findings."""
     report = groundfault.audit(evidence, ledger=None)
-    modes = [Description(m.meaning, partial(_holds, m)) for m in report.modes]
-    return modes + _list_findings(report)
+    return _list_modes(report) + _list_findings(report)
 
 
 def confirm(evidence: Evidence, judge: str) -> list[Description]:
