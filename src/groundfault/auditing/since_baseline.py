@@ -17,7 +17,7 @@ from groundfault.auditing.unit_record import read_losses, read_names, read_slice
 from groundfault.modes.mode import EVERY_MODEL, Mode
 from groundfault.stats import bits, flips, paired
 
-MODE_SHARE = 0.2
+MODE_SHARE = 0.1
 """Of the level, what failure modes get: there are so many rules that more would not help them."""
 
 _DRAWS = 99_999
