@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from groundfault.base.threads import enough_threads
 from groundfault.core.judge import Bar, Judge
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units

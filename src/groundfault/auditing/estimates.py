@@ -94,12 +94,11 @@ def _estimate(cell: Cell, plan: Plan, bar_score: float, score: float) -> Estimat
     near, far = (low, high) if sign > 0 else (-high, -low)
     share = max(0.0, bar_score) / score if score > 0 else 1.0
     bar = max(observed * min(share, 1.0), least_score(plan))
-    center, end = (
-        float(x[0])
-        for x in condition_on_passing(
-            *(np.array([x]) for x in (observed, near, bar)), 1 - float(exact(plan.alpha))
-        )
+    level = 1 - float(exact(plan.alpha))
+    centers, lows = condition_on_passing(
+        np.array([observed]), np.array([near]), np.array([bar]), level
     )
+    center, end = float(centers[0]), float(lows[0])
     # a p-value was asked for, so that the direction is what was confirmed
     end = max(end, 0.0 if np.isfinite(bar_score) else -np.inf if ratio else -1.0)
     center = min(max(center, 0.0), observed)

@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from groundfault import judges
 from groundfault.auditing.messages import format_percent
+from groundfault.core.judge import bounded_rate
 from groundfault.core.plan import exact
+from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
     from groundfault.base.openings import Look, Opening
@@ -36,26 +39,38 @@ class _Rate(NamedTuple):
     condition: str = ""
 
 
-_RATES = {
-    "janus": _Rate(FAMILY, _HOLDOUT),
-    "split-holm": _Rate(FAMILY, _HOLDOUT),
-    "e-holm": _Rate(FAMILY, _HOLDOUT),
-    "max-t": _Rate(FAMILY, _ALL),
-    "holm": _Rate(FAMILY, _ALL),
-    "bh": _Rate(DISCOVERIES, _ALL, "if they depend positively"),
-    "by": _Rate(DISCOVERIES, _ALL),
-    "multisplit-e": _Rate(DISCOVERIES, _ALL),
-}
-_WITHOUT_RATE = {
-    "janus-a": "screened by decoys and repeated on the holdout; no error rate is guaranteed",
-    "janus-lite": "screened by decoys and repeated on the holdout; no error rate is guaranteed",
-}
+# rules that are no judges
+_OTHERS = {"e-holm": _Rate(FAMILY, _HOLDOUT)}
+_NONE = "screened by decoys and repeated on the holdout; no error rate is guaranteed"
 _OWN = "see the judge's own documentation for what a confirmation is worth"
+
+
+def _rate_of(judge: Judge) -> _Rate | None:
+    """What a judge says that it bounds; None where it bounds nothing, or does not say."""
+    bounds = bounded_rate(judge)
+    if bounds is None or bounds == "none":
+        return None
+    return _Rate(
+        FAMILY if bounds == "family-wise" else DISCOVERIES,
+        _ALL if judge.confirmation == "none" else _HOLDOUT,
+        getattr(judge, "condition", ""),
+    )
+
+
+def _rate_of_rule(name: str) -> _Rate | None:
+    """The same of a name, such as a ledger has."""
+    if name in _OTHERS:
+        return _OTHERS[name]
+    try:
+        return _rate_of(judges.get(name))
+    except PlanError:
+        # of a package that is not installed here
+        return None
 
 
 def spend_level(judge: Judge, plan: Plan) -> float | None:
     """The error level that one look by this judge spends; None where it guarantees none."""
-    rate = _RATES.get(judge.name)
+    rate = _rate_of(judge)
     if rate is None:
         return None
     return float(plan.q if rate.name == DISCOVERIES else plan.alpha)
@@ -71,9 +86,9 @@ def describe_level(judge: Judge, plan: Plan, size: int) -> str:
     size : int
         Candidates that were judged.
     """
-    rate = _RATES.get(judge.name)
+    rate = _rate_of(judge)
     if rate is None:
-        return _WITHOUT_RATE.get(judge.name, _OWN)
+        return _OWN if bounded_rate(judge) is None else _NONE
     level = format_percent(spend_level(judge, plan) or 0)
     text = f"{rate.name} at most {level} over {rate.over.format(size=size)}"
     return f"{text}, {rate.condition}" if rate.condition else text
@@ -93,7 +108,7 @@ def describe_guarantee(judge: Judge, plan: Plan, size: int, opening: Opening | N
     if opening is not None and opening.times > 1:
         return describe_looks(opening.looks, opening.times)
     text = describe_level(judge, plan, size)
-    if opening is None and judge.name in _RATES:
+    if opening is None and _rate_of(judge) is not None:
         text += ", if this is the first look at these outcomes (not recorded)"
     return text
 
@@ -115,12 +130,19 @@ def describe_looks(looks: Sequence[Look], times: int) -> str:
     looks, as long as what each looked at does not depend on what an earlier one showed; candidates
     or thresholds that were made from it have no level at all.
     """
-    rates = [_RATES.get(look.rule) for look in looks]
+    rates = [_rate_of_rule(look.rule) for look in looks]
     levels = [look.level for look in looks]
     total = sum((exact(level) for level in levels if level is not None), Fraction(0))
     if len(looks) < times or None in levels or None in rates or total >= 1:
         return f"no error rate is guaranteed any more, after {times} looks at these outcomes"
-    conditions = list(dict.fromkeys(rate.condition for rate in rates if rate and rate.condition))
+    # "they" would be the looks
+    conditions = list(
+        dict.fromkeys(
+            rate.condition.replace("they", "candidates")
+            for rate in rates
+            if rate and rate.condition
+        )
+    )
     names = {rate.name for rate in rates if rate}
     name = DISCOVERIES if DISCOVERIES in names else FAMILY
     return (

@@ -49,6 +49,8 @@ _TEXTS_OF_FINDINGS = ("reason", "sentence", "opposite")
 _TEXTS_OF_MODES = ("meaning", "conditions")
 # what openings of 0.1 do not record
 _LATER = ("holdout", "all_outcomes", "all_before", "looks")
+# what an audit could have found was computed by a coarser rule, and estimates were not corrected
+_LATER_NUMBERS = ("minimum_detectable_lift", "power")
 _MAX_DIFFERENCES = 100
 
 Rerun = Callable[[Evidence], Report]
@@ -250,14 +252,30 @@ def _find_table(evidence: str | Path | None, sources: tuple[str, ...], directory
 def _comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
     """The fields that have to be equal in a report and its recomputation."""
     report = to_plain(data)
-    top = _VOLATILE if texts else (*_VOLATILE, *_TEXTS)
-    of_findings = () if texts else _TEXTS_OF_FINDINGS
+    top = _VOLATILE if texts else (*_VOLATILE, *_TEXTS, *_LATER_NUMBERS)
+    findings = report["findings"]
+    if not texts:
+        # verdicts of before come in another order
+        findings = sorted(map(_make_older, findings), key=lambda row: (row["outcome"], row["name"]))
     return _leave_out(report, top) | {
         "manifest": _leave_out(report["manifest"], _VOLATILE_MANIFEST),
-        "findings": [_leave_out(finding, of_findings) for finding in report["findings"]],
+        "findings": findings,
         "modes": [_comparable_mode(mode, texts=texts) for mode in report["modes"]],
         "mode_search": report["mode_search"]
         and _leave_out(report["mode_search"], () if texts else ("remarks",)),
+    }
+
+
+def _make_older(finding: dict[str, Any]) -> dict[str, Any]:
+    """A finding as version 0.1 would have told it, without its texts."""
+    small = "below_floor" if finding["holdout"] is None else "not_replicated"
+
+    def name_verdict(verdict: str) -> str:
+        return small if verdict == "too_small" else verdict
+
+    return _leave_out(finding, (*_TEXTS_OF_FINDINGS, "estimate")) | {
+        "verdict": name_verdict(finding["verdict"]),
+        "sensitivity": {key: name_verdict(v) for key, v in finding["sensitivity"].items()},
     }
 
 

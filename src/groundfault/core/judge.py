@@ -9,11 +9,13 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.threads import enough_threads
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.stats.decoys import Floor
 
 Confirmation = Literal["gate", "exact", "none"]
+ErrorRate = Literal["family-wise", "false discovery", "none"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,10 @@ class Judge(Protocol):
     A judge that can compare two models says so by an attribute ``compares`` that is true: its
     `screen` then gets `groundfault.core.pairs.Pairs`, and tests their changes.
 
+    A judge says by an attribute ``bounds``, an `ErrorRate`, which rate of false confirmations it
+    bounds: the family-wise one at the plan's alpha, the false discovery rate at its q, or none.
+    Nothing is guaranteed in the name of a judge without it.
+
     A judge that can say what a true hypothesis has to pass has a method ``find_bar`` of the
     arguments of `screen`, which gives a `Bar` and reads nothing of the losses but what stays the
     same in another order. From it come the least lift that an audit detects and, where nothing is
@@ -111,6 +117,12 @@ class Judge(Protocol):
         ...
 
 
+def bounded_rate(judge: Judge) -> ErrorRate | None:
+    """The error rate that a judge says it bounds; None if it does not say."""
+    rate: ErrorRate | None = getattr(judge, "bounds", None)
+    return rate
+
+
 def find_bar(
     judge: Judge,
     units: Units,
@@ -122,5 +134,6 @@ def find_bar(
     method = getattr(judge, "find_bar", None)
     if method is None or not len(hypotheses):
         return None
-    bar: Bar = method(units, hypotheses, plan, rng)
+    with enough_threads(len(units) * len(hypotheses)):
+        bar: Bar = method(units, hypotheses, plan, rng)
     return bar

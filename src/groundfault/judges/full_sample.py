@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Bar, Confirmation, Screening
+from groundfault.core.judge import Bar, Confirmation, ErrorRate, Screening
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
@@ -36,27 +36,40 @@ class FullSample:
     distinct: bool = True
     compares: bool = True
 
+    @property
+    def bounds(self) -> ErrorRate:
+        """Holm bounds the family-wise error, the other two the false discovery rate."""
+        return "family-wise" if self.name == "holm" else "false discovery"
+
+    @property
+    def condition(self) -> str:
+        """On which condition: what no test can tell."""
+        return "if they depend positively" if self.name == "bh" else ""
+
     def screen(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
     ) -> Screening:
         """Confirm what is significant after correction and big enough."""
         p = compute_p_values(units, hypotheses, plan, rng)
         p_adjusted = _ADJUST[self.name](p)
-        # Holm bounds the family-wise error, the other two the false discovery rate
-        level = plan.alpha if self.name == "holm" else plan.q
+        level = plan.alpha if self.bounds == "family-wise" else plan.q
         significant = is_at_most(p_adjusted, level)
         large = is_big_enough(units.tables[hypotheses], plan)
         return Screening(significant & large, p, p_adjusted, too_small=significant & ~large)
 
     def find_bar(
-        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+        self,
+        units: Units,  # noqa: ARG002
+        hypotheses: NDArray[np.intp],
+        plan: Plan,
+        rng: np.random.Generator,  # noqa: ARG002
     ) -> Bar:
         """The first step of the correction, or a later one; it depends on no support."""
         size = len(hypotheses)
         harmonic = float(np.sum(1 / np.arange(1, size + 1))) if self.name == "by" else 1.0
         alpha, q = float(exact(plan.alpha)), float(exact(plan.q))
 
-        def find_level(on: int, beside: int) -> float:
+        def find_level(on: int, beside: int) -> float:  # noqa: ARG001
             if self.name == "holm":
                 return alpha / max(1, size - beside)
             return q * (beside + 1) / size / harmonic

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Bar, Confirmation, Screening
+from groundfault.core.judge import Bar, Confirmation, ErrorRate, Screening
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values
@@ -37,6 +37,7 @@ class JanusA:
     confirmation: Confirmation = "gate"
     lift_ranked: bool = True
     distinct: bool = False
+    bounds: ErrorRate = "none"
 
     def screen(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
@@ -88,6 +89,7 @@ class Janus(JanusA):
     name: str = "janus"
     confirmation: Confirmation = "exact"
     distinct: bool = True
+    bounds: ErrorRate = "family-wise"
 
 
 def count_expected_decoys(

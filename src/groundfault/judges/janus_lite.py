@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Bar, Confirmation, Screening
+from groundfault.core.judge import Bar, Confirmation, ErrorRate, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values
@@ -29,6 +29,7 @@ class JanusLite:
     confirmation: Confirmation = "gate"
     lift_ranked: bool = True
     distinct: bool = False
+    bounds: ErrorRate = "none"
 
     def screen(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
@@ -60,7 +61,11 @@ class JanusLite:
         )
 
     def find_bar(
-        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+        self,
+        units: Units,
+        hypotheses: NDArray[np.intp],
+        plan: Plan,
+        rng: np.random.Generator,  # noqa: ARG002
     ) -> Bar:
         """The percentile, which an effect has to exceed."""
         distributions, _, counts = units.null_distributions(hypotheses, pooled=True)

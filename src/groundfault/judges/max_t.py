@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Bar, Confirmation, Screening
+from groundfault.core.judge import Bar, Confirmation, ErrorRate, Screening
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
@@ -30,6 +30,7 @@ class MaxT:
     lift_ranked: bool = False
     distinct: bool = True
     compares: bool = True
+    bounds: ErrorRate = "family-wise"
 
     def screen(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
@@ -60,7 +61,7 @@ class MaxT:
         independent = min(len(largest) / -np.log1p(-smallest).sum(), len(hypotheses))
         alpha = float(exact(plan.alpha))
 
-        def find_level(on: int, beside: int) -> float:
+        def find_level(on: int, beside: int) -> float:  # noqa: ARG001
             others = independent * (1 - beside / len(hypotheses))
             return float(-np.expm1(np.log1p(-alpha) / max(1.0, others)))
 

@@ -91,12 +91,8 @@ class SplitEvidence:
         off_errors = self.errors - on_errors
         errors_off = rng.hypergeometric(off_errors, self.n - on - off_errors, half - seen)
         discovery = _table(half, seen, errors_on + errors_off, errors_on)
-        holdout = _table(
-            self.n - half,
-            on - seen,
-            self.errors - discovery.total,
-            on_errors - errors_on,
-        )
+        rest = self.errors - errors_on - errors_off
+        holdout = _table(self.n - half, on - seen, rest, on_errors - errors_on)
         laws, which, _ = _distributions(discovery)
         p = laws.two_sided(which, discovery.on_sum.astype(np.float64))
         weight = self.weigh(p) * ((seen > 0) & (seen < half))
@@ -127,9 +123,9 @@ def make_find_level(evidence: SplitEvidence, q: float) -> Callable[[int, int], f
     return find_level
 
 
-def _table(n: int, on: Ints | int, total: Ints | int, on_sum: Ints | int) -> ContingencyTables:
-    arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(a)) for a in (n, on, total, on_sum)))
-    return ContingencyTables(*(np.ascontiguousarray(a, dtype=np.int64) for a in arrays))
+def _table(n: int, on: Ints | int, total: Ints | int, on_sum: Ints) -> ContingencyTables:
+    ones = np.ones(len(on_sum), dtype=np.int64)
+    return ContingencyTables(ones * n, ones * on, ones * total, on_sum)
 
 
 def _distributions(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Bar, Confirmation, Screening
+from groundfault.core.judge import Bar, Confirmation, ErrorRate, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_big_enough, least_score
@@ -27,6 +27,7 @@ class SplitHolm:
     lift_ranked: bool = False
     distinct: bool = True
     compares: bool = True
+    bounds: ErrorRate = "family-wise"
 
     def screen(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator

@@ -7,7 +7,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from groundfault.core.judge import Judge
+from groundfault.core.judge import Judge, bounded_rate
 from groundfault.core.plan import Plan, exact
 from groundfault.errors import InputError
 
@@ -37,9 +37,9 @@ class Promise:
 
     @classmethod
     def of(cls, judge: Judge, plan: Plan, level: float | None = None) -> Promise:
-        """The promise of a built-in judge; of others, the family-wise rate at ``level``.
+        """The rate that a judge says it bounds, or the family-wise one, at ``level``.
 
-        Where ``level`` is None, that is the plan's alpha.
+        Where ``level`` is None, that is the plan's q for false discoveries, and else its alpha.
 
         ``janus-a`` promises nothing, but with the exact floor its screen was found to let anything
         pass in 6-12 % of null audits at q = 0.10, and is held to that."""
@@ -49,13 +49,8 @@ class Promise:
         if judge.name == "janus-a" and plan.decoys is None:
             # measured in the null worlds of the card, with room for Monte Carlo error
             return cls("global null", q, survivors=1.3 * q)
-        if judge.name in ("janus-a", "janus-lite"):
-            return cls("none", 1.0)
-        return (
-            cls("false discovery", q)
-            if judge.name in ("bh", "by", "multisplit-e")
-            else cls("family-wise", alpha)
-        )
+        bounds = bounded_rate(judge) or "family-wise"
+        return cls(bounds, {"none": 1.0, "false discovery": q, "family-wise": alpha}[bounds])
 
     def __str__(self) -> str:
         words = {
