@@ -36,7 +36,8 @@ def _sound_groups(seed: int) -> bool:
 
 
 def _groups_at_the_threshold(seed: int) -> bool:
-    return _run(_make_pool(np.full(GROUPS, THRESHOLD), seed), seed=seed).verdict == FOUND
+    pool = _make_pool(np.full(GROUPS, THRESHOLD), seed)
+    return _run(pool, seed=seed, limit=150).verdict == FOUND
 
 
 def _one_failing_group(seed: int) -> bool:
@@ -98,6 +99,34 @@ def _policy_foresees_the_draws(seed: int) -> bool:
     return _run(pool, Seer(pool), claim="declared-groups", limit=200).verdict == FOUND
 
 
+@dataclass(frozen=True)
+class LuckReader:
+    """Claims the group whose unlabelled rest must be best for the group to reach the threshold.
+
+    Where every group is exactly at the threshold, that rest *is* as good: this auditor knows it,
+    and goes to the worst.
+    """
+
+    name: str = "luck-reader"
+
+    def ask(self, history: History, rng: np.random.Generator) -> Query | None:  # noqa: ARG002
+        """The open group of the lowest mean that its rest must have."""
+        means = np.where(history.open & history.strata, history.rest_targets, np.inf)
+        return (
+            Query(history.groups[int(means.argmin())], claim=True) if history.open.any() else None
+        )
+
+
+def _luck_runs_out(seed: int) -> bool:
+    rng = np.random.default_rng(seed)
+    block = np.arange(20) < 17
+    scores = np.concatenate([rng.permutation(block) for _ in range(20)]).astype(float)
+    labels = np.repeat([f"g{i:02d}" for i in range(20)], 20)
+    pool = Pool.from_arrays(range(400), {"in": labels}, scores=scores)
+    audit = _run(pool, LuckReader(), claim="declared-groups", budget=400, seed=seed)
+    return audit.verdict == FOUND
+
+
 def _few_labels_suffice(seed: int) -> bool:
     pool = _make_pool(np.array([0.9, 0.2]), seed, size=200)
     audit = _run(pool, "oracle:in=g01", threshold=0.5, seed=seed)
@@ -120,7 +149,8 @@ ATTACKS: tuple[Attack, ...] = (
     Attack(
         point=17,
         name="25 small groups at the threshold",
-        world="25 groups of 12 cases, every population at the threshold .85; all defaults",
+        world="25 groups of 12 cases, every population at the threshold .85; at most 150 labels, "
+        "other settings default",
         promise="a failure mode is found with probability at most alpha = .05",
         before="not measured; nearly always, by counting",
         statistic=_FOUND_RATE,
@@ -140,13 +170,24 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         point=17,
+        name="the pool claim, where luck ran out",
+        world="20 groups of 20 cases, each exactly at .85 in the pool; the auditor draws from the "
+        "group whose rest is worst; claim declared-groups, other settings default",
+        promise="a failure mode is found with probability at most alpha = .05",
+        before="at most .05 with the bets of then; now each group has a wealth of its own",
+        statistic=_FOUND_RATE,
+        trial=_luck_runs_out,
+        at_most=0.05,
+    ),
+    Attack(
+        point=17,
         name="one small group fails",
         world="25 groups of 12 cases, one population at .3 and the others at .97; all defaults",
-        promise="power is kept: the failing group is found in at least 9 of 10 audits",
-        before="not measured",
+        promise="the claim about the population keeps power: at least half of the audits find it",
+        before="not measured; the claim about the pool finds some group in all, by counting",
         statistic=_FOUND_RATE,
         trial=_one_failing_group,
-        at_least=0.9,
+        at_least=0.5,
     ),
     Attack(
         point=18,
