@@ -90,7 +90,9 @@ def minimum_detectable_lifts(
     """
     if design_of is None:
         return {}
-    return {v: _find_least_lift(design_of(round(v * units))) for v in prevalences}
+    # small tables, for which it is not worth to wake other threads
+    with enough_threads(0):
+        return {v: _find_least_lift(design_of(round(v * units))) for v in prevalences}
 
 
 def _find_least_lift(mixture: DesignMixture) -> float | None:
