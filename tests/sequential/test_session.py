@@ -1441,6 +1441,20 @@ def test_asking_a_person_and_going_on_later(shell):
     assert "3 labelled" in second.output
 
 
+def test_an_interruption_has_the_status_of_one_and_loses_nothing(shell, monkeypatch):
+    cut_off = shell("run", *POOL, "--label", "ask", text="p\n")
+    assert cut_off.exit_code == 130
+    assert "stopped; what was recorded is safe" in cut_off.output
+
+    def interrupt(query, *_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("groundfault.cli.sequential.ask", interrupt)
+    again = shell("run", *POOL, "--label", "ask", "--gate")
+    assert again.exit_code == 130
+    assert "1 labelled" in again.output
+
+
 def test_several_labellers_in_the_shell(shell):
     who = ("--labellers", "ann,ben", "--adjudicator", "cy", "--label", "ask")
     ann = shell("run", *POOL, *who, "--as", "ann", text="p\n")
