@@ -48,7 +48,8 @@ def graded_answers(n: int = 400, seed: int = 3) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
     wrong = rng.random(n) < 0.3
     target = rng.integers(0, 50, n)
-    remark = np.where(wrong, "this is incorrect indeed", "well done, fine")
+    # no single word tells: only the two beside each other
+    remark = np.where(wrong, "not this: is incorrect", "is this: not incorrect")
     return pl.DataFrame(
         {
             "id": [f"q{i:03d}" for i in range(n)],
@@ -63,8 +64,8 @@ def graded_answers(n: int = 400, seed: int = 3) -> pl.DataFrame:
 
 LEAKING = {
     "compares": "a <> b",
-    "reads": "notes LIKE '%incorrect%'",
-    "joins": "notes LIKE '%incorrect%' AND long",
+    "reads": "notes LIKE '%is incorrect%'",
+    "joins": "notes LIKE '%is incorrect%' AND long",
     "turns round": "NOT (a <> b)",
 }
 
@@ -138,8 +139,18 @@ def test_a_rule_is_measured_as_a_column_of_its_values_is(
 
 
 def test_modes_name_no_rule_over_a_text_that_tells_the_outcome() -> None:
-    frame = graded_answers(800).drop("a", "b")
-    report = groundfault.audit(Evidence.from_table(frame, id="id", outcome="error"))
+    rng = np.random.default_rng(8)
+    wrong = rng.random(800) < 0.3
+    counts = np.where(wrong, 14, 5)
+    words = np.array("so we see how it is then but not".split())
+    frame = pl.DataFrame(
+        {
+            "notes": [" ".join(rng.choice(words, k)) for k in counts],
+            "long": rng.random(800) < 0.5,
+            "error": wrong.astype(int),
+        }
+    )
+    report = groundfault.audit(Evidence.from_table(frame, outcome="error"), ledger=None)
     assert report.modes == ()
     assert report.mode_search is not None
     remark = "not used in rules, because a rule over them predicts over 95% of the rarer outcome: "

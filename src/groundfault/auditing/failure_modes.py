@@ -14,6 +14,7 @@ from groundfault.auditing.leaks import LEAK, measure_rules
 from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.stages import Stage, list_columns
 from groundfault.auditing.unit_table import tabulate_units
+from groundfault.core.column_names import holds_question
 from groundfault.core.columns import Column, Kind, profile
 from groundfault.core.rules import Rule
 from groundfault.modes.examples import add_examples, split_conditions
@@ -94,7 +95,9 @@ def _find_leaking_columns(audit: PreparedAudit, modes: Sequence[Mode]) -> list[s
     shares = measure_rules(audit.evidence, rules)
     columns = [c for sql, share in shares.items() if share >= LEAK for c in Rule.parse(sql).columns]
     allowed = {*audit.evidence.roles.allow_leakage, *audit.plan.within}
-    return [name for name in dict.fromkeys(columns) if name not in allowed]
+    # what was asked was there before the answer
+    doubtful = [name for name in dict.fromkeys(columns) if not holds_question(name)]
+    return [name for name in doubtful if name not in allowed]
 
 
 def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, ...]]:

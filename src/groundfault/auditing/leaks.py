@@ -13,9 +13,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.auditing.text_leaks import count_word_mistakes
 from groundfault.core.candidate import Candidate, Library
+from groundfault.core.column_names import holds_question
 from groundfault.core.columns import LEVELS, take_sample
 from groundfault.core.evidence import Evidence
+from groundfault.core.rules import Rule
 from groundfault.core.units import Marks
 from groundfault.modes.examples import split_conditions
 from groundfault.stats import bits
@@ -51,8 +54,9 @@ def measure_columns(
 
     The measure is Goodman and Kruskal's lambda, each observation predicted from the others: for
     words and flags the level's own majority, for numbers the best single cut and, where they have
-    few values, their levels. Graded losses are called failed above one half. A fixed sample of
-    20,000 observations is looked at.
+    few values, their levels, for texts the best single word; a column that is named as the
+    question was there before the answer, and its words tell no leak. Graded losses are called
+    failed above one half. A fixed sample of 20,000 observations is looked at.
 
     Parameters
     ----------
@@ -64,7 +68,7 @@ def measure_columns(
     Returns
     -------
     dict of str to float
-        The lambda of each column, at most 1; empty where an outcome has fewer observations than
+        The lambda of each column, in [0, 1]; empty where an outcome has fewer observations than
         `MIN_FAILURES`.
     """
     is_scored = evidence.loss.is_not_null().to_numpy()
@@ -76,7 +80,7 @@ def measure_columns(
     if rarer < MIN_FAILURES:
         return {}
     return {
-        name: 1 - _count_mistakes(evidence.frame[name][sample_rows], failures) / rarer
+        name: max(0.0, 1 - _count_mistakes(evidence.frame[name][sample_rows], failures) / rarer)
         for name in columns
     }
 
@@ -140,8 +144,9 @@ def find_leaking_rules(
 ) -> dict[int, float]:
     """Candidates that predict the outcome almost perfectly, by their place in the library.
 
-    So does one with a condition that does: more conditions make a leak weaker, not another thing.
-    Candidates whose columns all are of ``allow_leakage`` are left alone.
+    So does one that reads the columns of a condition that does: more conditions, or another cut,
+    make a leak weaker, not another thing. Candidates whose columns all are of ``allow_leakage`` are
+    left alone, and so are other rules over the question.
 
     Parameters
     ----------
@@ -160,11 +165,23 @@ def find_leaking_rules(
     named = [one for one in library if one.source == "declared" and one.fitted_column is None]
     conditions = [sql for one in named for sql in _list_conditions(one)]
     by_rule |= measure_rules(evidence, conditions, rows)
+    leaking = {rule: share for rule, share in by_rule.items() if share >= LEAK}
+    # what one condition over some columns tells, another over the same columns tells in part
+    of_columns = {
+        frozenset(Rule.parse(rule).columns): share
+        for rule, share in leaking.items()
+        if " AND " not in rule
+    }
+    of_columns = {
+        names: s for names, s in of_columns.items() if not all(map(holds_question, names))
+    }
+    allowed = set(evidence.roles.allow_leakage)
     leaks = {}
     for place, candidate in enumerate(library):
-        rules = (candidate.parsed.sql, *_list_conditions(candidate))
-        share = max(by_rule.get(rule, 0.0) for rule in rules)
-        if share >= LEAK and not set(candidate.columns) <= set(evidence.roles.allow_leakage):
+        names = set(candidate.columns)
+        shares_of = [share for each, share in of_columns.items() if each <= names]
+        share = max([leaking.get(candidate.parsed.sql, 0.0), *shares_of])
+        if share >= LEAK and not names <= allowed:
             leaks[place] = share
     return leaks
 
@@ -172,13 +189,8 @@ def find_leaking_rules(
 def _list_conditions(candidate: Candidate) -> tuple[str, ...]:
     """The parts of a rule that AND joins; none where it has a single one."""
     sql = candidate.parsed.sql
-    if " AND " not in sql:
-        return ()
-    if candidate.source == "declared":
-        parts = split_conditions(sql)
-        return parts if len(parts) > 1 else ()
-    # finders join thousands of rules that are candidates themselves: those are not parsed again
-    return tuple(part[1:-1] if part.startswith("(") else part for part in sql.split(" AND "))
+    parts = split_conditions(sql) if " AND " in sql else ()
+    return parts if len(parts) > 1 else ()
 
 
 def _count_mistakes(values: pl.Series, failures: NDArray[np.bool_]) -> int:
@@ -189,6 +201,8 @@ def _count_mistakes(values: pl.Series, failures: NDArray[np.bool_]) -> int:
         return best
     if levels <= LEVELS:
         best = _mistakes_by_level(values, failures)
+    elif values.dtype == pl.String and not holds_question(values.name):
+        best = count_word_mistakes(values, failures)
     if values.dtype.is_numeric():
         best = min(best, _mistakes_by_cut(values, failures))
     return best

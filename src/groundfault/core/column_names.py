@@ -13,6 +13,8 @@ ANSWERS = frozenset(
 )
 # before such a word they say that it is the key, which describes the example
 _KEYS = frozenset("gold golden reference correct expected target true right ideal label".split())
+# last words of the names of columns that hold what was asked
+PROMPTS = frozenset("prompt question input problem query instruction text context passage".split())
 # names that logs and importers give to what is measured of an answer, not of the question
 _MEASURED = re.compile(
     r"(answer_|is_|un)?parsed|truncated|(finish|stop|terminate|termination|end)_reason"
@@ -108,6 +110,18 @@ def names_outcome(column: str) -> bool:
     if not core:
         return False
     return core[-1] in _GRADES or all(word in _PASS | _FAIL for word in core)
+
+
+def holds_question(column: str) -> bool:
+    """Whether a name says that a column holds what was asked.
+
+    Examples
+    --------
+    >>> [holds_question(name) for name in ("prompt", "user_question", "prompt_chars")]
+    [True, True, False]
+    """
+    words = split_words(column)
+    return bool(words) and words[-1] in PROMPTS
 
 
 def holds_answer(column: str) -> bool:

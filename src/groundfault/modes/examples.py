@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from groundfault.core.column_names import ANSWERS
+from groundfault.core.column_names import ANSWERS, PROMPTS
 from groundfault.core.columns import Kind, profile, take_sample
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule
@@ -23,8 +23,7 @@ COUNT = 5
 LONGEST = 2000
 """Characters of a text that are shown."""
 
-# what the last word of a column's name says it holds: the question, or the answer key
-_PROMPTS = set("prompt question input problem query instruction text context passage".split())
+# what the last word of a column's name says it holds: the answer key
 _TARGETS = set("target expected reference label gold ideal solution".split())
 _MAX_COLUMNS = 6
 # of more units than these examples are chosen among a sample; characters read of each
@@ -131,7 +130,7 @@ def find_text_columns(evidence: Evidence) -> tuple[str, ...]:
         if column.kind is Kind.TEXT
     }
     simple = [name for name in names if not evidence.frame.schema[name].is_nested()]
-    prompts = [name for name in strings if words[name] in _PROMPTS]
+    prompts = [name for name in strings if words[name] in PROMPTS]
     answers = [name for name in simple if words[name] in ANSWERS]
     targets = [name for name in simple if words[name] in _TARGETS]
     rest = [name for name in strings if name in prose]
