@@ -105,10 +105,10 @@ def _mark_worse_side(results: AuditResults, finding: Finding) -> NDArray[np.bool
     audit = results.audit
     j = next(j for j, c in enumerate(audit.library) if c.name == finding.name)
     marks = audit.marks.select(np.array([j], dtype=np.intp))
-    on = bits.unpack(marks.on, marks.size)[0]
-    if not finding.is_less_frequent:
-        return on
-    return ~on if marks.valid is None else bits.unpack(marks.valid, marks.size)[0] & ~on
+    on = bits.unpack(marks.on, marks.size)
+    valid = np.ones_like(on) if marks.valid is None else bits.unpack(marks.valid, marks.size)
+    side: NDArray[np.bool_] = (valid & ~on if finding.is_less_frequent else on)[0]
+    return side
 
 
 def _hash_names(names: Sequence[str]) -> NDArray[np.uint64]:

@@ -127,8 +127,8 @@ def p_values(
     )
     more, fewer = _sign_tail(up, up + down), _sign_tail(down, up + down)
     if direction is None:
-        return np.minimum(1.0, 2 * np.minimum(more, fewer))
-    return np.where(direction > 0, more, fewer)
+        return np.asarray(np.minimum(1.0, 2 * np.minimum(more, fewer)))
+    return np.asarray(np.where(direction > 0, more, fewer))
 
 
 def _sign_tail(wins: NDArray[np.int64], pairs: NDArray[np.int64]) -> Floats:
@@ -201,4 +201,4 @@ class _Flips:
             return on
         off = bits.unpack(self.elsewhere[part], m).astype(np.float64)
         share = np.maximum(self.count[part], 1), np.maximum(self.rest[part], 1)
-        return on / share[0][:, None] - off / share[1][:, None]
+        return np.asarray(on / share[0][:, None] - off / share[1][:, None])
