@@ -146,3 +146,26 @@ def test_the_interval_covers_the_change() -> None:
     total, squares = draws[:, 1] - draws[:, 2], draws[:, 1] + draws[:, 2]
     low, high = paired.change(total, squares, np.full(4000, 60), 0.9)
     assert 0.88 <= ((low <= 0.1) & (high >= 0.1)).mean() <= 0.94
+
+
+def test_a_real_change_smaller_than_asked_for_is_not_called_chance() -> None:
+    rng = np.random.default_rng(0)
+    n = 4000
+    on = rng.random(n) < 0.5
+    old = rng.random(n) < 0.3
+    new = old ^ ((rng.random(n) < 0.1) & on & ~old)
+    rows = [
+        {"id": i, "model": model, "here": bool(on[i]), "error": int(losses[i])}
+        for model, losses in (("old", old), ("new", new))
+        for i in range(n)
+    ]
+    evidence = groundfault.Evidence.from_table(
+        pl.DataFrame(rows), id="id", model="model", outcome="error"
+    )
+    plan = groundfault.Plan(judge="holm", min_lift="0.2")
+    report = groundfault.audit(
+        evidence, plan, [groundfault.Candidate("here", "here")], compare=("old", "new"), ledger=None
+    )
+    [finding] = report.findings
+    assert finding.verdict == "too_small"
+    assert finding.sentence.startswith("A real change, smaller than was asked for")

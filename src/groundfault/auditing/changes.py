@@ -61,14 +61,15 @@ def tell_change(finding: Finding, contrast: Elsewhere | None, results: AuditResu
     compare, cell = results.audit.compare, finding.holdout or finding.full
     if compare is None or finding.verdict is Verdict.UNTESTABLE:
         return replace(finding, elsewhere=contrast)
-    sentence = (
-        _tell_confirmed(finding, cell, compare, contrast, results)
-        if finding.confirmed
-        else (
-            f"No change beyond chance: when {finding.meaning}, the error rate of {compare[1]} is "
+    if finding.confirmed:
+        sentence = _tell_confirmed(finding, cell, compare, contrast, results)
+    else:
+        small = finding.verdict is Verdict.TOO_SMALL
+        start = "A real change, smaller than was asked for" if small else "No change beyond chance"
+        sentence = (
+            f"{start}: when {finding.meaning}, the error rate of {compare[1]} is "
             f"that of {compare[0]} {format_lift(cell.lift)}."
         )
-    )
     return replace(finding, sentence=sentence, elsewhere=contrast)
 
 
@@ -84,8 +85,13 @@ def _tell_confirmed(
     more = "more" if (cell.lift or 0) > 0 else "less"
     where = "held out, " if finding.holdout else ""
     level = format_percent(1 - float(exact(plan.alpha)))
-    ends = cell.interval
-    interval = f", {level} interval {ends[0]:+.2f} to {ends[1]:+.2f}" if ends else ""
+    corrected = finding.estimate
+    ends = corrected.interval if corrected else cell.interval
+    interval = " (selected)"
+    if corrected:
+        interval += f"; corrected for that {format_lift(corrected.effect)}"
+    if ends:
+        interval += f", {level} interval {format_lift(ends[0])} to {format_lift(ends[1])}"
     chance = "" if cell.p_adjusted is None else f"; adjusted p = {format_p_value(cell.p_adjusted)}"
     rest = ""
     if contrast is not None:

@@ -189,7 +189,9 @@ def _row(report: ReportData, candidate: Finding) -> dict[str, Any]:
     """A finding as `COLUMNS`, told of the side with more failures, its sentence and itself."""
     finding = candidate.face_failures(report.plan.effect)
     cell, models = finding.holdout or finding.full, report.manifest.models or ()
-    low, high = cell.interval or (None, None)
+    # of what is confirmed, the interval that accounts for having been selected
+    corrected = finding.estimate
+    low, high = (corrected.interval if corrected else cell.interval) or (None, None)
     model = finding.outcome or (models[0] if len(models) == 1 else None)
     return {
         **{name: getattr(finding, name) for name in _WORDS},
