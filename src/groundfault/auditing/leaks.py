@@ -172,10 +172,12 @@ def find_leaking_rules(
         for rule, share in leaking.items()
         if " AND " not in rule
     }
-    of_columns = {
-        names: s for names, s in of_columns.items() if not all(map(holds_question, names))
-    }
     allowed = set(evidence.roles.allow_leakage)
+    of_columns = {
+        names: share
+        for names, share in of_columns.items()
+        if not names <= allowed and not all(map(holds_question, names))
+    }
     leaks = {}
     for place, candidate in enumerate(library):
         names = set(candidate.columns)

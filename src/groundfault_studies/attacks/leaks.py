@@ -164,7 +164,7 @@ ATTACKS: tuple[Attack, ...] = (
         "confirmed with lift +1.00 and no hint",
         "rate of audits that confirm it",
         confirm_comparison,
-        at_most=0.0,
+        at_most=0.02,
         replicates=200,
     ),
     Attack(
@@ -176,7 +176,7 @@ ATTACKS: tuple[Attack, ...] = (
         "confirmed with lift +1.00 and no hint",
         "rate of audits that confirm one",
         confirm_remark,
-        at_most=0.0,
+        at_most=0.02,
         replicates=200,
     ),
     Attack(
@@ -187,8 +187,8 @@ ATTACKS: tuple[Attack, ...] = (
         "not measured",
         "rate of audits that report it",
         name_remark,
-        at_most=0.0,
-        replicates=40,
+        at_most=0.05,
+        replicates=80,
     ),
     Attack(
         14,
@@ -198,8 +198,8 @@ ATTACKS: tuple[Attack, ...] = (
         "confirmed like any column",
         "rate of audits that take them for examples",
         use_prediction,
-        at_most=0.0,
-        replicates=60,
+        at_most=0.05,
+        replicates=80,
     ),
     *(
         Attack(
@@ -225,7 +225,7 @@ ATTACKS: tuple[Attack, ...] = (
             "rate of audits that do not confirm it",
             partial(refuse_hole, elsewhere),
             at_most=0.05,
-            replicates=100,
+            replicates=200,
         )
         for elsewhere in (0.0, 0.05, 0.2)
     ),
@@ -237,8 +237,8 @@ ATTACKS: tuple[Attack, ...] = (
         "said of none",
         "rate of checks that take one for something else",
         hides_column,
-        at_most=0.0,
-        replicates=50,
+        at_most=0.05,
+        replicates=80,
     ),
     Attack(
         15,
@@ -248,8 +248,8 @@ ATTACKS: tuple[Attack, ...] = (
         "11 findings, all upside down",
         "rate of calls that go on, or do not say how",
         take_silently,
-        at_most=0.0,
-        replicates=70,
+        at_most=0.05,
+        replicates=80,
     ),
     *(
         Attack(
