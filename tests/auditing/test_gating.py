@@ -565,3 +565,24 @@ def test_the_command_writes_junit_and_markdown(
     (suite,) = JUnitXml.fromfile("gate.xml")
     assert suite.failures == 0
     assert run(monkeypatch, "new.json", "--baseline", "old.json", "--level", "1e-30") == 0
+
+
+@pytest.mark.parametrize("judge", ["janus", "max-t"])
+def test_rare_errors_do_not_blind_a_gate(judge: str) -> None:
+    """A slice of errors that come on top would be seen, though no such lift is possible among
+    few."""
+    rng = np.random.default_rng(0)
+    rare = table().select("id", "d_table", "words").unique("id", maintain_order=True)
+    rare = pl.concat([rare.with_columns(id=pl.lit(f"{i}") + pl.col("id")) for i in range(5)])
+    rate = np.where(rare["d_table"] == 1, 0.04, 0.01)
+    rare = rare.with_columns(error=(rng.random(len(rare)) < rate).astype(int))
+    evidence = groundfault.Evidence.from_table(rare, id="id", group="id", outcome="error")
+    candidates = [groundfault.Candidate(name, rule) for name, rule in RULES.items()]
+    result = groundfault.audit(
+        evidence, Plan(judge=judge), candidates, finders=(), modes=False, ledger=False
+    )
+    assert "too small" not in result.conclusion
+    verdict = gate(result, "lift > 2", must_detect=0.25)
+    assert verdict.passed
+    assert verdict.detectable is not None
+    assert gate(result, "lift > 2", must_detect=0.001).blind

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from msgspec import structs
+from runs import make_runs
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan
@@ -58,6 +59,21 @@ def test_a_finding_of_fewer_failures_is_known_by_the_side_that_is_told(tmp_path:
     lookup = look_up_examples(tmp_path / "report", small.opposite.name, count=8)
     assert all(int(e.texts["n"]) >= 2 for e in lookup.examples)
     assert lookup.examples
+
+
+def test_failing_examples_of_a_comparison_are_those_that_got_worse(tmp_path: Path) -> None:
+    frame = make_runs(n=1500, shift=0.3).with_columns(answer=pl.col("run") + pl.col("id"))
+    frame.write_parquet(tmp_path / "runs.parquet")
+    evidence = groundfault.Evidence.from_table(
+        tmp_path / "runs.parquet", id="id", model="run", outcome="error", ignore=("answer",)
+    )
+    report = groundfault.audit(evidence, compare=("old", "new"), ledger=False)
+    report.write(tmp_path / "report")
+    wide = frame.pivot("run", index=["id", "hard"], values="error")
+    worse = wide.filter((pl.col("new") > pl.col("old")) & pl.col("hard"))["id"].to_list()
+    rows = look_up_examples(tmp_path / "report", "hard", side="failing", count=5).examples
+    assert rows
+    assert {row.id for row in rows} <= set(worse)
 
 
 def test_near_ones_of_one_condition_are_all_others(tmp_path: Path) -> None:

@@ -83,12 +83,23 @@ def look_up_examples(
     sources = read_evidence_again(report.data, directory, evidence)
     case = match_evidence(report, sources)
     inside, near = _mark(report, case, subject)
-    losses = select_losses(subject.outcome, case.losses(), case.outcomes)
+    losses = _select_failures(subject, case)
+    # of a comparison the second model's answers are shown
+    model = case.compare[1] if case.compare else subject.outcome
     examples = choose_examples(
-        case.evidence, subject.outcome, inside, near, losses, count=min(count, MAX_EXAMPLES)
+        case.evidence, model, inside, near, losses, count=min(count, MAX_EXAMPLES)
     )
     of_side = tuple(example for example in examples if example.side == side)
     return RuleExamples(subject, _add_values(of_side, case.evidence, subject))
+
+
+def _select_failures(subject: Mode | Finding, case: PreparedAudit) -> NDArray[np.float64]:
+    """The losses that an example's side is told by; of a comparison, what changed as it says."""
+    losses = case.losses()
+    if not case.compare or isinstance(subject, Mode):
+        return select_losses(subject.outcome, losses, case.outcomes)
+    changes = losses[1] - losses[0]
+    return np.clip(-changes if subject.is_less_frequent else changes, 0.0, None)
 
 
 def match_evidence(
