@@ -22,7 +22,12 @@ from groundfault_studies.attacks.study import (
     word_promise,
 )
 
-ALL = [attack for attacks in collect_attacks().values() for attack in attacks]
+# the first attack of each topic runs before every commit, the others every night
+ALL = [
+    pytest.param(attack, id=attack.label, marks=[pytest.mark.slow] if number else [])
+    for attacks in collect_attacks().values()
+    for number, attack in enumerate(attacks)
+]
 COIN = Attack(
     point=99,
     name="a third",
@@ -42,7 +47,7 @@ def coin(monkeypatch: pytest.MonkeyPatch) -> Attack:
     return COIN
 
 
-@pytest.mark.parametrize("attack", ALL, ids=lambda attack: attack.label)
+@pytest.mark.parametrize("attack", ALL)
 def test_every_attack_runs(attack: Attack) -> None:
     assert attack.trial(0) in (True, False)
 
