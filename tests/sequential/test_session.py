@@ -9,6 +9,7 @@ import math
 import os
 import random
 import signal
+import socket
 import sqlite3
 import time
 from dataclasses import dataclass, replace
@@ -736,6 +737,24 @@ def test_a_certificate_states_the_level_over_all_audits_of_its_cases(tmp_path):
     single = pool_audit(pool, ledger=tmp_path / "other.db", **settings).certificate()
     assert single.caution == ""
     assert "audits" not in json.loads(single.to_json())["ledger"]
+
+
+def test_a_ledger_that_a_certificate_names_is_not_opened(tmp_path, monkeypatch):
+    audit = pool_audit(hard_pool(), ledger=tmp_path / "audit.db", **SETTINGS)
+    audit.ask()
+    certificate = audit.certificate()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.2)
+        url = f"postgresql+psycopg://127.0.0.1:{listener.getsockname()[1]}/audits"
+        place = msgspec.structs.replace(certificate.ledger, path=url)
+        monkeypatch.setenv("PGPASSWORD", "a secret")
+        monkeypatch.delenv("GROUNDFAULT_LEDGER")
+        check = verify_certificate(msgspec.structs.replace(certificate, ledger=place))
+        with pytest.raises(TimeoutError):
+            listener.accept()
+    assert "no ledger is opened because a certificate names it" in check.ledger
+    monkeypatch.setenv("GROUNDFAULT_LEDGER", str(tmp_path / "audit.db"))
+    assert "holds these rounds" in verify_certificate(certificate).ledger
 
 
 # -------------------------------------------------------------------------------------- --- attacks
