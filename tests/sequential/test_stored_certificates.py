@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from groundfault import InputError
+from groundfault.errors import LedgerError
 from groundfault.sequential import (
     Certificate,
     Confirmation,
@@ -92,6 +93,15 @@ def test_an_interrupted_audit_ends_like_the_stored_one(folder):
     for content in (expected, actual):
         del content["ledger"], content["groundfault_version"], content["pool"]["sources"]
     assert actual == expected
+
+
+def test_an_audit_that_began_under_other_defaults_says_which(folder):
+    pool = read_pool(folder, "score")
+    with pytest.raises(LedgerError, match="with other settings") as error:
+        SequentialAudit(pool, threshold=0.85, budget=30, ledger=folder / "unfinished.db")
+    for setting in ("seed=5", "claim=declared-groups", "bet=['sr-lr-ui']", "eta=0.1"):
+        assert setting in str(error.value)
+    assert "threshold=" not in str(error.value)
 
 
 def test_a_finished_audit_asks_nothing_more(folder):
