@@ -165,7 +165,7 @@ def _are_no_coincidences(table: pl.DataFrame) -> bool:
     keys = np.random.default_rng(0).integers(0, 2**63, (len(codes), table.height), dtype=np.uint64)
     hashes = [key[code] for key, code in zip(keys, codes, strict=True)]
     # sums of random numbers stand for combinations of values: a column is taken out by subtraction
-    whole = np.sum(hashes, axis=0, dtype=np.uint64)
+    whole = np.stack(hashes).sum(axis=0, dtype=np.uint64)
     agreeing = _count_pairs(whole)
     if agreeing == 0:
         return False

@@ -17,8 +17,9 @@ from groundfault.auditing.copies import join_copies
 from groundfault.auditing.leaks import LEAK, find_leaking_rules, measure_columns, measure_marks
 from groundfault.auditing.stages import ColumnStage, Stage, find_stages, list_columns
 from groundfault.auditing.unit_table import number_strata
+from groundfault.base.digests import feed
 from groundfault.core.candidate import Candidate, Library, unique_names
-from groundfault.core.evidence import Evidence, feed
+from groundfault.core.evidence import Evidence
 from groundfault.core.judge import Judge
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan
@@ -338,8 +339,7 @@ def start_audit(
     InputError, PlanError
         As `prepare`.
     """
-    plan = plan or Plan()
-    evidence = join_copies(evidence)
+    plan, evidence = plan or Plan(), join_copies(evidence)
     discovery = None
     if plan.holdout_axis == "models":
         if compare:

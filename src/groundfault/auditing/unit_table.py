@@ -32,8 +32,8 @@ def tabulate_units(
     if not columns:
         return pl.DataFrame(), ()
     if evidence.clusters is not None:
-        table, varying = tabulate_units(evidence.without_clusters(), columns)
-        return table[evidence.cluster_leaders], varying
+        table, others = tabulate_units(evidence.without_clusters(), columns)
+        return table[evidence.cluster_leaders], others
     _, first = np.unique(evidence.unit_index, return_index=True)
     frame = evidence.frame.select(columns)
     varying: tuple[str, ...] = ()

@@ -411,8 +411,8 @@ def _unit_values(
         # rows are in the order of keys, units in that of names, so positions are looked up
         home = np.empty(len(evidence), dtype=np.intp)
         home[evidence.unit_index] = np.arange(len(evidence))
-        homes = (None if rows is None else rows[home] for rows in (defined, empty))
-        return on[home], *homes, reason
+        here, gaps = (None if rows is None else rows[home] for rows in (defined, empty))
+        return on[home], here, gaps, reason
     size = np.bincount(evidence.unit_index, minlength=evidence.unit_count)
     votes = np.bincount(evidence.unit_index, weights=on, minlength=evidence.unit_count)
     # a property of some rows of a unit says nothing of its mean loss

@@ -201,9 +201,10 @@ class World:
         strata = None
         if self.rowwise:
             losses = losses.reshape(self.outcomes, -1)
-            on, defined, empty = (
+            on = np.repeat(on, self.variants, axis=1)
+            defined, empty = (
                 None if rows is None else np.repeat(rows, self.variants, axis=1)
-                for rows in (on, defined, empty)
+                for rows in (defined, empty)
             )
         else:
             strata = classify_sizes((~np.isnan(losses)).sum(axis=2).max(axis=0))
