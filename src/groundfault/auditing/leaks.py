@@ -122,7 +122,7 @@ def measure_marks(
     defined = total[None] if marks.valid is None else bits.sums(marks.valid, table)
     # a rule predicts the majority on it, off it, and where it is not defined
     mistakes = on.min(axis=1) + (defined - on).min(axis=1) + (total - defined).min(axis=1)
-    return np.maximum(0.0, 1 - mistakes / rarer)
+    return np.asarray(np.maximum(0.0, 1 - mistakes / rarer), dtype=np.float64)
 
 
 def measure_rules(
