@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,6 +112,19 @@ def test_the_study_resumes_and_selects(coin: Attack, tmp_path: Path) -> None:
     assert study(only=[99], replicates=6).tables[0].rows[0].here["trials"] == 6
     with pytest.raises(PlanError, match="no attack is on point 77"):
         study(only=[99, 77])
+
+
+def test_the_card_names_tests_that_are_there() -> None:
+    root = Path(__file__).resolve().parents[2]
+    card = (root / "docs" / "cards" / "attacks.md").read_text(encoding="utf-8")
+    names = re.findall(r"`(tests/\S+\.py)::(test_\w+)`", card)
+    assert len(names) > 15
+    lacking = [
+        name
+        for file, name in names
+        if f"def {name}(" not in (root / file).read_text(encoding="utf-8")
+    ]
+    assert lacking == []
 
 
 def test_two_attacks_of_one_label_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
