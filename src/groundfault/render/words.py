@@ -136,10 +136,11 @@ def capital(sentence: str) -> str:
 
 
 def tally(counts: dict[str, int]) -> str:
-    """How many findings have each verdict, as a sentence."""
-    return (
-        ", ".join(f"{count(n)} {VERDICTS[Verdict(verdict)]}" for verdict, n in counts.items()) + "."
-    )
+    """How many findings have each verdict, as a sentence; none too small goes without saying."""
+    numbers = {
+        Verdict(verdict): n for verdict, n in counts.items() if n or verdict != Verdict.TOO_SMALL
+    }
+    return ", ".join(f"{count(n)} {VERDICTS[verdict]}" for verdict, n in numbers.items()) + "."
 
 
 def tail(path: str, parts: int = 2) -> str:
