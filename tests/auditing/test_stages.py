@@ -12,35 +12,35 @@ from groundfault import Evidence
 from groundfault.auditing.checking import check
 from groundfault.auditing.leaks import SUSPECT
 from groundfault.auditing.prepared import prepare
-from groundfault.auditing.stages import Stage, find_stages
+from groundfault.auditing.stages import Timing, find_stages
 
 
-def stages(**roles: list[str]) -> dict[str, tuple[Stage, str]]:
+def stages(**roles: list[str]) -> dict[str, tuple[Timing, str]]:
     data = Evidence.from_table(make_later_columns(), id="id", outcome="error", **roles)  # type: ignore[arg-type]
     return {one.column: (one.stage, one.reason) for one in prepare(data).stages}
 
 
 def test_columns_are_taken_for_what_their_names_and_values_say() -> None:
     assert stages() == {
-        "topic": (Stage.KNOWN, ""),
-        "prediction": (Stage.MEASURED, "by its name"),
-        "n_turns": (Stage.MEASURED, "by its name"),
-        "response_chars": (Stage.MEASURED, "by its name"),
-        "feedback": (Stage.FOLLOWS, "by its name"),
-        "reason": (Stage.FOLLOWS, "predicts 100% of the rarer outcome"),
-        "flag": (Stage.KNOWN, "predicts 87% of the rarer outcome"),
+        "topic": (Timing.KNOWN, ""),
+        "prediction": (Timing.MEASURED, "by its name"),
+        "n_turns": (Timing.MEASURED, "by its name"),
+        "response_chars": (Timing.MEASURED, "by its name"),
+        "feedback": (Timing.FOLLOWS, "by its name"),
+        "reason": (Timing.FOLLOWS, "predicts 100% of the rarer outcome"),
+        "flag": (Timing.KNOWN, "predicts 87% of the rarer outcome"),
     }
 
 
 @pytest.mark.parametrize(
     ("role", "stage"),
     [
-        ("allow_leakage", Stage.KNOWN),
-        ("instrument", Stage.MEASURED),
-        ("post_outcome", Stage.FOLLOWS),
+        ("allow_leakage", Timing.KNOWN),
+        ("instrument", Timing.MEASURED),
+        ("post_outcome", Timing.FOLLOWS),
     ],
 )
-def test_a_declaration_overrules_a_name(role: str, stage: Stage) -> None:
+def test_a_declaration_overrules_a_name(role: str, stage: Timing) -> None:
     names = ["topic", "n_turns", "feedback"]
     of = stages(**{role: names})
     assert {of[name] for name in names} == {(stage, "declared")}

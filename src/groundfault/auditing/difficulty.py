@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.auditing.prepared import PreparedAudit
-from groundfault.auditing.stages import Stage, list_columns
+from groundfault.auditing.stages import Timing, list_columns
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.core.columns import Kind, profile
 
@@ -91,7 +91,7 @@ def tabulate_features(audit: PreparedAudit) -> Floats:
     length and what their words say; NaN where missing.
     """
     evidence = audit.evidence
-    known = set(list_columns(audit.stages, Stage.KNOWN))
+    known = set(list_columns(audit.stages, Timing.KNOWN))
     names = [name for name in evidence.attributes if name in known]
     table, _ = tabulate_units(evidence, names)
     columns: list[Floats] = []

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from groundfault.auditing.gap_columns import blank_gap_columns
 from groundfault.auditing.leaks import LEAK, measure_rules
 from groundfault.auditing.prepared import PreparedAudit
-from groundfault.auditing.stages import Stage, list_columns
+from groundfault.auditing.stages import Timing, list_columns
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.core.column_names import holds_question
 from groundfault.core.columns import Column, Kind, profile
@@ -117,7 +117,7 @@ def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, 
     names = [name for name in evidence.attributes if name not in within]
     measured, later = (
         [name for name in list_columns(audit.stages, stage) if name in names]
-        for stage in (Stage.MEASURED, Stage.FOLLOWS)
+        for stage in (Timing.MEASURED, Timing.FOLLOWS)
     )
     frame = evidence.frame.select(_without(names, measured, later))
     columns = [column for column in profile(frame) if column.kind is not Kind.CONSTANT]

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 
 from groundfault.auditing.leaks import LEAK, SUSPECT, measure_rules
 from groundfault.auditing.results import AuditResults
-from groundfault.auditing.stages import OPTIONS, Stage, describe_share, list_columns
+from groundfault.auditing.stages import OPTIONS, Timing, describe_share, list_columns
 from groundfault.core.finding import Verdict
 from groundfault.core.rules import Rule
 
 _BY_NAME = "by its name"
 _MAX_NAMES = 12
-_KNOWN, _LATER = OPTIONS[Stage.KNOWN][1], OPTIONS[Stage.FOLLOWS][1]
+_KNOWN, _LATER = OPTIONS[Timing.KNOWN][1], OPTIONS[Timing.FOLLOWS][1]
 
 
 def write_leak_hints(results: AuditResults) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ def _about_suspects(results: AuditResults) -> Iterator[str]:
         if SUSPECT <= share < LEAK and columns:
             names = _list(columns)
             yield (
-                f"{rule} {describe_share(share)}: was {names} {Stage.KNOWN}? {_KNOWN} says so; "
+                f"{rule} {describe_share(share)}: was {names} {Timing.KNOWN}? {_KNOWN} says so; "
                 f"if not, {_LATER} leaves it out"
             )
 
@@ -69,7 +69,7 @@ def _about_names(results: AuditResults) -> Iterator[str]:
     stages = [one for one in results.audit.stages if one.reason == _BY_NAME]
     parts = [
         f"{_list(columns)} ({stage})"
-        for stage in (Stage.MEASURED, Stage.FOLLOWS)
+        for stage in (Timing.MEASURED, Timing.FOLLOWS)
         if (columns := list_columns(stages, stage))
     ]
     if parts:
@@ -82,7 +82,7 @@ def _about_names(results: AuditResults) -> Iterator[str]:
 def _about_later_columns(results: AuditResults) -> Iterator[str]:
     """Candidates that were named although a column of theirs says how an answer was scored."""
     audit = results.audit
-    later = set(list_columns(audit.stages, Stage.FOLLOWS))
+    later = set(list_columns(audit.stages, Timing.FOLLOWS))
     names = [one.name for one in audit.library if later & set(one.columns)]
     if names:
         columns = sorted(later & {c for one in audit.library for c in one.columns})

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from groundfault import judges
 from groundfault.auditing.copies import join_copies
 from groundfault.auditing.leaks import LEAK, find_leaking_rules, measure_columns, measure_marks
-from groundfault.auditing.stages import ColumnStage, Stage, find_stages, list_columns
+from groundfault.auditing.stages import ColumnStage, Timing, find_stages, list_columns
 from groundfault.auditing.unit_table import number_strata
 from groundfault.base.digests import feed
 from groundfault.core.candidate import Candidate, Library, unique_names
@@ -203,11 +203,11 @@ class PreparedAudit:
         Columns measured with the answer are instruments there, so that only a finder of properties
         of answers reads them. Where nothing is held out, it is all units without their outcomes.
         """
-        hidden = (*list_columns(self.stages, Stage.FOLLOWS), *self.plan.within)
+        hidden = (*list_columns(self.stages, Timing.FOLLOWS), *self.plan.within)
         evidence = self._visible_rows.without(hidden)
         measured = [
             name
-            for name in list_columns(self.stages, Stage.MEASURED)
+            for name in list_columns(self.stages, Timing.MEASURED)
             if name in evidence.attributes
         ]
         roles = evidence.roles

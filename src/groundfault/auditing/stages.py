@@ -11,7 +11,7 @@ from groundfault.core.column_names import describes_answer, names_outcome
 from groundfault.core.evidence import Evidence
 
 
-class Stage(StrEnum):
+class Timing(StrEnum):
     """When the value of a column came about."""
 
     KNOWN = "known before the answer"
@@ -20,9 +20,9 @@ class Stage(StrEnum):
 
 
 OPTIONS = {
-    Stage.KNOWN: ("allow_leakage", "--allow-leakage"),
-    Stage.MEASURED: ("instrument", "--instrument"),
-    Stage.FOLLOWS: ("post_outcome", "--post-outcome"),
+    Timing.KNOWN: ("allow_leakage", "--allow-leakage"),
+    Timing.MEASURED: ("instrument", "--instrument"),
+    Timing.FOLLOWS: ("post_outcome", "--post-outcome"),
 }
 """How a user says of a column that it is of a stage: argument, and option."""
 
@@ -34,7 +34,7 @@ class ColumnStage:
     Attributes
     ----------
     column : str
-    stage : Stage
+    stage : Timing
     reason : str
         "declared", "by its name", or how well it predicts the outcome; empty where nothing speaks
         against a column that was known before the answer.
@@ -44,7 +44,7 @@ class ColumnStage:
     """
 
     column: str
-    stage: Stage
+    stage: Timing
     reason: str = ""
     suspect: bool = False
 
@@ -74,19 +74,19 @@ def find_stages(evidence: Evidence, shares: Mapping[str, float]) -> tuple[Column
 def _find_stage(name: str, evidence: Evidence, share: float) -> ColumnStage:
     roles = evidence.roles
     if name in roles.post_outcome:
-        return ColumnStage(name, Stage.FOLLOWS, "declared")
+        return ColumnStage(name, Timing.FOLLOWS, "declared")
     if name in roles.allow_leakage:
-        return ColumnStage(name, Stage.KNOWN, "declared")
+        return ColumnStage(name, Timing.KNOWN, "declared")
     if share >= LEAK:
-        return ColumnStage(name, Stage.FOLLOWS, describe_share(share))
+        return ColumnStage(name, Timing.FOLLOWS, describe_share(share))
     suspect = share >= SUSPECT
     if name in roles.instrument:
-        return ColumnStage(name, Stage.MEASURED, "declared", suspect)
+        return ColumnStage(name, Timing.MEASURED, "declared", suspect)
     if names_outcome(name):
-        return ColumnStage(name, Stage.FOLLOWS, "by its name")
+        return ColumnStage(name, Timing.FOLLOWS, "by its name")
     if describes_answer(name):
-        return ColumnStage(name, Stage.MEASURED, "by its name", suspect)
-    return ColumnStage(name, Stage.KNOWN, describe_share(share) if suspect else "", suspect)
+        return ColumnStage(name, Timing.MEASURED, "by its name", suspect)
+    return ColumnStage(name, Timing.KNOWN, describe_share(share) if suspect else "", suspect)
 
 
 def describe_share(share: float) -> str:
@@ -94,6 +94,6 @@ def describe_share(share: float) -> str:
     return f"predicts {share:.0%} of the rarer outcome"
 
 
-def list_columns(stages: Iterable[ColumnStage], stage: Stage) -> tuple[str, ...]:
+def list_columns(stages: Iterable[ColumnStage], stage: Timing) -> tuple[str, ...]:
     """The columns of one stage."""
     return tuple(one.column for one in stages if one.stage is stage)
