@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
 from groundfault import Candidate, Evidence, Plan, audit
-from groundfault.auditing.copies import join_copies
+from groundfault.auditing.copies import join_copies, take_each_for_a_unit
 from groundfault.auditing.prepared import prepare
 from groundfault.auditing.unit_table import tabulate_units
+from groundfault.core.roles import Roles
 from groundfault.core.units import average_losses
 
 FLAGS = [f"c{j}" for j in range(10)]
@@ -61,8 +64,7 @@ def test_copies_of_some_rows_are_seen_where_columns_tell_rows_apart() -> None:
 
 def test_a_group_column_overrules() -> None:
     evidence = copy_rows(make_table(100, 1), 2)
-    roles = evidence.roles
-    own = evidence.with_roles(type(roles)(outcome=roles.outcome, id=roles.id, group=roles.id))
+    own = evidence.with_roles(with_group(evidence))
     assert join_copies(own) is own
 
 
@@ -130,3 +132,21 @@ def test_failure_modes_see_clusters() -> None:
     assert [mode.rule for mode in thrice.modes] == [mode.rule for mode in once.modes]
     assert thrice.modes[0].n == once.modes[0].n
     assert thrice.modes[0].p_marginal == pytest.approx(once.modes[0].p_marginal)
+
+
+def test_each_can_be_taken_for_a_unit() -> None:
+    """As reports of 0.1 did, which are verified that way."""
+    evidence = take_each_for_a_unit(copy_rows(make_table(100, 1), 2))
+    assert join_copies(evidence) is evidence
+    assert evidence.unit_count == 200
+    plain, same = (
+        prepare(one, Plan(judge="holm")).losses()
+        for one in (evidence.without_clusters().with_roles(with_group(evidence)), evidence)
+    )
+    np.testing.assert_array_equal(plain, same)
+    report = audit(evidence, Plan(judge="holm"), modes=False, ledger=False)
+    assert not any("repeat another" in hint for hint in report.hints)
+
+
+def with_group(evidence: Evidence) -> Roles:
+    return replace(evidence.roles, group=evidence.roles.id)

@@ -88,6 +88,16 @@ def join_copies(evidence: Evidence) -> Evidence:
     return replace(evidence, clusters=rows.replace_strict(names, return_dtype=pl.String))
 
 
+def take_each_for_a_unit(evidence: Evidence) -> Evidence:
+    """The evidence with every example a unit of its own, whatever others are like it.
+
+    Groups that are named stay.
+    """
+    if evidence.roles.group is not None:
+        return evidence
+    return replace(evidence, clusters=evidence.frame[evidence.roles.id or ""].cast(pl.String))
+
+
 def table_ids(evidence: Evidence) -> list[str]:
     """Names of the examples, in the order of `list_examples`."""
     ids = evidence.frame[evidence.roles.id or ""].cast(pl.String)

@@ -45,8 +45,8 @@ def write_hints(results: AuditResults) -> tuple[str, ...]:
 
 def _about_copies(results: AuditResults) -> Iterator[str]:
     evidence = results.audit.evidence
-    if evidence.clusters is not None:
-        examples, ids = evidence.without_clusters().unit_count, evidence.roles.id
+    examples, ids = evidence.without_clusters().unit_count, evidence.roles.id
+    if examples > evidence.unit_count and evidence.clusters is not None:
         overrule = "" if evidence.roles.numbered else f"; --group {ids} takes each for a unit"
         yield (
             f"{examples - evidence.unit_count} of {examples} examples repeat another under a new "

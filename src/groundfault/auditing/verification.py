@@ -13,6 +13,7 @@ import msgspec
 
 from groundfault import judges
 from groundfault.auditing.assemble import assemble
+from groundfault.auditing.copies import take_each_for_a_unit
 from groundfault.auditing.flow import judge_audit
 from groundfault.auditing.prepared import prepare
 from groundfault.auditing.report import Report
@@ -31,6 +32,7 @@ from groundfault.base.openings import Look, Opening
 from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
+from groundfault.core.finding import Verdict
 from groundfault.core.roles import LISTS
 from groundfault.errors import InputError, LedgerError, PlanError
 
@@ -137,6 +139,9 @@ def verify(
         # reports of before keep no record of units
         again = msgspec.structs.replace(again, units=None)
     before, after = (_comparable(each, texts=texts) for each in (data, again))
+    if not texts and _is_graded(data):
+        # their p-values are of another statistic now, and sampled
+        before, after = map(_leave_out_p_values, (before, after))
     differences = list(differences_of(before, after))
     message, intact = _check_ledger(data.ledger, data.hashes, ledger)
     return Verification(not differences and intact, tuple(differences[:_MAX_DIFFERENCES]), message)
@@ -160,6 +165,9 @@ def _repeat_audit(
             f"{error}; a report by a judge of no installed package is verified in Python: "
             "groundfault.verify(directory, judge=...)"
         ) from None
+    if data.units is None:
+        # reports of before took copies for examples of their own
+        evidence = take_each_for_a_unit(evidence)
     prepared = prepare(evidence, plan, library, finders=(), compare=data.manifest.compare)
     results = judge_audit(
         # which candidates were asked for, the library does not tell
@@ -255,8 +263,7 @@ def _comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
     top = _VOLATILE if texts else (*_VOLATILE, *_TEXTS, *_LATER_NUMBERS)
     findings = report["findings"]
     if not texts:
-        # verdicts of before come in another order
-        findings = sorted(map(_make_older, findings), key=lambda row: (row["outcome"], row["name"]))
+        findings = sorted(map(_make_older, findings), key=_rank_older)
     return _leave_out(report, top) | {
         "manifest": _leave_out(report["manifest"], _VOLATILE_MANIFEST),
         "findings": findings,
@@ -277,6 +284,27 @@ def _make_older(finding: dict[str, Any]) -> dict[str, Any]:
         "verdict": name_verdict(finding["verdict"]),
         "sensitivity": {key: name_verdict(v) for key, v in finding["sensitivity"].items()},
     }
+
+
+def _is_graded(data: ReportData) -> bool:
+    """Whether some losses are neither 0 nor 1, as sums of them show."""
+    cells = [cell for f in data.findings for cell in (f.discovery, f.full)]
+    return any(not float(x).is_integer() for c in cells for x in (c.on_errors, c.off_errors))
+
+
+def _leave_out_p_values(report: dict[str, Any]) -> dict[str, Any]:
+    parts = ("discovery", "holdout", "full")
+    findings = [
+        finding
+        | {part: finding[part] and _leave_out(finding[part], ("p", "p_adjusted")) for part in parts}
+        for finding in report["findings"]
+    ]
+    return report | {"findings": findings}
+
+
+def _rank_older(finding: dict[str, Any]) -> tuple[int, float]:
+    """The order of findings: by verdict, of which there were fewer, then by discovery lift."""
+    return list(Verdict).index(finding["verdict"]), -abs(finding["discovery"]["lift"] or 0.0)
 
 
 def _comparable_mode(mode: dict[str, Any], *, texts: bool) -> dict[str, Any]:
