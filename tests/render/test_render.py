@@ -469,6 +469,23 @@ def test_check_is_shown_with_what_can_never_be_confirmed() -> None:
     assert max(map(cell_len, said.splitlines())) <= 80
 
 
+def test_check_shows_what_each_column_is_taken_for_and_how_to_overrule_it() -> None:
+    rng = np.random.default_rng(5)
+    wrong = rng.random(300) < 0.4
+    columns = {"topic": rng.integers(0, 3, 300), "n_turns": rng.poisson(3, 300)}
+    frame = pl.DataFrame({**columns, "flag": wrong ^ (rng.random(300) < 0.03), "error": wrong * 1})
+    stream = io.StringIO()
+    check = groundfault.check(Evidence.from_table(frame, outcome="error"))
+    show(make_check_page(check), Console(file=stream, width=100))
+    text = " ".join(stream.getvalue().split())
+    assert "n_turns measured with it by its name" in text
+    assert "topic known before the answer by default" in text
+    assert "of the rarer outcome: is that so?" in text
+    assert (
+        "--allow-leakage says known before the answer, --instrument says measured with it" in text
+    )
+
+
 def test_numbers_are_written_as_they_are_read() -> None:
     assert [words.signed(x) for x in (None, 0.0, -0.0, -0.004, 0.25, -0.25)] == [
         "–",
