@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,7 +66,7 @@ class ModelWealth:
             groups,
         )
 
-    @property
+    @cached_property
     def log_e(self) -> float:
         """Natural log of the e-value: the average over all bets."""
         parts = [

@@ -37,7 +37,7 @@ def _sound_groups(seed: int) -> bool:
 
 def _groups_at_the_threshold(seed: int) -> bool:
     pool = _make_pool(np.full(GROUPS, THRESHOLD), seed)
-    return _run(pool, seed=seed, limit=150).verdict == FOUND
+    return _run(pool, seed=seed, limit=100).verdict == FOUND
 
 
 def _one_failing_group(seed: int) -> bool:
@@ -62,10 +62,10 @@ class Drainer:
 
 def _good_part_is_used_up(seed: int) -> bool:
     rng = np.random.default_rng(seed)
-    good = np.arange(400) < 200
-    scores = (rng.random(400) < np.where(good, 1.0, 2 * THRESHOLD - 1)).astype(float)
-    groups = {"good": good, "whole": np.ones(400, dtype=np.bool_)}
-    return _run(Pool.from_arrays(range(400), groups, scores=scores), Drainer()).verdict == FOUND
+    good = np.arange(200) < 100
+    scores = (rng.random(200) < np.where(good, 1.0, 2 * THRESHOLD - 1)).astype(float)
+    groups = {"good": good, "whole": np.ones(200, dtype=np.bool_)}
+    return _run(Pool.from_arrays(range(200), groups, scores=scores), Drainer()).verdict == FOUND
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ ATTACKS: tuple[Attack, ...] = (
     Attack(
         point=17,
         name="25 small groups at the threshold",
-        world="25 groups of 12 cases, every population at the threshold .85; at most 150 labels, "
+        world="25 groups of 12 cases, every population at the threshold .85; at most 100 labels, "
         "other settings default",
         promise="a failure mode is found with probability at most alpha = .05",
         before="not measured; nearly always, by counting",
