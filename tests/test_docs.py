@@ -15,6 +15,7 @@ import sys
 import tomllib
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from msgspec import structs
 import groundfault
 from groundfault import finders, judges
 from groundfault.auditing import messages
+from groundfault.auditing.report_schema import OverallChange
+from groundfault.core.finding import Elsewhere, Estimate
 from groundfault.core.plan import Plan
 from groundfault.modes.mode import Alternative, DosePoint
 
@@ -402,7 +405,10 @@ def test_every_field_of_a_report_is_described(desk: Path, answers: bytes) -> Non
         alternatives=(Alternative(rule="x", meaning="x", overlap=0.9),),
         doses=(dose,),
     )
-    report = structs.replace(report, modes=(mode,))
+    findings = tuple(
+        replace(finding, estimate=ESTIMATE, elsewhere=ELSEWHERE) for finding in report.findings
+    )
+    report = structs.replace(report, modes=(mode,), findings=findings, change=CHANGE)
     check = groundfault.check(evidence)
     text = (DOCS / "reference" / "report-json.md").read_text(encoding="utf-8")
     audit_part, check_part = text.split("## What `check --json` writes")
@@ -417,7 +423,14 @@ def test_every_field_of_a_report_is_described(desk: Path, answers: bytes) -> Non
         assert written - real == set(), "in the reference, not in the report"
 
 
+ESTIMATE = Estimate(0.1, (0.0, 0.2))
+ELSEWHERE = Elsewhere(9, 0.0, 0.1, (0.0, 0.2), 0.5, differs=False)
+CHANGE = OverallChange(
+    n=9, error_rates=(0.1, 0.2), change=0.1, interval=(0.0, 0.2), p=0.5, confirmed=False
+)
 FREE = (
+    "losses",
+    "findings",
     "statuses",
     "ineligible",
     "examples",
