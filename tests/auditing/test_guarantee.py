@@ -49,8 +49,8 @@ def test_levels_add_up_over_looks() -> None:
 
 def test_a_false_discovery_rate_is_what_unlike_looks_share() -> None:
     assert describe_looks([HOLM, BH], 2) == (
-        "false discovery rate at most 15% over the 2 looks at these outcomes, if they depend "
-        "positively and if none was chosen by what an earlier one showed"
+        "false discovery rate at most 15% over the 2 looks at these outcomes, if candidates "
+        "depend positively and if none was chosen by what an earlier one showed"
     )
 
 

@@ -24,14 +24,14 @@ EXAMPLES, COLUMNS, RATE = 300, 20, 0.3
 _STATED = re.compile(r"at most ([\d.]+)%")
 
 OTHER_PLANS = (
-    {"judge": "max-t"},
-    {"judge": "holm"},
-    {"judge": "janus"},
-    {"judge": "split-holm"},
-    {"judge": "max-t", "prevalence": ("0.4", "0.6")},
-    {"judge": "split-holm", "min_lift": "0.02"},
-    {"judge": "janus", "prevalence": ("0.45", "0.9")},
-    {"judge": "max-t", "min_lift": "0.05", "permutations": 999},
+    Plan(judge="max-t"),
+    Plan(judge="holm"),
+    Plan(judge="janus"),
+    Plan(judge="split-holm"),
+    Plan(judge="max-t", prevalence=("0.4", "0.6")),
+    Plan(judge="split-holm", min_lift="0.02"),
+    Plan(judge="janus", prevalence=("0.45", "0.9")),
+    Plan(judge="max-t", min_lift="0.05", permutations=999),
 )
 """What an impatient auditor tries one after the other."""
 
@@ -150,7 +150,7 @@ ATTACKS: tuple[Attack, ...] = (
         "world in ten",
         before="every report says 10 %",
         statistic="rate of worlds with a report that confirms something and states 10 %",
-        trial=partial(states_too_little, [Plan(**settings) for settings in OTHER_PLANS], 0.10),
+        trial=partial(states_too_little, OTHER_PLANS, 0.10),
         at_most=0.10,
         replicates=200,
     ),
@@ -161,7 +161,7 @@ ATTACKS: tuple[Attack, ...] = (
         promise="what three looks confirm is false with the chance that the third states, 30 %",
         before="every report says 10 %",
         statistic="rate of worlds with a report that confirms something and states 30 % or less",
-        trial=partial(states_too_little, [Plan(**settings) for settings in OTHER_PLANS[:3]], 0.30),
+        trial=partial(states_too_little, OTHER_PLANS[:3], 0.30),
         at_most=0.30,
         replicates=200,
     ),
