@@ -254,7 +254,7 @@ def test_numbers_are_those_of_the_units_that_decided(after: dict[str, Any]) -> N
     (content,) = gate(after, "name = 'long'").new
     finding = next(f for f in after["findings"] if f["name"] == "long")
     assert content.lift == finding["holdout"]["lift"]
-    assert [content.low, content.high] == finding["holdout"]["interval"]
+    assert [content.low, content.high] == finding["estimate"]["interval"]
     whole = copy.deepcopy(after)
     for each in whole["findings"]:
         each["holdout"] = None
