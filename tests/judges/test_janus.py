@@ -10,6 +10,9 @@ import pytest
 from groundfault import Plan, judges
 from groundfault.core.units import Units
 from groundfault.judges.janus import count_expected_decoys
+from groundfault.judges.null_worlds import draw_null_worlds
+from groundfault.stats.decoys import procedure_a
+from groundfault.testing import World
 
 HYPOTHESES = np.arange(10)
 
@@ -30,3 +33,23 @@ def test_drawn_decoys_come_close_to_the_expected_number(planted: Units, plan: Pl
     estimate = count_expected_decoys(planted, HYPOTHESES, levels, sample, rng)
     assert estimate == pytest.approx(exact, abs=0.3)
     assert (np.diff(exact) < 0).all()
+
+
+def test_the_bar_of_one_true_candidate_is_where_procedure_a_lets_it_through() -> None:
+    plan = Plan(judge="janus", q="0.3").resolve(lift_ranked=True, gated=True)
+    units = World(units=200, candidates=25).draw(np.random.default_rng(0))
+    hypotheses = np.arange(25)
+    bar = judges.get("janus").find_bar(units, hypotheses, plan, np.random.default_rng(1))
+    distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
+    worlds = list(draw_null_worlds(units, hypotheses, np.random.default_rng(1)))
+    assert len(worlds) == len(bar.floors) == len(bar.rivals)
+    assert len(set(bar.floors)) > 1
+    for world, floor, rivals in zip(worlds, bar.floors, bar.rivals, strict=True):
+        nulls = world.tables.score()
+        assert rivals == (nulls >= floor).sum()
+        for score, passes in ((floor + 1e-6, True), (floor - 1e-6, False)):
+            scores = np.append(nulls, score)
+            levels = np.unique(scores)
+            expected = distributions.pool_tail(counts, levels)
+            survives = procedure_a(scores, expected, 0.3).survives(scores)
+            assert survives[-1] == passes

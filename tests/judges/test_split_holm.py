@@ -10,6 +10,7 @@ import pytest
 from groundfault import Plan, judges
 from groundfault.core.units import Units
 from groundfault.judges.confirm import is_big_enough
+from groundfault.testing import World
 
 HYPOTHESES = np.arange(10)
 
@@ -28,3 +29,13 @@ def test_a_larger_smallest_effect_leaves_fewer(min_lift: str, planted: Units, pl
     survivors = judge.screen(planted, HYPOTHESES, replace(plan, min_lift=min_lift), rng).survives
     lifts = np.abs(planted.tables[HYPOTHESES].lift)
     assert (survivors == (lifts >= float(min_lift))).all()
+
+
+def test_its_bar_counts_the_null_candidates_that_reach_the_least_effect() -> None:
+    plan = Plan(judge="split-holm").resolve(lift_ranked=False, gated=True)
+    units = World(units=150, candidates=30).draw(np.random.default_rng(0))
+    bar = judges.get("split-holm").find_bar(units, np.arange(30), plan, np.random.default_rng(1))
+    distributions, _, counts = units.null_distributions(np.arange(30), pooled=True)
+    expected = distributions.pool_tail(counts, np.array([0.1]))[0]
+    assert bar.rivals.mean() == pytest.approx(expected, rel=0.15)
+    assert set(bar.floors) == {0.1}

@@ -17,9 +17,6 @@ from groundfault.stats import decoys
 from groundfault.stats.contingency import ContingencyTables
 from groundfault.stats.power import lone_floor
 
-# so many null hypotheses above a floor are looked at: more are there in no world to speak of
-_STEPS = 8
-
 
 @dataclass(frozen=True)
 class JanusA:
@@ -62,20 +59,22 @@ class JanusA:
         """The floor that one hypothesis above null ones gets, and the null ones that clear it."""
         distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
         q = float(exact(plan.q))
-        # where k null hypotheses lie above it, q (k + 1) decoys are few enough for a floor
-        steps = np.array(
-            [
-                lone_floor(distributions, counts, q * (k + 1), plan.effect)
-                for k in range(min(_STEPS, len(hypotheses)))
-            ]
-        )
-        floors, rivals = [], []
-        for world in draw_null_worlds(units, hypotheses, rng):
-            scores = np.sort(world.tables[hypotheses].score(plan.effect))[::-1]
-            above = np.append(np.inf, scores)[: len(steps)]
-            floors.append(steps[above >= steps].min())
-            rivals.append(int((scores >= floors[-1]).sum()))
-        return Bar(floors=np.array(floors), rivals=np.array(rivals))
+        scores = [
+            np.sort(world.tables[hypotheses].score(plan.effect))[::-1]
+            for world in draw_null_worlds(units, hypotheses, rng)
+        ]
+        floors = np.full(len(scores), lone_floor(distributions, counts, q, plan.effect))
+        # with k null hypotheses at or above it, q (k + 1) decoys are few enough for a floor; each
+        # step is rarer than the one before
+        for k in range(1, len(hypotheses) + 1):
+            step = lone_floor(distributions, counts, q * (k + 1), plan.effect)
+            reached = np.array([each[k - 1] >= step for each in scores])
+            if not reached.any():
+                break
+            floors[reached] = np.minimum(floors[reached], step)
+        pairs = zip(scores, floors, strict=True)
+        rivals = np.array([int((each >= floor).sum()) for each, floor in pairs])
+        return Bar(floors=floors, rivals=rivals)
 
 
 @dataclass(frozen=True)
