@@ -99,7 +99,7 @@ def _select_failures(subject: Mode | Finding, case: PreparedAudit) -> NDArray[np
     if not case.compare or isinstance(subject, Mode):
         return select_losses(subject.outcome, losses, case.outcomes)
     changes = losses[1] - losses[0]
-    return np.clip(-changes if subject.is_less_frequent else changes, 0.0, None)
+    return np.asarray(np.clip(-changes if subject.is_less_frequent else changes, 0.0, None))
 
 
 def match_evidence(
