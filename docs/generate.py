@@ -130,7 +130,8 @@ def _shape(option: click.Option) -> str:
         value = f" {option.metavar}" if option.metavar else f" {_words(option)}"
         if option.nargs == 2 and not option.metavar:
             value *= 2
-    return _cell(f"`{', '.join(option.opts)}{value}`")
+    flags = ", ".join([*option.opts, *option.secondary_opts])
+    return _cell(f"`{flags}{value}`")
 
 
 def _words(option: click.Option) -> str:
