@@ -31,6 +31,7 @@ from groundfault.render import words
 from groundfault.render.audit_figures import MAX_POINTS, figures
 from groundfault.render.audit_groups import distinct
 from groundfault.render.audit_page import MAX_ROWS, html, make_summary, markdown
+from groundfault.render.audit_tables import write_estimate
 from groundfault.render.audit_words import Outline
 from groundfault.render.markdown import code, escape
 from groundfault.render.preview_pages import make_check_page
@@ -219,7 +220,9 @@ def test_page_says_all_that_the_report_holds(hostile: Report) -> None:
             face = finding.face_failures()
             for cell in (face.discovery, face.holdout, face.full):
                 assert words.share(cell, "on") in text
-                assert words.interval(cell) in text
+            # intervals of what was selected would be too narrow
+            assert face.estimate is not None
+            assert write_estimate(hostile, face.estimate)[1] in text
     for digest in to_plain(hostile.hashes).values():
         assert digest in text
     for said in (
@@ -315,8 +318,10 @@ def test_ratio_intervals_are_not_drawn_on_an_axis_of_lifts() -> None:
     assert "interval (risk ratio)" in text
     assert "intervals of the holdout lift" not in text
     assert "|log risk ratio| on discovery" in text
-    low, high = report.confirmed[0].holdout.interval
-    assert f"{low:.2f} to {high:.2f}" in text
+    estimate = report.confirmed[0].estimate
+    assert estimate is not None
+    low, high = estimate.interval
+    assert f"{estimate.effect:.2f}: {low:.2f} to {high:.2f}" in text
 
 
 def test_page_is_the_same_every_time(nothing: Report) -> None:
@@ -537,3 +542,13 @@ def test_report_of_the_paper_is_written_whole(shared: Path, tmp_path: Path) -> N
     assert "chance alone gives about 2.8 of them" in text
     assert "floor 0.25" in text
     assert "27/39 (69%)" in text
+
+
+def test_what_is_real_and_too_small_has_a_place_of_its_own() -> None:
+    report = plain_report(lift=0.4, judge="holm", min_lift="0.9")
+    assert [f.verdict for f in report.findings].count(Verdict.TOO_SMALL) == 1
+    text = Page(html(report)).text
+    assert "Real, and smaller than was asked for" in text
+    assert "1 too small" in text
+    assert "did not hold up on the holdout" not in text
+    assert "Screened, not confirmed" not in text

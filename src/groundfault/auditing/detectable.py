@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from groundfault.base.threads import enough_threads
-from groundfault.core.judge import Bar, Judge
+from groundfault.core.judge import ConfirmationBar, Judge
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
 from groundfault.judges.confirm import least_score
@@ -40,7 +40,7 @@ def make_designs(
     plan: Plan,
     discovery: Units,
     n_holdout: int,
-    bar: Bar | None,
+    bar: ConfirmationBar | None,
     *,
     drawn: bool = True,
 ) -> DesignOf | None:
@@ -56,7 +56,7 @@ def make_designs(
         alone.
     n_holdout : int
         Units held out.
-    bar : Bar, optional
+    bar : ConfirmationBar, optional
         What the judge asks on the discovery units; see `groundfault.core.judge.find_bar`.
     drawn : bool
         Whether chance decides how the support is divided between discovery and holdout, and so
@@ -103,7 +103,9 @@ def _find_least_lift(mixture: DesignMixture) -> float | None:
     return rises.minimum_detectable_rise(mixture.designs, weights, POWER)
 
 
-def _full_sample(bar: Bar, plan: Plan, losses: _Losses, n: int, on: int) -> DesignMixture:
+def _full_sample(
+    bar: ConfirmationBar, plan: Plan, losses: _Losses, n: int, on: int
+) -> DesignMixture:
     level = bar.level(on, 0) if bar.level is not None else 1.0
     stage = Stage(n=n, on=on, level=level, min_effect=least_score(plan), effect=plan.effect)
     low, high = _support_window(plan, n)
@@ -112,7 +114,7 @@ def _full_sample(bar: Bar, plan: Plan, losses: _Losses, n: int, on: int) -> Desi
 
 
 def _split(
-    bar: Bar,
+    bar: ConfirmationBar,
     plan: Plan,
     losses: _Losses,
     sizes: tuple[int, int],
@@ -159,7 +161,7 @@ def _support_window(plan: Plan, n: int) -> tuple[int, int]:
     return max(plan.min_on, ceil(low * n), 1), min(n - max(plan.min_off, 1), floor(high * n))
 
 
-def _summarise(bar: Bar) -> list[tuple[float, float, float]]:
+def _summarise(bar: ConfirmationBar) -> list[tuple[float, float, float]]:
     """A few bars that stand for all: weight, floor and rivals of each."""
     order = np.lexsort((bar.rivals, bar.floors)) if len(bar.floors) == len(bar.rivals) else [0]
     pairs = np.column_stack(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.auditing.prepared import PreparedAudit
-from groundfault.core.judge import Bar, find_bar
+from groundfault.core.judge import ConfirmationBar, find_bar
 from groundfault.core.units import Units
 from groundfault.judges.rule import Ruling, find_duplicates
 
@@ -67,7 +67,7 @@ class AuditResults:
         return self.ruling.positions()
 
     @cached_property
-    def bar(self) -> Bar | None:
+    def bar(self) -> ConfirmationBar | None:
         """What the judge asks of one true hypothesis among those that were judged."""
         plan = self.audit.plan
         hypotheses = self.ruling.hypotheses

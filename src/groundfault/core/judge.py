@@ -46,7 +46,7 @@ class Screening:
 
 
 @dataclass(frozen=True)
-class Bar:
+class ConfirmationBar:
     """What one true hypothesis among null ones has to pass on the units that a judge screens.
 
     Attributes
@@ -93,8 +93,8 @@ class Judge(Protocol):
     Nothing is guaranteed in the name of a judge without it.
 
     A judge that can say what a true hypothesis has to pass has a method ``find_bar`` of the
-    arguments of `screen`, which gives a `Bar` and reads nothing of the losses but what stays the
-    same in another order. From it come the least lift that an audit detects and, where nothing is
+    arguments of `screen`, which gives a `ConfirmationBar` and reads nothing of the losses but what
+    stays the same in another order. From it come the least lift that an audit detects and, where nothing is
     held out, estimates that account for the bar; of a judge without it, neither is said.
     """
 
@@ -129,11 +129,11 @@ def find_bar(
     hypotheses: NDArray[np.intp],
     plan: Plan,
     rng: np.random.Generator,
-) -> Bar | None:
+) -> ConfirmationBar | None:
     """What a judge asks of one true hypothesis among null ones; None if it does not say."""
     method = getattr(judge, "find_bar", None)
     if method is None or not len(hypotheses):
         return None
     with enough_threads(len(units) * len(hypotheses)):
-        bar: Bar = method(units, hypotheses, plan, rng)
+        bar: ConfirmationBar = method(units, hypotheses, plan, rng)
     return bar

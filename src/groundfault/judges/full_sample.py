@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Bar, Confirmation, ErrorRate, Screening
+from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
@@ -63,7 +63,7 @@ class FullSample:
         hypotheses: NDArray[np.intp],
         plan: Plan,
         rng: np.random.Generator,  # noqa: ARG002
-    ) -> Bar:
+    ) -> ConfirmationBar:
         """The first step of the correction, or a later one; it depends on no support."""
         size = len(hypotheses)
         harmonic = float(np.sum(1 / np.arange(1, size + 1))) if self.name == "by" else 1.0
@@ -74,7 +74,7 @@ class FullSample:
                 return alpha / max(1, size - beside)
             return q * (beside + 1) / size / harmonic
 
-        return Bar(find_level)
+        return ConfirmationBar(find_level)
 
 
 Holm = partial(FullSample, "holm")

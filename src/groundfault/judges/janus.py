@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Bar, Confirmation, ErrorRate, Screening
+from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values
@@ -55,7 +55,7 @@ class JanusA:
 
     def find_bar(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
-    ) -> Bar:
+    ) -> ConfirmationBar:
         """The floor that one hypothesis above null ones gets, and the null ones that clear it."""
         distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
         q = float(exact(plan.q))
@@ -74,7 +74,7 @@ class JanusA:
             floors[reached] = np.minimum(floors[reached], step)
         pairs = zip(scores, floors, strict=True)
         rivals = np.array([int((each >= floor).sum()) for each, floor in pairs])
-        return Bar(floors=floors, rivals=rivals)
+        return ConfirmationBar(floors=floors, rivals=rivals)
 
 
 @dataclass(frozen=True)

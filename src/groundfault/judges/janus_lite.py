@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Bar, Confirmation, ErrorRate, Screening
+from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values
@@ -66,8 +66,8 @@ class JanusLite:
         hypotheses: NDArray[np.intp],
         plan: Plan,
         rng: np.random.Generator,  # noqa: ARG002
-    ) -> Bar:
+    ) -> ConfirmationBar:
         """The percentile, which an effect has to exceed."""
         distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
         floor = distributions.pool_quantile(counts, LEVEL, plan.effect)
-        return Bar(floors=np.array([np.nextafter(floor, np.inf)]))
+        return ConfirmationBar(floors=np.array([np.nextafter(floor, np.inf)]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Bar, Confirmation, ErrorRate, Screening
+from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
@@ -48,7 +48,7 @@ class MaxT:
 
     def find_bar(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
-    ) -> Bar:
+    ) -> ConfirmationBar:
         """What the largest statistic seldom reaches, as a p-value; it depends on no support.
 
         The smallest p-values of null worlds are fitted as those of so many independent
@@ -65,7 +65,7 @@ class MaxT:
             others = independent * (1 - beside / len(hypotheses))
             return float(-np.expm1(np.log1p(-alpha) / max(1.0, others)))
 
-        return Bar(find_level)
+        return ConfirmationBar(find_level)
 
 
 def _permute(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Bar, Confirmation, ErrorRate, Screening
+from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_big_enough
@@ -61,7 +61,7 @@ class MultiSplit:
 
     def find_bar(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
-    ) -> Bar:
+    ) -> ConfirmationBar:
         """Simulated splits of errors, of graded losses as of errors that vary as much."""
         present = units.losses if units.scored is None else units.losses[units.scored]
         variance = float((present / (units.denominator or 1)).var())
@@ -82,7 +82,7 @@ class MultiSplit:
             np.log(_ODDS_RATIOS),
             rng,
         )
-        return Bar(make_find_level(evidence, float(plan.q)))
+        return ConfirmationBar(make_find_level(evidence, float(plan.q)))
 
 
 def _weigh(p: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.judge import Bar, Confirmation, ErrorRate, Screening
+from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_big_enough, least_score
@@ -38,10 +38,12 @@ class SplitHolm:
 
     def find_bar(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
-    ) -> Bar:
+    ) -> ConfirmationBar:
         """The least effect, and the null hypotheses that reach it by luck and share the level."""
         rivals = [
             int(is_big_enough(world.tables[hypotheses], plan).sum())
             for world in draw_null_worlds(units, hypotheses, rng)
         ]
-        return Bar(floors=np.full(len(rivals), least_score(plan)), rivals=np.array(rivals))
+        return ConfirmationBar(
+            floors=np.full(len(rivals), least_score(plan)), rivals=np.array(rivals)
+        )
