@@ -93,9 +93,9 @@ class Judge(Protocol):
     Nothing is guaranteed in the name of a judge without it.
 
     A judge that can say what a true hypothesis has to pass has a method ``find_bar`` of the
-    arguments of `screen`, which gives a `ConfirmationBar` and reads nothing of the losses but what
-    stays the same in another order. From it come the least lift that an audit detects and, where nothing is
-    held out, estimates that account for the bar; of a judge without it, neither is said.
+    arguments of `screen`. It gives a `ConfirmationBar` and reads nothing of the losses but what
+    stays the same in another order. From it come the least lift that an audit detects and, where
+    nothing is held out, estimates that account for the bar; of a judge without it, neither is said.
     """
 
     @property
