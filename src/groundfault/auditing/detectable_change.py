@@ -29,12 +29,16 @@ class ChangeDesign:
         Least change worth confirming.
     holdout : float
         Share of units held out; 0 where all are tested at once.
+    growth : float
+        How much the mean squared change grows with each failure that is added, in [0, 1]: one that
+        meets a unit which the first model failed takes a change away.
     """
 
     churn: float
     level: float
     least: float
     holdout: float
+    growth: float = 1.0
 
     @classmethod
     def of(cls, plan: Plan, discovery: Pairs, n_holdout: int, hypotheses: int) -> ChangeDesign:
@@ -54,12 +58,16 @@ class ChangeDesign:
         """
         changes = discovery.changes[discovery.present]
         level = float(exact(plan.alpha))
+        losses = discovery.losses[0][discovery.present] / (discovery.denominator or 1)
+        passes = float((1 - losses).sum())
+        better = float(np.maximum(-changes, 0).sum())
         return cls(
             float(np.mean(changes**2)) if len(changes) else 0.0,
             # one-sided on the holdout, where a lone survivor has the whole level
             2 * level if n_holdout else level / max(1, hypotheses),
             float(exact(plan.min_lift or 0)),
             n_holdout / max(1, len(discovery) + n_holdout),
+            max(0.0, 1 - 2 * better / passes) if passes else 1.0,
         )
 
     def power(self, change: float, units: float) -> float:
@@ -78,7 +86,7 @@ class ChangeDesign:
         """
         from scipy.special import ndtr, ndtri
 
-        spread = self.churn + change
+        spread = self.churn + self.growth * change
         held = units * (self.holdout or 1.0)
         if spread <= 0 or held < 1:
             return 0.0
