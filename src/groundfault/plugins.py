@@ -9,8 +9,8 @@ Finder: `Finder`, group ``groundfault.finders``
 
 Judge: `Judge`, group ``groundfault.judges``
     One method, ``screen(units, hypotheses, plan, rng)``. Beside it `Units`, `Marks`, `Plan`,
-    `Screening`, `Floor`, `Confirmation`, `ContingencyTables`, `Verdict`, `compute_p_values`,
-    `is_big_enough` and `exact`.
+    `Screening`, `Floor`, `Confirmation`, `ConfirmationBar`, `ContingencyTables`, `Verdict`,
+    `compute_p_values`, `is_big_enough` and `exact`.
 
 Reader: `Reader`, group ``groundfault.readers``
     Two methods, ``sniff(path)`` and ``read(path)``. Beside it `Log`, `TableLog`, `Observation`,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from groundfault.core.evidence import Evidence
     from groundfault.core.finding import Cell, Finding, Verdict
     from groundfault.core.fitted_column import FittedColumn
-    from groundfault.core.judge import Confirmation, Judge, Screening
+    from groundfault.core.judge import Confirmation, ConfirmationBar, Judge, Screening
     from groundfault.core.plan import Plan, exact
     from groundfault.core.roles import Roles
     from groundfault.core.rules import literal, quote
@@ -78,7 +78,7 @@ _PLACES = {
     "core.evidence": ("Evidence",),
     "core.finding": ("Cell", "Finding", "Verdict"),
     "core.fitted_column": ("FittedColumn",),
-    "core.judge": ("Confirmation", "Judge", "Screening"),
+    "core.judge": ("Confirmation", "ConfirmationBar", "Judge", "Screening"),
     "core.plan": ("Plan", "exact"),
     "core.roles": ("Roles",),
     "core.rules": ("literal", "quote"),
@@ -106,6 +106,7 @@ __all__ = [
     "Cell",
     "Column",
     "Confirmation",
+    "ConfirmationBar",
     "ContingencyTables",
     "Evidence",
     "Exporter",
