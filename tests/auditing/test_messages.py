@@ -18,7 +18,8 @@ def write(verdict: Verdict, what: str = "errors") -> str:
 def test_a_confirmed_finding_is_an_association() -> None:
     assert write(Verdict.CONFIRMED) == (
         "Confirmed association: errors are more frequent when it is long (on 20/40, off 6/60; "
-        "held-out lift +0.40 (selected), 90% interval +0.20 to +0.60; adjusted p = 0.003; guaranteed)."
+        "held-out lift +0.40 (selected), 90% interval +0.20 to +0.60; adjusted p = 0.003; "
+        "guaranteed)."
     )
 
 

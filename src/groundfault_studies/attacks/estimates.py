@@ -81,10 +81,7 @@ def detects(judge: str, n: int, share: float, seed: int) -> bool:
     """Whether the least detectable lift of one world is confirmed in another one."""
     least = find_least_lift(judge, n, share, seed)
     plan = Plan(judge=judge, seed=seed, permutations=199)
-    return (
-        least is not None
-        and audit_world(plan, *make_world(seed, 1, n, share, least)).confirmed
-    )
+    return least is not None and audit_world(plan, *make_world(seed, 1, n, share, least)).confirmed
 
 
 def says_least_lift(judge: str, n: int, share: float, seed: int) -> bool:
