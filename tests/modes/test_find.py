@@ -68,8 +68,8 @@ def check_numbers(
             assert (mode.n_outside, mode.errors_outside) == (off.sum(), pytest.approx(y[off].sum()))
         assert (mode.n, mode.errors) == (on.sum(), pytest.approx(y[on].sum()))
         assert (mode.n_new, mode.errors_new) == (new.sum(), pytest.approx(y[new].sum()))
-        assert 0 <= mode.p_marginal <= level / 2
-        assert 0 <= mode.p_conditional <= level / 2
+        assert 0 <= mode.p_marginal <= level
+        assert 0 <= mode.p_conditional <= level
         assert mode.interval[0] <= mode.rate <= mode.interval[1]
         assert mode.conditions
         assert mode.meaning == " and ".join(mode.conditions)

@@ -14,8 +14,8 @@ from groundfault.modes.language import RuleLanguage
 from groundfault.modes.layout import Layout
 from groundfault.modes.literals import list_literals
 from groundfault.modes.selection import Selection
-from groundfault.modes.single_conditions import _tabulate, compute_discount
-from groundfault.modes.strata import Losses
+from groundfault.modes.single_conditions import JointTest, _tabulate
+from groundfault.modes.strata import Losses, Strata
 
 Floats = NDArray[np.float64]
 LEVEL = 0.10
@@ -31,9 +31,9 @@ def draw_flags(rng: np.random.Generator, n: int, columns: int) -> pl.DataFrame:
 
 
 def test_tails_are_those_of_the_hypergeometric_distribution() -> None:
-    support, units, errors = np.array([8, 20, 110, 112]), 115, 41
+    support, units, errors = np.array([[8.0], [20], [110], [112]]), 115, 41
     tails = _tabulate(support, units, errors)
-    expected = hypergeom.logsf(np.arange(errors + 1) - 1, units, errors, support[:, None])
+    expected = hypergeom.logsf(np.arange(errors + 1) - 1, units, errors, support)
     possible = np.isfinite(expected)
     np.testing.assert_allclose(tails[possible], expected[possible], atol=1e-9)
     assert (tails[~possible] == -np.inf).all()
@@ -41,30 +41,42 @@ def test_tails_are_those_of_the_hypergeometric_distribution() -> None:
 
 def test_cuts_of_one_column_cost_far_less_than_their_number() -> None:
     rng = np.random.default_rng(1)
-    losses = (rng.random(400) < 0.3).astype(float)
-    cuts, rows = make(pl.DataFrame({"length": rng.normal(size=400)}), losses)
-    flags, _ = make(draw_flags(rng, 400, 20), losses)
-    assert compute_discount(cuts, rows, LEVEL) > math.log(2)
-    assert 0 <= compute_discount(flags, rows, LEVEL) < compute_discount(cuts, rows, LEVEL)
+    language, losses = make(
+        pl.DataFrame({"length": rng.normal(size=400)}), (rng.random(400) < 0.3).astype(float)
+    )
+    together, base = JointTest(language, losses, LEVEL), Strata(language.layout, losses)
+    ratios = []
+    for errors in range(60, 100):
+        total, inside = int(losses.values.sum()), 200
+        alone = hypergeom.logsf(errors - 1, 400, total, inside) + language.log_cost("single")
+        joint = together.log_p_of(inside, errors, total)
+        if math.log(0.06) < joint < math.log(0.2):
+            ratios.append(alone - joint)
+    assert min(ratios) > math.log(1.4)
+    mask = language.bits[language.single[0]]
+    assert together.log_p(mask) == 0 or base.log_p(mask) < 0
 
 
 @pytest.mark.parametrize(("strata", "losses"), [(2, [0.0, 1.0]), (1, [0.0, 0.5, 1.0])])
 def test_strata_and_graded_losses_pay_for_every_condition(strata: int, losses: list[float]) -> None:
     rng = np.random.default_rng(2)
     values = rng.choice(losses, 200)
-    assert compute_discount(*make(draw_flags(rng, 200, 5), values, strata), LEVEL) == 0
+    together = JointTest(*make(draw_flags(rng, 200, 5), values, strata), LEVEL)
+    assert together.log_p_of(40, 40, 60) == 0
 
 
-@pytest.mark.parametrize("kind", ["flags", "cuts"])
+@pytest.mark.parametrize("kind", ["flags", "cuts", "rare"])
 def test_the_level_is_kept_and_used(kind: str) -> None:
-    worlds, named = 200, 0
+    worlds, named = 300, 0
     for seed in range(worlds):
         rng = np.random.default_rng(seed)
-        table = (
-            draw_flags(rng, 120, 15) if kind == "flags" else pl.DataFrame({"x": rng.random(120)})
-        )
+        table = {
+            "flags": draw_flags(rng, 120, 15),
+            "cuts": pl.DataFrame({"x": rng.random(120)}),
+            "rare": pl.DataFrame({"task": rng.integers(0, 12, 120).astype(str)}),
+        }[kind]
         language, losses = make(table, (rng.random(120) < 0.35).astype(float))
         named += bool(Selection(language, losses, LEVEL).select())
-    assert binom.cdf(named - 1, worlds, LEVEL) < 0.999
-    # far below the level, a third of it at most, power would be thrown away
-    assert binom.sf(named, worlds, LEVEL / 3) < 0.5
+    assert binom.sf(named - 1, worlds, LEVEL) > 0.001
+    # far below the level, power would be thrown away
+    assert binom.cdf(named, worlds, LEVEL / 2) > 0.05

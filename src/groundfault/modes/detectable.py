@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.modes.language import RuleLanguage
 from groundfault.modes.literal import MIN_SUPPORT
+from groundfault.modes.single_conditions import JointTest
 from groundfault.stats.stratified_tail import log_tail
 
 Floats = NDArray[np.float64]
@@ -18,29 +20,38 @@ _SHARES = (0.02, 0.05, 0.10, 0.30)
 
 
 def compute_detectable(
-    language: RuleLanguage, losses: Floats, level: float, discount: float
+    language: RuleLanguage, losses: Floats, level: float, together: JointTest | None
 ) -> dict[str, float | None]:
     """The failure rate inside that a single condition needs to be named, by its share of units.
 
-    ``discount`` is that of `compute_discount`.
+    ``together`` is the joint test of single conditions, where they were searched for.
     """
     y = losses[~np.isnan(losses)]
     if not language.literals or len(y) == 0:
         return {}
     kind = next(kind for kind in ("single", "word", "own") if language.counts[kind])
-    bar = math.log(level) - language.log_cost(kind) + (discount if kind == "single" else 0.0)
+    bar = math.log(level) - language.log_cost(kind)
     rate, n = float(y.mean()), len(y)
-    return {f"{share:g}": _find_rate(round(share * n), n, rate, bar) for share in _SHARES}
+
+    def stands(inside: int, errors: int, total: int) -> bool:
+        one = np.array([[inside], [total], [n]], dtype=np.int64)
+        if log_tail(errors, *one) <= bar:
+            return True
+        joint = together is not None and kind == "single"
+        return joint and together.log_p_of(inside, errors, total) <= math.log(level)
+
+    return {f"{share:g}": _find_rate(round(share * n), n, rate, stands) for share in _SHARES}
 
 
-def _find_rate(inside: int, n: int, rate: float, bar: float) -> float | None:
+def _find_rate(
+    inside: int, n: int, rate: float, stands: Callable[[int, int, int], bool]
+) -> float | None:
     """The least rate at which errors inside are named with `POWER`, by bisection."""
 
     def is_named(p: float) -> bool:
         errors = _find_quantile(1 - POWER, inside, p)
         total = min(n, errors + round(rate * (n - inside)))
-        one = np.array([[inside], [total], [n]], dtype=np.int64)
-        return bool(log_tail(errors, *one) <= bar)
+        return stands(inside, errors, total)
 
     if inside < MIN_SUPPORT or not is_named(1.0):
         return None

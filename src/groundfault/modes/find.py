@@ -20,6 +20,7 @@ from groundfault.modes.literal import MIN_SUPPORT, Literal, Tier
 from groundfault.modes.literals import list_literals
 from groundfault.modes.mode import EVERY_MODEL, Coverage, Mode, ModeSearch, RuleClass
 from groundfault.modes.selection import Selection
+from groundfault.modes.single_conditions import JointTest
 from groundfault.modes.strata import Losses
 
 Floats = NDArray[np.float64]
@@ -124,7 +125,7 @@ def find_modes(
         classes=classes,
         outcomes=tuple(coverage),
         detectable=compute_detectable(
-            language, series[0][1], level * series[0][2], search.discounts.get(series[0][0], 0.0)
+            language, series[0][1], level * series[0][2], search.joint_tests.get(series[0][0])
         ),
         remarks=search.remarks(),
     )
@@ -169,7 +170,7 @@ class _Search:
 
     def __post_init__(self) -> None:
         self._languages: dict[bytes, RuleLanguage] = {}
-        self.discounts: dict[str, float] = {}
+        self.joint_tests: dict[str, JointTest] = {}
 
     def language(self, scored: Bools) -> RuleLanguage:
         """The language over the scored units; the same for outcomes that score the same."""
@@ -212,7 +213,7 @@ class _Search:
             return [], empty
         losses = Losses.of(y, language.layout)
         selection = Selection(language, losses, level)
-        self.discounts[name] = selection.discount
+        self.joint_tests[name] = selection.together
         listed = selection.select()
         if not listed:
             return [], empty

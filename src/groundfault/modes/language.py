@@ -28,16 +28,16 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 WEIGHTS = {
-    "single": 0.80,
-    "word": 0.04,
-    "pair": 0.05,
-    "mixed": 0.02,
-    "triple": 0.03,
-    "values": 0.005,
-    "set": 0.02,
-    "set of a pair": 0.01,
-    "words": 0.01,
-    "inside": 0.015,
+    "single": 0.90,
+    "word": 0.02,
+    "pair": 0.025,
+    "mixed": 0.01,
+    "triple": 0.015,
+    "values": 0.0025,
+    "set": 0.01,
+    "set of a pair": 0.005,
+    "words": 0.005,
+    "inside": 0.0075,
     "own": 0.05,
 }
 """Shares of the error level; those of empty classes are shared out among the others."""

@@ -13,7 +13,7 @@ from groundfault.modes.language import ModeRule, RuleLanguage
 from groundfault.modes.literal import MIN_SUPPORT
 from groundfault.modes.refine import refine
 from groundfault.modes.search import RuleProposal, score_counts, search, search_inside
-from groundfault.modes.single_conditions import compute_discount
+from groundfault.modes.single_conditions import JointTest
 from groundfault.modes.strata import Losses, Strata
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
@@ -69,7 +69,7 @@ class Selection:
     def __init__(self, language: RuleLanguage, losses: Losses, level: float) -> None:
         self.language, self.losses, self.log_level = language, losses, math.log(level)
         self.base = Strata(language.layout, losses)
-        self.discount = compute_discount(language, losses, level)
+        self.together = JointTest(language, losses, level)
         self.tabu: set[ModeRule] = set()
 
     def select(self) -> list[Listed]:
@@ -151,10 +151,10 @@ class Selection:
 
     def _adjust(self, strata: Strata, one: RuleProposal | Listed) -> float:
         """Log p of a claim times all the rules that could have been said instead."""
-        # dependence is known where nothing is listed before: there both claims are one
-        alone = strata is self.base and one.rule.kind == "single"
-        cost = self.language.cost_of(one.rule) - (self.discount if alone else 0.0)
-        return self._log_p(strata, one) + cost
+        log_p = self._log_p(strata, one) + self.language.cost_of(one.rule)
+        # where nothing is listed before, both claims are one
+        joint = strata is self.base and one.rule.kind == "single" and log_p > self.log_level
+        return self.together.log_p(one.mask) if joint else log_p
 
     def _refine(self, proposal: RuleProposal, strata: Strata) -> RuleProposal:
         """The refined rule, where both of its claims still stand."""

@@ -1,4 +1,9 @@
-"""Single conditions are tested together: how much less their number costs than a sum of chances."""
+"""Single conditions are tested together: by permutation, beside the test that sums their chances.
+
+Conditions overlap (cuts of one column, columns that follow each other), so that the most
+surprising of them is less so by chance than that of as many independent ones would be. How
+surprising it is, permuted losses show.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +15,22 @@ from numpy.typing import NDArray
 from groundfault.base.streams import stream
 from groundfault.modes.language import RuleLanguage
 from groundfault.modes.strata import Losses
+from groundfault.stats.bits import Bits
 
 Floats = NDArray[np.float64]
 
 _PERMUTATIONS = 999
 _TIE = 1e-6
 _WORK = 3e9
-"""Additions that a bar may take: about a second."""
+"""Additions that the permutations may take: about a second."""
 
 
-def compute_discount(language: RuleLanguage, losses: Losses, level: float) -> float:
-    """Log of what the count of single conditions may be divided by, their dependence considered.
+class JointTest:
+    """The test of all single conditions together, in addition to one that sums their chances.
 
-    Conditions overlap (cuts of one column, columns that follow each other) and tests of counts
-    seldom reach their level exactly, so that the smallest of their p-values is larger than that of
-    as many independent ones. How large it is by chance is read off permuted losses: min-p.
+    A single condition is surprising at the level if its exact p-value passes the Bonferroni bar of
+    its class, or if its standardised number of errors passes a bar such that *either* happens to
+    any of them in no more than the level of the permutations.
 
     Parameters
     ----------
@@ -33,45 +39,65 @@ def compute_discount(language: RuleLanguage, losses: Losses, level: float) -> fl
     level : float
         Family-wise error level of all marginal claims, in (0, 1).
 
-    Returns
-    -------
-    float
-        At least 0; 0 where nothing is gained: graded losses, several strata, or too large a table.
-
     Notes
     -----
-    Westfall and Young 1993, single step: at this level the family-wise error of the exact tests is
-    kept for exchangeable units, strongly under subset pivotality.
+    Only where losses are 0 or 1 and units are exchangeable in one stratum, and the table is not so
+    large that power is no question; elsewhere no p-value is below 1. Westfall and Young 1993,
+    single step: exact under the complete null, strong under subset pivotality.
     """
-    count = language.counts["single"]
-    units = len(losses.values)
-    several = len(language.layout.runs) > 2
-    if not count or several or not losses.binary or count * units * _PERMUTATIONS > _WORK:
-        return 0.0
-    least = _permute_least(language, losses)
-    # the observed losses are one more permutation: so many others may be as surprising
-    others = math.floor(level * language.weights["single"] * (_PERMUTATIONS + 1) + 1e-9) - 1
-    if others < 0:
-        return 0.0
-    # below it, not at it: ties count against, also where they differ in the last digits
-    log_bar = float(np.sort(least)[others]) - _TIE
-    return max(0.0, log_bar - (math.log(level) - language.log_cost("single")))
+
+    def __init__(self, language: RuleLanguage, losses: Losses, level: float) -> None:
+        self.layout, self.losses = language.layout, losses
+        self.share = language.weights.get("single", 0.0)
+        work = len(language.single) * len(losses.values) * _PERMUTATIONS
+        one_stratum = len(language.layout.runs) == 2
+        self.used = losses.binary and one_stratum and 0 < work <= _WORK
+        if self.used:
+            log_bar = math.log(level) - language.log_cost("single")
+            self.largest = np.sort(_permute(language, losses, log_bar))
+
+    def log_p(self, mask: Bits) -> float:
+        """Log of the adjusted p-value of a single condition."""
+        inside = self.layout.unpack(mask[None])[0]
+        values = self.losses.values
+        return self.log_p_of(int(inside.sum()), values[inside].sum(), values.sum())
+
+    def log_p_of(self, inside: int, errors: float, total: float) -> float:
+        """The same of so many errors of all among so many units inside."""
+        if not self.used:
+            return 0.0
+        units = len(self.losses.values)
+        observed = float(_standardise(errors, np.array(inside), units, total))
+        # ties count against, also where they differ in the last digits
+        reached = len(self.largest) - int(np.searchsorted(self.largest, observed - _TIE))
+        return min(0.0, math.log((1 + reached) / (1 + len(self.largest)) / self.share))
 
 
-def _permute_least(language: RuleLanguage, losses: Losses) -> Floats:
-    """The smallest log p of all single conditions, for each permutation: shape (permutations,)."""
+def _standardise(errors: Floats | float, inside: Floats, units: int, total: float) -> Floats:
+    """Errors inside, less what is expected, over the standard deviation of permutations."""
+    rate = total / units
+    variance = rate * (1 - rate) * inside * (units - inside) / (units - 1)
+    return np.asarray((errors - inside * rate) / np.sqrt(variance))
+
+
+def _permute(language: RuleLanguage, losses: Losses, log_bar: float) -> Floats:
+    """The largest standardised count of each permutation, infinite where any p is at the bar."""
     values = losses.values.astype(np.float32)
+    units, total = len(values), int(values.sum())
     rows = language.layout.unpack(language.bits[language.single])
-    table = _tabulate(language.support[language.single], len(values), int(values.sum()))
     permuted = stream(0, "modes: single conditions").permuted(
         np.tile(values, (_PERMUTATIONS, 1)), axis=1
     )
-    inside = np.rint(rows.astype(np.float32) @ permuted.T).astype(np.intp)
-    return np.asarray(np.take_along_axis(table, inside, axis=1).min(axis=0))
+    errors = np.rint(rows.astype(np.float32) @ permuted.T).astype(np.intp)
+    inside = language.support[language.single][:, None].astype(np.float64)
+    largest = _standardise(errors, inside, units, total).max(axis=0)
+    table = _tabulate(inside, units, total)
+    passes = (np.take_along_axis(table, errors, axis=1) <= log_bar).any(axis=0)
+    return np.asarray(np.where(passes, np.inf, largest))
 
 
-def _tabulate(support: NDArray[np.int64], units: int, errors: int) -> Floats:
-    """Log of the chance of at least so many errors inside: shape (conditions, errors + 1)."""
+def _tabulate(inside: Floats, units: int, total: int) -> Floats:
+    """Log of the chance of at least so many errors inside: shape (conditions, total + 1)."""
     from scipy.special import gammaln
 
     def choose(n: Floats, k: Floats) -> Floats:
@@ -79,7 +105,7 @@ def _tabulate(support: NDArray[np.int64], units: int, errors: int) -> Floats:
             log = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
         return np.asarray(np.where((k >= 0) & (k <= n), log, -np.inf))
 
-    inside, size = np.arange(errors + 1.0), support[:, None].astype(np.float64)
-    log_p = choose(size, inside) + choose(units - size, errors - inside)
+    errors = np.arange(total + 1.0)
+    log_p = choose(inside, errors) + choose(units - inside, total - errors)
     tails = np.logaddexp.accumulate(log_p[:, ::-1], axis=1)[:, ::-1]
     return np.asarray(tails - tails[:, :1])
