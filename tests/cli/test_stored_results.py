@@ -16,7 +16,10 @@ STORED = Path(__file__).resolve().parents[1] / "fixtures" / "v0_1_0"
 TABLE = "confirmed/evidence.csv --id item --outcome error"
 COMMANDS = {
     "gate.json": ("gate confirmed/report --fail-on confirmed", 1),
-    "gate-baseline.json": ("gate confirmed/report --fail-on confirmed --baseline confirmed/report", 0),
+    "gate-baseline.json": (
+        "gate confirmed/report --fail-on confirmed --baseline confirmed/report",
+        0,
+    ),
     "check.json": (f"check {TABLE} --library frozen/library.json --judge janus", 0),
     "slices.json": (f"slices {TABLE} --finder sliceline -k 3 --permutations 20", 0),
 }

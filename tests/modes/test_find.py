@@ -350,3 +350,20 @@ def test_an_audit_says_what_it_could_have_seen() -> None:
     assert needed == sorted(needed, reverse=True)
     assert math.isclose(sum(one.weight for one in search.classes), 1.0)
     assert search.rules == sum(one.rules for one in search.classes) > 100
+
+
+@pytest.mark.parametrize("grades", [0, 10])
+def test_equal_means_of_unequal_spread_are_no_mode(grades: int) -> None:
+    worlds, named, hits = 60, 0, 0
+    for seed in range(worlds):
+        rng = np.random.default_rng(seed)
+        on = rng.random((3, 300)) < np.array([[0.2], [0.4], [0.6]])
+        even = rng.binomial(grades, 0.4, 300) / grades if grades else rng.beta(24, 36, 300)
+        spread = np.where(on[0], rng.random(300) < 0.4, even)
+        table = pl.DataFrame({f"c{i}": row for i, row in enumerate(on)})
+        named += bool(find_modes(table, spread[None], depth=2)[0])
+        # losses of unequal spread whose means do differ are named all the same
+        higher = np.where(on[0], rng.random(300) < 0.75, even)
+        hits += any('"c0"' in mode.rule for mode in find_modes(table, higher[None], depth=2)[0])
+    assert binom.sf(named - 1, worlds, 0.10) > 0.001
+    assert hits >= 0.9 * worlds

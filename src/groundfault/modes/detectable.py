@@ -37,8 +37,9 @@ def compute_detectable(
         one = np.array([[inside], [total], [n]], dtype=np.int64)
         if log_tail(errors, *one) <= bar:
             return True
-        joint = together is not None and kind == "single"
-        return joint and together.log_p_of(inside, errors, total) <= math.log(level)
+        if together is None or kind != "single":
+            return False
+        return together.log_p_of(inside, errors, total) <= math.log(level)
 
     return {f"{share:g}": _find_rate(round(share * n), n, rate, stands) for share in _SHARES}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from groundfault.stats.contingency import common_grid
 from groundfault.stats.stratified_tail import log_tail, log_tail_of_losses
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 _PLANES = 7
 """Bits of a loss that rank rules; tests use the loss itself."""
 
@@ -119,7 +121,32 @@ class Strata:
             errors = round(values[index].sum())
             whole = np.rint(total[busy]).astype(np.int64)
             return float(log_tail(errors, on_size[busy], whole, size[busy]))
-        return self._log_p_of_losses(float(values[index].sum()), on_size, tested)
+        everyone = np.ones(len(values), dtype=np.bool_) if tested is None else tested
+        total_on = values[index].sum() - self._discount_spread(on, everyone, size, total)
+        return self._log_p_of_losses(float(total_on), on_size, tested)
+
+    def _discount_spread(
+        self, on: NDArray[np.bool_], tested: NDArray[np.bool_], size: Ints, total: Floats | Ints
+    ) -> float:
+        """What graded losses inside exceed their expectation by merely for varying more there.
+
+        Equal means with unequal spread are no failure mode, but a permutation takes them for one:
+        the excess is scaled by the deviation that permutations have over the robust one (the
+        studentised permutation test; Chung and Romano 2013, doi:10.1214/13-AOS1090), never up.
+        """
+        home = self.home[tested]
+        rest = self.losses.values[tested] - (total / np.maximum(size, 1))[home]
+        inside = on[tested]
+        on_size = np.bincount(home[inside], minlength=len(size))
+        away = inside - (on_size / np.maximum(size, 1))[home]
+        spread = np.bincount(home, weights=np.square(rest), minlength=len(size))
+        permuted = (on_size * (size - on_size) / np.maximum(size * (size - 1), 1)) @ spread
+        # each side around its own mean: a difference of means is no spread
+        robust = sum(_sum_squares(rest[side], away[side]) for side in (inside, ~inside))
+        excess = float(rest[inside].sum())
+        if excess <= 0 or robust <= permuted:
+            return 0.0
+        return excess * (1 - math.sqrt(permuted / robust))
 
     def _log_p_of_losses(
         self, total: float, on_size: NDArray[np.int64], tested: NDArray[np.bool_] | None
@@ -144,3 +171,10 @@ class Strata:
             self.rates,
         )
         return units, losses, expected
+
+
+def _sum_squares(values: Floats, weights: Floats) -> float:
+    """Weighted squares around the mean, a degree of freedom made up for."""
+    n = len(values)
+    around = np.square(weights * (values - values.mean())).sum() if n > 1 else 0.0
+    return float(around * n / max(n - 1, 1))

@@ -162,10 +162,10 @@ def _describe_pool_verdict(certificate: Certificate) -> str:
     sentence = f"In this pool of {cases}, not every group reaches the threshold"
     group = certificate.lowest_group
     if group is not None:
+        errors = f"{group.errors:g} error{'' if group.errors == 1 else 's'}"
         sentence += (
-            f"; the lowest mean is that of {group.group}, selected after looking: "
-            f"{group.errors:g} error{'' if group.errors == 1 else 's'} in {words.plural(group.labelled, 'label')} of its "
-            f"{words.plural(group.size, 'case')}"
+            f"; the lowest mean is that of {group.group}, selected after looking: {errors} in "
+            f"{words.plural(group.labelled, 'label')} of its {words.plural(group.size, 'case')}"
         )
     return f"{sentence}. Of new cases this says nothing."
 

@@ -97,7 +97,7 @@ def change(
     sums, spread = (np.asarray(a, dtype=np.float64) for a in (total, squares))
     size = np.asarray(pairs, dtype=np.float64) + 2
     middle = sums / size
-    half = float(ndtri(0.5 + level / 2)) * np.sqrt((spread + 1 - sums**2 / size)) / size
+    half = float(ndtri(0.5 + level / 2)) * np.sqrt(spread + 1 - sums**2 / size) / size
     return np.maximum(middle - half, -1.0), np.minimum(middle + half, 1.0)
 
 
