@@ -32,6 +32,7 @@ _MIN_ROWS = 12
 _ALWAYS = 0.9
 _OFTEN = 0.3
 _TIMES = 50
+_AGREEING = 0.95
 # coincidences that independent columns would give, to one that there is
 _EXPECTED = 0.05
 # examples of one cluster on average: more are a design, or a table of few columns
@@ -59,7 +60,8 @@ def join_copies(evidence: Evidence) -> Evidence:
       texts,
     - they agree in all columns, and coincidences are unlikely: agreement in all columns but one
       comes with agreement in that one far more often than chance gives, and independent columns
-      would give less than a twentieth of the agreements; or
+      would give less than a twentieth of the agreements; their outcomes agree too, in 95 % of
+      cases at least; or
     - every combination of values and outcome is there a multiple of k times: the table was put
       together from k copies of itself.
 
@@ -154,7 +156,12 @@ def _join_rows(table: pl.DataFrame, losses: NDArray[np.float64]) -> NDArray[np.i
     first = _find_first(table)
     sizes = np.bincount(first)
     sizes = sizes[sizes > 1]
-    if len(sizes) and sizes.mean() <= _MEAN_SIZE and _are_no_coincidences(table):
+    if (
+        len(sizes)
+        and sizes.mean() <= _MEAN_SIZE
+        and _agree_in_outcomes(first, losses)
+        and _are_no_coincidences(table)
+    ):
         return first
     outcomes = pl.DataFrame({f"\0loss {i}": row for i, row in enumerate(losses.T)})
     rows = _find_first(pl.concat([table, outcomes], how="horizontal"))
@@ -167,6 +174,17 @@ def _join_rows(table: pl.DataFrame, losses: NDArray[np.float64]) -> NDArray[np.i
     out = np.empty(n, dtype=np.intp)
     out[order] = np.repeat(order[::times], times)
     return out
+
+
+def _agree_in_outcomes(first: NDArray[np.intp], losses: NDArray[np.float64]) -> bool:
+    """Whether rows that agree in all columns have the outcomes of the first of them.
+
+    Examples that merely look alike fail each in its own way.
+    """
+    others = np.flatnonzero(first != np.arange(len(first)))
+    a, b = losses[others], losses[first[others]]
+    same = ((a == b) | (np.isnan(a) & np.isnan(b))).all(axis=1)
+    return bool(same.mean() >= _AGREEING)
 
 
 def _are_no_coincidences(table: pl.DataFrame) -> bool:
