@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from profiles import load_profile
 
 load_profile()
 
+# tests look at the same outcomes again and again; those about the ledger name one. Set here, since
+# fixtures of whole modules audit too
+os.environ["GROUNDFAULT_LEDGER"] = "off"
+
 pytest_plugins = ["log_samples"]
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -20,12 +25,6 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 def pytest_collection_finish() -> None:
     """Spare the garbage collector what importing made; statsmodels calls it for every p-value."""
     gc.freeze()
-
-
-@pytest.fixture(autouse=True)
-def _ledger_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests look at the same outcomes again and again; those about the ledger name one."""
-    monkeypatch.setenv("GROUNDFAULT_LEDGER", "off")
 
 
 @pytest.fixture(scope="session")

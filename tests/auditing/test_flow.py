@@ -162,7 +162,6 @@ def test_losses_on_no_grid_are_judged_too() -> None:
     for judge in ("janus", "holm", "max-t", "multisplit-e"):
         report = groundfault.audit(evidence, Plan(judge=judge, permutations=499))
         assert names_of_confirmed(report) == {"hard"}, judge
-        assert any("no grid" in hint for hint in report.hints)
 
 
 def several_models() -> pl.DataFrame:

@@ -58,7 +58,8 @@ def test_units_that_lack_a_value_of_the_lead_are_alike() -> None:
     missing = rng.random(900) < 1 / 3
     cause = rng.random(900) < 0.4
     other = np.where(missing, rng.random(900) < 0.4, cause ^ (rng.random(900) < 0.3))
-    rate = np.where(missing, 0.2, 0.1 + 0.7 * cause)
+    # as many errors where it is missing as elsewhere: else it would be missing by outcome
+    rate = np.where(missing, 0.38, 0.1 + 0.7 * cause)
     frame = pl.DataFrame(
         {"cause": cause.astype(int), "other": other, "error": (rng.random(900) < rate).astype(int)}
     )

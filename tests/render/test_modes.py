@@ -295,7 +295,7 @@ def test_modes_of_models_stand_apart_and_shared_ones_first(plain: Report) -> Non
 def test_many_models_do_not_fill_the_screen(plain: Report) -> None:
     modes = [make_mode(i, outcome=f"model{i // 3:02}") for i in range(60)]
     lines = printed(with_modes(plain, *modes)).splitlines()
-    assert len(lines) < 80
+    assert len(lines) < 85
     assert "and 2 more:" in lines
     assert "model07" in flat("\n".join(lines))
 
