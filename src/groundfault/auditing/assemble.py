@@ -25,7 +25,7 @@ from groundfault.auditing.detectable_change import ChangeDesign
 from groundfault.auditing.estimates import make_estimates
 from groundfault.auditing.grader import find_grader_evidence, write_grader_hint
 from groundfault.auditing.guarantee import describe_guarantee
-from groundfault.auditing.hints import write_hints
+from groundfault.auditing.hints import describe_parts, write_hints
 from groundfault.auditing.opposites import describe_opposite
 from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.report import Report
@@ -200,6 +200,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         if results.frequency is None
         else Robustness(splits=results.frequency.splits, nonempty=results.frequency.nonempty),
         ledger=None if opening is None else _make_opening(opening),
+        parts=describe_parts(results),
         hints=(*write_hints(results), *write_grader_hint(findings, grader)),
         examples=_examples(results, findings),
         hashes=ReportHashes(

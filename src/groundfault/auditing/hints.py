@@ -34,7 +34,6 @@ def write_hints(results: AuditResults) -> tuple[str, ...]:
         *_about_order(results),
         *_about_comparison(results),
         *write_leak_hints(results),
-        *_about_parts(results),
         *_about_fixed_columns(results),
         *_about_rare_errors(results),
         *_about_unscored_rows(results),
@@ -75,8 +74,12 @@ def _about_comparison(results: AuditResults) -> Iterator[str]:
         )
 
 
-def _about_parts(results: AuditResults) -> Iterator[str]:
-    """Benchmarks, tasks or data sets in one table that fail very differently."""
+def describe_parts(results: AuditResults) -> str:
+    """Benchmarks, tasks or data sets in one table that fail very differently; empty for none."""
+    return " ".join(_list_parts(results))
+
+
+def _list_parts(results: AuditResults) -> Iterator[str]:
     evidence, fixed = results.audit.evidence, results.audit.plan.within
     names = [c for c in evidence.attributes if _PART.search(c) and c not in fixed]
     if not names:
@@ -90,8 +93,8 @@ def _about_parts(results: AuditResults) -> Iterator[str]:
             ends = [f"{value} {rate:.0%}" for value, rate in (*rates[:2], *rates[2:][-2:])]
             ends[2:2] = ["..."] if len(rates) > 4 else []
             yield (
-                f"the parts that {column.name!r} names fail very differently: {', '.join(ends)}; "
-                f"--within {column.name} asks what fails inside each of them"
+                f"The parts that {column.name!r} names fail very differently: {', '.join(ends)}. "
+                f"--within {column.name} asks what fails inside each of them."
             )
 
 

@@ -397,6 +397,8 @@ class ReportData(_Section, frozen=True, kw_only=True):
     change : OverallChange or None
         Of a comparison, else None; None in comparisons of before, which had an outcome for each
         direction.
+    parts : str
+        That benchmarks or tasks in one table fail very differently; empty where they do not.
     grader : tuple of GraderEvidence, or None
         What speaks for a fault of the grader; None in reports of before, which did not look for it.
     findings : tuple of Finding
@@ -433,6 +435,7 @@ class ReportData(_Section, frozen=True, kw_only=True):
     modes: tuple[Mode, ...] = ()
     mode_search: ModeSearch | None = None
     change: OverallChange | None = None
+    parts: str = ""
     units: UnitRecord | None = None
     grader: tuple[GraderEvidence, ...] | None = None
     findings: tuple[Finding, ...]

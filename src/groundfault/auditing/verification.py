@@ -46,7 +46,7 @@ _VOLATILE = ("schema_version", "groundfault_version", "judge_reason")
 _VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources")
 # sentences are made from the numbers that are compared anyway: a later version may phrase them
 # better, and must not fail the reports of an older one
-_TEXTS = ("guarantee", "conclusion", "hints", "ledger")
+_TEXTS = ("guarantee", "conclusion", "hints", "ledger", "parts")
 _TEXTS_OF_FINDINGS = ("reason", "sentence", "opposite")
 _TEXTS_OF_MODES = ("meaning", "conditions")
 # what openings of 0.1 do not record

@@ -136,7 +136,9 @@ def _notices(outline: Outline) -> Iterator[Block]:
     """What nobody may overlook."""
     if outline.selection:
         yield Paragraph((outline.selection,))
-    for sentence in filter(None, (outline.overall, outline.alike)):
+    for sentence in filter(
+        None, (outline.overall, outline.alike, words.clean(outline.report.parts))
+    ):
         yield Paragraph((sentence,))
     if outline.warning:
         yield Paragraph((outline.warning,), "notice")
