@@ -94,9 +94,11 @@ class Selection:
         """The best rule beyond those listed, in its shortest words."""
         strata = self._strata(modes)
         proposals = self._gate(search(self.language, strata), strata)
+        proposals = [p for p in proposals if not self._recuts(p, modes)]
         bar = max(0.0, proposals[0].score) if proposals else 0.0
         inside = self._next_inside(strata, bar)
-        if inside is not None or not proposals:
+        # what is true and small is worth saying where nothing else is
+        if inside is not None or not proposals or (modes and proposals[0].score <= 0):
             return inside
         best = proposals[0]
         # what two rules say of units that are covered already does not count
@@ -105,6 +107,21 @@ class Selection:
         chosen = self._refine(self._reword(best, proposals, overlaps), strata)
         alternatives = tuple(self._list_alternatives(chosen, proposals, modes))
         return self._list(chosen, strata, alternatives)
+
+    def _recuts(self, proposal: RuleProposal, modes: Sequence[Listed]) -> bool:
+        """Whether a condition is another cut of a column that a mode cuts: its doses show that."""
+        if proposal.rule.kind != "single":
+            return False
+        family = self.language.family
+        place = proposal.rule.parts[0][0]
+        cuts = [
+            mode.mask
+            for mode in modes
+            if mode.rule.kind == "single" and family[mode.rule.parts[0][0]] == family[place]
+        ]
+        return any(
+            not (cut & ~proposal.mask).any() or not (proposal.mask & ~cut).any() for cut in cuts
+        )
 
     def _list_alternatives(
         self, chosen: RuleProposal, proposals: Sequence[RuleProposal], modes: Sequence[Listed]
