@@ -51,7 +51,7 @@ def test_eight_examples_are_enough_to_be_tested() -> None:
 
 def test_examples_without_a_text_are_neither_on_nor_off_its_properties() -> None:
     rng = np.random.default_rng(2)
-    texts: list[str | None] = [" ".join(rng.choice(WORDS, rng.integers(3, 14))) for _ in range(300)]
+    texts: list[str | None] = [" ".join(rng.choice(WORDS, rng.integers(8, 20))) for _ in range(300)]
     texts = [None if i % 4 == 0 else f"{t}?" if i % 3 == 0 else t for i, t in enumerate(texts)]
     table = pl.DataFrame({"prompt": texts, "error": (rng.random(300) < 0.3) * 1})
     evidence = Evidence.from_table(table, outcome="error")

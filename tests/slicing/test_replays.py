@@ -13,7 +13,7 @@ from planted_tables import make_embedded_evidence
 from groundfault import Candidate, Evidence, Plan, propose
 from groundfault.slicing.replays import deal_outcomes, describe_chance, measure_chance
 
-FLAGS = [f"f{j}" for j in range(8)]
+FLAGS = [f"c{j}" for j in range(8)]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def test_a_search_that_always_finds_a_slice_has_uniform_p_values_on_noise() -> N
 
 def test_what_is_planted_is_beyond_chance() -> None:
     result = propose(world(0, lift=0.6, rows=400), WorstFlag(), permutations=19)
-    assert (result.rows[0].name, result.rows[0].p) == ("f0", 0.05)
+    assert (result.rows[0].name, result.rows[0].p) == ("c0", 0.05)
     assert result.chance.endswith("in 0 of 19 searches on permuted errors")
     assert result.to_dict()["searches"] == 19
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from groundfault.auditing.report_schema import UnitRecord
 from groundfault.auditing.results import AuditResults
 from groundfault.core.finding import Finding
+from groundfault.core.fitted_column import add_fitted_columns
 from groundfault.errors import InputError
 from groundfault.modes.mode import EVERY_MODEL
 from groundfault.stats import bits
@@ -33,7 +34,8 @@ def make_record(results: AuditResults, findings: Sequence[Finding]) -> UnitRecor
         return None
     sides = {f.key: _encode_mask(_mark_worse_side(results, f)) for f in findings if f.confirmed}
     _, first = np.unique(audit.evidence.unit_index, return_index=True)
-    table = audit.evidence.frame[first]
+    # a mode may be a candidate that reads what a finder fitted
+    table = add_fitted_columns(audit.evidence.frame, audit.library)[first]
     return UnitRecord(
         names=_encode(_hash_names(list(audit.evidence.unit_names))),
         losses={
