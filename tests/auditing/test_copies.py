@@ -123,6 +123,23 @@ def test_other_labels_other_numbers_and_other_answers() -> None:
     assert join_copies(make_texts(texts * 2, model_answer=answers)).unit_count == 80
 
 
+def test_codes_are_no_texts() -> None:
+    """Questions about one passage share its code, and are no copies of each other."""
+    rng = np.random.default_rng(8)
+    passages = [f"p{i:03d}" for i in range(100) for _ in range(3)]
+    table = pl.DataFrame(
+        {
+            "id": [f"q{i:03d}" for i in range(300)],
+            "passage": passages,
+            "words": np.repeat(rng.integers(50, 800, 100), 3),
+            "table": rng.random(300) < 0.35,
+            "error": (rng.random(300) < 0.3).astype(int),
+        }
+    )
+    evidence = Evidence.from_table(table, id="id", outcome="error")
+    assert join_copies(evidence) is evidence
+
+
 def test_failure_modes_see_clusters() -> None:
     table = make_table(200, 7).with_columns(
         error=(pl.col("c0") & (pl.int_range(200) % 10 > 0)).cast(int)

@@ -38,6 +38,7 @@ _EXPECTED = 0.05
 # examples of one cluster on average: more are a design, or a table of few columns
 _MEAN_SIZE = 10
 _NUMBER = r"\d+"
+_MIN_WORDS = 3
 # characters that two near duplicates share, in order
 _ALIKE = 0.95
 
@@ -112,8 +113,13 @@ def _is_numbering(table: pl.DataFrame, column: Column) -> bool:
 
 
 def _is_text(table: pl.DataFrame, column: Column) -> bool:
-    wordy = column.kind is Kind.CODE and table.schema[column.name] == pl.String
-    return column.kind is Kind.TEXT or wordy
+    if column.kind is Kind.TEXT:
+        return True
+    if column.kind is not Kind.CODE or table.schema[column.name] != pl.String:
+        return False
+    # different texts are read as codes where nearly all differ; codes have no words
+    words = table[column.name].str.split(" ").list.len().median()
+    return words is not None and float(str(words)) >= _MIN_WORDS
 
 
 def _join_texts(
