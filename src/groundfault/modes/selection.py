@@ -208,6 +208,10 @@ class Selection:
     ) -> RuleProposal:
         """The shortest rule that says the same; attributes rather than texts."""
         language = self.language
+        for p, overlap in zip(proposals, overlaps, strict=True):
+            # what somebody named is said in their words
+            if p.rule.kind == "own" and overlap >= _SAME_UNITS:
+                return p
         length, texts = self._length(best.rule), language.names_texts(best.rule)
         same = [best]
         for p, overlap in zip(proposals, overlaps, strict=True):
