@@ -26,7 +26,7 @@ from groundfault.base.streams import stream
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault_studies import known_holes_tables
-from groundfault_studies.resuming import Rows, resume_parts, select_stored
+from groundfault_studies.resuming import Rows, gather_rows
 from groundfault_studies.rule_methods import METHODS, Description
 from groundfault_studies.rule_scores import score_rules
 from groundfault_studies.tables import PaperStudy
@@ -182,12 +182,7 @@ def study(
     lacking = tuple(f"{METHODS[name].label}: pip install {METHODS[name].needs}" for name in absent)
     able = [name for name in methods if name not in absent]
     parts = _parts(data, able, models, sizes, replicates)
-    place = None if keep is None else Path(keep)
-    rows = (
-        select_stored(parts, place)
-        if stored
-        else resume_parts(parts, measure, place, jobs, progress)
-    )
+    rows = gather_rows(parts, measure, keep, jobs, progress, stored=stored)
     settings: dict[str, Any] = {
         "replicates": replicates,
         "sizes": list(sizes),

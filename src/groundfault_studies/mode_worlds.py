@@ -24,7 +24,7 @@ from groundfault.errors import PlanError
 from groundfault.testing.worlds import PlantedEffect, World
 from groundfault_studies import mode_worlds_tables
 from groundfault_studies.mode_tables import PlantedTable, plant
-from groundfault_studies.resuming import Rows, resume_parts, select_stored
+from groundfault_studies.resuming import Rows, gather_rows
 from groundfault_studies.rule_methods import METHODS
 from groundfault_studies.rule_scores import jaccard, score_rules
 from groundfault_studies.tables import PaperStudy
@@ -217,12 +217,7 @@ def study(
         raise PlanError(f"no method {unknown[0]!r}; there are {', '.join(known)}")
     absent = [name for name in methods if name != ORACLE and not METHODS[name].installed]
     parts = _parts([name for name in methods if name not in absent], replicates)
-    place = None if keep is None else Path(keep)
-    rows = (
-        select_stored(parts, place)
-        if stored
-        else resume_parts(parts, measure, place, jobs, progress)
-    )
+    rows = gather_rows(parts, measure, keep, jobs, progress, stored=stored)
     return PaperStudy(
         "mode-worlds",
         "Failure modes where the truth is simulated",

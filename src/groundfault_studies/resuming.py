@@ -54,6 +54,20 @@ def resume_parts(
     return [row for name in todo for row in finished[name]]
 
 
+def gather_rows(
+    todo: Mapping[str, tuple[Any, ...]],
+    work: Callable[..., Rows],
+    keep: str | Path | None,
+    jobs: int,
+    progress: Progress,
+    *,
+    stored: bool,
+) -> Rows:
+    """`resume_parts`, or where only ``stored`` ones are asked for, `select_stored`."""
+    place = None if keep is None else Path(keep)
+    return select_stored(todo, place) if stored else resume_parts(todo, work, place, jobs, progress)
+
+
 def select_stored(todo: Mapping[str, tuple[Any, ...]], keep: Path | None) -> Rows:
     """Rows of the parts that are done, in the order of the file; nothing is worked out.
 

@@ -14,7 +14,7 @@ from groundfault.modes.language import RuleLanguage
 from groundfault.modes.layout import Layout
 from groundfault.modes.literals import list_literals
 from groundfault.modes.selection import Selection
-from groundfault.modes.single_conditions import JointTest, _tabulate
+from groundfault.modes.single_conditions import JointTest, _find_least
 from groundfault.modes.strata import Losses, Strata
 
 Floats = NDArray[np.float64]
@@ -30,13 +30,17 @@ def draw_flags(rng: np.random.Generator, n: int, columns: int) -> pl.DataFrame:
     return pl.DataFrame({f"c{i}": rng.random(n) < 0.4 for i in range(columns)})
 
 
-def test_tails_are_those_of_the_hypergeometric_distribution() -> None:
-    support, units, errors = np.array([[8.0], [20], [110], [112]]), 115, 41
-    tails = _tabulate(support, units, errors)
-    expected = hypergeom.logsf(np.arange(errors + 1) - 1, units, errors, support)
-    possible = np.isfinite(expected)
-    np.testing.assert_allclose(tails[possible], expected[possible], atol=1e-9)
-    assert (tails[~possible] == -np.inf).all()
+@pytest.mark.parametrize("level", [0.1, 1e-3, 1e-12])
+def test_the_least_errors_at_a_bar_are_those_of_the_hypergeometric_distribution(
+    level: float,
+) -> None:
+    units, errors = 115, 41
+    for support in (8, 20, 110, 112):
+        tails = hypergeom.logsf(np.arange(errors + 1) - 1, units, errors, support)
+        # -inf: so many cannot be inside
+        reached = np.flatnonzero(tails <= math.log(level))
+        expected = reached[0] if len(reached) else errors + 1
+        assert _find_least(support, units, errors, math.log(level)) == expected
 
 
 def test_cuts_of_one_column_cost_far_less_than_their_number() -> None:

@@ -35,7 +35,9 @@ def make_record(results: AuditResults, findings: Sequence[Finding]) -> UnitRecor
     sides = {f.key: _encode_mask(_mark_worse_side(results, f)) for f in findings if f.confirmed}
     _, first = np.unique(audit.evidence.unit_index, return_index=True)
     # a mode may be a candidate that reads what a finder fitted
-    table = add_fitted_columns(audit.evidence.frame, audit.library)[first]
+    columns = {column for mode in results.modes for column in mode.columns}
+    fitted = [c for c in audit.library if c.fitted_column and c.fitted_column.name in columns]
+    table = add_fitted_columns(audit.evidence.frame, fitted)[first]
     return UnitRecord(
         names=_encode(_hash_names(list(audit.evidence.unit_names))),
         losses={

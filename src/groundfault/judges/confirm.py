@@ -164,10 +164,9 @@ def compute_p_values(
     direction : int64 array, shape (H,), optional
         One-sided where given, in these directions; else two-sided.
     """
-    if isinstance(units, Pairs):
-        draws = _count_draws(hypotheses, plan)
-        return flips.p_values(units.marks.on[hypotheses], units.changes, draws, rng, direction)
     draws = _count_draws(hypotheses, plan)
+    if isinstance(units, Pairs):
+        return flips.p_values(units.marks.on[hypotheses], units.changes, draws, rng, direction)
     if units.denominator != 1:
         return compute_graded_p_values(units, hypotheses, draws, rng, direction)
     on_sum = np.asarray(units.tables[hypotheses].on_sum, dtype=np.float64)

@@ -85,10 +85,10 @@ class Selection:
             modes = self._drop_redundant(self._drop_nested([*modes, mode]))
         return self._order(modes)
 
-    def _strata(self, modes: Sequence[Listed]) -> Strata:
-        if not modes:
+    def _strata(self, rules: Sequence[Listed | RuleProposal]) -> Strata:
+        if not rules:
             return self.base
-        return Strata(self.language.layout, self.losses, [mode.mask for mode in modes])
+        return Strata(self.language.layout, self.losses, [rule.mask for rule in rules])
 
     def _next(self, modes: Sequence[Listed]) -> Listed | None:
         """The best rule beyond those listed, in its shortest words."""
@@ -129,6 +129,7 @@ class Selection:
         """Rules that the losses cannot tell from the chosen one: neither adds to the other."""
         overlaps = _compute_overlaps(chosen.mask, np.stack([p.mask for p in proposals]))
         longest = self._length(chosen.rule) + 0.5
+        beyond = self._strata([*modes, chosen])
         listed = chosen.mask[None]
         for p, overlap in zip(proposals, overlaps, strict=True):
             if len(listed) > _ALTERNATIVES:
@@ -138,14 +139,13 @@ class Selection:
             same = overlap >= _SAME_UNITS
             if not same and _compute_overlaps(p.mask, listed[1:]).max(initial=0) >= _SAME_UNITS:
                 continue
-            if same or not (self._adds(p, chosen, modes) or self._adds(chosen, p, modes)):
+            tells = (
+                self._log_p(beyond, p) <= _TELLS_APART
+                or self._log_p(self._strata([*modes, p]), chosen) <= _TELLS_APART
+            )
+            if same or not tells:
                 listed = np.concatenate([listed, p.mask[None]])
                 yield p.rule, float(overlap)
-
-    def _adds(self, one: RuleProposal, other: RuleProposal, modes: Sequence[Listed]) -> bool:
-        """Whether a rule says anything beyond another and those listed."""
-        strata = self._strata([*modes, self._list(other, self.base, ())])
-        return self._log_p(strata, one) <= _TELLS_APART
 
     def _next_inside(self, strata: Strata, bar: float) -> Listed | None:
         """The best effect that shows only inside a context, if it is better than ``bar``."""
@@ -197,7 +197,9 @@ class Selection:
         for proposal in proposals:
             if proposal.rule in self.tabu:
                 continue
-            if all(self._adjust(s, proposal) <= self.log_level for s in (strata, self.base)):
+            # where nothing is listed before, both claims are one
+            claims = (strata,) if strata is self.base else (strata, self.base)
+            if all(self._adjust(claim, proposal) <= self.log_level for claim in claims):
                 significant.append(proposal)
             if len(significant) >= _TESTED:
                 break

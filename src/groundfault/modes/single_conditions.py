@@ -8,6 +8,7 @@ surprising it is, permuted losses show.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from groundfault.base.streams import stream
 from groundfault.modes.language import RuleLanguage
 from groundfault.modes.strata import Losses
 from groundfault.stats.bits import Bits
+from groundfault.stats.stratified_tail import log_tail
 
 Floats = NDArray[np.float64]
 
@@ -89,23 +91,17 @@ def _permute(language: RuleLanguage, losses: Losses, log_bar: float) -> Floats:
         np.tile(values, (_PERMUTATIONS, 1)), axis=1
     )
     errors = np.rint(rows.astype(np.float32) @ permuted.T).astype(np.intp)
-    inside = language.support[language.single][:, None].astype(np.float64)
-    largest = _standardise(errors, inside, units, total).max(axis=0)
-    table = _tabulate(inside, units, total)
-    passes = (np.take_along_axis(table, errors, axis=1) <= log_bar).any(axis=0)
+    inside = language.support[language.single]
+    largest = _standardise(errors, inside[:, None], units, total).max(axis=0)
+    sizes, which = np.unique(inside, return_inverse=True)
+    least = np.array([_find_least(size, units, total, log_bar) for size in sizes.tolist()])
+    passes = (errors >= least[which][:, None]).any(axis=0)
     return np.asarray(np.where(passes, np.inf, largest))
 
 
-def _tabulate(inside: Floats, units: int, total: int) -> Floats:
-    """Log of the chance of at least so many errors inside: shape (conditions, total + 1)."""
-    from scipy.special import gammaln
-
-    def choose(n: Floats, k: Floats) -> Floats:
-        with np.errstate(invalid="ignore"):
-            log = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-        return np.asarray(np.where((k >= 0) & (k <= n), log, -np.inf))
-
-    errors = np.arange(total + 1.0)
-    log_p = choose(inside, errors) + choose(units - inside, total - errors)
-    tails = np.logaddexp.accumulate(log_p[:, ::-1], axis=1)[:, ::-1]
-    return np.asarray(tails - tails[:, :1])
+def _find_least(inside: int, units: int, total: int, log_bar: float) -> int:
+    """The least number of errors inside whose exact log p is at the bar, or more than there are."""
+    margins = np.array([[inside], [total], [units]], dtype=np.int64)
+    return bisect_left(
+        range(total + 1), True, key=lambda errors: log_tail(errors, *margins) <= log_bar
+    )

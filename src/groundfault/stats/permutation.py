@@ -120,11 +120,8 @@ def redraw_sums(
     on = bits.count(packed)
     for batch in _reorder(values[:, None], draws, rng, strata):
         permuted = batch[:, :, 0]
-        if strata is None:  # the first units of a random order are as random as any
-            cumulative = np.concatenate(
-                [np.zeros((len(batch), 1)), np.cumsum(permuted, axis=1)], axis=1
-            )
-            yield cumulative[:, on]
+        if strata is None:
+            yield _sum_first(permuted, on)
         else:
             yield np.asarray(bits.sums(packed, permuted), dtype=np.float64).T
 
@@ -160,14 +157,15 @@ def redraw_robust_lifts(
         if strata is not None:
             yield lifts(permuted)
             continue
-        # the first units of a random order are as random as any
-        start = np.zeros((len(batch), 1))
-        gap, squares = (
-            np.concatenate([start, np.cumsum(values, axis=1)], axis=1)[:, on]
-            for values in (permuted, permuted**2)
-        )
+        gap, squares = (_sum_first(values, on) for values in (permuted, permuted**2))
         variance = (1 - 2 * share) * squares + share**2 * (residuals**2).sum()
         yield np.where(variance > 1e-20, gap / np.sqrt(np.maximum(variance, 1e-20)), 0.0)
+
+
+def _sum_first(values: NDArray[Any], sizes: NDArray[np.int64]) -> Floats:
+    """Sums of the first so many units of each order, which are as random as any: (orders, L)."""
+    start = np.zeros((len(values), 1))
+    return np.concatenate([start, np.cumsum(values, axis=1)], axis=1)[:, sizes]
 
 
 def has_two_values(losses: NDArray[np.int64] | Floats) -> bool:

@@ -13,7 +13,7 @@ from groundfault.base.progress import Progress, listener
 from groundfault.errors import PlanError
 from groundfault.testing.card import interval
 from groundfault_studies.attacks.attack import Attack
-from groundfault_studies.resuming import Rows, resume_parts, select_stored
+from groundfault_studies.resuming import Rows, gather_rows
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
 TOPICS = {
@@ -82,12 +82,7 @@ def study(
     progress = listener(progress)
     topics = _select_points(collect_attacks(), only)
     parts = _parts(topics, replicates)
-    place = None if keep is None else Path(keep)
-    rows = (
-        select_stored(parts, place)
-        if stored
-        else resume_parts(parts, measure, place, jobs, progress)
-    )
+    rows = gather_rows(parts, measure, keep, jobs, progress, stored=stored)
     return PaperStudy(
         "attacks",
         "Promises under attack",
