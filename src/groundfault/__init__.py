@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from groundfault.auditing.gating import gate
     from groundfault.auditing.proposals import Proposals, propose
     from groundfault.auditing.report import Report
-    from groundfault.auditing.verification import Verification, verify
+    from groundfault.auditing.verification import verify
+    from groundfault.auditing.verification_result import Verification
     from groundfault.base.ledger import Ledger
     from groundfault.core.candidate import Candidate, Library
     from groundfault.core.evidence import Evidence
@@ -67,7 +68,7 @@ _HOMES = {
     "SequentialAudit": "sequential.session",
     "Status": "core.status",
     "Verdict": "core.finding",
-    "Verification": "auditing.verification",
+    "Verification": "auditing.verification_result",
     "audit": "auditing.flow",
     "check": "auditing.checking",
     "gate": "auditing.gating",

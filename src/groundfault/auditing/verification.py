@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -26,8 +26,14 @@ from groundfault.auditing.report_schema import (
     to_plain,
 )
 from groundfault.auditing.report_versions import read_report
+from groundfault.auditing.verification_result import (
+    CheckStatus,
+    Verification,
+    VerificationCheck,
+    judge_differences,
+)
 from groundfault.base.json_diff import differences_of
-from groundfault.base.ledgers import LedgerChoice, find_witness
+from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
 from groundfault.base.openings import Look, Opening
 from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
@@ -53,7 +59,6 @@ _TEXTS_OF_MODES = ("meaning", "conditions")
 _LATER = ("holdout", "all_outcomes", "all_before", "looks")
 # what an audit could have found was computed by a coarser rule, and estimates were not corrected
 _LATER_NUMBERS = ("minimum_detectable_lift", "power")
-_MAX_DIFFERENCES = 100
 
 Rerun = Callable[[Evidence], Report]
 DERIVATIONS = {"taxonomy": "groundfault.taxonomy.use.claims:repeat_claims"}
@@ -62,24 +67,6 @@ DERIVATIONS = {"taxonomy": "groundfault.taxonomy.use.claims:repeat_claims"}
 Each is called with the evidence as its sources have it, the manifest, the folder of the report and
 a function that repeats the audit of some evidence; it returns the report.
 """
-
-
-@dataclass(frozen=True)
-class Verification:
-    """Whether a report reproduces.
-
-    Attributes
-    ----------
-    reproduces : bool
-    differences : tuple of str
-        What differs, each as "where: reported, recomputed"; the first hundred.
-    ledger : str
-        Whether the ledger confirms the opening that the report claims.
-    """
-
-    reproduces: bool
-    differences: tuple[str, ...]
-    ledger: str
 
 
 def verify(
@@ -143,8 +130,10 @@ def verify(
         # their p-values are of another statistic now, and sampled
         before, after = map(_leave_out_p_values, (before, after))
     differences = list(differences_of(before, after))
-    message, intact = _check_ledger(data.ledger, data.hashes, ledger)
-    return Verification(not differences and intact, tuple(differences[:_MAX_DIFFERENCES]), message)
+    what = "every number, verdict and sentence follows from the evidence and the plan"
+    return Verification(
+        (judge_differences(differences, what), _check_ledger(data.ledger, data.hashes, ledger))
+    )
 
 
 def _repeat_audit(
@@ -329,28 +318,32 @@ def _read_opening(entry: RecordedOpening) -> Opening:
 
 def _check_ledger(
     entry: RecordedOpening | None, hashes: ReportHashes, ledger: LedgerChoice
-) -> tuple[str, bool]:
-    """A sentence on the ledger, and whether it agrees with the report."""
-    # a ledger that is elsewhere is no contradiction: reports are sent to people without it
+) -> VerificationCheck:
+    """Whether the ledger holds the opening as the report states it."""
+    state = partial(VerificationCheck, "ledger")
+    # a caller who does without a ledger says so; that there is none to ask is no success
+    absent: CheckStatus = "waived" if is_waived(ledger) else "unchecked"
     if entry is None:
-        return "the opening of the holdout was not recorded", True
+        return state(absent, "the opening of the holdout was not recorded")
     book = find_witness(ledger, entry.path)
     if book is None:
-        return (
+        return state(
+            absent,
             f"the opening was not checked: the report names the ledger {entry.path}, and no "
-            "ledger is opened because a report names it; name it with --ledger"
-        ), True
+            "ledger is opened because a report names it; name it with --ledger",
+        )
     try:
         opening = book.describe_opening(entry.head, msgspec.structs.asdict(hashes))
     except (LedgerError, InputError) as error:
-        return f"the ledger contradicts the report: {error}", False
+        return state("failed", f"the ledger contradicts the report: {error}")
     stated = _read_opening(entry)
     # events and reports of 0.1 say less
     names = [f.name for f in fields(Opening) if f.name not in ("path", *_LATER)]
     for name in (*names, *(_LATER if entry.looks else ())):
         if getattr(stated, name) != getattr(opening, name):
-            return (
+            return state(
+                "failed",
                 f"the ledger contradicts the report: ledger.{name} is stated as "
-                f"{getattr(stated, name)!r}, and recorded as {getattr(opening, name)!r}"
-            ), False
-    return f"the ledger {book.place} is unbroken and holds this opening", True
+                f"{getattr(stated, name)!r}, and recorded as {getattr(opening, name)!r}",
+            )
+    return state("passed", f"the ledger {book.place} is unbroken and holds this opening")

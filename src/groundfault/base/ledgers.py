@@ -65,6 +65,11 @@ def name_default() -> str | None:
     return None if place == OFF else place
 
 
+def is_waived(choice: LedgerChoice) -> bool:
+    """Whether the caller does without a ledger, by argument or by the variable."""
+    return choice is None or choice is False or (choice is True and name_default() is None)
+
+
 def find_witness(choice: LedgerChoice, stated: str) -> Ledger | None:
     """The ledger that a result is checked against; None where the caller has named none.
 

@@ -15,9 +15,13 @@ from groundfault.cli.ledger_options import choose_ledger, ledger_options
 from groundfault.cli.options import WHERE, candidate_options, evidence_options, plan_options
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
+from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
+    from groundfault.auditing.verification_result import Verification
+
+_STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
 
 
 @click.command(
@@ -169,26 +173,33 @@ def check(**options: Any) -> None:
     help=f"Ledger to check the report against; default ${VARIABLE}, or {DEFAULT} if the report "
     "names that one.",
 )
-def verify(source: str, evidence: str | None, ledger: str | None) -> None:
-    """Recompute a report and say whether it reproduces; exit status 1 if it does not.
+@click.option("--no-ledger", is_flag=True, help="Do without a ledger, and check the rest.")
+def verify(source: str, evidence: str | None, ledger: str | None, no_ledger: bool) -> None:
+    """Recompute a report and say whether it reproduces.
 
-    SOURCE is the directory of a report, or the certificate file of a sequential audit.
+    SOURCE is the directory of a report, or the certificate file of a sequential audit. Exit status
+    0 if every check passed, 1 if one failed, and 3 if none did but one could not be made.
     """
+    if no_ledger and ledger:
+        raise PlanError("--no-ledger does not go with --ledger")
+    choice = None if no_ledger else ledger or True
+    verification: Verification
     # reports are folders, certificates are files; only reports have evidence that may have moved
     if Path(source).is_file() and not evidence:
         from groundfault.sequential import verify_certificate
 
-        verification: Any = verify_certificate(source, ledger=ledger or True)
-        click.echo(f"draws: {verification.draws}")
+        certified = verification = verify_certificate(source, ledger=choice)
+        click.echo(f"draws: {certified.draws}")
     else:
         from groundfault.auditing.verification import verify as run
 
-        verification = run(source, evidence=evidence, ledger=ledger or True)
-    for difference in verification.differences:
-        click.echo(f"differs: {difference}")
-    click.echo(verification.ledger)
-    click.echo("reproduces" if verification.reproduces else "does NOT reproduce")
-    sys.exit(0 if verification.reproduces else 1)
+        verification = run(source, evidence=evidence, ledger=choice)
+    for check in verification.checks:
+        for difference in check.differences:
+            click.echo(f"differs: {difference}")
+        click.echo(f"{check.name} {check.status}: {check.detail}")
+    click.echo(verification.verdict)
+    sys.exit(_STATUSES[verification.verdict])
 
 
 def _say(report: Report, quiet: bool, out: str | None) -> None:

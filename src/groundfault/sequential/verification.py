@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from groundfault.auditing.verification_result import (
+    CheckStatus,
+    Verification,
+    VerificationCheck,
+    judge_differences,
+)
 from groundfault.base.json_diff import differences_of
-from groundfault.base.ledgers import LedgerChoice, find_witness
+from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
 from groundfault.errors import GroundfaultError, InputError, LedgerError
 from groundfault.sequential import policies
 from groundfault.sequential.certificate import Certificate, certify
@@ -31,27 +38,17 @@ from groundfault.sequential.state import AuditState
 if TYPE_CHECKING:
     from groundfault.base.ledger import Ledger
 
-_MAX_DIFFERENCES = 100
-
 
 @dataclass(frozen=True)
-class CertificateCheck:
-    """Whether a certificate reproduces.
+class CertificateCheck(Verification):
+    """Whether a certificate can be relied on, and what speaks for it.
 
     Attributes
     ----------
-    reproduces : bool
-    differences : tuple of str
-        What differs, each as "where: stated, recomputed"; the first hundred.
-    ledger : str
-        Whether the ledger agrees, in a sentence.
     draws : str
         Who could foresee the draws, in a sentence.
     """
 
-    reproduces: bool
-    differences: tuple[str, ...]
-    ledger: str
     draws: str
 
 
@@ -109,11 +106,9 @@ def verify_certificate(
         )
     except GroundfaultError as error:
         differences.append(f"rounds: {error}")
-    sentence, agrees = _compare_ledger(certificate, ledger)
+    what = "every draw, bet, e-value and the verdict follow from the scores"
     return CertificateCheck(
-        not differences and agrees,
-        tuple(differences[:_MAX_DIFFERENCES]),
-        sentence,
+        (judge_differences(differences, what), _compare_ledger(certificate, ledger)),
         draws_sentence,
     )
 
@@ -206,31 +201,34 @@ def _select_stable(certificate: Certificate) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key not in others}
 
 
-def _compare_ledger(certificate: Certificate, ledger: LedgerChoice) -> tuple[str, bool]:
-    """Whether the ledger agrees with the rounds, with a sentence."""
+def _compare_ledger(certificate: Certificate, ledger: LedgerChoice) -> VerificationCheck:
+    """Whether the ledger agrees with the rounds."""
+    state = partial(VerificationCheck, "ledger")
+    absent: CheckStatus = "waived" if is_waived(ledger) else "unchecked"
     if certificate.ledger is None:
-        return "the audit was not recorded in a ledger", True
+        return state(absent, "the audit was not recorded in a ledger")
     book, stated = find_witness(ledger, certificate.ledger.path), certificate.ledger.path
     if book is None:
-        return (
+        return state(
+            absent,
             f"the record was not checked: the certificate names the ledger {stated}, and no "
-            "ledger is opened because a certificate names it; name it with --ledger"
-        ), True
+            "ledger is opened because a certificate names it; name it with --ledger",
+        )
     path = book.place
     try:
         book.check(head=certificate.ledger.head)
     except (LedgerError, InputError) as error:
-        return f"the ledger does not bear the certificate out: {error}", False
+        return state("failed", f"the ledger does not bear the certificate out: {error}")
     hashed = certificate.draws.hash if certificate.draws else None
     if _get_key(_read_header(book, certificate.seal)).get("hash") != hashed:
-        return f"the ledger {path} is unbroken, and has another key of the draws", False
+        return state("failed", f"the ledger {path} is unbroken, and has another key of the draws")
     events = book.events()
     last = next(event.seq for event in events if event.hash == certificate.ledger.head)
     openings = [event for event in events if event.kind == OPENED and event.seq <= last]
     counts = count_audits(openings, certificate.seal)
     if (certificate.ledger.audits, certificate.ledger.level) != tuple(counts.values()):
         several = f"{counts['audits']} audits of these cases"
-        return f"the ledger {path} is unbroken, and has {several}", False
+        return state("failed", f"the ledger {path} is unbroken, and has {several}")
     # of several events of one step and kind the first counts: later ones came too late
     bodies: dict[tuple[str, Any], Any] = {}
     for event in events:
@@ -240,5 +238,5 @@ def _compare_ledger(certificate: Certificate, ledger: LedgerChoice) -> tuple[str
     for entry in _list_entries(certificate.rounds):
         step = entry.body["step"]
         if any(differences_of(bodies.get((entry.kind, step)), entry.body)):
-            return f"the ledger {path} is unbroken, and has another round {step}", False
-    return f"the ledger {path} is unbroken and holds these rounds", True
+            return state("failed", f"the ledger {path} is unbroken, and has another round {step}")
+    return state("passed", f"the ledger {path} is unbroken and holds these rounds")
