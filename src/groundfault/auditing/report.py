@@ -13,6 +13,7 @@ from groundfault.auditing.report_schema import ReportData, to_plain
 from groundfault.auditing.report_versions import read_report, report_path
 from groundfault.base.deprecation import warn_renamed
 from groundfault.base.files import save_text
+from groundfault.base.folders import replace_folder
 from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
 from groundfault.core.finding import Finding, Verdict
@@ -125,13 +126,19 @@ class Report(ReportData, frozen=True, kw_only=True):
     def write(self, directory: str | Path) -> None:
         """Write report.html, report.md, report.json and library.json into a directory.
 
-        It is made where it is missing.
+        It is made where it is missing. Files of an earlier report are replaced all together or, if
+        any of these cannot be written, not at all; other files in it stay.
+
+        Raises
+        ------
+        InputError
+            If the directory cannot be written to, or another process is writing into it.
         """
-        place = Path(directory)
-        self.library.freeze(place / "library.json")
-        self.to_html(place / "report.html")
-        self.to_markdown(place / "report.md")
-        self.to_json(place / "report.json")
+        with replace_folder(directory) as place:
+            self.library.freeze(place / "library.json")
+            self.to_json(place / "report.json")
+            self.to_markdown(place / "report.md")
+            self.to_html(place / "report.html")
 
 
 def _row(finding: Finding) -> dict[str, Any]:

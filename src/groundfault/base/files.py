@@ -1,49 +1,61 @@
-"""Files written to a temporary name and renamed, so that no reader sees half of one."""
+"""Every output goes through here: files appear whole or not at all; nothing but a file is replaced.
+
+One rule for all outputs. A link is followed, and stays: the file that it names is replaced. A
+device, a pipe or a socket is written to as it is. `groundfault.base.folders` replaces several
+files together.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import socket
+import stat
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from groundfault.errors import InputError
 
+_DESCRIPTOR = re.compile(r"(?:/dev|/proc/self)/fd/(\d+)")
+_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
+
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path``, whole or not at all.
+    """Write ``data`` to ``path``: a file whole or not at all, anything else directly.
 
     Raises
     ------
     InputError
         If the place cannot be written to.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # beside the target, as a rename is one step only within one file system
-        handle, temporary = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
-        )
-        try:
-            with os.fdopen(handle, "wb") as stream:
+    with explain_failure(path):
+        descriptor = _find_descriptor(path)
+        if descriptor is not None:
+            # opening it anew would cut off a file that the shell redirects to
+            (sys.stdout if descriptor == 1 else sys.stderr).flush()
+            with os.fdopen(os.dup(descriptor), "wb") as stream:
                 stream.write(data)
-                stream.flush()
-                # to the disk before the rename, or a power cut could leave an empty file
-                os.fsync(stream.fileno())
-            # mkstemp makes files that only their owner reads
-            Path(temporary).chmod(0o666 & ~_umask())
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise InputError(
-            f"cannot write {path}: {error.strerror or error}; choose a place that can be written"
-        ) from None
+        elif path.is_socket():
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(str(path))
+                connection.sendall(data)
+        elif is_special(path):
+            with path.open("wb") as stream:
+                stream.write(data)
+        else:
+            _replace(resolve_links(path), data)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write ``text`` as UTF-8 to ``path``, whole or not at all."""
-    write_bytes(path, text.encode("utf-8"))
+    r"""Write ``text`` as UTF-8 to ``path``, as `write_bytes` does.
+
+    What UTF-8 cannot hold, such as a byte of a file's name that is no text, becomes ``\udcff``,
+    which JSON reads again as the same.
+    """
+    write_bytes(path, text.encode("utf-8", errors="backslashreplace"))
 
 
 def save_text(text: str, path: str | Path | None) -> str:
@@ -51,6 +63,76 @@ def save_text(text: str, path: str | Path | None) -> str:
     if path is not None:
         write_text(Path(path), text)
     return text
+
+
+def is_special(path: Path) -> bool:
+    """Whether something is there that is neither a file nor a folder; links are followed."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def resolve_links(path: Path) -> Path:
+    """The place that a path names when every link in it is followed; it need not exist.
+
+    Raises
+    ------
+    OSError
+        If links name each other in a circle.
+    """
+    place = Path(os.path.realpath(path))
+    if place.is_symlink():
+        # it says which error it is
+        place.stat()
+    return place
+
+
+@contextmanager
+def explain_failure(path: str | Path) -> Iterator[None]:
+    """Turn an error of the file system in this block into an `InputError` that names the path.
+
+    That nobody reads our own output any more is no error of a place, and passes through.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        if _find_descriptor(Path(path)) is not None:
+            raise
+        raise InputError(
+            f"cannot write {path}: what reads from it ended before it had everything"
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: {error.strerror or error}; choose a place that can be written"
+        ) from None
+
+
+def _find_descriptor(path: Path) -> int | None:
+    """The number of the stream of our own that a path stands for, if it does."""
+    name = str(path)
+    match = _DESCRIPTOR.fullmatch(name)
+    return int(match[1]) if match else _STREAMS.get(name)
+
+
+def _replace(place: Path, data: bytes) -> None:
+    """Write a file beside its place, and rename it."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # beside the target, as a rename is one step only within one file system
+    handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            # to the disk before the rename, or a power cut could leave an empty file
+            os.fsync(stream.fileno())
+        # mkstemp makes files that only their owner reads
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(place)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def _umask() -> int:

@@ -1,0 +1,130 @@
+"""Files of a folder replaced together: all of them or none, and by one command at a time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import ModuleType
+
+from groundfault.base.files import explain_failure, is_special, resolve_links, write_bytes
+from groundfault.errors import InputError
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:
+    # Windows, where two commands at once go unnoticed
+    fcntl = None
+
+_ASIDE = ".groundfault-writing"
+
+
+@contextmanager
+def replace_folder(place: str | Path, names: Iterable[str] = ()) -> Iterator[Path]:
+    """A temporary folder whose files take their places in ``place`` when the block ends.
+
+    Until then ``place`` stays as it is, and if the block fails, for good. At no moment does it hold
+    files of two runs: all older ones leave before the first new one comes. Other files in it stay.
+    Where a process is killed in between, the next such block begins by finishing its work.
+
+    Parameters
+    ----------
+    place : path
+        Made where it is missing.
+    names : iterable of str
+        Files that an earlier run may have left: they go, if the block does not write them again.
+
+    Raises
+    ------
+    InputError
+        If the place cannot be written to, a folder is in the way of a file, or another such block
+        for the same place has not ended.
+    """
+    if Path(place).exists() and not Path(place).is_dir():
+        raise InputError(f"cannot write {place}: it is a file; name a directory")
+    with explain_failure(place):
+        home = resolve_links(Path(place))
+        is_new = not home.exists()
+        home.mkdir(parents=True, exist_ok=True)
+    try:
+        with _claim(home, place):
+            # inside the folder: it is on the same disk, which the folder above it need not be
+            aside = home / _ASIDE
+            try:
+                with explain_failure(place):
+                    if (aside / "old").exists():
+                        _exchange(home, aside, set())
+                    shutil.rmtree(aside, ignore_errors=True)
+                    (aside / "new").mkdir(parents=True)
+                yield aside / "new"
+                with explain_failure(place):
+                    _write_through(home, aside / "new")
+                    _exchange(home, aside, set(names))
+            finally:
+                # older files that could not be put back are kept for the next block
+                if not (aside / "old").exists():
+                    shutil.rmtree(aside, ignore_errors=True)
+    finally:
+        if is_new:
+            # it stays where the block wrote something
+            with suppress(OSError):
+                home.rmdir()
+
+
+@contextmanager
+def _claim(home: Path, place: str | Path) -> Iterator[None]:
+    """Keep other processes from claiming a folder; the system frees it, however we end."""
+    if fcntl is None:
+        yield
+        return
+    with explain_failure(place):
+        descriptor = os.open(home, os.O_RDONLY)
+    try:
+        # some network disks have no locks
+        with suppress(OSError):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    f"another command is writing into {place}; wait until it has ended, or name "
+                    "another folder"
+                ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write_through(home: Path, new: Path) -> None:
+    """Write into links, pipes and devices; refuse what a folder is in the way of."""
+    for each in list(new.iterdir()):
+        target = home / each.name
+        if target.is_dir() and not each.is_dir():
+            raise InputError(f"cannot write {target}: it is a folder; move it away")
+        if target.is_symlink() or is_special(target):
+            write_bytes(target, each.read_bytes())
+            each.unlink()
+
+
+def _exchange(home: Path, aside: Path, names: set[str]) -> None:
+    """Move older files out and new ones in; if that fails, put everything back."""
+    new, old = aside / "new", aside / "old"
+    # from here on the new files are complete
+    old.mkdir(exist_ok=True)
+    arrivals = [each.name for each in new.iterdir()]
+    moves = [
+        *((home / name, old / name) for name in {*names, *arrivals} if (home / name).exists()),
+        *((new / name, home / name) for name in arrivals),
+    ]
+    try:
+        for source, target in moves:
+            source.rename(target)
+    except BaseException:
+        for source, target in reversed(moves):
+            if not source.exists():
+                target.rename(source)
+        old.rmdir()
+        raise
+    shutil.rmtree(old, ignore_errors=True)
