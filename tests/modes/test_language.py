@@ -40,6 +40,7 @@ def make_table() -> pl.DataFrame:
             'the "size"': rng.integers(1, 5, N),
             "score": [None if u < 0.2 else round(2 * u) / 2 for u in rng.random(N)],
             "hard": rng.random(N) < 0.3,
+            "steps": [None if i % 5 == 0 else i % 7 for i in range(N)],
             "prompt": texts,
         }
     )
@@ -50,7 +51,7 @@ def make_language(depth: int = 3, strata: int = 1) -> RuleLanguage:
     table = make_table()
     own = Literal("own 0", '"task" = \'add\' OR "hard"', "mine", 0.0, np.arange(N) % 3 == 0)
     own = Literal(**{**own.__dict__, "tier": Tier.OWN})
-    literals = [*list_literals(table, max_words=8), own]
+    literals = [*list_literals(table, max_words=8, gaps=["steps"]), own]
     layout = Layout(np.random.default_rng(0).integers(0, strata, N))
     return RuleLanguage(literals, layout, depth)
 

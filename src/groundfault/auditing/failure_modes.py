@@ -9,7 +9,7 @@ import polars as pl
 from msgspec import structs
 from numpy.typing import NDArray
 
-from groundfault.auditing.gap_columns import blank_gap_columns
+from groundfault.auditing.gap_columns import find_gap_columns
 from groundfault.auditing.leaks import LEAK, measure_rules
 from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.stages import Timing, list_columns
@@ -25,7 +25,10 @@ from groundfault.stats import bits
 
 _USED = (Kind.FLAG, Kind.NUMBER, Kind.LABEL, Kind.TEXT)
 _MAX_NAMES = 12
-_GAPS = "whether they have a value goes with the outcome, and only that they have none may be named"
+_GAPS = (
+    "compared among the examples that have a value, and not joined with other conditions, because "
+    "whether there is one goes with the outcome"
+)
 _RULE_LEAKS = f"a rule over them predicts over {LEAK:.0%} of the rarer outcome"
 
 
@@ -49,27 +52,28 @@ def name_modes(
     a rule of theirs, ids, and what describes the model's answer or its score, which every remark of
     the search says.
     """
-    whole, remarks = tabulate_attributes(audit)
-    table, gaps = blank_gap_columns(audit, whole, losses)
-    remarks = (*remarks, *_describe_omissions({_GAPS: gaps}))
+    table, remarks = tabulate_attributes(audit)
+    gaps = find_gap_columns(audit, table, losses)
+    if gaps:
+        remarks = (*remarks, f"{_GAPS}: {_list_names(gaps)}")
     while set(table.columns) - set(audit.plan.within):
-        modes, search = _search(audit, table, losses)
+        modes, search = _search(audit, table, losses, gaps)
         leaks = _find_leaking_columns(audit, modes)
         if not leaks:
             outcomes = audit.outcomes
             modes = add_examples(
-                modes, whole, audit.evidence, losses, outcomes=outcomes, texts=texts
+                modes, table, audit.evidence, losses, outcomes=outcomes, texts=texts
             )
             return modes, structs.replace(search, remarks=(*remarks, *search.remarks))
         # a text tells by its words, which only a rule shows
-        table, whole = table.drop(leaks), whole.drop(leaks)
+        table = table.drop(leaks)
         remarks = (*remarks, *_describe_omissions({_RULE_LEAKS: leaks}))
     remarks = (*remarks, "no column describes the examples, so no rule could be searched for")
     return (), _describe_no_search(audit, losses, remarks)
 
 
 def _search(
-    audit: PreparedAudit, table: pl.DataFrame, losses: NDArray[np.float64]
+    audit: PreparedAudit, table: pl.DataFrame, losses: NDArray[np.float64], gaps: Sequence[str]
 ) -> tuple[tuple[Mode, ...], ModeSearch]:
     return find_modes(
         table,
@@ -78,6 +82,7 @@ def _search(
         level=float(audit.plan.alpha),
         depth=audit.plan.depth,
         within=audit.plan.within,
+        gaps=gaps,
         strata=audit.size_classes,
         own_rules=tuple(_list_own_rules(audit)),
         # the two directions of a comparison have no mean
@@ -151,9 +156,12 @@ def _without(names: Sequence[str], *omitted: Sequence[str]) -> list[str]:
 def _describe_omissions(reasons: dict[str, Sequence[str]]) -> Iterator[str]:
     for reason, names in reasons.items():
         if names:
-            more = len(names) - _MAX_NAMES
-            listing = ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
-            yield f"not used in rules, because {reason}: {listing}"
+            yield f"not used in rules, because {reason}: {_list_names(names)}"
+
+
+def _list_names(names: Sequence[str]) -> str:
+    more = len(names) - _MAX_NAMES
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _list_own_rules(audit: PreparedAudit) -> Iterator[OwnRule]:

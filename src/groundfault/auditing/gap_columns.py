@@ -1,4 +1,4 @@
-"""Columns whose gaps go with the outcome: rules may say that a value is missing, and no more."""
+"""Columns whose gaps go with the outcome: what they say is asked where they say something."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from groundfault.judges.gaps import LEVEL
 from groundfault.stats import bits
 
 
-def blank_gap_columns(
+def find_gap_columns(
     audit: PreparedAudit, table: pl.DataFrame, losses: NDArray[np.float64]
-) -> tuple[pl.DataFrame, list[str]]:
-    """The table without the values of columns whose gaps go with the outcome, and their names.
+) -> list[str]:
+    """Columns of a table whose gaps go with the outcome.
 
     If values are lost where a model passes, what is left of the column goes with failing, whatever
-    it says. Of such a column only whether there is a value stays, which a rule may name.
+    it says: its values have to be compared among the units that have one.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def blank_gap_columns(
     Notes
     -----
     Tested for each column on all units, two sided at `groundfault.judges.gaps.LEVEL`, for each
-    outcome. It takes columns away and adds none, so no error rate grows.
+    outcome. The tests of values hold what it saw fixed: the outcomes of units without a value.
     """
     names = [
         name
@@ -40,16 +40,11 @@ def blank_gap_columns(
         if 0 < table[name].null_count() < len(table) and name not in audit.plan.within
     ]
     if not names:
-        return table, []
+        return []
     gaps = np.stack([table[name].is_null().to_numpy() for name in names])
     marks = Marks(len(table), bits.pack(gaps), None, ("",) * len(names))
     units = Units.of(marks, losses, audit.strata)
     hypotheses = np.arange(len(names) * len(losses), dtype=np.intp)
     p = compute_p_values(units, hypotheses, audit.plan, audit.plan.rng("modes/gaps"))
     lowest = p.reshape(len(names), -1).min(axis=1)
-    blank = [name for name, low in zip(names, lowest, strict=True) if low <= LEVEL]
-    one_value = (
-        pl.when(pl.col(name).is_not_null()).then(pl.col(name).drop_nulls().first()).alias(name)
-        for name in blank
-    )
-    return table.with_columns(one_value), blank
+    return [name for name, low in zip(names, lowest, strict=True) if low <= LEVEL]

@@ -29,7 +29,7 @@ def compute_detectable(
     y = losses[~np.isnan(losses)]
     if not language.literals or len(y) == 0:
         return {}
-    kind = next(kind for kind in ("single", "word", "own") if language.counts[kind])
+    kind = next(kind for kind in ("single", "word", "partial", "own") if language.counts[kind])
     bar = math.log(level) - language.log_cost(kind)
     rate, n = float(y.mean()), len(y)
 

@@ -52,6 +52,7 @@ def find_modes(
     level: float = 0.10,
     depth: int = 3,
     within: Sequence[str] = (),
+    gaps: Sequence[str] = (),
     strata: NDArray[np.int64] | None = None,
     own_rules: Sequence[OwnRule] = (),
     shared: bool = True,
@@ -73,6 +74,9 @@ def find_modes(
     within : sequence of str
         Columns of the table that are held fixed: no rule names them, and units are compared only
         with those that have the same values.
+    gaps : sequence of str
+        Columns of the table whose gaps go with the outcome. That a value is missing may be joined
+        with other conditions; a value stands alone and is tested on the units that have one.
     strata : int64 array, shape (units,), optional
         Units are exchangeable only within these (size classes of groups).
     own_rules : sequence of OwnRule
@@ -97,7 +101,7 @@ def find_modes(
     pivotality (the outcomes' law does not depend on conditions that have no effect).
     """
     names = [column for column in table.columns if column not in within]
-    literals = list_literals(table.select(names))
+    literals = list_literals(table.select(names), gaps=gaps)
     # a table without columns has no rows either: units are counted by their losses
     units = np.zeros(losses.shape[1], dtype=np.int64) if strata is None else strata
     blocks = _combine_strata(table, within, units)

@@ -20,7 +20,7 @@ from groundfault.core.rules import literal as constant
 from groundfault.core.rules import quote
 from groundfault.modes.kernels import count_pairs, count_triples
 from groundfault.modes.layout import Layout
-from groundfault.modes.literal import MIN_SUPPORT, Literal, Tier
+from groundfault.modes.literal import MIN_SUPPORT, MOST, Literal, Tier
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
@@ -38,14 +38,12 @@ WEIGHTS = {
     "set of a pair": 0.005,
     "words": 0.005,
     "inside": 0.0075,
+    "partial": 0.45,
     "own": 0.05,
 }
 """Shares of the error level; those of empty classes are shared out among the others."""
 
-MOST = 0.8
-"""Share of the units above which a condition is no mode by itself: it is what is usual."""
-
-_SIMPLE = ("single", "word", "pair", "mixed", "triple", "inside", "own")
+_SIMPLE = ("single", "word", "pair", "mixed", "triple", "inside", "partial", "own")
 """Classes without sets, whose rules share the class's level equally."""
 
 MAX_SET = 4
@@ -94,7 +92,8 @@ class RuleLanguage:
         attributes = {f for f, tier in zip(families, tiers, strict=True) if tier == Tier.ATTRIBUTE}
         top = Tier.ATTRIBUTE if len(attributes) >= 3 else Tier.TEXT
         self.plain = np.flatnonzero(tiers <= top)
-        self.others = np.flatnonzero((tiers > top) & (tiers < Tier.OWN))
+        self.others = np.flatnonzero((tiers > top) & (tiers < Tier.PARTIAL))
+        self.partial = np.flatnonzero(tiers == Tier.PARTIAL)
         self.own = np.flatnonzero(tiers == Tier.OWN)
         self.is_plain = tiers <= top
         codes = {name: i for i, name in enumerate(dict.fromkeys(families))}
@@ -181,6 +180,7 @@ class RuleLanguage:
             "words": sum(_count_subsets(len(v), MAX_WORDS) for v in self.word_families.values()),
             "inside": int((self.pairs | self.pairs.T)[self.contexts].sum())
             + int(self.mixed[self.contexts].sum()),
+            "partial": len(self.partial),
             "own": len(self.own),
         }
         total = sum(WEIGHTS[kind] for kind, count in self.counts.items() if count)
@@ -227,9 +227,11 @@ class RuleLanguage:
 
     def _classify(self, parts: Sequence[tuple[int, ...]]) -> str | None:
         """The class of rules that a conjunction belongs to; None if it is none of the language."""
-        # candidates of one's own stand alone: they may be tested on other units
-        if np.isin([i for part in parts for i in part], self.own).any():
-            return "own" if len(parts) == 1 else None
+        tiers = {self.literals[i].tier for part in parts for i in part}
+        if max(tiers, default=0) >= Tier.PARTIAL:
+            # tested on some units only, each on its own
+            alone = "own" if Tier.OWN in tiers else "partial"
+            return alone if len(parts) == len(parts[0]) == 1 else None
         single = [part[0] for part in parts if len(part) == 1]
         sets = [part for part in parts if len(part) > 1]
         plain = sorted(i for i in single if self.is_plain[i])
@@ -314,13 +316,14 @@ class RuleLanguage:
         """Units that a rule is tested on; None for all."""
         if rule.kind == "inside":
             return np.asarray(self.layout.unpack(self.bits[[rule.parts[0][0]]])[0])
-        own = self.own_literal(rule)
-        return None if own is None else own.tested
+        return self.literals[rule.parts[0][0]].tested if rule.kind in ("partial", "own") else None
 
     def names_texts(self, rule: ModeRule) -> bool:
         """Whether a rule reads texts rather than attributes."""
         return any(
-            Tier.ATTRIBUTE < self.literals[i].tier < Tier.OWN for part in rule.parts for i in part
+            Tier.ATTRIBUTE < self.literals[i].tier < Tier.PARTIAL
+            for part in rule.parts
+            for i in part
         )
 
     def sql(self, rule: ModeRule) -> str:

@@ -13,14 +13,22 @@ Bools = NDArray[np.bool_]
 MIN_SUPPORT = 8
 """Units that a rule has to hold for, at least."""
 
+MOST = 0.8
+"""Share of the units above which a condition is no mode by itself: it is what is usual."""
+
 
 class Tier(IntEnum):
-    """Where a literal comes from: what a reader understands best comes first."""
+    """Where a literal comes from: what a reader understands best comes first.
+
+    Those of ``PARTIAL`` name a value of a column whose gaps go with the outcome. They and those of
+    one's own are never joined, since they are tested on some of the units only.
+    """
 
     ATTRIBUTE = 0
     TEXT = 1
     WORD = 2
-    OWN = 3
+    PARTIAL = 3
+    OWN = 4
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ all units.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from polars import selectors
 from groundfault.core.columns import Column, Kind, flag_rule, profile
 from groundfault.core.rules import literal as constant
 from groundfault.core.rules import quote
-from groundfault.modes.literal import MIN_SUPPORT, Literal, Tier
+from groundfault.modes.literal import MIN_SUPPORT, MOST, Literal, Tier
 from groundfault.modes.number_literals import read_number
 from groundfault.modes.text_attributes import read_text_literals
 
@@ -26,7 +26,9 @@ Bools = NDArray[np.bool_]
 _MAX_VALUES = 60
 
 
-def list_literals(table: pl.DataFrame, *, max_words: int = 300) -> list[Literal]:
+def list_literals(
+    table: pl.DataFrame, *, max_words: int = 300, gaps: Sequence[str] = ()
+) -> list[Literal]:
     """All literals of a table, those that hold for the same units merged.
 
     Parameters
@@ -35,6 +37,9 @@ def list_literals(table: pl.DataFrame, *, max_words: int = 300) -> list[Literal]
         One row a unit.
     max_words : int
         Words and structures of texts, at most.
+    gaps : sequence of str
+        Columns whose gaps go with the outcome: their values are tested on the units that have one,
+        and texts are not read.
 
     Returns
     -------
@@ -46,11 +51,29 @@ def list_literals(table: pl.DataFrame, *, max_words: int = 300) -> list[Literal]
     table = table.with_columns(selectors.float().fill_nan(None))
     columns = profile(table)
     cuts = 8 if len(columns) <= 15 else 4
-    literals = [one for column in columns for one in _read_column(table, column, cuts, max_words)]
+    literals: list[Literal] = []
+    for column in columns:
+        conditions = _read_column(table, column, cuts, max_words)
+        if column.name in gaps:
+            conditions = _leave_alone(conditions, table[column.name].is_not_null().to_numpy())
+        literals += conditions
     literals.sort(key=lambda one: (one.tier, one.cost))
     return _merge_equal(
         one for one in literals if MIN_SUPPORT <= one.on.sum() <= table.height - MIN_SUPPORT
     )
+
+
+def _leave_alone(conditions: Iterable[Literal], present: Bools) -> Iterator[Literal]:
+    """Conditions of a column whose gaps go with the outcome, to be tested where there is a value.
+
+    That there is none is an ordinary condition.
+    """
+    most = min(present.sum() - MIN_SUPPORT, MOST * present.sum())
+    for one in conditions:
+        if not (one.on & present).any():
+            yield one
+        elif one.tier is Tier.ATTRIBUTE and one.on.sum() <= most:
+            yield replace(one, tier=Tier.PARTIAL, tested=present)
 
 
 def _merge_equal(literals: Iterable[Literal]) -> list[Literal]:

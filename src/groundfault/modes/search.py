@@ -17,12 +17,11 @@ from groundfault.modes.kernels import search_triples, sum_pairs
 from groundfault.modes.language import (
     MAX_SET,
     MAX_WORDS,
-    MOST,
     ModeRule,
     RuleLanguage,
     list_subsets,
 )
-from groundfault.modes.literal import MIN_SUPPORT
+from groundfault.modes.literal import MIN_SUPPORT, MOST
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
@@ -150,6 +149,7 @@ def _search_singles(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule
     for kind, places in (
         ("single", language.single),
         ("word", language.others),
+        ("partial", language.partial),
         ("own", language.own),
     ):
         if len(places):
