@@ -202,6 +202,8 @@ class RecordedOpening(_Section, frozen=True, kw_only=True):
     all_outcomes: bool = False
     all_before: bool = False
     looks: tuple[RecordedLook, ...] = ()
+    overlapping: int = 0
+    overlap: float = 0.0
 
 
 class ReportHashes(_Section, frozen=True, kw_only=True):
@@ -239,6 +241,7 @@ class LogReading(_Section, frozen=True, kw_only=True):
     reader: str | None = None
     map: dict[str, Any] | None = None
     scorer: tuple[str, ...] | None = None
+    disagreement: tuple[str, str] | None = None
     scale: tuple[float, float] | None = None
     conflicts: str = "error"
 
@@ -269,6 +272,7 @@ class ImportAccount(_Section, frozen=True, kw_only=True):
     beside: int
     left_out: int
     notes: tuple[str, ...]
+    outcome: tuple[str, ...] = ()
 
 
 class Derivation(_Section, frozen=True, kw_only=True):

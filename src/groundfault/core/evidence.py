@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from groundfault.base.progress import Progress
     from groundfault.readers import Reader
     from groundfault.readers.account import Account
+    from groundfault.readers.log_rows import LogRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,8 @@ class Evidence:
         For each row the example whose copy its example is: the units then, where no group is named.
         A unit is described by that example, and its outcome is the mean of all. No part of the
         hash.
+    log_rows : LogRows, optional
+        Where several scorers scored the logs, the rows of all of them.
     """
 
     frame: pl.DataFrame
@@ -73,6 +76,7 @@ class Evidence:
     fixed_models: tuple[str, ...] | None = field(default=None, repr=False)
     selection: str | None = None
     clusters: pl.Series | None = field(default=None, repr=False)
+    log_rows: LogRows | None = field(default=None, repr=False)
 
     @classmethod
     @rename_parameters(empty="null_outcome", allow_leak="allow_leakage")
@@ -149,6 +153,7 @@ class Evidence:
         cls,
         *sources: str | Path,
         scorer: str | Sequence[str] | None = None,
+        disagreement: tuple[str, str] | None = None,
         reader: str | Reader | None = None,
         map: str | Path | dict[str, Any] | None = None,
         scale: tuple[float, float] | None = None,
@@ -167,8 +172,11 @@ class Evidence:
         *sources : path
             Logs, folders of logs, or patterns such as ``logs/*.eval``; they become one evidence.
         scorer : str or sequence of str, optional
-            Whose score is the outcome; needed where several scored the same answers. The scores of
-            the others become columns.
+            Whose score is the outcome. Left out, it is the one that the tool itself takes for the
+            result, such as the first of an Inspect task; where there is none, one of several has to
+            be chosen. They are never averaged: the scores of the others become columns.
+        disagreement : pair of str, optional
+            Two scorers: the outcome is then whether they agree, and a failure where they do not.
         reader : str or Reader, optional
             A reader or its name; left out, each file is recognised by its content.
         map : path, optional
@@ -199,6 +207,7 @@ class Evidence:
         logs = read_logs(
             sources,
             scorer=scorer,
+            disagreement=disagreement,
             reader=reader,
             map=map,
             scale=scale,
@@ -207,17 +216,18 @@ class Evidence:
         )
         lists = {"ignore": ignore, "post_outcome": post_outcome, "allow_leakage": allow_leakage}
         roles = logs.roles.join(group, split, lists)
+        read: dict[str, Any] = {
+            "account": logs.account,
+            "reading": logs.reading,
+            "log_rows": logs.rows,
+        }
         if logs.hash:
             # the hash was taken under the roles on the card, before the caller added any
-            evidence = cls.from_frame(
-                logs.frame, logs.roles, logs.provenance, account=logs.account, reading=logs.reading
-            )
+            evidence = cls.from_frame(logs.frame, logs.roles, logs.provenance, **read)
             logs.check_hash(evidence.hash)
             if roles == logs.roles:
                 return evidence
-        return cls.from_frame(
-            logs.frame, roles, logs.provenance, account=logs.account, reading=logs.reading
-        )
+        return cls.from_frame(logs.frame, roles, logs.provenance, **read)
 
     def save(self, directory: str | Path) -> None:
         """Write the evidence into a directory that `from_logs` reads again.
@@ -232,7 +242,7 @@ class Evidence:
         """
         from groundfault.readers.importing import write_directory
 
-        write_directory(directory, self.frame, self.roles, self.account, self.hash)
+        write_directory(directory, self.frame, self.roles, self.account, self.hash, self.log_rows)
 
     @classmethod
     def from_frame(
@@ -243,6 +253,7 @@ class Evidence:
         *,
         account: Account | None = None,
         reading: dict[str, Any] | None = None,
+        log_rows: LogRows | None = None,
     ) -> Evidence:
         """Check a table and make evidence of it; `from_table` is the friendlier way."""
         where = provenance[0] if provenance else "the table"
@@ -261,7 +272,7 @@ class Evidence:
         # rows in the order of their keys: whatever order a file has, masks, splits and hashes are
         # the same
         loss, status = read_outcomes(frame, roles, where)
-        return cls(frame, roles, loss, status, provenance, account, reading)
+        return cls(frame, roles, loss, status, provenance, account, reading, log_rows=log_rows)
 
     def __len__(self) -> int:
         return self.frame.height
@@ -378,6 +389,7 @@ class Evidence:
             fixed_attributes=self.attributes,
             fixed_models=self.models,
             clusters=None if self.clusters is None else self.clusters.filter(mask),
+            log_rows=None,
         )
 
     def where(self, rule: str) -> Evidence:

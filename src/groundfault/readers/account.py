@@ -57,9 +57,10 @@ class Account:
     missing : dict of str to int
         For each model, examples of the others that it has no row for.
     duplicated : int
-        Rows dropped because the same row was there already.
+        Rows dropped because they are copies of another.
     conflicting : int
-        Rows that contradicted another and were kept apart, by ``conflicts="keep"``.
+        Rows of examples that another run of the same model answered too, and of ids that have other
+        texts, which were kept apart, by ``conflicts="keep"``.
     retried : int
         Rows dropped because the answer, missing or ended in an error, is in another log.
     beside : int
@@ -68,6 +69,8 @@ class Account:
         Rows of answers that have no score by the scorer that is the outcome.
     notes : tuple of str
         What else a person should know.
+    outcome : tuple of str
+        Of several scorers those whose score is the outcome; empty where there is one alone.
 
     Rows read are those of the evidence and ``beside``, ``left_out``, ``retried`` and ``duplicated``
     together."""
@@ -84,6 +87,7 @@ class Account:
     beside: int = 0
     left_out: int = 0
     notes: tuple[str, ...] = ()
+    outcome: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The account as plain words and numbers."""
@@ -93,16 +97,15 @@ class Account:
     def from_dict(cls, data: dict[str, Any]) -> Account:
         """The account that ``to_dict`` gave."""
         logs = tuple(LogRead(**{**log, "notes": tuple(log["notes"])}) for log in data["logs"])
-        return cls(
-            **{**data, "logs": logs, "unread": tuple(data["unread"]), "notes": tuple(data["notes"])}
-        )
+        lists = {name: tuple(data[name]) for name in ("unread", "notes", "outcome") if name in data}
+        return cls(**{**data, **lists, "logs": logs})
 
     def to_lines(self) -> list[str]:
         """The account in sentences, the most important first."""
         n_rows = sum(log.observations for log in self.logs)
         lines = [
             f"{_count(n_rows, 'row')} from {_count(len(self.logs), 'log')}; "
-            f"{_count(self.examples, 'example')}"
+            f"{_count(self.examples, 'example')}{self._name_scorers()}"
         ]
         if self.missing:
             lines.append(
@@ -131,13 +134,23 @@ class Account:
             lines.append(f"duplicated: {_count(self.duplicated, 'row')} found twice, counted once")
         if self.conflicting:
             lines.append(
-                f"conflicting: {_count(self.conflicting, 'row')} contradicted another and were "
-                "kept apart"
+                f"kept apart: {_count(self.conflicting, 'row')} of examples that several runs "
+                "answered, or of ids with several texts"
             )
         if self.unread:
             more = f" and {len(self.unread) - 3:,} more" if len(self.unread) > 3 else ""
             lines.append(f"not read, as no reader knows them: {', '.join(self.unread[:3])}{more}")
         return [*lines, *self._log_lines()]
+
+    def _name_scorers(self) -> str:
+        """Whose score is the outcome, and who else scored; nothing where one did alone."""
+        if not self.outcome:
+            return ""
+        names = ", ".join(map(repr, self.outcome))
+        others = [repr(name) for name in self.scorers if name and name not in self.outcome]
+        more = f", and {len(others) - _MAX_LINES} more" if len(others) > _MAX_LINES else ""
+        beside = f" (beside it: {', '.join(_some(others))}{more})" if others else ""
+        return f"; scored by {names}{beside}"
 
     def _log_lines(self) -> list[str]:
         """The notes on single logs, each note once with the log or the number of logs it is on."""

@@ -1,0 +1,192 @@
+"""Rows of logs, of all their scorers: what evidence is made of once a scorer is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import polars as pl
+
+from groundfault.core.evidence import Evidence
+from groundfault.core.roles import LISTS, Roles
+from groundfault.errors import InputError
+from groundfault.readers import merge, scorers
+from groundfault.readers.account import Account, LogRead
+from groundfault.readers.log import COLUMNS
+
+
+@dataclass(frozen=True, eq=False)
+class LogRows:
+    """Everything that was read from logs, of every scorer, before one of them is the outcome.
+
+    Attributes
+    ----------
+    frame : polars.LazyFrame
+        One row an answer and scorer, in the columns of `COLUMNS`, with ``log``, the number of its
+        log, and what describes examples and answers.
+    measured : tuple of str
+        The columns that describe answers.
+    logs : tuple of LogRead
+    unread : tuple of str
+        Files that no reader knows.
+    headlines : tuple of str
+        For each log the scorer whose score its tool takes for the result; "" where there is none.
+    conflicts : {"error", "keep"}
+        What to do with rows that contradict each other; see `groundfault.Evidence.from_logs`.
+    notes : tuple of str
+        For the account.
+    """
+
+    frame: pl.LazyFrame
+    measured: tuple[str, ...]
+    logs: tuple[LogRead, ...]
+    unread: tuple[str, ...]
+    headlines: tuple[str, ...]
+    conflicts: str = "error"
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def scorers(self) -> tuple[str, ...]:
+        """Names of all scorers, in the order in which the logs have them."""
+        return scorers.list_scorers(self.frame.select("scorer").collect())
+
+    def choose(
+        self,
+        names: Sequence[str] = (),
+        *,
+        disagreement: tuple[str, str] | None = None,
+        scale: tuple[float, float] | None = None,
+    ) -> tuple[pl.DataFrame, Roles, Account]:
+        """The table of answers with one scorer's score for the outcome, its roles and account.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Scorers, one of each task; none to take the tools' headlines.
+        disagreement : pair of str, optional
+            Two scorers, whose agreement is the outcome instead.
+        scale : pair of float, optional
+            Worst and best value of the scorer.
+
+        Raises
+        ------
+        InputError
+            If the scorer is not there, or none is chosen where that is needed, or rows contradict
+            each other.
+        """
+        table = self.frame.collect()
+        counts = {
+            str(name): int(n) for name, n in table["scorer"].value_counts(sort=True).iter_rows()
+        }
+        if disagreement:
+            table = scorers.add_agreement(table, disagreement, scale)
+            names, scale = (scorers.name_agreement(disagreement),), None
+        selection = scorers.select_scorer(table, tuple(names), self.headlines)
+        answers = scorers.rescale(selection.answers, scale)
+        answers = scorers.add_other_scores(answers, table, selection.others)
+        n_read = sum(counts.values())
+        changes = {
+            "left_out": selection.n_left_out,
+            "beside": n_read - selection.answers.height - selection.n_left_out,
+        }
+        if disagreement:
+            # where two differ, one of them is far from their agreement
+            answers = answers.drop(scorers.DISAGREE, strict=False)
+        answers, merged = merge.reconcile(merge.prefix_tasks(answers), self.conflicts, self.logs)
+        notes = (*self.notes, *selection.notes)
+        account = merge.account(
+            answers, list(self.logs), list(self.unread), counts, changes | merged, notes
+        )
+        # one scorer alone is nothing to speak of
+        outcome = selection.outcome if len(counts.keys() - {""}) > 1 else ()
+        frame, roles = _add_roles(answers, self.measured)
+        if disagreement:
+            columns = [f"score_{name}" for name in disagreement]
+            follows = tuple(c for c in columns if c in frame.columns)
+            left = tuple(c for c in roles.instrument if c not in follows)
+            roles = replace(roles, post_outcome=follows, instrument=left)
+        return frame, roles, replace(account, outcome=outcome)
+
+
+def choose_scorer(
+    evidence: Evidence,
+    *names: str,
+    disagreement: tuple[str, str] | None = None,
+    scale: tuple[float, float] | None = None,
+) -> Evidence:
+    """The same logs with the score of another scorer for the outcome.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Whole, as it was read: a part of it, such as one model, has the chosen scores alone.
+    *names, disagreement, scale
+        As in `LogRows.choose`.
+
+    Raises
+    ------
+    InputError
+        If the evidence has no other scorers, or the one named cannot be the outcome.
+    """
+    if evidence.log_rows is None:
+        raise InputError(
+            "there are the scores of one scorer alone; where logs have several, choose before rows "
+            "and models are selected"
+        )
+    frame, roles, account = evidence.log_rows.choose(names, disagreement=disagreement, scale=scale)
+    before = evidence.roles
+    lists = {role: [c for c in getattr(before, role) if c in frame.columns] for role in LISTS}
+    choice = {"scorer": list(names) or None, "disagreement": disagreement, "scale": scale}
+    return Evidence.from_frame(
+        frame,
+        roles.join(before.group, before.split, lists),
+        evidence.provenance,
+        account=account,
+        reading={**(evidence.reading or {}), **choice},
+        log_rows=evidence.log_rows,
+    )
+
+
+def _add_roles(table: pl.DataFrame, measured: Sequence[str]) -> tuple[pl.DataFrame, Roles]:
+    """The table without columns that no log filled, and the roles of its columns."""
+    if table["group"].null_count() < table.height:
+        # an example that no log puts into a group is a group of its own
+        table = table.with_columns(pl.coalesce("group", "example_id").alias("group"))
+    bare = [
+        c
+        for c in table.columns
+        if c not in ("value", "status", "example_id") and _is_unused(table[c])
+    ]
+    table = table.drop(bare)
+    bookkeeping = [c for c in ("scorer", "epoch", "question_hash", "log") if c in table.columns]
+    answers = ["response", "answer", "confidence", "logprob"]
+    # columns about the answer or its scoring are instruments: finders report them apart from
+    # attributes of the examples
+    of_answers = [
+        c
+        for c in table.columns
+        if c in {*measured, *answers, scorers.DISAGREE} or c.startswith("score_")
+    ]
+    repeats = "epoch" in table.columns and table["epoch"].n_unique() > 1
+    roles = Roles(
+        outcome="value",
+        id="example_id",
+        model="model" if "model" in table.columns else None,
+        repeat="epoch" if repeats else None,
+        group="group" if "group" in table.columns else None,
+        status="status",
+        positive_is_good=True,
+        ignore=tuple(c for c in bookkeeping if not (repeats and c == "epoch")),
+        instrument=tuple(of_answers),
+    )
+    return table, roles
+
+
+def _is_unused(column: pl.Series) -> bool:
+    """Whether no log filled this column of the common vocabulary."""
+    if column.name not in COLUMNS:
+        return False
+    return column.null_count() == len(column) or (
+        column.dtype == pl.String and not (column != "").any()
+    )

@@ -1,0 +1,271 @@
+"""Scorers: of the scores that an answer got from several, the one that is its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from groundfault.core.status import Status
+from groundfault.errors import InputError
+from groundfault.readers.log import stack
+
+ANSWER = ("example_id", "model", "epoch", "task", "log")
+"""Columns that tell one answer from all others, as long as logs are not put together."""
+
+DISAGREE = "scorers_disagree"
+"""Column: whether another scorer's score differs by at least one half from the chosen one's."""
+
+_RUN = ("task", "model", "log")
+_MAX_OTHERS = 50
+_MAX_NAMES = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The rows of one scorer for each answer.
+
+    Attributes
+    ----------
+    answers : polars.DataFrame
+    outcome, others : tuple of str
+        The scorers whose score is the outcome, and those whose is not.
+    n_left_out : int
+        Rows of answers that have no score by the ones chosen.
+    notes : tuple of str
+        For the account.
+    """
+
+    answers: pl.DataFrame
+    outcome: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    n_left_out: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def list_scorers(table: pl.DataFrame) -> tuple[str, ...]:
+    """Names of the scorers in a table, in the order in which they appear."""
+    names = table["scorer"].unique(maintain_order=True)
+    return tuple(str(name) for name in names if name)
+
+
+def select_scorer(
+    table: pl.DataFrame, scorers: tuple[str, ...], headlines: Sequence[str]
+) -> Selection:
+    """The rows of one scorer for each answer.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+    scorers : tuple of str
+        Scorers; none to take each run's only one, else its tool's headline.
+    headlines : sequence of str
+        For each log the scorer whose score its tool takes for the result, or nothing.
+
+    Raises
+    ------
+    InputError
+        If a scorer is not there, two score one answer, or none is chosen where no tool does it.
+    """
+    score_rows = table.filter(pl.col("scorer") != "")
+    present = sorted(score_rows["scorer"].unique())
+    unknown = [name for name in scorers if name not in present]
+    if unknown:
+        raise InputError(f"no scorer {unknown[0]!r}; there are {name_some(present) or 'none'}")
+    if not scorers and len(present) < 2:
+        return Selection(table, tuple(present))
+    if scorers:
+        mine = table.filter(pl.col("scorer").is_in(scorers))
+        _require_one_score(mine)
+    else:
+        mine = table.join(
+            _find_headlines(score_rows, headlines),
+            on=[*_RUN, "scorer"],
+            how="semi",
+            maintain_order="left",
+        )
+    # an answer that ended in an error has no scorer: it counts under whichever one is chosen, in
+    # those runs which that scorer scored
+    nobody = table.filter(pl.col("scorer") == "").join(
+        mine, on=ANSWER, how="anti", maintain_order="left"
+    )
+    nobody = nobody.join(
+        score_rows.join(mine, on=_RUN, how="anti"), on=_RUN, how="anti", maintain_order="left"
+    )
+    answers = stack([mine, nobody])
+    skipped_rows = table.select(ANSWER).join(answers, on=ANSWER, how="anti")
+    outcome = scorers or tuple(sorted(mine["scorer"].unique()))
+    return Selection(
+        answers,
+        outcome,
+        tuple(name for name in present if name not in outcome),
+        skipped_rows.height,
+        _note_skipped(skipped_rows, outcome),
+    )
+
+
+def _note_skipped(rows: pl.DataFrame, scorers: Sequence[str]) -> tuple[str, ...]:
+    if not rows.height:
+        return ()
+    n_lost = rows.unique().height
+    subject = "1 answer has" if n_lost == 1 else f"{n_lost:,} answers have"
+    return (
+        f"{subject} no score by {' or '.join(map(repr, scorers))} and "
+        f"{'was' if n_lost == 1 else 'were'} left out",
+    )
+
+
+def _require_one_score(mine: pl.DataFrame) -> None:
+    """No answer may be scored by two of the chosen scorers."""
+    both = mine.filter(pl.col("scorer").n_unique().over(ANSWER) > 1)
+    if both.height:
+        names = " and ".join(repr(s) for s in sorted(both["scorer"].unique())[:2])
+        raise InputError(f"{names} both score {both['example_id'][0]!r}; choose one of them")
+
+
+def _find_headlines(score_rows: pl.DataFrame, headlines: Sequence[str]) -> pl.DataFrame:
+    """For each run the scorer to take: its only one, else its tool's headline."""
+    runs = score_rows.select(*_RUN, "scorer").unique()
+    own = pl.Series("own", list(headlines), dtype=pl.String)
+    runs = runs.with_columns(
+        pl.len().over(_RUN).alias("n"), own.gather(runs["log"].cast(pl.UInt32)).alias("own")
+    )
+    taken = runs.filter((pl.col("n") == 1) | (pl.col("scorer") == pl.col("own")))
+    undecided = runs.join(taken, on=_RUN, how="anti")
+    if undecided.height:
+        raise InputError(_several(runs))
+    # one task, scored by one in one log and by another in another, would compare models by
+    # different measures
+    mixed = taken.filter(pl.col("scorer").n_unique().over("task") > 1)
+    if mixed.height:
+        raise InputError(_several(mixed))
+    return taken
+
+
+def _several(score_rows: pl.DataFrame) -> str:
+    by_task = {
+        task: sorted(names)
+        for task, names in score_rows.group_by("task").agg(pl.col("scorer").unique()).iter_rows()
+    }
+    if len(set(map(tuple, by_task.values()))) == 1:
+        names = name_some([repr(name) for name in next(iter(by_task.values()))])
+        return (
+            f"several scorers ({names}); choose one (scorer=..., or --scorer): they are never "
+            "averaged"
+        )
+    by_task_text = "; ".join(
+        f"{name_some([repr(name) for name in names])} of {task!r}"
+        for task, names in sorted(by_task.items())[:_MAX_NAMES]
+    )
+    return (
+        f"several scorers: {by_task_text}; choose one of each task (scorer=[...], or --scorer A "
+        "--scorer B)"
+    )
+
+
+def name_some(names: Sequence[str]) -> str:
+    """The first dozen of some names, and how many more there are."""
+    more = f", and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
+
+
+def add_other_scores(
+    answers: pl.DataFrame, table: pl.DataFrame, others: Sequence[str]
+) -> pl.DataFrame:
+    """The answers with other scorers' values as columns ``score_...``, and `DISAGREE`.
+
+    A scorer whose values are not all in [0, 1] does not count as disagreeing.
+    """
+    columns = {name: f"score_{name}" for name in others[:_MAX_OTHERS]}
+    is_scored = pl.col("scorer").is_in(list(columns)) & (pl.col("status") == Status.SCORED)
+    scores = table.filter(is_scored).select(
+        *ANSWER, pl.format("score_{}", "scorer").alias("scorer"), "value"
+    )
+    if not scores.height:
+        return answers
+    wide = scores.pivot(
+        "scorer", index=ANSWER, values="value", aggregate_function="first", sort_columns=True
+    )
+    new = [c for c in wide.columns if c not in ANSWER]
+    answers = answers.rename({c: f"{c}_given" for c in (*new, DISAGREE) if c in answers.columns})
+    answers = answers.join(wide, on=ANSWER, how="left", maintain_order="left")
+    alike = [c for c in new if answers.select(pl.col(c).is_between(0, 1).all()).item()]
+    apart = [(pl.col(c) - pl.col("value")).abs() >= 0.5 for c in alike]
+    return answers.with_columns(pl.any_horizontal(apart).alias(DISAGREE)) if apart else answers
+
+
+def rescale(table: pl.DataFrame, scale: tuple[float, float] | None) -> pl.DataFrame:
+    """Values in [0, 1], 1 the best; none where the answer was not scored."""
+    if scale:
+        worst, best = scale
+        table = table.with_columns((pl.col("value") - worst) / (best - worst))
+    table = table.with_columns(pl.when(pl.col("status") == Status.SCORED).then(pl.col("value")))
+    out = table.filter(~pl.col("value").is_between(0, 1))
+    if out.height:
+        advice = (
+            "which is outside that range"
+            if scale
+            else "say which is worst and best (scale=, or --scale)"
+        )
+        raise InputError(
+            f"scorer {out['scorer'][0]!r} gives {out['example_id'][0]!r} the value "
+            f"{out['value'][0]:g} "
+            f"({out.height} rows are not in [0, 1]); {advice}"
+        )
+    return table
+
+
+def is_in_range(table: pl.DataFrame, scorer: str) -> bool:
+    """Whether all values of a scorer are in [0, 1]."""
+    scored = (pl.col("scorer") == scorer) & (pl.col("status") == Status.SCORED)
+    return bool(table.filter(scored).select(pl.col("value").is_between(0, 1).all()).item())
+
+
+def name_agreement(pair: tuple[str, str]) -> str:
+    """What the agreement of two scorers is called where a scorer is named."""
+    return f"agreement of {pair[0]!r} and {pair[1]!r}"
+
+
+def add_agreement(
+    table: pl.DataFrame, pair: tuple[str, str], scale: tuple[float, float] | None
+) -> pl.DataFrame:
+    """The table with the agreement of two scorers as a scorer of its own.
+
+    Its value is 1 less the distance of their values. An answer that one of the two could not score
+    keeps that status, and one that only one of them was asked about has no row.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+    pair : pair of str
+    scale : pair of float, optional
+        Worst and best value of those of the two whose values are not in [0, 1].
+
+    Raises
+    ------
+    InputError
+        If the two are one, one is not there, or its values are not in [0, 1].
+    """
+    first, second = pair
+    present = list_scorers(table)
+    for name in pair:
+        if name not in present:
+            raise InputError(f"no scorer {name!r}; there are {name_some(present) or 'none'}")
+    if first == second:
+        raise InputError("disagreement needs two different scorers")
+    one, two = (
+        rescale(table.filter(scorer=name), None if is_in_range(table, name) else scale)
+        for name in pair
+    )
+    other = two.select(
+        *ANSWER, pl.col("value").alias("\0value"), pl.col("status").alias("\0status")
+    )
+    both = one.join(other, on=ANSWER, how="inner", maintain_order="left")
+    status = pl.when(pl.col("status") == Status.SCORED).then("\0status").otherwise("status")
+    rows = both.with_columns(
+        (1 - (pl.col("value") - pl.col("\0value")).abs()).alias("value"),
+        status.alias("status"),
+        pl.lit(name_agreement(pair)).alias("scorer"),
+    )
+    return stack([table, rows.drop("\0value", "\0status")])
