@@ -7,7 +7,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +20,17 @@ from groundfault.base.progress import Progress, listener
 from groundfault.core.column_names import means_pass
 from groundfault.core.roles import Roles, read_roles
 from groundfault.errors import InputError
-from groundfault.readers import merge
 from groundfault.readers.account import Account, LogRead
-from groundfault.readers.log import COLUMNS, stack
+from groundfault.readers.log import ORIGIN, RUN, stack
+from groundfault.readers.log_rows import LogRows
 from groundfault.readers.mapped import Mapped
-from groundfault.readers.safely import readable
+from groundfault.readers.safely import escape_pattern, readable
 from groundfault.readers.table import read_table
 
 LogFile = tuple[Path, str, readers.Reader]
 
 CONFLICTS = ("error", "keep")
-_TABLE, _CARD = "observations.parquet", "evidence.json"
+_TABLE, _CARD, _SCORES = "observations.parquet", "evidence.json", "scores.parquet"
 # a pattern that matches a whole disk should end in a message, not in hours of reading
 _MAX_LOGS = 100_000
 
@@ -50,6 +50,8 @@ class ImportedLogs:
         The settings of `read_logs`, so that the logs can be read again.
     hash : str
         Of a directory: the hash of the evidence that was written there.
+    rows : LogRows, optional
+        Where there are several scorers: the rows of all of them.
     """
 
     frame: pl.DataFrame
@@ -58,6 +60,7 @@ class ImportedLogs:
     provenance: tuple[str, ...]
     reading: dict[str, Any]
     hash: str = ""
+    rows: LogRows | None = None
 
     def check_hash(self, actual: str) -> None:
         """Raise `InputError` unless the table has the hash on the card."""
@@ -72,6 +75,7 @@ def read_logs(
     reader: str | readers.Reader | None = None,
     map: str | Path | Mapped | dict[str, Any] | None = None,
     scorer: str | Sequence[str] | None = None,
+    disagreement: tuple[str, str] | None = None,
     scale: tuple[float, float] | None = None,
     conflicts: str = "error",
     progress: Progress | None = None,
@@ -85,12 +89,14 @@ def read_logs(
     """
     report = listener(progress)
     scorers, scale = (scorer,) if isinstance(scorer, str) else tuple(scorer or ()), _range(scale)
+    if scorers and disagreement:
+        raise InputError("choose a scorer, or the disagreement of two, not both")
     if conflicts not in CONFLICTS:
         raise InputError(f"conflicts={conflicts!r} is neither error nor keep")
     if not sources:
         raise InputError("nothing to read: name a log, a folder of logs, or a pattern")
     if len(sources) == 1 and (Path(sources[0]) / _CARD).is_file():
-        return _read_directory(Path(sources[0]))
+        return _read_directory(Path(sources[0]), scorers, disagreement, scale)
     mapped = (
         Mapped.from_file(map)
         if isinstance(map, str | Path)
@@ -101,21 +107,15 @@ def read_logs(
     if mapped is not None and scale is None:
         _require_direction(mapped)
     logs, unread = _find(sources, _readers(reader, mapped), reader, report)
-    table, measured_columns, log_accounts, verdicts = _read_all(logs, report)
+    rows = replace(_read_all(logs, tuple(unread), report), conflicts=conflicts)
     report("putting the logs together")
-    rows_of = {
-        str(name): int(rows) for name, rows in table["scorer"].value_counts(sort=True).iter_rows()
-    }
-    answers, others, n_left_out, notes = merge.select_scorer(table, scorers, verdicts)
-    counts = {"left_out": n_left_out, "beside": table.height - answers.height - n_left_out}
-    table = merge.add_other_scores(merge.rescale(answers, scale), table, others)
-    table, changes = merge.reconcile(merge.prefix_tasks(table), conflicts, log_accounts)
-    account = merge.account(table, log_accounts, unread, rows_of, counts | changes, notes)
-    frame, roles = _with_roles(table, measured_columns)
+    frame, roles, account = rows.choose(scorers, disagreement=disagreement, scale=scale)
     reading: dict[str, Any] = {"reader": readers.name_of(reader) if reader else None}
     reading |= {"map": asdict(mapped) if mapped else None, "scorer": list(scorers) or None}
-    reading |= {"scale": scale, "conflicts": conflicts}
-    return ImportedLogs(frame, roles, account, tuple(str(s) for s in sources), reading)
+    reading |= {"scale": scale, "conflicts": conflicts, "disagreement": disagreement}
+    provenance = tuple(str(s) for s in sources)
+    kept = rows if len(rows.scorers) > 1 else None
+    return ImportedLogs(frame, roles, account, provenance, reading, rows=kept)
 
 
 def _require_direction(mapped: Mapped) -> None:
@@ -141,34 +141,46 @@ def _readers(
     return {name: readers.get(name) for name in readers.known()}
 
 
-def _read_all(
-    logs: Sequence[LogFile], report: Progress
-) -> tuple[pl.DataFrame, set[str], list[LogRead], list[str]]:
-    """The rows of all logs, their measured columns, and of each log its account and verdict."""
-    frames, measured_columns, log_accounts, verdicts = [], set[str](), [], []
+def _read_all(logs: Sequence[LogFile], unread: tuple[str, ...], report: Progress) -> LogRows:
+    """The rows of all logs, and of each log its account and headline."""
+    frames, measured_columns, log_accounts, headlines = [], dict[str, None](), [], []
     for i, (path, name, reader) in enumerate(logs):
         report(f"reading log {i + 1:,} of {len(logs):,}: {path.name}")
         log = reader.read(path)
         rows = 0
         for frame, columns in log.tables():
-            frames.append(frame.with_columns(pl.lit(i, pl.Int32).alias("log")))
-            measured_columns |= columns
+            frames.append(_mark(frame, i, log.run))
+            measured_columns |= dict.fromkeys(sorted(columns))
             rows += frame.height
         log_accounts.append(
             LogRead(str(path), _sha256(path), name, log.harness, rows, tuple(log.notes))
         )
-        verdicts.append(log.verdict)
+        headlines.append(log.verdict)
     if not frames:
         where = log_accounts[0].path if len(log_accounts) == 1 else f"{len(log_accounts)} logs"
         raise InputError(
             f"{where}: no observations; "
             f"{'; '.join(note for r in log_accounts for note in r.notes) or 'empty'}"
         )
-    return stack(frames), measured_columns, log_accounts, verdicts
+    table = stack(frames).lazy()
+    return LogRows(table, tuple(measured_columns), tuple(log_accounts), unread, tuple(headlines))
+
+
+def _mark(frame: pl.DataFrame, log_number: int, run: str) -> pl.DataFrame:
+    """The rows with the log that they are from, its run, and an origin where they have one."""
+    marks = [pl.lit(log_number, pl.Int32).alias("log"), pl.lit(run or None, pl.String).alias(RUN)]
+    if ORIGIN not in frame.columns:
+        marks.append(pl.lit(None, pl.String).alias(ORIGIN))
+    return frame.with_columns(marks)
 
 
 def write_directory(
-    directory: str | Path, frame: pl.DataFrame, roles: Roles, account: Account | None, digest: str
+    directory: str | Path,
+    frame: pl.DataFrame,
+    roles: Roles,
+    account: Account | None,
+    digest: str,
+    rows: LogRows | None = None,
 ) -> None:
     """Write evidence into a directory, which `read_logs` reads again; see `Evidence.save`.
 
@@ -181,6 +193,8 @@ def write_directory(
         Of the evidence.
     digest : str
         Its hash.
+    rows : LogRows, optional
+        Of all scorers, so that another one can be chosen later.
     """
     place = Path(directory)
     if place.exists() and not place.is_dir():
@@ -202,11 +216,17 @@ def write_directory(
             new = Path(aside, place.name)
             new.mkdir()
             frame.write_parquet(new / _TABLE)
+            if rows is not None and account is not None:
+                rows.frame.collect().write_parquet(new / _SCORES)
+                card["scores"] = _describe_rows(rows, new / _SCORES)
             write_text(new / _CARD, json.dumps(card, indent=1, ensure_ascii=False))
             # the table first: killed between the two, the old card does not fit the new table, and
             # reading says so
-            for name in (_TABLE, _CARD) if occupied else ():
-                (new / name).replace(place / name)
+            if occupied:
+                (place / _SCORES).unlink(missing_ok=True)
+            for name in (_SCORES, _TABLE, _CARD) if occupied else ():
+                if (new / name).exists():
+                    (new / name).replace(place / name)
             if not occupied:
                 # an empty folder in its place would make the rename fail on some systems
                 if place.is_dir():
@@ -225,16 +245,54 @@ def save(evidence: Any, directory: str | Path) -> None:
     evidence.save(directory)
 
 
-def _read_directory(place: Path) -> ImportedLogs:
+def _describe_rows(rows: LogRows, path: Path) -> dict[str, Any]:
+    """What a card says of the rows of all scorers, written to a file."""
+    names = ("measured", "headlines", "conflicts", "notes")
+    return {name: getattr(rows, name) for name in names} | {"sha256": _sha256(path)}
+
+
+def _read_directory(
+    place: Path,
+    scorers: tuple[str, ...],
+    disagreement: tuple[str, str] | None,
+    scale: tuple[float, float] | None,
+) -> ImportedLogs:
     try:
         card = json.loads((place / _CARD).read_text("utf-8"))
         roles = Roles(**read_roles(card["roles"]))
         account = Account.from_dict(card["account"]) if card["account"] else None
+        rows = _read_rows(place, card["scores"], account) if "scores" in card else None
         digest = str(card["hash"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{place / _CARD} is no card of evidence: {error}") from None
-    frame, _ = read_table(place / _TABLE)
-    return ImportedLogs(frame, roles, account, (str(place),), {}, digest)
+    if not scorers and not disagreement:
+        frame, _ = read_table(place / _TABLE)
+        return ImportedLogs(frame, roles, account, (str(place),), {}, digest, rows)
+    if rows is None:
+        raise InputError(
+            f"{place} holds the scores of one scorer: leave --scorer out, or import the logs again"
+        )
+    frame, roles, account = rows.choose(scorers, disagreement=disagreement, scale=scale)
+    reading = {"scorer": list(scorers) or None, "disagreement": disagreement, "scale": scale}
+    return ImportedLogs(frame, roles, account, (str(place),), reading, rows=rows)
+
+
+def _read_rows(place: Path, card: dict[str, Any], account: Account | None) -> LogRows | None:
+    """The rows of all scorers; they are read when another scorer is chosen."""
+    path = place / _SCORES
+    if account is None:
+        return None
+    if not path.is_file() or _sha256(path) != card["sha256"]:
+        raise InputError(f"{path} is not the table that was imported; import it again")
+    return LogRows(
+        pl.scan_parquet(escape_pattern(path)),
+        tuple(card["measured"]),
+        account.logs,
+        account.unread,
+        tuple(card["headlines"]),
+        card["conflicts"],
+        tuple(card["notes"]),
+    )
 
 
 def _range(scale: tuple[float, float] | None) -> tuple[float, float] | None:
@@ -338,47 +396,3 @@ def _sha256(path: Path) -> str:
         with part.open("rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())
     return digest.hexdigest()
-
-
-def _with_roles(table: pl.DataFrame, measured_columns: set[str]) -> tuple[pl.DataFrame, Roles]:
-    """The table without columns that no log filled, and the roles of its columns."""
-    if table["group"].null_count() < table.height:
-        # an example that no log puts into a group is a group of its own
-        table = table.with_columns(pl.coalesce("group", "example_id").alias("group"))
-    bare = [
-        c
-        for c in table.columns
-        if c not in ("value", "status", "example_id") and _is_unused(table[c])
-    ]
-    table = table.drop(bare)
-    bookkeeping = [c for c in ("scorer", "epoch", "question_hash", "log") if c in table.columns]
-    answers = ["response", "answer", "confidence", "logprob"]
-    # columns about the answer or its scoring are instruments: finders report them apart from
-    # attributes of the examples
-    of_answers = [
-        c
-        for c in table.columns
-        if c in {*measured_columns, *answers, merge.DISAGREE} or c.startswith("score_")
-    ]
-    repeats = "epoch" in table.columns and table["epoch"].n_unique() > 1
-    roles = Roles(
-        outcome="value",
-        id="example_id",
-        model="model" if "model" in table.columns else None,
-        repeat="epoch" if repeats else None,
-        group="group" if "group" in table.columns else None,
-        status="status",
-        positive_is_good=True,
-        ignore=tuple(c for c in bookkeeping if not (repeats and c == "epoch")),
-        instrument=tuple(of_answers),
-    )
-    return table, roles
-
-
-def _is_unused(column: pl.Series) -> bool:
-    """Whether no log filled this column of the common vocabulary."""
-    if column.name not in COLUMNS:
-        return False
-    return column.null_count() == len(column) or (
-        column.dtype == pl.String and not (column != "").any()
-    )

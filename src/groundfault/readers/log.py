@@ -32,6 +32,9 @@ COLUMNS: dict[str, Any] = {
 }
 """The columns every log is read into, beside the attributes of its examples."""
 
+ORIGIN, RUN = "__origin__", "__run__"
+"""Columns, only while logs are merged: which answer a row is of, and which run its log is of."""
+
 OURS = "groundfault"
 """The key under which exports write findings into logs; never read as an attribute of examples."""
 
@@ -71,6 +74,9 @@ class Observation:
     measured : mapping
         What describes this answer or its measurement: tokens, finish reason, grader, seconds,
         position.
+    origin : str, optional
+        The tool's own id of this answer, else of the run that gave it: a copy has the same, another
+        run another. Left out where the log gives none; the log's content then stands for it.
     """
 
     example_id: str
@@ -89,6 +95,7 @@ class Observation:
     logprob: float | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, Any] = field(default_factory=dict)
+    origin: str | None = None
 
 
 @dataclass
@@ -104,14 +111,18 @@ class Log:
         Remarks for the account, such as a run that was cut short; complete once the observations
         have been read to the end.
     verdict : str
-        The scorer whose score the tool itself calls pass or fail, where it scores by several and
-        has such a one. It is the outcome unless another is chosen.
+        The scorer whose score the tool itself takes for the result, where it scores by several and
+        has such a one: its pass or fail, its main metric, or the one that it lists first. It is the
+        outcome unless another is chosen. Complete once the observations have been read to the end.
+    run : str
+        What a second try of the same run has in common with the first, where the tool tries again.
     """
 
     observations: Iterable[Observation]
     harness: str = ""
     notes: list[str] = field(default_factory=list)
     verdict: str = ""
+    run: str = ""
 
     def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
         """The observations as tables of up to 50,000 rows, each with its measured columns."""
@@ -147,6 +158,7 @@ def _table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
             pl.Series(name, [_clean(getattr(row, name)) for row in rows], dtype=dtype, strict=False)
             for name, dtype in COLUMNS.items()
         ]
+        columns.append(pl.Series(ORIGIN, [row.origin for row in rows], dtype=pl.String))
         names = set(COLUMNS)
         measurements = _as_columns([row.measured for row in rows], names)
         attributes = _as_columns([row.attributes for row in rows], names)
