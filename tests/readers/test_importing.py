@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
@@ -19,6 +23,7 @@ from profiles import count_examples
 import groundfault
 from groundfault import Evidence, InputError, PlanError, readers
 from groundfault.cli.main import cli
+from groundfault.core.units import count_scored_rows
 from groundfault.readers.account import Account, LogRead
 from groundfault.readers.log import COLUMNS, Log, Observation
 
@@ -138,11 +143,10 @@ def test_another_result_of_the_same_example_is_an_error_or_a_repeat(desk: Path):
     evidence = Evidence.from_logs("a.parquet", "b.parquet", conflicts="keep")
     assert evidence.roles.repeat == "epoch"
     assert evidence.account is not None
-    assert (len(evidence), evidence.account.duplicated, evidence.account.conflicting) == (
-        60,
-        20,
-        40,
-    )
+    assert (len(evidence), evidence.account.duplicated, evidence.account.conflicting) == (80, 0, 80)
+    # where the two runs agree there are two answers too, so that agreement has no other weight
+    assert evidence.loss.mean() == 0.25
+    assert count_scored_rows(evidence).tolist() == [2] * 40
 
 
 def test_the_same_id_with_another_text_is_an_error_or_another_example(desk: Path):
@@ -462,6 +466,79 @@ def test_repeats_of_one_log_are_all_kept_though_they_come_out_alike(desk: Path):
     assert evidence.account is not None
     assert (len(evidence), evidence.account.duplicated) == (30, 30)
     assert evidence.loss.mean() == pytest.approx(1 / 3)
+
+
+def run_of(chance: Callable[[int, int], float], epochs: Iterable[int]) -> list[dict[str, object]]:
+    """One run of 60 examples, an answer each in some epochs, numbered from 1."""
+    return [
+        {
+            "example_id": f"q{i:02d}",
+            "model": "m",
+            "epoch": number,
+            "value": None if (7 * i + epoch) % 41 == 0 else int(chance(i, epoch) > 0.3),
+            "status": "error" if (7 * i + epoch) % 41 == 0 else "scored",
+            "lang": "de" if i % 3 == 0 else "en",
+            "words": i * 37 % 50,
+            "position": place,
+        }
+        for place, (number, epoch, i) in enumerate(
+            ((n, e, i) for n, e in enumerate(epochs, 1) for i in range(60)), 1
+        )
+    ]
+
+
+def test_five_runs_give_the_report_of_one_run_of_five_epochs(desk: Path):
+    """To the last number, with errors in some of them; a copy of a run among them adds nothing."""
+    draw = np.random.default_rng(3).random((60, 5))
+    chance = lambda i, epoch: draw[i, epoch] * (0.6 if i % 3 == 0 else 1.5)  # noqa: E731
+    for run in range(5):
+        table(f"run{run}.parquet", run_of(chance, [run]))
+    shutil.copy("run3.parquet", "run3-copy.parquet")
+    table("all.parquet", run_of(chance, range(5)))
+    Path("map.toml").write_text('measured = ["position"]\n')
+    apart = Evidence.from_logs("run*.parquet", map="map.toml", conflicts="keep")
+    assert apart.account is not None
+    assert apart.account.duplicated + apart.account.retried == 60  # the copy
+    whole = Evidence.from_logs("all.parquet", map="map.toml")
+    assert apart.status_counts == whole.status_counts
+    # a report is a function of the evidence: equal contents make equal reports
+    assert apart.hash == whole.hash
+    assert apart.frame.drop("log").equals(whole.frame.drop("log"))
+    assert apart.roles == whole.roles
+
+
+def test_a_second_try_is_told_from_a_second_run(desk: Path):
+    """An answer that failed is made good by a try of the same run, and not by another run."""
+    first = [Observation("q0", 1.0, origin="a"), Observation("q1", None, "error", origin="b")]
+    copy = [Observation("q0", 1.0, origin="a"), Observation("q1", 0.0, origin="c")]
+    for run, expected in (("same", (2, 1, 1)), ("", (3, 0, 1))):
+        reader = Listed([first, copy], run)
+        Path("0.log").write_text("first")
+        Path("1.log").write_text("copy")
+        evidence = Evidence.from_logs("0.log", "1.log", reader=reader, conflicts="keep")
+        assert evidence.account is not None
+        account = evidence.account
+        assert (len(evidence), account.retried, account.duplicated) == expected
+    edited = [Observation("q0", 0.0, origin="a")]
+    for conflicts in ("error", "keep"):
+        with pytest.raises(InputError, match="same answer, other result: 1 examples, such as 'q0'"):
+            Evidence.from_logs(
+                "0.log", "1.log", reader=Listed([first, edited], "same"), conflicts=conflicts
+            )
+
+
+@dataclass
+class Listed:
+    """A reader whose logs are lists of observations, in the order of the files' names."""
+
+    lists: list[list[Observation]]
+    run: str
+
+    def sniff(self, path: Path) -> bool:
+        return path.suffix == ".log"
+
+    def read(self, path: Path) -> Log:
+        return Log(self.lists[int(path.stem)], run=self.run)
 
 
 def test_one_task_scored_by_two_in_two_logs_is_not_taken_for_one_measure(desk: Path):

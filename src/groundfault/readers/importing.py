@@ -25,6 +25,7 @@ from groundfault.readers.log import ORIGIN, RUN, stack
 from groundfault.readers.log_rows import LogRows
 from groundfault.readers.mapped import Mapped
 from groundfault.readers.safely import escape_pattern, readable
+from groundfault.readers.scorers import list_scorers
 from groundfault.readers.table import read_table
 
 LogFile = tuple[Path, str, readers.Reader]
@@ -147,15 +148,16 @@ def _read_all(logs: Sequence[LogFile], unread: tuple[str, ...], report: Progress
     for i, (path, name, reader) in enumerate(logs):
         report(f"reading log {i + 1:,} of {len(logs):,}: {path.name}")
         log = reader.read(path)
-        rows = 0
+        rows, scorers = 0, dict[str, None]()
         for frame, columns in log.tables():
             frames.append(_mark(frame, i, log.run))
             measured_columns |= dict.fromkeys(sorted(columns))
             rows += frame.height
+            scorers |= dict.fromkeys(list_scorers(frame))
         log_accounts.append(
             LogRead(str(path), _sha256(path), name, log.harness, rows, tuple(log.notes))
         )
-        headlines.append(log.verdict)
+        headlines.append(log.find_headline(tuple(scorers)))
     if not frames:
         where = log_accounts[0].path if len(log_accounts) == 1 else f"{len(log_accounts)} logs"
         raise InputError(

@@ -76,7 +76,15 @@ class Inspect:
         header, samples = open_log(path)
         run = _Run(header)
         harness = f"inspect_ai {mapping(header.eval.packages).get('inspect_ai', '')}".strip()
-        return Log(run.observations(samples), harness, run.notes)
+        # a run that is tried again (eval-retry, eval-set) keeps its task id and gets another eval id
+        return Log(
+            run.observations(samples),
+            harness,
+            run.notes,
+            next(iter(run.scorers), ""),
+            first_leads=True,
+            run=text(header.eval.task_id) or "",
+        )
 
 
 @dataclass
@@ -167,6 +175,8 @@ class _Run:
             logprob=_logprob(choice.logprobs),
             attributes={"choices": len(sample.choices), **metadata} if sample.choices else metadata,
             measured=self._measurements(sample, output, choice, position),
+            # a retry takes over the samples that were done, with their uuid
+            origin=text(sample.uuid) or text(self.header.eval.eval_id),
         )
         if self.cluster is not None and metadata.get(self.cluster) is not None:
             base.group = text(metadata[self.cluster])
@@ -289,6 +299,7 @@ def _like(
         base.logprob,
         base.attributes,
         base.measured,
+        base.origin,
     )
 
 

@@ -58,6 +58,7 @@ class Sample(msgspec.Struct):
 
     id: str | int
     epoch: int = 1
+    uuid: Any = None
     input: Any = None
     choices: list[Any] | None = None
     target: Any = None
@@ -86,6 +87,9 @@ class Eval(msgspec.Struct):
 
     task: str
     model: str
+    eval_id: Any = None
+    run_id: Any = None
+    task_id: Any = None
     dataset: Any = None
     config: Any = None
     packages: Any = None

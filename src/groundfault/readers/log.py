@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -112,8 +112,11 @@ class Log:
         have been read to the end.
     verdict : str
         The scorer whose score the tool itself takes for the result, where it scores by several and
-        has such a one: its pass or fail, its main metric, or the one that it lists first. It is the
-        outcome unless another is chosen. Complete once the observations have been read to the end.
+        has such a one: its pass or fail, or its main metric. It is the outcome unless another is
+        chosen.
+    first_leads : bool
+        Whether the tool lists its scorers in an order that means something: where there is no
+        verdict among them, it is then the first that the observations have.
     run : str
         What a second try of the same run has in common with the first, where the tool tries again.
     """
@@ -122,6 +125,7 @@ class Log:
     harness: str = ""
     notes: list[str] = field(default_factory=list)
     verdict: str = ""
+    first_leads: bool = False
     run: str = ""
 
     def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
@@ -130,6 +134,12 @@ class Log:
         rows = iter(self.observations)
         while chunk := list(islice(rows, _CHUNK)):
             yield _table(chunk)
+
+    def find_headline(self, scorers: Sequence[str]) -> str:
+        """The tool's own choice among scorers, in the order in which the log has them, or ""."""
+        if self.verdict in scorers:
+            return self.verdict
+        return scorers[0] if self.first_leads and scorers else ""
 
 
 @dataclass
