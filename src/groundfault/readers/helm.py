@@ -27,6 +27,25 @@ _NO_SCORE = re.compile(
 )
 _FILTERED = re.compile(r"content.?(filter|block|polic|moderat)|safety|blocked", re.IGNORECASE)
 
+# a run does not say which of its metrics counts: `main_name` of each group in HELM's schema files
+# (schema_classic, schema_lite, schema_capabilities) does
+_MAIN_METRICS = dict.fromkeys(
+    ("boolq", "imdb", "civil_comments", "raft", "legalbench", "med_qa"), "quasi_exact_match"
+)
+_MAIN_METRICS |= dict.fromkeys(("mmlu", "hellaswag", "openbookqa", "truthful_qa"), "exact_match")
+_MAIN_METRICS |= dict.fromkeys(
+    ("narrative_qa", "natural_qa_closedbook", "natural_qa_openbook_longans", "quac"), "f1_score"
+)
+_MAIN_METRICS |= dict.fromkeys(("mmlu_pro", "gpqa"), "chain_of_thought_correctness")
+_MAIN_METRICS |= {
+    "gsm": "final_number_exact_match",
+    "ifeval": "ifeval_strict_accuracy",
+    "math_chain_of_thought": "math_equiv_chain_of_thought",
+    "omni_math": "omni_math_accuracy",
+    "wildbench": "wildbench_score_rescaled",
+    "wmt_14": "bleu_4",
+}
+
 Key = tuple[str, str, int]
 """Instance, perturbation and trial, which identify a row in HELM's files."""
 
@@ -108,7 +127,7 @@ class Helm:
         if not self.sniff(path):
             raise InputError(f"{path} is no run of HELM: a folder with run_spec.json and {_STATS}")
         run = _Run(path, json_file(path / "run_spec.json", _Spec))
-        return Log(run.observations(), "helm", run.notes)
+        return Log(run.observations(), "helm", run.notes, run.main_metric)
 
 
 @dataclass
@@ -116,6 +135,12 @@ class _Run:
     path: Path
     spec: _Spec
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def main_metric(self) -> str:
+        """The metric that HELM's tables show for the benchmark; "" where that is not known."""
+        groups = [str(group) for group in self.spec.groups]
+        return next((_MAIN_METRICS[group] for group in groups if group in _MAIN_METRICS), "")
 
     def observations(self) -> Iterator[Observation]:
         displays = self._entries(_SHOWN) if (self.path / _SHOWN).is_file() else {}

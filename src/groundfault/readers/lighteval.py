@@ -49,7 +49,7 @@ class LightEval:
         """The examples of one task."""
         frame, _ = read_table(path)
         notes = [] if frame.height else ["no samples"]
-        return Log(_observations(path, frame, notes), "lighteval", notes)
+        return Log(_observations(path, frame, notes), "lighteval", notes, first_leads=True)
 
 
 def _observations(path: Path, frame: pl.DataFrame, notes: list[str]) -> Iterator[Observation]:

@@ -94,7 +94,8 @@ class LmEval:
                 f"no results file beside it names the model; taken from its folder: {model}"
             )
         run = _Run(path, task, model, results, notes)
-        return Log(run.observations(), f"lm_eval {results.lm_eval_version or ''}".strip(), notes)
+        harness = f"lm_eval {results.lm_eval_version or ''}".strip()
+        return Log(run.observations(), harness, notes, first_leads=True)
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
