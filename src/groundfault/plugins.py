@@ -38,6 +38,7 @@ from groundfault.base.registry import load_object
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
     from groundfault.base.files import write_bytes, write_text
+    from groundfault.base.sheets import write_table
     from groundfault.core.candidate import Candidate, Library
     from groundfault.core.columns import Column, Kind, list_examples, profile
     from groundfault.core.evidence import Evidence
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
         RuleError,
     )
     from groundfault.exports import Exporter
-    from groundfault.exports.slices import ReportSlices, write_table
+    from groundfault.exports.slices import ReportSlices
     from groundfault.finders import Finder
     from groundfault.judges.confirm import compute_p_values, is_big_enough
     from groundfault.probes.policies.history import PromptHistory, PromptPolicy
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "auditing.report": ("Report",),
     "base.files": ("write_bytes", "write_text"),
+    "base.sheets": ("write_table",),
     "core.candidate": ("Candidate", "Library"),
     "core.columns": ("Column", "Kind", "list_examples", "profile"),
     "core.evidence": ("Evidence",),
@@ -86,7 +88,7 @@ _PLACES = {
     "core.units": ("Marks", "Units"),
     "errors": ("GroundfaultError", "InputError", "MissingExtraError", "PlanError", "RuleError"),
     "exports": ("Exporter",),
-    "exports.slices": ("ReportSlices", "write_table"),
+    "exports.slices": ("ReportSlices",),
     "finders": ("Finder",),
     "judges.confirm": ("compute_p_values", "is_big_enough"),
     "probes.policies.history": ("PromptHistory", "PromptPolicy"),

@@ -17,10 +17,10 @@ from click.testing import CliRunner
 
 import groundfault
 from groundfault import Candidate, Evidence, InputError, Plan, Report
+from groundfault.base.sheets import write_table
 from groundfault.cli.export import export
 from groundfault.errors import GroundfaultError, MissingExtraError
 from groundfault.exports import ReportSlices, every_eval_ever, inspect, label_studio
-from groundfault.exports.slices import write_table
 
 CANDIDATES = [
     Candidate("hard", "level >= 3"),

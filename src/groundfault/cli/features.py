@@ -96,7 +96,7 @@ def features(**options: Any) -> None:
     groundfault features texts.parquet --text question --text-attributes -o features.parquet
     groundfault audit features.parquet --outcome error --finders declared,thresholds
     """
-    from groundfault.exports.slices import write_table
+    from groundfault.base.sheets import write_table
     from groundfault.readers.table import read_table
 
     for path in (options["out"], options["cache"]):

@@ -118,7 +118,7 @@ def gaps(
 def _say(content: Any, table: Any, out: str | None) -> None:
     from rich.console import Console
 
-    from groundfault.exports.slices import write_table
+    from groundfault.base.sheets import write_table
     from groundfault.render.terminal import show
 
     if out:

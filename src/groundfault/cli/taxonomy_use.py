@@ -138,7 +138,7 @@ def predict(directory: str, results: str, method: Any, out: str | None, **option
     groundfault taxonomy predict taxonomy/ --from few.parquet --id id --outcome error \\
         --out expected.parquet
     """
-    from groundfault.exports.slices import write_table
+    from groundfault.base.sheets import write_table
     from groundfault.render import words
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
     from groundfault.taxonomy.use.prediction import predict as run

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from groundfault.exports.slices import ReportSlices, write_table
+from groundfault.base.sheets import write_table
+from groundfault.exports.slices import ReportSlices
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,12 +16,10 @@ from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_examples import match_evidence
 from groundfault.auditing.verification import read_evidence_again
-from groundfault.base.files import write_bytes
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.judge import Judge
 from groundfault.core.units import Marks
-from groundfault.errors import InputError
 from groundfault.stats import bits
 
 _PREFIX = "slice: "
@@ -179,30 +176,6 @@ class ReportSlices:
             "evidence": self.report.hashes.evidence,
             "plan": self.report.hashes.plan,
         }
-
-
-def write_table(frame: pl.DataFrame, path: str | Path) -> None:
-    """Write a table as CSV, Parquet or JSONL, as its name says, whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If the name says none of these, or the place cannot be written to.
-    """
-    place, buffer = Path(path), io.BytesIO()
-    kind = place.suffix.lower()
-    if kind == ".csv":
-        frame.write_csv(buffer)
-    elif kind in (".parquet", ".pq"):
-        frame.write_parquet(buffer)
-    elif kind in (".jsonl", ".ndjson"):
-        frame.write_ndjson(buffer)
-    else:
-        raise InputError(
-            f"cannot tell from {place.name!r} how to write a table; name it .csv, .parquet or "
-            ".jsonl"
-        )
-    write_bytes(place, buffer.getvalue())
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from groundfault.base.files import write_text
+import polars as pl
+
+from groundfault.base.files import write_bytes, write_text
+from groundfault.base.sheets import escape_cell, format_csv
 from groundfault.errors import InputError, first_line
 from groundfault.review import label_studio
 from groundfault.review.decision import SAID, Decision, Role
@@ -22,9 +25,7 @@ from groundfault.review.item import Item, normalize
 Format = Literal["csv", "jsonl", "labelstudio"]
 
 _MAX_BYTES = 512 << 20
-_FORMULA = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _ENDS = re.compile("[\x85\u2028\u2029]")
-_BOM = "\ufeff"  # without it Excel takes UTF-8 for the code page of the machine
 
 
 def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]:
@@ -55,11 +56,7 @@ def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]
     if format == "jsonl":
         write_text(place, "".join(_format_line(row) for row in rows))
     else:
-        buffer = io.StringIO()
-        sheet = csv.DictWriter(buffer, list(rows[0]), lineterminator="\r\n")
-        sheet.writeheader()
-        sheet.writerows({name: _escape_cell(text) for name, text in row.items()} for row in rows)
-        write_text(place, _BOM + buffer.getvalue())
+        write_bytes(place, format_csv(pl.DataFrame(rows), for_excel=True))
     return [place]
 
 
@@ -125,15 +122,10 @@ def _format_line(row: Mapping[str, str]) -> str:
     return _ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", text) + "\n"
 
 
-def _escape_cell(text: str) -> str:
-    """Text that a spreadsheet shows and does not compute."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
 def _require_same_text(row: Mapping[str, Any], item: Item, where: str) -> None:
     for name, text in item.visible_texts.items():
         text_read = normalize(_get_text(row, name, where))
-        if text_read not in (text, _escape_cell(text)):
+        if text_read not in (text, escape_cell(text)):
             raise InputError(
                 f"{where}: {name} is not what item {item.id[:12]} showed; change only the answers"
             )

@@ -7,7 +7,6 @@ not reviewed. Excluded, disputed and waiting rows have no loss and are counted s
 
 from __future__ import annotations
 
-import io
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from groundfault.base.files import write_bytes
+from groundfault.base.sheets import write_table
 from groundfault.base.streams import stream
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
@@ -197,9 +196,7 @@ def write(evidence_: Evidence, library: Sequence[Candidate], path: Path) -> str:
     """
     if path.suffix not in (".parquet", ".csv"):
         raise PlanError(f"evidence is written as .parquet or .csv, not as {path.name}")
-    buffer = io.BytesIO()
-    getattr(evidence_.frame, "write_parquet" if path.suffix == ".parquet" else "write_csv")(buffer)
-    write_bytes(path, buffer.getvalue())
+    write_table(evidence_.frame, path)
     library_path = path.with_suffix(".library.json")
     Library.of(library).freeze(library_path)
     part = "--group task" if evidence_.roles.group else "--split split --ignore task"

@@ -1,0 +1,92 @@
+"""Sheets: tables as files, and CSV that a spreadsheet shows and does not compute.
+
+Every CSV that groundfault writes is written here. A spreadsheet takes a cell that begins with one
+of a few characters for a formula, which may fetch addresses or start programs; evaluation data come
+from strangers and models, so such a text begins with an apostrophe instead. Parquet and JSON lines
+hold every text as it is.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import polars as pl
+from polars import selectors
+
+from groundfault.base.files import write_bytes
+from groundfault.errors import InputError
+
+# with the wide forms of East Asian keyboards, which some spreadsheets take for the narrow ones
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_BOM = b"\xef\xbb\xbf"  # without it Excel takes UTF-8 for the code page of the machine
+
+
+def escape_cell(text: str) -> str:
+    """A text as a cell of CSV: with an apostrophe in front where it would be a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def format_csv(frame: pl.DataFrame, *, for_excel: bool = False) -> bytes:
+    """A table as CSV in UTF-8, texts and names of columns as `escape_cell` writes them.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        Of one value a cell: no lists, structures or bytes.
+    for_excel : bool
+        With a byte-order mark and the line ends of Windows.
+
+    Raises
+    ------
+    InputError
+        If a column holds what CSV has no way to write.
+    """
+    nested = [
+        name
+        for name, dtype in frame.schema.items()
+        if dtype.is_nested() or dtype in (pl.Binary, pl.Object)
+    ]
+    if nested:
+        raise InputError(
+            f"the column {nested[0]!r} holds {frame.schema[nested[0]]}, which CSV cannot hold; "
+            "write .parquet"
+        )
+    texts = selectors.string(include_categorical=True) | selectors.enum()
+    cells = frame.with_columns(texts.cast(pl.String))
+    is_formula = selectors.string().str.slice(0, 1).is_in(_FORMULA)
+    quoted = pl.lit("'") + selectors.string()
+    cells = cells.with_columns(
+        pl.when(is_formula).then(quoted).otherwise(selectors.string()).name.keep()
+    )
+    header = pl.DataFrame([[escape_cell(name)] for name in frame.columns], orient="col")
+    end = "\r\n" if for_excel else "\n"
+    lines = [
+        header.write_csv(include_header=False, line_terminator=end),
+        cells.write_csv(include_header=False, line_terminator=end),
+    ]
+    return (_BOM if for_excel else b"") + "".join(lines).encode()
+
+
+def write_table(frame: pl.DataFrame, path: str | Path) -> None:
+    """Write a table as CSV, Parquet or JSONL, as its name says, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the name says none of these, CSV cannot hold a column, or the place cannot be written to.
+    """
+    place, buffer = Path(path), io.BytesIO()
+    kind = place.suffix.lower()
+    if kind == ".csv":
+        buffer.write(format_csv(frame))
+    elif kind in (".parquet", ".pq"):
+        frame.write_parquet(buffer)
+    elif kind in (".jsonl", ".ndjson"):
+        frame.write_ndjson(buffer)
+    else:
+        raise InputError(
+            f"cannot tell from {place.name!r} how to write a table; name it .csv, .parquet or "
+            ".jsonl"
+        )
+    write_bytes(place, buffer.getvalue())
