@@ -13,6 +13,12 @@ from profiles import load_profile
 
 load_profile()
 
+# before NumPy is imported: beside another worker, threads that wait by spinning for a core take
+# several times as long as the work. No result depends on their number; tests of that set it
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # tests look at the same outcomes again and again; those about the ledger name one. Set here, since
 # fixtures of whole modules audit too
 os.environ["GROUNDFAULT_LEDGER"] = "off"

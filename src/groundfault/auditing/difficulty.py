@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.stages import Timing, list_columns
 from groundfault.auditing.unit_table import tabulate_units
+from groundfault.base.threads import enough_openmp_threads
 from groundfault.core.columns import Kind, profile
 
 Floats = NDArray[np.float64]
@@ -69,12 +70,17 @@ def estimate_difficulty(
         return Difficulty(base, 0.0)
     fold = audit.plan.rng("difficulty").permutation(np.arange(len(units)) % _FOLDS)
     risk = np.full(len(target), np.nan)
-    for part in range(_FOLDS):
-        trees = HistGradientBoostingRegressor(
-            max_iter=60, max_depth=3, min_samples_leaf=_FEWEST, early_stopping=False, random_state=0
-        )
-        fit, rest = units[fold != part], units[fold == part]
-        risk[rest] = trees.fit(table[fit], target[fit]).predict(table[rest])
+    with enough_openmp_threads(table.size):
+        for part in range(_FOLDS):
+            trees = HistGradientBoostingRegressor(
+                max_iter=60,
+                max_depth=3,
+                min_samples_leaf=_FEWEST,
+                early_stopping=False,
+                random_state=0,
+            )
+            fit, rest = units[fold != part], units[fold == part]
+            risk[rest] = trees.fit(table[fit], target[fit]).predict(table[rest])
     error = target[units] - risk[units]
     explained = 1 - float((error**2).mean() / max(float(target[units].var()), 1e-12))
     count = max(1, min(STRATA, len(units) // _FEWEST))
