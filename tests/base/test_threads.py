@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from groundfault.base.threads import (
