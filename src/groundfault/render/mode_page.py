@@ -76,7 +76,8 @@ def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Block
 def _list_limits(outline: ModeOutline) -> Iterator[Block]:
     if outline.groups:
         yield Paragraph((outline.legend,), "small")
-    if outline.silent:
+    # where there is nothing at all, the headline says so
+    if outline.silent and (outline.groups or outline.report.weaknesses):
         several = len(outline.search.outcomes) > 1
         of = f" for {words.listing([words.clean(o) for o in outline.silent], 6)}" * several
         yield Paragraph((f"No failure mode was named{of}.",))

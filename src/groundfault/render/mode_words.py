@@ -33,6 +33,7 @@ NAMES = {
     "mixed": "pairs with a word",
     "triple": "triples",
     "inside": "conditions inside a value",
+    "partial": "conditions where a column has a value",
     "own": "of your own",
 }
 _SETS = ("values", "set", "set of a pair", "words")
@@ -205,7 +206,7 @@ class ModeOutline:
             start = first.replace("if for", f"of its {self.report.unit}s if it holds for", 1)
             every = ", ".join([f"{start} of all", *others])
             sentences.append(
-                f"To be named four times in five, a single condition had to fail {every}; several "
+                f"To be named a failure mode four times in five, a single condition had to fail {every}; several "
                 "conditions joined need more."
             )
         return " ".join(sentences)
@@ -221,10 +222,11 @@ class ModeOutline:
         )
         return (
             f"Failure modes: family-wise error at most {level} over all rules that could have been "
-            f"listed{first_look}. They are tested on all {self.report.unit}s "
-            "without a holdout, which is allowed because the rules were fixed by attributes and "
-            "texts before any outcome was read. That a mode adds something to those before it is "
-            "validated by simulation, not proved. " + PROOF
+            f"listed{first_look}, for each of two claims: that failures are more frequent inside, "
+            "which is exact, and that a mode adds something to those before it, which is validated "
+            f"by simulation. They are tested on all {self.report.unit}s without a "
+            "holdout, which is allowed because the rules were fixed by attributes and texts before "
+            "any outcome was read. " + PROOF
         )
 
     @property
