@@ -206,8 +206,8 @@ class ModeOutline:
             start = first.replace("if for", f"of its {self.report.unit}s if it holds for", 1)
             every = ", ".join([f"{start} of all", *others])
             sentences.append(
-                f"To be named a failure mode four times in five, a single condition had to fail {every}; several "
-                "conditions joined need more."
+                "To be named a failure mode four times in five, a single condition had to fail "
+                f"{every}; several conditions joined need more."
             )
         return " ".join(sentences)
 
