@@ -64,7 +64,8 @@ class DeepEval:
     """Reads test runs: the scorer ``success`` for the case as a whole, and one scorer a metric.
 
     A value is whether the metric's threshold was met, since in some metrics a low score is the good
-    one; the score itself stands in a column beside it. A metric that raised is ``error``.
+    one; the score itself stands in a column beside it. A metric that raised is ``error``, and so is
+    its case.
     """
 
     def sniff(self, path: Path) -> bool:
@@ -96,9 +97,11 @@ def _observations(cases: list[_Case], run: _Run) -> Iterator[Observation]:
         )
         example_ids.add(name)
         metrics = case.metrics_data or []
-        # where every metric raised, nothing was measured, whatever the success of the case says
-        is_error = bool(metrics) and all(metric.error is not None for metric in metrics)
-        overall = _Metric("success", case.success, error=metrics[0].error if is_error else None)
+        # DeepEval fails a case for a metric that raised. Such a case has no outcome, whatever its
+        # other metrics say: were it a failure where one of them failed, and nothing where none did,
+        # the cases that a judge did not reach would be all failures
+        error = next((metric.error for metric in metrics if metric.error is not None), None)
+        overall = _Metric("success", case.success, error=error)
         for metric in (overall, *metrics):
             yield _observation(case, metric, name, run, position)
 

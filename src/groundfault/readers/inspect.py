@@ -76,7 +76,7 @@ class Inspect:
         header, samples = open_log(path)
         run = _Run(header)
         harness = f"inspect_ai {mapping(header.eval.packages).get('inspect_ai', '')}".strip()
-        # a run that is tried again (eval-retry, eval-set) keeps its task id and gets another eval id
+        # a run that is tried again (eval-retry, eval-set) keeps its task id, not its eval id
         return Log(
             run.observations(samples),
             harness,

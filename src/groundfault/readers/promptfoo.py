@@ -16,13 +16,17 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError, first_line
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import escape_pattern, head, json_file, json_lines
-from groundfault.readers.values import mapping, name_of, number, text, texts_by
+from groundfault.readers.values import listing, mapping, name_of, number, text, texts_by
 
 PASS = "pass"
 """The scorer of whether all assertions held; named metrics are scorers of their own."""
 
 # ResultFailureReason in promptfoo: 0 none, 1 an assertion failed, 2 the evaluation failed
-_ERROR = 2
+_FAILED, _ERROR = 1, 2
+_BLIND = (
+    "a CSV of promptfoo counts refusals and answers that its grader did not reach as failures, and "
+    "does not say which they are: -o results.json does"
+)
 _JSON = re.compile(rb'"results"\s*:\s*\{.*"(prompts|results)"\s*:', re.DOTALL)
 _LINE = (b'"success"', b'"prompt"', b'"vars"', b'"namedScores"')
 _EXPECTED = re.compile(r"i?equals|i?contains(-all|-any)?|starts-with|similar|factuality")
@@ -63,13 +67,15 @@ class _Results(msgspec.Struct):
 
 class _File(msgspec.Struct, rename="camel"):
     results: _Results
+    eval_id: Any = None
     metadata: Any = None
 
 
 class Promptfoo:
     """Reads results: one observation a test, prompt and provider, and one a named metric.
 
-    Results with ``failureReason`` 2 are errors of the evaluation, not failures. A test under
+    Results with ``failureReason`` 2 are errors of the evaluation, not failures, and so are those
+    that only a grading model's error failed. A test under
     several prompts is several examples of one group. Tests that ``--repeat`` ran again are epochs
     of one example. The weighted score is the column ``score``: a test passes or fails by its
     assertions and threshold.
@@ -94,24 +100,29 @@ class Promptfoo:
     def read(self, path: Path) -> Log:
         """The results of one evaluation."""
         rows: Callable[[], Iterable[_Row]]
-        harness = "promptfoo"
+        notes: list[str] = []
+        harness, eval_id = "promptfoo", ""
         if path.suffix == ".csv":
             csv_rows = list(_read_csv(path))
             rows = lambda: csv_rows  # noqa: E731
+            if any(row.failure_reason == _FAILED for row in csv_rows):
+                notes.append(_BLIND)
         elif head(path).lstrip()[:200].find(b'"results"') >= 0:
             file = json_file(path, _File)
             rows = lambda: file.results.results  # noqa: E731
             harness = f"promptfoo {mapping(file.metadata).get('promptfooVersion', '')}".strip()
+            eval_id = text(file.eval_id) or ""
         else:
             rows = lambda: json_lines(path, _Row)  # noqa: E731
-        run = _Run(rows)
-        return Log(run.observations(), harness, run.notes, PASS)
+        run = _Run(rows, eval_id, notes)
+        return Log(run.observations(), harness, run.notes, PASS, run=eval_id)
 
 
 @dataclass
 class _Run:
     rows: Callable[[], Iterable[_Row]]
-    notes: list[str] = field(default_factory=list)
+    eval_id: str
+    notes: list[str]
     firsts: dict[str, str] = field(default_factory=dict)
     repeats: dict[tuple[str, ...], int] = field(default_factory=dict)
 
@@ -162,6 +173,7 @@ class _Run:
             else None,
             attributes=attributes,
             measured=_measurements(row, response, test, position),
+            origin=self.eval_id or None,
         )
 
 
@@ -185,9 +197,12 @@ def _observations(row: _Row, base: Observation) -> Iterator[Observation]:
         yield base
         return
     metrics = mapping(row.named_scores) or mapping(grading.get("namedScores"))
+    unreached = _find_unreached(row)
     for name, raw in {PASS: is_pass, **metrics}.items():
         value = number(raw)
         status = Status.SCORED if value is not None else Status.MISSING
+        if name in unreached:
+            value, status = None, Status.ERROR
         yield Observation(
             base.example_id,
             value,
@@ -205,7 +220,21 @@ def _observations(row: _Row, base: Observation) -> Iterator[Observation]:
             base.logprob,
             base.attributes,
             base.measured,
+            base.origin,
         )
+
+
+def _find_unreached(row: _Row) -> set[str]:
+    """The scorers whose score says that a grader could not be reached, not that the answer failed.
+
+    promptfoo counts an assertion whose grading model answered with an error as failed. The test as
+    a whole has no outcome then, whatever its other assertions say: where only failures counted in
+    spite of it, the examples that a grader did not reach would be all failures.
+    """
+    parts = [mapping(part) for part in listing(mapping(row.grading_result).get("componentResults"))]
+    down = [part for part in parts if mapping(part.get("metadata")).get("graderError") is True]
+    metrics = {str(mapping(part.get("assertion")).get("metric")) for part in down}
+    return {PASS, *metrics} if down else set()
 
 
 def _measurements(
