@@ -59,9 +59,9 @@ NAMED = {("groundfault.core.evidence", "readers")}
 CLOSED = {
     "": "__init__ __main__ errors plugins",
     "base": "__init__ database deprecation digests files folders json_diff ledger ledgers openings"
-    " progress registry streams threads",
+    " overlap progress reading registry sheets streams threads",
     "core": "__init__ candidate column_names columns equivalence evidence finding fitted_column"
-    " judge pairs plan roles rules status time_split units",
+    " judge pairs plan roles row_names rules status time_split units",
 }
 HEAVY = set(
     "sklearn altair vl_convert sqlglot sqlalchemy rich jinja2 joblib torch spacy duckdb".split()

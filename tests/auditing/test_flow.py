@@ -323,6 +323,25 @@ def test_the_ledger_lets_a_holdout_be_opened_once(tmp_path: Path) -> None:
     assert groundfault.audit(evidence).ledger is None
 
 
+def test_a_row_less_makes_no_fresh_outcomes(tmp_path: Path) -> None:
+    table, plan = make_planted_table(), Plan(judge="holm")
+    candidates = [Candidate("long", "words > 50")]
+
+    def look(rows: pl.DataFrame) -> groundfault.Report:
+        evidence = Evidence.from_table(rows, id="id", outcome="error")
+        ledger = tmp_path / "ledger.db"
+        return groundfault.audit(evidence, plan, candidates, ledger=ledger, modes=False)
+
+    assert look(table).ledger.overlapping == 0
+    less = look(table[1:])
+    assert (less.ledger.times, less.ledger.overlap) == (2, 1.0)
+    assert "which has about 100% of these outcomes" in less.to_markdown()
+    assert less.guarantee.startswith("family-wise error at most 20% over the 2 looks")
+    # another model's answers to the same examples are other outcomes
+    other = table.with_columns(pl.col("error").shuffle(seed=1))
+    assert look(other).ledger.times == 1
+
+
 def test_bad_input_opens_no_holdout(tmp_path: Path) -> None:
     evidence = Evidence.from_table(make_planted_table(), id="id", outcome="error")
     with pytest.raises(groundfault.RuleError):

@@ -13,17 +13,21 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from groundfault.base.ledger import Ledger
 from groundfault.base.openings import OPENED, REPLAYED, Look, Opening
+from groundfault.base.overlap import RowSample, sample_rows
 from groundfault.errors import InputError, LedgerError, MissingExtraError
 
 SPAWN = multiprocessing.get_context("spawn" if os.name == "nt" else "fork")
@@ -37,6 +41,7 @@ def _open(
     all_outcomes: bool = False,
     spent: Look | None = None,
     compare: tuple[str, str] | None = None,
+    sample: Callable[[str], RowSample] | None = None,
     **changes: str,
 ) -> Opening:
     hashes = {"evidence": "e", "outcome": "o", "split": "s", "library": "l", "plan": "p"} | changes
@@ -46,6 +51,7 @@ def _open(
         holdout=holdout,
         all_outcomes=all_outcomes,
         compare=compare,
+        sample=sample,
         **({} if spent is None else {"rule": spent.rule, "level": spent.level}),
     )
 
@@ -532,3 +538,53 @@ def test_sqlalchemy_is_not_imported_before_it_is_used() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
+
+
+# ---------------------------------------------------------------------------------- other evidence
+
+
+def _take(salt: str, rows: slice = slice(None), start: int = 0) -> RowSample:
+    names = [f"q{i}" for i in range(start, start + 200)]
+    outcomes = np.array([float(i * i % 5 == 1) for i in range(start, start + 200)])
+    return sample_rows(names[rows], outcomes[rows], salt)
+
+
+def test_evidence_that_shares_outcomes_is_counted_and_said(place: str) -> None:
+    first = _open(place, sample=_take, spent=Look("holm", 0.1))
+    assert (first.times, first.overlapping) == (1, 0)
+    # one row less: other outcomes, and no refusal
+    part = partial(_take, rows=slice(1, None))
+    second = _open(place, outcome="o2", evidence="e2", sample=part, spent=Look("by", 0.05))
+    assert (second.times, second.overlapping, second.overlap) == (2, 1, 1.0)
+    assert second.looks == (Look("holm", 0.1), Look("by", 0.05))
+    assert second.sentence == (
+        "holdout opened 2 times, with 2 versions of the evidence; 1 of them with other evidence, "
+        "which has about 100% of these outcomes"
+    )
+    # half of it new; and wholly new
+    mixed = _open(place, outcome="o3", sample=partial(_take, start=100))
+    assert (mixed.times, mixed.overlapping) == (3, 2)
+    assert "2 of them with other evidence, which has up to about 50% of" in mixed.sentence
+    assert _open(place, outcome="o4", sample=partial(_take, start=1000)).times == 1
+    # what was said is in the ledger, and counted again from it
+    for opening, outcome in ((second, "o2"), (mixed, "o3")):
+        assert Ledger(place).describe_opening(opening.head, {"outcome": outcome}) == opening
+    # the same audit again sees those that came since
+    replay = _open(place, outcome="o2", evidence="e2", sample=part, spent=Look("by", 0.05))
+    assert replay.replay
+    assert (replay.times, replay.overlapping) == (3, 2)
+    bodies = [event.body for event in Ledger(place).events()]
+    assert ["sample" in body for body in bodies] == [True, True, True, True, False]
+    assert len({body["sample"]["salt"] for body in bodies if "sample" in body}) == 1
+
+
+def test_openings_without_samples_are_read_and_counted_as_before(place: str) -> None:
+    _open(place)
+    assert _open(place, outcome="o2", sample=_take).times == 1
+    assert _open(place, reopen="again", plan="p2", sample=_take).times == 3
+
+
+def test_a_sample_that_cannot_be_read_is_an_altered_ledger(place: str) -> None:
+    Ledger(place).append(OPENED, {"outcome": "x", "sample": {"salt": "zz"}})
+    with pytest.raises(LedgerError, match="sample of an opening in the ledger cannot be read"):
+        _open(place, sample=_take)

@@ -16,10 +16,12 @@ from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
+from groundfault.core.row_names import sampler_of
 from groundfault.core.status import Status
 from groundfault.judges.rule import Ruling
 
 if TYPE_CHECKING:
+    from groundfault.base.ledger import Ledger
     from groundfault.base.ledgers import LedgerChoice
     from groundfault.base.openings import Opening
 
@@ -135,6 +137,8 @@ def judge_audit(
     RuleError, LedgerError
         As `audit`.
     """
+    from groundfault.base.ledgers import find_ledger
+
     report_progress = listener(progress)
     modes = modes and not prepared.compare
     units = prepared.evidence.unit_count
@@ -142,11 +146,12 @@ def judge_audit(
     # rules that cannot be applied fail here, before the opening is recorded
     marks = prepared.marks
     # recorded before a held-out loss is read: an audit killed after this has used its holdout
-    opening = _open(prepared, ledger, reopen, modes=modes)
+    book = find_ledger(ledger)
+    opening = None if book is None else _open(prepared, book, reopen, modes=modes)
     report_progress(f"judging {len(marks.on)} candidates by {prepared.judge.name}")
     losses = prepared.losses()
     ruling, discovery, holdout = prepared.judge_losses(losses)
-    results = AuditResults(prepared, losses, ruling, discovery, holdout, opening)
+    results = AuditResults(prepared, losses, ruling, discovery, holdout, opening, book)
     if _count_unscored(prepared.evidence):
         results = replace(results, sensitivity=_judge_extremes(prepared))
     if robustness:
@@ -179,14 +184,7 @@ def _judge_extremes(prepared: PreparedAudit) -> dict[str, Ruling]:
     }
 
 
-def _open(
-    prepared: PreparedAudit, ledger: LedgerChoice, reopen: str | None, *, modes: bool
-) -> Opening | None:
-    from groundfault.base.ledgers import find_ledger
-
-    book = find_ledger(ledger)
-    if book is None:
-        return None
+def _open(prepared: PreparedAudit, book: Ledger, reopen: str | None, *, modes: bool) -> Opening:
     return book.open_holdout(
         evidence_hash=prepared.evidence.hash,
         outcome_hash=prepared.evidence.outcome_hash,
@@ -199,4 +197,5 @@ def _open(
         compare=prepared.compare,
         rule=prepared.judge.name,
         level=spend_level(prepared.judge, prepared.plan),
+        sample=sampler_of(prepared.evidence),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,10 @@ class Opening:
         Whether all of them had been looked at before, in another audit.
     looks : tuple of Look
         All looks at these outcomes, oldest first: as many as ``times``.
+    overlapping : int
+        How many of these were at other evidence, which has part of these outcomes.
+    overlap : float in [0, 1]
+        The largest such part, estimated from samples.
     """
 
     path: str
@@ -78,6 +82,8 @@ class Opening:
     all_outcomes: bool = False
     all_before: bool = False
     looks: tuple[Look, ...] = ()
+    overlapping: int = 0
+    overlap: float = 0.0
 
     @property
     def sentence(self) -> str:
@@ -93,6 +99,12 @@ class Opening:
         text = f"{what} {self.times} time{'s' if self.times > 1 else ''}"
         if several:
             text += f", with {_join_words(several)}"
+        if self.overlapping:
+            most = "up to " if self.overlapping > 1 else ""
+            text += (
+                f"; {self.overlapping} of them with other evidence, which has {most}about "
+                f"{100 * self.overlap:.0f}% of these outcomes"
+            )
         if self.holdout and self.all_before:
             text += "; all outcomes had been looked at before, so it was not fresh"
         elif self.holdout and self.all_outcomes:
@@ -104,13 +116,13 @@ class Opening:
         return text
 
 
-def select_looks(events: Sequence[Event], outcome: str) -> list[Event]:
-    """The events that looked at these outcomes, replays included, in their order."""
+def select_looks(events: Sequence[Event], outcomes: Collection[str]) -> list[Event]:
+    """The events that looked at any of these outcomes, replays included, in their order."""
     # by outcomes: new attributes or another version of the evidence do not make labels fresh
     return [
         event
         for event in events
-        if event.kind in (OPENED, REPLAYED) and event.body.get("outcome") == outcome
+        if event.kind in (OPENED, REPLAYED) and event.body.get("outcome") in outcomes
     ]
 
 
@@ -131,9 +143,12 @@ def describe_opening(path: str, events: Sequence[Event], event: Event) -> Openin
     event : Event
         The opening, or the replay of one.
     """
-    body = event.body
-    looks = [e for e in select_looks(events, str(body.get("outcome"))) if e.seq <= event.seq]
+    body, outcome = event.body, str(event.body.get("outcome"))
+    # what overlaps was measured when the event was recorded; events before 0.2 say nothing of it
+    overlaps: Mapping[str, float] = body.get("overlaps", {})
+    looks = [e for e in select_looks(events, {outcome, *overlaps}) if e.seq <= event.seq]
     distinct = [e for e in looks if e.kind == OPENED]
+    others = [e.body["outcome"] for e in distinct if e.body["outcome"] != outcome]
     several = {key: len({e.body.get(key) for e in distinct}) for key in _HASHES}
     all_outcomes = body.get("looked_at") == ALL
     return Opening(
@@ -150,9 +165,14 @@ def describe_opening(path: str, events: Sequence[Event], event: Event) -> Openin
         holdout=bool(body.get("holdout", not all_outcomes)),
         all_outcomes=all_outcomes,
         all_before=any(
-            e.body.get("looked_at") == ALL and not is_same_audit(e.body, body) for e in looks
+            e.body.get("looked_at") == ALL
+            and e.body["outcome"] == outcome
+            and not is_same_audit(e.body, body)
+            for e in looks
         ),
         looks=tuple(Look(e.body.get("rule") or "", e.body.get("level")) for e in distinct),
+        overlapping=len(others),
+        overlap=max((overlaps[other] for other in others), default=0.0),
     )
 
 

@@ -16,6 +16,7 @@ from groundfault.auditing.prepared import PreparedAudit, prepare
 from groundfault.auditing.report_schema import PlanSettings
 from groundfault.base.deprecation import rename_members
 from groundfault.core.plan import AUTO, Plan, exact
+from groundfault.core.row_names import sampler_of
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.judges.rule import rule
 from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
@@ -173,6 +174,7 @@ class SequentialConfirmation:
             reopen=reopen,
             rule="e-holm",
             level=float(exact(self.screen.plan.alpha)),
+            sample=sampler_of(self.screen.evidence),
         )
 
     # ------------------------------------------------------------------------------ ask and tell

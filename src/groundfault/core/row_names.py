@@ -1,0 +1,61 @@
+"""Row names: what each scored observation is known by, so that it is known again elsewhere."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from groundfault.base.overlap import RowSample, sample_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from groundfault.core.evidence import Evidence
+
+
+def sampler_of(evidence: Evidence) -> Callable[[str], RowSample]:
+    """Who samples the outcomes of some evidence for a ledger, given the ledger's salt.
+
+    Parameters
+    ----------
+    evidence : Evidence
+
+    Notes
+    -----
+    Rows are known by id, model and repeat. Where the table has no ids, numbers of rows would say
+    nothing once a row is left out: there they are known by their columns, and rows that are alike
+    in all of them are left out. What was not scored has no outcome that could be the same.
+    """
+
+    @cache
+    def sample(salt: str) -> RowSample:
+        names = _name_rows(evidence)
+        usable = evidence.loss.is_not_null() & names.is_not_null()
+        outcomes = evidence.loss.filter(usable).to_numpy()
+        return sample_rows(names.filter(usable).to_list(), outcomes, salt)
+
+    return sample
+
+
+def _name_rows(evidence: Evidence) -> pl.Series:
+    """A name for each row; NULL where another row would have the same."""
+    roles, frame = evidence.roles, evidence.frame
+    if not roles.numbered:
+        key = [column for column in (roles.id, roles.model, roles.repeat) if column]
+        if len(key) == 1:
+            return frame[key[0]].cast(pl.String)
+        # numbers as text: a name is the same whether a file kept 1 as a number or as a word
+        texts = [pl.col(c).cast(pl.String) for c in key]
+        return frame.select(pl.struct(texts).struct.json_encode()).to_series()
+    hidden = {roles.id, roles.outcome, roles.status, *roles.ignore}
+    columns = [c for c in sorted(frame.columns) if c not in hidden]
+    if not columns:
+        return pl.repeat(None, len(evidence), dtype=pl.String, eager=True)
+    names = frame.select(pl.struct(columns).struct.json_encode()).to_series()
+    return (
+        names.to_frame("name")
+        .select(pl.when(~pl.col("name").is_duplicated()).then(pl.col("name")))
+        .to_series()
+    )
