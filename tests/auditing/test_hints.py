@@ -52,3 +52,20 @@ def test_benchmarks_that_fail_very_differently_come_first() -> None:
 
 def test_benchmarks_that_fail_alike_are_not_pointed_out() -> None:
     assert not groundfault.audit(make_parts({"gsm8k": 0.3, "crux": 0.35})).parts
+
+
+def test_what_was_not_scored_makes_no_errors_rare_and_is_said_to_lie_where_it_lies() -> None:
+    """600 of 700 English answers have no score, and a quarter of the scored ones failed."""
+    rows = range(1000)
+    frame = pl.DataFrame(
+        {
+            "lang": ["en" if i < 700 else "de" for i in rows],
+            "hard": [i % 3 == 0 for i in rows],
+            "error": [None if i < 600 else int(i % 4 == 0) for i in rows],
+        }
+    )
+    evidence = Evidence.from_table(frame, outcome="error", null_outcome="error")
+    hints = groundfault.audit(evidence, Plan(judge="janus"), [Candidate("hard", "hard")]).hints
+    assert not any("errors are rare" in hint for hint in hints)
+    (hint,) = (hint for hint in hints if hint.startswith("600 error: not scored"))
+    assert "They are 86% of the rows where lang is en and 0% where it is de" in hint

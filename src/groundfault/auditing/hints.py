@@ -14,6 +14,7 @@ from groundfault.auditing.ordering import find_runs
 from groundfault.auditing.results import AuditResults
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.core.columns import Kind, profile
+from groundfault.core.evidence import Evidence
 from groundfault.core.plan import exact
 
 # columns that say which benchmark an example is of, by the last word of their names
@@ -126,7 +127,10 @@ def _about_fixed_columns(results: AuditResults) -> Iterator[str]:
 
 def _about_rare_errors(results: AuditResults) -> Iterator[str]:
     plan, min_lift = results.audit.plan, float(exact(results.audit.plan.min_lift or 0))
-    rate = float(results.full.losses.mean() / (results.full.denominator or 1))
+    full = results.full
+    # losses of what was not scored stand as 0, and are in no rate
+    n_scored = full.losses.size if full.scored is None else int(full.scored.sum())
+    rate = float(full.losses.sum() / (full.denominator or 1) / max(n_scored, 1))
     # a lift of min_lift needs an error rate of at least that on the slice; with twice as much
     # overall it is ordinary
     if results.audit.compare:
@@ -145,8 +149,27 @@ def _about_unscored_rows(results: AuditResults) -> Iterator[str]:
         rows = ", ".join(f"{n} {status}" for status, n in unscored.items())
         yield (
             f"{rows}: not scored, in no error rate; the findings say whether their verdict depends "
-            "on it"
+            f"on it{_say_where_unscored(results.audit.evidence)}"
         )
+
+
+def _say_where_unscored(evidence: Evidence) -> str:
+    """The column whose values differ most in the share of rows without a score; else nothing."""
+    table, _ = tabulate_units(evidence, evidence.attributes)
+    is_unscored = evidence.loss.is_null().to_numpy().astype(np.float64)
+    sizes = np.bincount(evidence.unit_index, minlength=evidence.unit_count)
+    shares = np.bincount(evidence.unit_index, is_unscored, evidence.unit_count) / sizes
+    names = [column.name for column in profile(table) if column.kind is Kind.LABEL]
+    rates = {name: _rates_by_value(table[name], shares[None]) for name in names}
+    spread = {name: each[0][1] - each[-1][1] for name, each in rates.items() if len(each) > 1}
+    name = max(spread, key=spread.__getitem__, default="")
+    if not name or spread[name] < _FAR_APART:
+        return ""
+    (most, high), (least, low) = rates[name][0], rates[name][-1]
+    return (
+        f". They are {high:.0%} of the rows where {name} is {most} and {low:.0%} where it is "
+        f"{least}: a grader or a server that fails there hides how the model does there"
+    )
 
 
 def _about_prevalence(results: AuditResults) -> Iterator[str]:
