@@ -24,6 +24,7 @@ def test_a_report_is_read_as_it_was_written(report: Report, tmp_path: Path) -> N
         "report.json",
         "report.md",
         "library.json",
+        "SHA256SUMS",
     }
     for place in (tmp_path, tmp_path / "report.json"):
         again = Report.load(place)

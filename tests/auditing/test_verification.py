@@ -12,7 +12,6 @@ from msgspec import structs
 
 import groundfault
 from groundfault import Candidate, Evidence, InputError, Plan
-from groundfault.auditing import verification
 from groundfault.auditing.report_schema import Derivation
 from groundfault.auditing.verification import DERIVATIONS
 from groundfault.base.registry import load_object
@@ -192,21 +191,3 @@ def test_what_a_report_says_of_its_opening_is_counted_again(
     edited = structs.replace(report, ledger=structs.replace(report.ledger, **edit))
     edited.write(tmp_path / "report")
     assert not groundfault.verify(tmp_path / "report", ledger=tmp_path / "ledger.db").reproduces
-
-
-def test_what_is_too_small_had_another_verdict_in_0_1() -> None:
-    row = {
-        "verdict": "too_small",
-        "holdout": None,
-        "sensitivity": {"all_failed": "too_small", "all_passed": "confirmed"},
-        "discovery": {"lift": 0.1},
-        "estimate": None,
-        "reason": "min_effect",
-    }
-    older = verification._make_older(row)
-    assert older["verdict"] == older["sensitivity"]["all_failed"] == "below_floor"
-    assert older["sensitivity"]["all_passed"] == "confirmed"
-    assert verification._make_older(row | {"holdout": {}})["verdict"] == "not_replicated"
-    assert "estimate" not in older
-    confirmed = row | {"verdict": "confirmed", "discovery": {"lift": 0.01}}
-    assert sorted([row, confirmed], key=verification._rank_older)[0] is confirmed

@@ -69,7 +69,7 @@ _ORDER = {verdict: place for place, verdict in enumerate(Verdict)}
 def assemble(results: AuditResults) -> Report:
     """Make the report of an audit."""
     findings = _make_findings(results)
-    return Report.of(_make_data(results, findings), results.audit.library)
+    return Report.of(_make_data(results, findings), results.audit.library, results.witness)
 
 
 def _make_findings(results: AuditResults) -> tuple[Finding, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import polars as pl
 
+from groundfault.auditing.manifest import record_files, write_sums
 from groundfault.auditing.report_schema import ReportData, to_plain
 from groundfault.auditing.report_versions import read_report, report_path
 from groundfault.base.deprecation import warn_renamed
@@ -17,6 +18,9 @@ from groundfault.base.folders import replace_folder
 from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
 from groundfault.core.finding import Finding, Verdict
+
+if TYPE_CHECKING:
+    from groundfault.base.ledger import Ledger
 
 # pages stand above audits, so they are found by name: a report knows nothing of how it is shown
 _PAGES = {
@@ -35,14 +39,18 @@ class Report(ReportData, frozen=True, kw_only=True):
         is left out.
     library : Library
         The candidates as they were frozen.
+    witness : Ledger or None
+        The ledger that recorded the audit, and records what is written of it; None in a report that
+        was read from a folder, or not recorded.
     """
 
     library: Library
+    witness: Ledger | None = None
 
     @classmethod
-    def of(cls, data: ReportData, library: Library) -> Report:
+    def of(cls, data: ReportData, library: Library, witness: Ledger | None = None) -> Report:
         """Put the content of a report.json and its candidates together."""
-        return cls(library=library, **msgspec.structs.asdict(data))
+        return cls(library=library, witness=witness, **msgspec.structs.asdict(data))
 
     @classmethod
     def load(cls, place: str | Path) -> Report:
@@ -124,7 +132,7 @@ class Report(ReportData, frozen=True, kw_only=True):
         return save_text(load_object(_PAGES["html"])(self), path)
 
     def write(self, directory: str | Path) -> None:
-        """Write report.html, report.md, report.json and library.json into a directory.
+        """Write report.html, report.md, report.json, library.json and SHA256SUMS into a directory.
 
         It is made where it is missing. Files of an earlier report are replaced all together or, if
         any of these cannot be written, not at all; other files in it stay.
@@ -132,13 +140,20 @@ class Report(ReportData, frozen=True, kw_only=True):
         Raises
         ------
         InputError
-            If the directory cannot be written to, or another process is writing into it.
+            If the directory, or the ledger of the audit, cannot be written to, or another process
+            is writing into the directory.
+        LedgerError
+            If the ledger is damaged.
         """
         with replace_folder(directory) as place:
             self.library.freeze(place / "library.json")
             self.to_json(place / "report.json")
             self.to_markdown(place / "report.md")
             self.to_html(place / "report.html")
+            digests = write_sums(place)
+            if self.witness is not None and self.ledger is not None:
+                # before the files are in place: there are none that the ledger does not know
+                record_files(self.witness, self.ledger.head, digests)
 
 
 def _row(finding: Finding) -> dict[str, Any]:

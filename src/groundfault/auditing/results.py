@@ -17,6 +17,7 @@ from groundfault.judges.rule import Ruling, find_duplicates
 
 if TYPE_CHECKING:
     from groundfault.auditing.robustness import Frequency
+    from groundfault.base.ledger import Ledger
     from groundfault.base.openings import Opening
     from groundfault.modes.mode import Mode, ModeSearch
 
@@ -36,6 +37,8 @@ class AuditResults:
         discovery and no holdout.
     opening : Opening, optional
         What the ledger says; None where nothing was recorded.
+    witness : Ledger, optional
+        The ledger that says it.
     sensitivity : mapping of str to Ruling
         Verdicts had all unscored observations failed, or passed.
     frequency : Frequency, optional
@@ -51,6 +54,7 @@ class AuditResults:
     discovery: Units
     holdout: Units | None
     opening: Opening | None = None
+    witness: Ledger | None = None
     sensitivity: Mapping[str, Ruling] = field(default_factory=dict)
     frequency: Frequency | None = None
     modes: tuple[Mode, ...] = ()

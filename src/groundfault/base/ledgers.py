@@ -70,12 +70,13 @@ def is_waived(choice: LedgerChoice) -> bool:
     return choice is None or choice is False or (choice is True and name_default() is None)
 
 
-def find_witness(choice: LedgerChoice, stated: str) -> Ledger | None:
-    """The ledger that a result is checked against; None where the caller has named none.
+def find_witness(choice: LedgerChoice, stated: str, folder: Path | None = None) -> Ledger | None:
+    """The ledger that a result is checked against; None where there is none that may be asked.
 
     A result may come from anybody, and the place that it states may be a server that waits for
     passwords. So only a ledger of the caller's is opened: the one named, by argument or variable;
-    or the one in the default place, if it is what the result states.
+    or the one in the default place, if it is what the result states. Else a file of the stated name
+    that lies in the folder of the result itself.
 
     Parameters
     ----------
@@ -83,11 +84,19 @@ def find_witness(choice: LedgerChoice, stated: str) -> Ledger | None:
         As for `find_ledger`.
     stated : str
         The place that the result states.
+    folder : Path, optional
+        Where the result is.
     """
     if choice is not True or os.environ.get(VARIABLE):
         return find_ledger(choice)
     book = Ledger(DEFAULT)
-    return book if book.place == stated and Path(book.place).exists() else None
+    if book.place == stated and Path(book.place).exists():
+        return book
+    beside = folder / Path(stated).name if folder and stated and "://" not in stated else None
+    # a link may lead out of the folder
+    if beside is None or beside.is_symlink() or not beside.is_file():
+        return None
+    return Ledger(beside)
 
 
 def _holds_openings(path: Path) -> bool:

@@ -1,0 +1,89 @@
+"""Whether the pages of a report's folder show what its report.json says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from groundfault.auditing.report import Report
+from groundfault.auditing.verification_result import CheckStatus, VerificationCheck
+
+_FILES: dict[str, Callable[[Report], str]] = {
+    "library.json": lambda report: report.library.to_json(),
+    "report.json": lambda report: report.to_json(),
+    "report.md": lambda report: report.to_markdown(),
+    "report.html": lambda report: report.to_html(),
+}
+_DRAWING = re.compile(r"<svg .*?</svg>", re.DOTALL)
+# where a letter stands depends on the fonts of a machine
+_COORDINATE = re.compile(
+    r"\b(d|transform|x|y|x1|x2|y1|y2|dx|dy|cx|cy|r|width|height|viewBox|points)"
+    r'="[-+0-9.,eA-Za-z() ]*"'
+)
+
+
+def check_pages(
+    folder: Path, report: Report, *, attested: bool, same_version: bool, absent: CheckStatus
+) -> VerificationCheck:
+    """Make every file of a report again from its content, and compare.
+
+    Parameters
+    ----------
+    folder : Path
+    report : Report
+        As report.json and library.json in the folder state it.
+    attested : bool
+        Whether the ledger holds the digests of the files as they are.
+    same_version : bool
+        Whether this version of groundfault wrote them: another one words pages in its own way.
+    absent : {"unchecked", "waived"}
+        The status where neither the ledger nor this version can say it.
+    """
+    if not same_version:
+        if attested:
+            detail = "written by another version, and as the ledger recorded them"
+            return VerificationCheck("pages", "passed", detail)
+        detail = f"written by groundfault {report.groundfault_version}, which alone can repeat them"
+        return VerificationCheck("pages", absent, detail)
+    differences, moved = [], []
+    for name, make in _FILES.items():
+        stated, again = _read(folder / name), make(report)
+        if stated == again:
+            continue
+        if stated is not None and _still(stated) == _still(again):
+            moved.append(name)
+        else:
+            differences.append(f"{name}: {_tell(stated, again)}")
+    if differences:
+        detail = "what the folder shows is not what its report.json says"
+        return VerificationCheck("pages", "failed", detail, tuple(differences))
+    if moved and not attested:
+        detail = (
+            f"the words of {', '.join(moved)} follow from report.json; its figures are drawn "
+            "differently here, by other fonts or by an editor"
+        )
+        return VerificationCheck("pages", "unchecked", detail)
+    return VerificationCheck("pages", "passed", "they say what report.json says")
+
+
+def _read(path: Path) -> str | None:
+    if not path.is_file():
+        return None
+    return path.read_bytes().decode("utf-8", errors="surrogateescape")
+
+
+def _still(page: str) -> str:
+    """A page without the places of what is drawn on it."""
+    return _DRAWING.sub(lambda drawing: _COORDINATE.sub(r'\1=""', drawing[0]), page)
+
+
+def _tell(stated: str | None, again: str) -> str:
+    """Where two texts part."""
+    if stated is None:
+        return "missing"
+    pairs = zip(stated.splitlines(), again.splitlines(), strict=False)
+    for number, (a, b) in enumerate(pairs, start=1):
+        if a != b:
+            return f"line {number}: {a.strip()!r:.120}, {b.strip()!r:.120}"
+    return f"{len(stated)} characters, {len(again)}"
