@@ -16,6 +16,7 @@ from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
+from groundfault.core.row_names import sampler_of
 from groundfault.core.status import Status
 from groundfault.judges.rule import Ruling
 
@@ -196,4 +197,5 @@ def _open(prepared: PreparedAudit, book: Ledger, reopen: str | None, *, modes: b
         compare=prepared.compare,
         rule=prepared.judge.name,
         level=spend_level(prepared.judge, prepared.plan),
+        sample=sampler_of(prepared.evidence),
     )
