@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 
 from groundfault.finders import SliceLine
-from groundfault.stats.bits import _popcount
+from groundfault.stats.bit_kernels import popcount
 from groundfault.stats.slice_search import search
 from groundfault.stats.slices import Errors, Predicates
 from groundfault_studies.charts import lines
@@ -125,7 +125,7 @@ def _count_in_cache(a: Any, b: Any, times: int) -> int:
     total = np.uint64(0)
     for t in range(times):
         for w in range(len(a)):
-            total += _popcount(a[w] & (b[w] + np.uint64(t)))
+            total += popcount(a[w] & (b[w] + np.uint64(t)))
     return total
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
-from groundfault.stats.bits import Bits, popcount
+from groundfault.stats.bit_kernels import popcount
+from groundfault.stats.bits import Bits, count_and
+from groundfault.stats.row_threads import share_rows
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -45,20 +47,9 @@ def _sum(
     return units, losses, expected
 
 
-@njit(parallel=True, cache=True, nogil=True)
-def count_pairs(a: Bits, b: Bits) -> Ints:  # pragma: no cover - compiled
-    """Units of each pair of rows: shape (A, B)."""
-    out = np.empty((a.shape[0], b.shape[0]), dtype=np.int64)
-    for i in prange(a.shape[0]):
-        for j in range(b.shape[0]):
-            out[i, j] = _count(a[i], b[j], 0, a.shape[1])
-    return out
-
-
-@njit(parallel=True, cache=True, nogil=True)
 def sum_pairs(
     a: Bits, b: Bits, inside: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats
-) -> Floats:  # pragma: no cover - compiled
+) -> Floats:
     """Units, losses and expected losses of each pair of rows, among the units inside.
 
     Parameters
@@ -77,22 +68,38 @@ def sum_pairs(
     float64 array, shape (3, A, B)
     """
     out = np.empty((3, a.shape[0], b.shape[0]), dtype=np.float64)
-    for i in prange(a.shape[0]):
+    share_rows(
+        lambda first, step: _sum_pairs(a, b, inside, planes, scale, runs, rates, out, first, step),
+        len(a),
+    )
+    return out
+
+
+def sum_rows(
+    rows: Bits, inside: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats
+) -> Floats:
+    """`sum_pairs` of each row with the units inside alone: shape (3, rows)."""
+    everything = np.full((1, rows.shape[1]), ~np.uint64(0))
+    return sum_pairs(rows, everything, inside, planes, scale, runs, rates)[:, :, 0]
+
+
+@njit(cache=True, nogil=True)
+def _sum_pairs(
+    a: Bits,
+    b: Bits,
+    inside: Bits,
+    planes: Bits,
+    scale: Floats,
+    runs: Ints,
+    rates: Floats,
+    out: Floats,
+    first: int,
+    step: int,
+) -> None:  # pragma: no cover - compiled
+    for i in range(first, a.shape[0], step):
         row = a[i] & inside
         for j in range(b.shape[0]):
             out[0, i, j], out[1, i, j], out[2, i, j] = _sum(row, b[j], planes, scale, runs, rates)
-    return out
-
-
-@njit(parallel=True, cache=True, nogil=True)
-def sum_rows(
-    rows: Bits, inside: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats
-) -> Floats:  # pragma: no cover - compiled
-    """`sum_pairs` of each row with the units inside alone: shape (3, rows)."""
-    out = np.empty((3, rows.shape[0]), dtype=np.float64)
-    for i in prange(rows.shape[0]):
-        out[0, i], out[1, i], out[2, i] = _sum(rows[i], inside, planes, scale, runs, rates)
-    return out
 
 
 @njit(cache=True, nogil=True)
@@ -109,13 +116,32 @@ def guarantee(
     return float((low - expected / units) * units**gamma)
 
 
-@njit(parallel=True, cache=True, nogil=True)
-def count_triples(
-    rows: Bits, pairs: NDArray[np.bool_], support: Ints, least: int
-) -> int:  # pragma: no cover - compiled
+def count_pairs(a: Bits, b: Bits) -> Ints:
+    """Units of each pair of rows: shape (A, B)."""
+    return count_and(a, b)
+
+
+def count_triples(rows: Bits, pairs: NDArray[np.bool_], support: Ints, least: int) -> int:
     """How many triples of rows are rules: enough units, and fewer than each of their pairs."""
     counts = np.zeros(len(rows), dtype=np.int64)
-    for i in prange(len(rows)):
+    share_rows(
+        lambda first, step: _count_triples(rows, pairs, support, least, counts, first, step),
+        len(rows),
+    )
+    return int(counts.sum())
+
+
+@njit(cache=True, nogil=True)
+def _count_triples(
+    rows: Bits,
+    pairs: NDArray[np.bool_],
+    support: Ints,
+    least: int,
+    counts: Ints,
+    first: int,
+    step: int,
+) -> None:  # pragma: no cover - compiled
+    for i in range(first, len(rows), step):
         for j in range(i + 1, len(rows)):
             if not pairs[i, j]:
                 continue
@@ -125,10 +151,8 @@ def count_triples(
                     n = np.int64(_count(both, rows[k], 0, len(both)))
                     smallest = min(support[i, j], support[i, k], support[j, k])
                     counts[i] += n >= least and n < smallest
-    return int(counts.sum())
 
 
-@njit(parallel=True, cache=True, nogil=True)
 def search_triples(
     rows: Bits,
     pairs: NDArray[np.bool_],
@@ -141,11 +165,39 @@ def search_triples(
     rates: Floats,
     z: float,
     gamma: float,
-) -> tuple[Floats, Ints]:  # pragma: no cover - compiled
+) -> tuple[Floats, Ints]:
     """The best third row for each pair of rows, and its guarantee: two arrays of shape (A, A)."""
     best = np.full((len(rows), len(rows)), -9.0)
     third = np.full((len(rows), len(rows)), -1)
-    for i in prange(len(rows)):
+    words = (inside, planes, scale, runs, rates)
+    share_rows(
+        lambda first, step: _search_triples(
+            rows, pairs, support, least, *words, z, gamma, best, third, first, step
+        ),
+        len(rows),
+    )
+    return best, third
+
+
+@njit(cache=True, nogil=True)
+def _search_triples(
+    rows: Bits,
+    pairs: NDArray[np.bool_],
+    support: Ints,
+    least: int,
+    inside: Bits,
+    planes: Bits,
+    scale: Floats,
+    runs: Ints,
+    rates: Floats,
+    z: float,
+    gamma: float,
+    best: Floats,
+    third: Ints,
+    first: int,
+    step: int,
+) -> None:  # pragma: no cover - compiled
+    for i in range(first, len(rows), step):
         for j in range(i + 1, len(rows)):
             if not pairs[i, j]:
                 continue
@@ -163,4 +215,3 @@ def search_triples(
                 smallest = min(support[i, j], support[i, k], support[j, k])
                 if least <= n < smallest:
                     best[i, j], third[i, j] = score, k
-    return best, third

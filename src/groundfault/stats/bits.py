@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange, types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 Bits = NDArray[np.uint64]
 # cells that are unpacked to bytes at a time: 64 MiB
 _BLOCK = 1 << 26
+# below so many words to be read NumPy counts them: that takes a millisecond or two, and loading
+# numba and compiling a second
+_WORTH_COMPILING = 1 << 19
 
 
 def pack(matrix: NDArray[np.bool_]) -> Bits:
@@ -52,32 +53,17 @@ def take(bits: Bits, m: int, index: NDArray[np.intp]) -> Bits:
     return np.concatenate(blocks) if blocks else np.zeros((0, words(len(index))), dtype=np.uint64)
 
 
-# numba has no popcount: this is the LLVM intrinsic, one instruction where the processor has it
-@intrinsic
-def popcount(_: Any, word: Any) -> Any:
-    """How many bits a word has; only compiled code may call it."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
-        return builder.ctpop(args[0])
-
-    return types.uint64(word), codegen
-
-
-# cache: compiled once per machine, not once per process
-@njit(parallel=True, cache=True, nogil=True)
-def count(bits: Bits) -> NDArray[np.int64]:  # pragma: no cover - compiled
+def count(bits: Bits) -> NDArray[np.int64]:
     """How many bits each row has: shape (L,)."""
-    out = np.empty(bits.shape[0], dtype=np.int64)
-    for j in prange(bits.shape[0]):
-        total = np.uint64(0)
-        for w in range(bits.shape[1]):
-            total += popcount(bits[j, w])
-        out[j] = total
-    return out
+    if bits.size < _WORTH_COMPILING:
+        return np.asarray(np.bitwise_count(bits).sum(axis=1, dtype=np.int64))
+    from groundfault.stats.bit_kernels import count_each
+
+    counts: NDArray[np.int64] = count_each(bits)
+    return counts
 
 
-@njit(parallel=True, cache=True, nogil=True)
-def count_and(bits: Bits, planes: Bits) -> NDArray[np.int64]:  # pragma: no cover - compiled
+def count_and(bits: Bits, planes: Bits) -> NDArray[np.int64]:
     """How many bits each row shares with each plane.
 
     Parameters
@@ -89,15 +75,13 @@ def count_and(bits: Bits, planes: Bits) -> NDArray[np.int64]:  # pragma: no cove
     -------
     int64 array, shape (L, P)
     """
-    rows, width = bits.shape
-    out = np.empty((rows, planes.shape[0]), dtype=np.int64)
-    for j in prange(rows):
-        for p in range(planes.shape[0]):
-            total = np.uint64(0)
-            for w in range(width):
-                total += popcount(bits[j, w] & planes[p, w])
-            out[j, p] = total
-    return out
+    if bits.size * len(planes) < _WORTH_COMPILING:
+        shared = [np.bitwise_count(bits & plane).sum(axis=1, dtype=np.int64) for plane in planes]
+        return np.stack(shared, axis=1) if shared else np.zeros((len(bits), 0), dtype=np.int64)
+    from groundfault.stats.bit_kernels import count_shared
+
+    counts: NDArray[np.int64] = count_shared(bits, planes)
+    return counts
 
 
 def sums(bits: Bits, values: NDArray[Any]) -> NDArray[Any]:

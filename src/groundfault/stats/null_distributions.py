@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from groundfault.stats.contingency import EFFECTS, ContingencyTables, score_one
+from groundfault.stats.row_threads import share_rows
 from groundfault.stats.saddlepoint import saddlepoint
 from groundfault.stats.subsets import countable, subset_sums
 
@@ -77,7 +78,22 @@ class NullDistributions:
         float64 array, shape (T,)
             ``S(t) = sum over u of weights[u] * P(size of effect >= t)``.
         """
-        hist: Floats = _pool(EFFECTS.index(effect), *self._arrays(), weights, thresholds)
+        hist = np.zeros((_CHUNKS, len(thresholds) + 1))
+        if len(thresholds) and len(self.n):
+            # a uniform lookup brings the search for an atom's level down to a step or two
+            cells = 8 * len(thresholds)
+            top = float(thresholds[-1])
+            scale = cells / top if top > 1e-200 else 0.0
+            places = np.arange(cells + 1) / max(scale, 1e-300)
+            levels = (thresholds, np.searchsorted(thresholds, places, side="right"), scale)
+            which = EFFECTS.index(effect)
+            share_rows(
+                lambda first, step: _pool(
+                    which, *self._arrays(), weights, *levels, hist, first, step
+                ),
+                _CHUNKS,
+            )
+        hist = hist[:, 1:]
         tail: Floats = hist.sum(axis=0)[::-1].cumsum()[::-1]
         return tail
 
@@ -103,7 +119,13 @@ class NullDistributions:
         return self._tail(which, on_sum, np.where(direction > 0, 1.0, -1.0))
 
     def _tail(self, which: NDArray[np.intp], on_sum: Floats, side: Floats) -> Floats:
-        tails: Floats = _sum_tails(side, which, on_sum, *self._arrays()[:-1])
+        tails = np.empty(len(which))
+        share_rows(
+            lambda first, step: _sum_tails(
+                side, which, on_sum, *self._arrays()[:-1], tails, first, step
+            ),
+            len(which),
+        )
         return tails
 
     def likelihood_ratio(
@@ -129,7 +151,14 @@ class NullDistributions:
             kept, of probability 1e-60 or less, counts as the outermost of them.
         """
         arrays = (self.start, self.step, self.offset, self.pmf, self.unit)
-        ratios: Floats = _sum_tilted(which, on_sum, direction.astype(np.float64), log_odds, *arrays)
+        towards = direction.astype(np.float64)
+        ratios = np.zeros(len(which))
+        share_rows(
+            lambda first, step: _sum_tilted(
+                which, on_sum, towards, log_odds, *arrays, ratios, first, step
+            ),
+            len(which),
+        )
         return ratios
 
     def _arrays(
@@ -190,7 +219,10 @@ def from_errors(tables: ContingencyTables, *, pooled: bool) -> NullDistributions
     low = np.maximum(np.maximum(0, on + total - n), mean - reach)
     high = np.minimum(np.minimum(on, total), mean + reach)
     offset = np.concatenate([[0], np.cumsum(high - low + 1)]).astype(np.int64)
-    pmf = _hypergeometric(n, on, total, low, offset)
+    pmf = np.empty(offset[-1])
+    share_rows(
+        lambda first, step: _hypergeometric(n, on, total, low, offset, pmf, first, step), len(n)
+    )
     return _assemble(tables, low.astype(np.float64), np.ones(len(n)), offset, pmf)
 
 
@@ -230,17 +262,19 @@ def _assemble(
     return NullDistributions(n, on, total, start, step, offset, pmf, float(tables.unit))
 
 
-@njit(parallel=True, cache=True)
+@njit(cache=True, nogil=True)
 def _hypergeometric(
     n: NDArray[np.int64],
     on: NDArray[np.int64],
     total: NDArray[np.int64],
     low: NDArray[np.int64],
     offset: NDArray[np.int64],
-) -> Floats:  # pragma: no cover - compiled
+    pmf: Floats,
+    first_row: int,
+    row_step: int,
+) -> None:  # pragma: no cover - compiled
     """Probabilities by ratios of neighbours, outward from the mode: nothing cancels."""
-    pmf = np.empty(offset[-1])
-    for u in prange(len(n)):
+    for u in range(first_row, len(n), row_step):
         p = pmf[offset[u] : offset[u + 1]]
         units, draws, errors, first = float(n[u]), float(on[u]), float(total[u]), float(low[u])
         mode = (on[u] + 1) * (total[u] + 1) // (n[u] + 2) - low[u]
@@ -264,10 +298,10 @@ def _hypergeometric(
         scale = 1.0 / mass
         for i in range(len(p)):
             p[i] *= scale
-    return pmf
 
 
-@njit(parallel=True, cache=True)
+# error_model numpy: a size that is no number, of a table without a side, has its place
+@njit(cache=True, nogil=True, error_model="numpy")
 def _pool(
     effect: int,
     n: Floats,
@@ -280,19 +314,17 @@ def _pool(
     unit: float,
     weights: Floats,
     thresholds: Floats,
-) -> Floats:  # pragma: no cover - compiled
+    lookup: NDArray[np.intp],
+    scale: float,
+    hist: Floats,
+    first_chunk: int,
+    chunk_step: int,
+) -> None:  # pragma: no cover - compiled
     """Mass of atoms between thresholds, in partial sums that do not depend on threads."""
     rows, levels = len(n), len(thresholds)
-    hist = np.zeros((_CHUNKS, levels + 1))
-    if levels == 0 or rows == 0:
-        return hist[:, 1:]
-    # a uniform lookup brings the search for an atom's level down to a step or two
-    cells = 8 * levels
     top = thresholds[-1]
-    scale = cells / top if top > 1e-200 else 0.0
-    lookup = np.searchsorted(thresholds, np.arange(cells + 1) / max(scale, 1e-300), side="right")
     widest = np.max(offset[1:] - offset[:-1])
-    for c in prange(_CHUNKS):
+    for c in range(first_chunk, _CHUNKS, chunk_step):
         sizes = np.empty(widest)
         for u in range(c, rows, _CHUNKS):
             first, atoms = offset[u], offset[u + 1] - offset[u]
@@ -318,7 +350,6 @@ def _pool(
                 while at < levels and thresholds[at] <= sizes[i]:
                     at += 1
                 hist[c, at] += weights[u] * pmf[first + i]
-    return hist[:, 1:]
 
 
 @njit(cache=True)
@@ -342,7 +373,7 @@ def _compute_sizes(
     return out
 
 
-@njit(parallel=True, cache=True)
+@njit(cache=True, nogil=True)
 def _sum_tails(
     side: Floats,
     which: NDArray[np.intp],
@@ -354,9 +385,11 @@ def _sum_tails(
     step: Floats,
     offset: NDArray[np.int64],
     pmf: Floats,
-) -> Floats:  # pragma: no cover - compiled
-    out = np.empty(len(which))
-    for h in prange(len(which)):
+    out: Floats,
+    first: int,
+    row_step: int,
+) -> None:  # pragma: no cover - compiled
+    for h in range(first, len(which), row_step):
         u = which[h]
         observed = n[u] * on_sum[h] - on[u] * total[u]
         # whole numbers compare exactly; sums of reals differ in the last digits by the order of
@@ -373,10 +406,9 @@ def _sum_tails(
             if gap >= bar - slack:
                 tail += pmf[i]
         out[h] = min(tail, 1.0)
-    return out
 
 
-@njit(parallel=True, cache=True)
+@njit(cache=True, nogil=True)
 def _sum_tilted(
     which: NDArray[np.intp],
     on_sum: Floats,
@@ -387,9 +419,11 @@ def _sum_tilted(
     offset: NDArray[np.int64],
     pmf: Floats,
     unit: float,
-) -> Floats:  # pragma: no cover - compiled
-    out = np.zeros(len(which))
-    for h in prange(len(which)):
+    out: Floats,
+    first: int,
+    row_step: int,
+) -> None:  # pragma: no cover - compiled
+    for h in range(first, len(which), row_step):
         u = which[h]
         last = start[u] + step[u] * (offset[u + 1] - offset[u] - 1)
         observed = min(max(on_sum[h], start[u]), last)
@@ -409,4 +443,3 @@ def _sum_tilted(
                     normal += np.exp(np.log(pmf[i]) + tilt * shift - top)
             # a mean of e-values is an e-value, so the tilts need not be chosen by the data
             out[h] += np.exp(min(-top - np.log(normal), _LARGEST_LOG_E)) / len(log_odds)
-    return out

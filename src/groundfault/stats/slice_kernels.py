@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from groundfault.stats.bits import popcount
+from groundfault.stats.bit_kernels import popcount
 
 # words: 4 KiB, so that a parent's words stay in the first-level cache for all its children
 _BLOCK = 512

@@ -1,0 +1,33 @@
+"""Compiled counts: those of plain NumPy, with one thread and with several."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+
+from groundfault.stats import bit_kernels, bits
+
+
+@pytest.mark.parametrize("threads", [1, min(2, numba.config.NUMBA_NUM_THREADS)])
+@pytest.mark.parametrize(("rows", "columns"), [(0, 70), (1, 64), (5, 200)])
+def test_small_and_large_matrices_are_counted_alike(rows: int, columns: int, threads: int) -> None:
+    packed = bits.pack(np.random.default_rng(rows).random((rows, columns)) < 0.4)
+    planes = bits.pack(np.random.default_rng(1).random((3, columns)) < 0.4)
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(threads)
+        each, shared = bit_kernels.count_each(packed), bit_kernels.count_shared(packed, planes)
+    finally:
+        numba.set_num_threads(before)
+    np.testing.assert_array_equal(each, bits.count(packed))
+    np.testing.assert_array_equal(shared, bits.count_and(packed, planes))
+    assert (each.dtype, shared.dtype) == (bits.count(packed).dtype, np.int64)
+
+
+def test_matrices_too_large_for_numpy_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = bits.pack(np.random.default_rng(0).random((4, 130)) < 0.4)
+    plain = bits.count(packed), bits.count_and(packed, packed)
+    monkeypatch.setattr(bits, "_WORTH_COMPILING", 0)
+    np.testing.assert_array_equal(bits.count(packed), plain[0])
+    np.testing.assert_array_equal(bits.count_and(packed, packed), plain[1])
