@@ -126,6 +126,8 @@ def _observation(
             "tags": parse_cell(source.get("tags")),
         },
         measured=drop_empty(measurements),
+        # exports of two weeks that overlap hold the same scores
+        origin=text(score.get("id")),
     )
 
 

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file, json_lines
-from groundfault.readers.values import mapping, number, text
+from groundfault.readers.values import listing, mapping, number, text
 
 _NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d:.-]+))?\.jsonl?")
 # since 2024 a row lists its metrics under `metrics`; before, every key but these is a metric
@@ -181,7 +182,15 @@ class _Run:
         }
         for metric, value in metrics.items():
             scorer = metric if filter_name == "none" or not metric else f"{metric},{filter_name}"
-            yield _observation(common, scorer, value, choices, row, position)
+            yield _observation(common, scorer, value, choices, row, position, self.fallbacks)
+
+    @cached_property
+    def fallbacks(self) -> frozenset[str]:
+        """The answers that the task's filters return where they match nothing."""
+        filters = listing(mapping(self.results.configs.get(self.task)).get("filter_list"))
+        steps = [step for each in filters for step in listing(mapping(each).get("filter"))]
+        own = {text(mapping(step).get("fallback")) for step in steps} - {None}
+        return frozenset(word for word in (_NO_ANSWER, *own) if word is not None)
 
     def _filter(self, row: dict[str, Any]) -> str:
         """The filter of a row.
@@ -241,6 +250,7 @@ def _observation(
     choices: _Choices | None,
     row: dict[str, Any],
     position: int,
+    fallbacks: frozenset[str],
 ) -> Observation:
     observation = Observation(
         **common, scorer=scorer, value=number(value), measured={"position": position}
@@ -257,13 +267,21 @@ def _observation(
         if row.get("filter", "none") != "none":
             observation.measured = {
                 **observation.measured,
-                "parsed": observation.answer != _NO_ANSWER,
+                "parsed": not _is_fallback(observation, fallbacks),
             }
-    if observation.answer == _NO_ANSWER:
+    if _is_fallback(observation, fallbacks):
         observation.value, observation.status = None, Status.UNPARSED
     elif observation.value is None:
         observation.status = Status.MISSING
     return observation
+
+
+def _is_fallback(observation: Observation, fallbacks: frozenset[str]) -> bool:
+    """Whether the answer is what a filter returns for none; a task may say 0, which may be one."""
+    answer = observation.answer
+    if answer not in fallbacks:
+        return False
+    return answer == _NO_ANSWER or str(answer) not in (observation.response or "")
 
 
 @dataclass(frozen=True)

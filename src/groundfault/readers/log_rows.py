@@ -13,6 +13,7 @@ from groundfault.core.roles import LISTS, Roles
 from groundfault.errors import InputError
 from groundfault.readers import merge, scorers
 from groundfault.readers.account import Account, LogRead
+from groundfault.readers.grading import GRADER_ERRORS, add_grader_errors
 from groundfault.readers.log import COLUMNS
 
 
@@ -51,6 +52,10 @@ class LogRows:
         """Names of all scorers, in the order in which the logs have them."""
         return scorers.list_scorers(self.frame.select("scorer").collect())
 
+    def has_unit_range(self, scorer: str) -> bool:
+        """Whether all values of a scorer are in [0, 1]."""
+        return scorers.is_in_range(self.frame.select("scorer", "status", "value").collect(), scorer)
+
     def choose(
         self,
         names: Sequence[str] = (),
@@ -75,7 +80,7 @@ class LogRows:
             If the scorer is not there, or none is chosen where that is needed, or rows contradict
             each other.
         """
-        table = self.frame.collect()
+        table = add_grader_errors(self.frame.collect())
         counts = {
             str(name): int(n) for name, n in table["scorer"].value_counts(sort=True).iter_rows()
         }
@@ -166,7 +171,7 @@ def _add_roles(table: pl.DataFrame, measured: Sequence[str]) -> tuple[pl.DataFra
     of_answers = [
         c
         for c in table.columns
-        if c in {*measured, *answers, scorers.DISAGREE} or c.startswith("score_")
+        if c in {*measured, *answers, scorers.DISAGREE, GRADER_ERRORS} or c.startswith("score_")
     ]
     repeats = "epoch" in table.columns and table["epoch"].n_unique() > 1
     roles = Roles(

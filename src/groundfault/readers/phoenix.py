@@ -13,6 +13,8 @@ from groundfault.readers.server_exports import keys, parse_cell, plain, rows, ve
 from groundfault.readers.values import drop_empty, listing, mapping, number, text
 
 _COLUMN = re.compile(r"annotation_(.+)_(label|score|explanation|annotator_kind|error)")
+# the label that Phoenix's own evaluators give a grader's reply without a grade, with a score of 0
+_NOT_PARSED = "NOT_PARSABLE"
 
 
 class Phoenix:
@@ -20,7 +22,8 @@ class Phoenix:
 
     A value is the annotation's score, else 1 or 0 where its label says correct, pass, incorrect or
     fail; other labels are ``missing`` and stand in the column ``label``. A task or an evaluator
-    that raised is ``error``. The file does not name the model.
+    that raised is ``error``, and so is a grader's reply without a grade (``NOT_PARSABLE``). The
+    file does not name the model.
     """
 
     def sniff(self, path: Path) -> bool:
@@ -90,7 +93,7 @@ def _observation(run: dict[str, Any], annotation: dict[str, Any], position: int)
     score = number(annotation.get("score"))
     value = verdict(annotation.get("label")) if score is None else score
     status = Status.MISSING if value is None else Status.SCORED
-    if run.get("error") or annotation.get("error"):
+    if run.get("error") or annotation.get("error") or annotation.get("label") == _NOT_PARSED:
         value, status = None, Status.ERROR
     # repetition_number counts from 1, as epochs do
     latency, repetition = number(run.get("latency_ms")), run.get("repetition_number")
@@ -114,4 +117,5 @@ def _observation(run: dict[str, Any], annotation: dict[str, Any], position: int)
         target=plain(run.get("reference_output")),
         attributes=mapping(parse_cell(run.get("metadata"))),
         measured=drop_empty(measurements),
+        origin=text(annotation.get("id")),
     )
