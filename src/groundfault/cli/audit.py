@@ -15,6 +15,7 @@ from groundfault.cli.ledger_options import choose_ledger, ledger_options
 from groundfault.cli.options import WHERE, candidate_options, evidence_options, plan_options
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
+from groundfault.cli.scorers import audit_every_scorer, show_audits
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ _STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
     metavar="A B",
     group=INPUT,
     help="Judge what changed from model A to model B on the same examples.",
+)
+@option(
+    "--every-scorer",
+    is_flag=True,
+    group=INPUT,
+    help="Audit the logs once by each scorer, at a level that holds for all, and compare.",
 )
 @candidate_options
 @plan_options
@@ -79,6 +86,7 @@ def audit(**options: Any) -> None:
         --finders thresholds
     groundfault audit results.csv --id id --outcome error --within benchmark
     groundfault audit logs/2026-11-20_gsm8k.eval --scorer match
+    groundfault audit logs/ --every-scorer --out reports/
     """
     from groundfault.auditing.flow import audit as run
 
@@ -89,25 +97,29 @@ def audit(**options: Any) -> None:
     plan = read_plan(options)
     candidates, finders = read_candidates(options)
     with echo_warnings(), show_progress(quiet) as progress:
-        evidence = read_evidence(options, progress)
-        report = run(
-            evidence,
-            plan,
-            candidates,
-            finders=finders,
-            compare=options["compare"] or None,
-            ledger=choose_ledger(options),
-            reopen=options["reopen"],
-            robustness=options["robustness"],
-            jobs=options["jobs"],
-            texts=not options["no_text"],
-            progress=progress,
-        )
-        if options["out"]:
-            report.write(options["out"])
-        if options["json_path"] and not quiet:
-            report.to_json(options["json_path"])
-    _say(report, quiet, options["out"])
+        settings: dict[str, Any] = {
+            "finders": finders,
+            "compare": options["compare"] or None,
+            "ledger": choose_ledger(options),
+            "reopen": options["reopen"],
+            "robustness": options["robustness"],
+            "jobs": options["jobs"],
+            "texts": not options["no_text"],
+            "progress": progress,
+        }
+        if options["every_scorer"]:
+            audits = audit_every_scorer(options, plan, candidates, settings)
+        else:
+            audits = None
+            report = run(read_evidence(options, progress), plan, candidates, **settings)
+            if options["out"]:
+                report.write(options["out"])
+            if options["json_path"] and not quiet:
+                report.to_json(options["json_path"])
+    if audits is None:
+        _say(report, quiet, options["out"])
+    else:
+        show_audits(audits, options)
 
 
 @click.command(

@@ -46,7 +46,14 @@ _LOGS: list[Decorator] = [
         "--scorer",
         metavar="NAME",
         multiple=True,
-        help="Scorer in the logs whose score becomes the outcome; repeatable, one for each task.",
+        help="Scorer in the logs whose score becomes the outcome, instead of the tool's own; "
+        "repeatable, one for each task.",
+    ),
+    _input(
+        "--disagreement",
+        metavar="A B",
+        nargs=2,
+        help="Audit where scorers A and B differ: that is then what counts as a failure.",
     ),
     _input(
         "--scale",

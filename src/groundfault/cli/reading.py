@@ -22,7 +22,7 @@ _OF_TABLES = (
     "positive_is_good",
     "instrument",
 )
-_OF_LOGS = ("scorer", "reader", "mapping", "scale")
+_OF_LOGS = ("scorer", "disagreement", "every_scorer", "reader", "mapping", "scale")
 
 
 def read_evidence(options: dict[str, Any], progress: Progress | None = None) -> Evidence:
@@ -31,7 +31,16 @@ def read_evidence(options: dict[str, Any], progress: Progress | None = None) -> 
     With ``--outcome`` the source is a table whose columns the options name; without it, the sources
     are logs.
     """
-    evidence = _from_table(options) if options["outcome"] else _from_logs(options, progress)
+    return select_rows(read_sources(options, progress), options)
+
+
+def read_sources(options: dict[str, Any], progress: Progress | None = None) -> Evidence:
+    """All evidence in the sources."""
+    return _from_table(options) if options["outcome"] else _from_logs(options, progress)
+
+
+def select_rows(evidence: Evidence, options: dict[str, Any]) -> Evidence:
+    """Of some evidence the models that ``--model`` names, and the rows of ``--where``."""
     if options.get("models"):
         evidence = evidence.select_model(*options["models"])
     return evidence.where(options["where"]) if options.get("where") else evidence
@@ -74,6 +83,7 @@ def _from_logs(options: dict[str, Any], progress: Progress | None) -> Evidence:
     return Evidence.from_logs(
         *options["sources"],
         scorer=options["scorer"] or None,
+        disagreement=options.get("disagreement") or None,
         reader=options["reader"],
         map=options["mapping"],
         scale=options["scale"],

@@ -35,6 +35,7 @@ from groundfault.render.page import (
     Table,
     TableColumn,
 )
+from groundfault.render.scorer_words import describe_scorer
 
 MAX_ROWS = 5000
 MAX_NAMES = 12
@@ -134,6 +135,8 @@ def _list_findings(outline: Outline) -> list[Block]:
 
 def _notices(outline: Outline) -> Iterator[Block]:
     """What nobody may overlook."""
+    if scoring := describe_scorer(outline.report):
+        yield Paragraph((scoring,))
     if outline.selection:
         yield Paragraph((outline.selection,))
     for sentence in filter(

@@ -1,0 +1,185 @@
+"""Every scorer audited: what each one says of the same answers, and where two of them differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from groundfault.auditing.flow import audit
+from groundfault.auditing.report import Report
+from groundfault.base.files import save_text
+from groundfault.core.candidate import Candidate
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Plan, exact
+from groundfault.errors import InputError
+from groundfault.readers.log_rows import choose_scorer
+
+_DIGITS = 10_000
+_APART = 0.5
+
+
+@dataclass(frozen=True)
+class ScorerAgreement:
+    """How often two scorers differ.
+
+    Attributes
+    ----------
+    first, second : str
+    n : int
+        Answers that both scored.
+    apart : int
+        Of these, where their scores differ by at least one half.
+    """
+
+    first: str
+    second: str
+    n: int
+    apart: int
+
+
+@dataclass(frozen=True)
+class ScorerAudits:
+    """One report for each scorer of the same answers.
+
+    Attributes
+    ----------
+    reports : dict of str to Report
+        By scorer, in the order in which the logs have them.
+    refusals : dict of str to str
+        Why a scorer was not audited, such as values of another range than 0 to 1.
+    agreements : tuple of ScorerAgreement
+        Of each pair that was audited and scored the same answers.
+    level : float
+        Error level of each audit, in (0, 1): the plan's, shared equally among them.
+    """
+
+    reports: dict[str, Report]
+    refusals: dict[str, str]
+    agreements: tuple[ScorerAgreement, ...]
+    level: float
+
+    @property
+    def disputed(self) -> dict[str, dict[str, str]]:
+        """Findings that some scorers confirm and some do not: by name, the verdict of each."""
+        verdicts: dict[str, dict[str, str]] = {}
+        for scorer, report in self.reports.items():
+            for finding in report.findings:
+                verdicts.setdefault(finding.key, {})[scorer] = str(finding.verdict)
+        return {
+            key: each
+            for key, each in verdicts.items()
+            if "confirmed" in each.values() and len({*each.values()}) > 1
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """All reports, and where they differ, as plain words and numbers."""
+        return {
+            "level": self.level,
+            "agreements": [vars(each) for each in self.agreements],
+            "disputed": self.disputed,
+            "refusals": self.refusals,
+            "scorers": {name: report.to_dict() for name, report in self.reports.items()},
+        }
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """The same as JSON; also written to ``path``, whole or not at all."""
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+        return save_text(text, path)
+
+
+def audit_scorers(
+    evidence: Evidence,
+    plan: Plan | None = None,
+    candidates: Sequence[Candidate] | None = None,
+    *,
+    scale: tuple[float, float] | None = None,
+    select: Callable[[Evidence], Evidence] | None = None,
+    **settings: Any,
+) -> ScorerAudits:
+    """Audit the same answers once by each scorer.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Of logs with several scorers, whole.
+    plan : Plan, optional
+        Its levels alpha and q are shared equally among the audits, so that they hold for all of
+        them together: a finding picked from any of the reports is false with at most the chance
+        that the plan states, whatever the scorers have in common.
+    candidates : sequence of Candidate, optional
+    scale : pair of float, optional
+        Worst and best value of those scorers whose values are not all in [0, 1].
+    select : callable, optional
+        Picks the models or rows to be audited.
+    **settings
+        As in `groundfault.audit`.
+
+    Raises
+    ------
+    InputError
+        If there are not two scorers that can be audited, or none of the audits can be made.
+    """
+    chosen, refusals = _choose_each(evidence, scale, select or (lambda each: each))
+    if not chosen:
+        raise InputError(
+            "; ".join(f"{name!r}: {why}" for name, why in refusals.items())
+            or "there are no several scorers to audit: leave --every-scorer out"
+        )
+    plan = _share_levels(plan or Plan(), len(chosen))
+    reports: dict[str, Report] = {}
+    for name, each in chosen.items():
+        try:
+            reports[name] = audit(each, plan, candidates, **settings)
+        except InputError as error:
+            refusals[name] = str(error)
+    if not reports:
+        raise InputError("; ".join(f"{name!r}: {why}" for name, why in refusals.items()))
+    pairs = tuple(_compare({name: chosen[name] for name in reports}))
+    return ScorerAudits(reports, refusals, pairs, float(exact(plan.alpha)))
+
+
+def _choose_each(
+    evidence: Evidence,
+    scale: tuple[float, float] | None,
+    select: Callable[[Evidence], Evidence],
+) -> tuple[dict[str, Evidence], dict[str, str]]:
+    """The evidence by each scorer, and why there is none by some."""
+    chosen: dict[str, Evidence] = {}
+    refusals: dict[str, str] = {}
+    for name in () if evidence.log_rows is None else evidence.log_rows.scorers:
+        own = None if evidence.log_rows.has_unit_range(name) else scale
+        try:
+            chosen[name] = select(choose_scorer(evidence, name, scale=own))
+        except InputError as error:
+            refusals[name] = str(error)
+    return chosen, refusals
+
+
+def _share_levels(plan: Plan, parts: int) -> Plan:
+    # rounded down, to a level that can be read
+    alpha, q = (
+        Fraction(int(exact(level) * _DIGITS / parts) or 1, _DIGITS)
+        for level in (plan.alpha, plan.q)
+    )
+    return replace(plan, alpha=alpha, q=q)
+
+
+def _compare(chosen: dict[str, Evidence]) -> Iterator[ScorerAgreement]:
+    for (first, one), (second, two) in combinations(chosen.items(), 2):
+        roles = one.roles
+        key = [c for c in (roles.id, roles.model, roles.repeat) if c]
+        left, right = (
+            each.frame.select(key).with_columns(each.loss.alias(name))
+            for name, each in (("\0one", one), ("\0two", two))
+        )
+        both = left.join(right, on=key).drop_nulls(["\0one", "\0two"])
+        apart = both.select(((pl.col("\0one") - pl.col("\0two")).abs() >= _APART).sum()).item()
+        if both.height:
+            yield ScorerAgreement(first, second, both.height, int(apart))

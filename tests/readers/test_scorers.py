@@ -1,0 +1,150 @@
+"""Several scorers: none is lost, the tool's own leads, another can be chosen at any time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import groundfault
+from groundfault import Evidence, InputError
+from groundfault.cli.main import cli
+from groundfault.readers.log_rows import choose_scorer
+
+LOG = Path(__file__).parents[1] / "fixtures/logs/inspect_0.3.285_base.eval"
+
+
+@pytest.fixture(scope="module")
+def evidence() -> Evidence:
+    return Evidence.from_logs(LOG)
+
+
+def table(path: Path, rows: list[dict[str, object]]) -> Path:
+    pl.DataFrame(rows).write_parquet(path)
+    return path
+
+
+def test_the_first_scorer_of_inspect_leads_and_the_first_line_says_what_else_there_is(
+    evidence: Evidence,
+) -> None:
+    account = evidence.account
+    assert account is not None
+    assert account.outcome == ("match",)
+    assert account.to_lines()[0] == (
+        "160 rows from 1 log; 80 examples; scored by 'match' (beside it: 'includes')"
+    )
+    assert evidence.hash == Evidence.from_logs(LOG, scorer="match").hash
+    assert evidence.frame["scorers_disagree"].sum() == 17
+
+
+@pytest.mark.parametrize(
+    ("log", "headline"),
+    [
+        ("lm_eval/own_tinygpt2/samples_add_mc_2026-11-21T22-31-09.272605.jsonl", "acc"),
+        (
+            "helm/mmlu-subject=philosophy,method=multiple_choice_joint,model=openai_gpt2",
+            "exact_match",
+        ),
+        ("inspect/own_mockllm_2scorers_2epochs_zstd.eval", "match"),
+        ("promptfoo/out.json", "pass"),
+    ],
+)
+def test_each_tool_has_a_headline(shared: Path, log: str, headline: str) -> None:
+    account = Evidence.from_logs(shared / "real/native_logs" / log).account
+    assert account is not None
+    assert account.outcome in ((headline,), ())
+    assert headline in account.scorers
+
+
+def test_another_scorer_is_chosen_from_evidence_as_from_the_log(evidence: Evidence) -> None:
+    chosen = choose_scorer(evidence, "includes")
+    assert chosen.hash == Evidence.from_logs(LOG, scorer="includes").hash
+    assert chosen.reading is not None
+    assert chosen.reading["scorer"] == ["includes"]
+    with pytest.raises(InputError, match="no scorer 'f1'; there are includes, match"):
+        choose_scorer(evidence, "f1")
+    with pytest.raises(InputError, match="choose before rows and models are selected"):
+        choose_scorer(evidence.where("lang = 'de'"), "includes")
+
+
+def test_import_keeps_every_scorer(tmp_path: Path, evidence: Evidence) -> None:
+    folder = tmp_path / "evidence"
+    evidence.save(folder)
+    assert Evidence.from_logs(folder).hash == evidence.hash
+    again = Evidence.from_logs(folder, scorer="includes")
+    assert again.hash == Evidence.from_logs(LOG, scorer="includes").hash
+    # saved again from there, it has them all still
+    Evidence.from_logs(folder).save(folder)
+    assert Evidence.from_logs(folder, scorer="includes").hash == again.hash
+    scores = folder / "scores.parquet"
+    pl.read_parquet(scores).with_columns(value=0.0).write_parquet(scores)
+    with pytest.raises(InputError, match=r"scores\.parquet is not the table that was imported"):
+        Evidence.from_logs(folder, scorer="includes")
+
+
+def test_a_folder_with_one_scorer_says_so(tmp_path: Path, evidence: Evidence) -> None:
+    evidence.where("lang = 'de'").save(tmp_path / "part")
+    assert not (tmp_path / "part/scores.parquet").exists()
+    with pytest.raises(InputError, match="holds the scores of one scorer"):
+        Evidence.from_logs(tmp_path / "part", scorer="includes")
+    evidence.save(tmp_path / "part")
+    evidence.where("lang = 'de'").save(tmp_path / "part")
+    assert not (tmp_path / "part/scores.parquet").exists()
+
+
+def test_where_two_scorers_differ_is_an_outcome(evidence: Evidence) -> None:
+    other = choose_scorer(evidence, disagreement=("match", "includes"))
+    match, includes = (choose_scorer(evidence, name).loss for name in ("match", "includes"))
+    assert other.loss.to_list() == (match - includes).abs().to_list()
+    assert other.account is not None
+    assert other.account.outcome == ("agreement of 'match' and 'includes'",)
+    assert set(other.roles.post_outcome) == {"score_match", "score_includes"}
+    assert other.hash == Evidence.from_logs(LOG, disagreement=("match", "includes")).hash
+    for pair in (("match", "match"), ("match", "f1")):
+        with pytest.raises(InputError, match=r"two different scorers|no scorer 'f1'"):
+            choose_scorer(evidence, disagreement=pair)
+    with pytest.raises(InputError, match="not both"):
+        Evidence.from_logs(LOG, scorer="match", disagreement=("match", "includes"))
+
+
+def test_disagreement_keeps_every_row_and_every_reason(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"example_id": f"q{i}", "scorer": scorer, "value": value, "status": status}
+        for scorer, values in (
+            ("match", [1.0, 0.0, None, 1.0, 0.0]),
+            ("judge", [10.0, 10.0, 4.0, None]),
+        )
+        for i, value in enumerate(values)
+        for status in ["scored" if value is not None else "unparsed"]
+    ]
+    rows.append({"example_id": "q9", "scorer": "", "value": None, "status": "error"})
+    log = table(tmp_path / "a.parquet", rows)
+    with pytest.raises(InputError, match="say which is worst and best"):
+        Evidence.from_logs(log, disagreement=("match", "judge"))
+    evidence = Evidence.from_logs(log, disagreement=("match", "judge"), scale=(1, 10))
+    assert evidence.loss.to_list() == [0.0, 1.0, None, None, None]
+    assert evidence.status.to_list() == ["scored", "scored", "unparsed", "unparsed", "error"]
+    account = evidence.account
+    assert account is not None
+    # of q4 the judge says nothing
+    assert (len(evidence), account.beside, account.left_out) == (5, 4, 1)
+    assert len(rows) == len(evidence) + account.beside + account.left_out
+
+
+def test_a_report_says_which_scorer_and_what_else_there_is(evidence: Evidence) -> None:
+    report = groundfault.audit(evidence, ledger=False, modes=False)
+    line = "Scored by match; also in the logs: includes (--scorer NAME, or --every-scorer)."
+    assert report.to_markdown().split("\n\n")[3] == line
+    apart = choose_scorer(evidence, disagreement=("match", "includes"))
+    report = groundfault.audit(apart, ledger=False, modes=False)
+    assert "Audited here: where the scorers match and includes differ." in report.to_markdown()
+    assert report.manifest.reading is not None
+    assert report.manifest.reading.disagreement == ("match", "includes")
+
+
+def test_a_scorer_and_a_disagreement_are_not_asked_for_together() -> None:
+    pair = ["--scorer", "match", "--disagreement", "match", "includes"]
+    run = CliRunner().invoke(cli, ["check", str(LOG), *pair])
+    assert "not both" in str(run.exception)
