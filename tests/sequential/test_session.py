@@ -712,6 +712,23 @@ def test_other_settings_need_a_reason(tmp_path):
     )  # other cases are another matter
 
 
+def test_two_models_are_two_audits_of_the_same_cases(tmp_path):
+    pool, ledger = hard_pool(), tmp_path / "audit.db"
+    first = pool_audit(pool, ledger=ledger, model="first", **SETTINGS)
+    first.tell(first.ask(), 0.0)
+    second = pool_audit(pool, ledger=ledger, model="second", **SETTINGS)
+    assert (first.labelled, second.labelled) == (1, 0)
+    assert second.certificate().ledger.audits == 1
+    assert pool_audit(pool, ledger=ledger, model="first", **SETTINGS).labelled == 1
+    certificate = first.certificate()
+    assert certificate.plan.model == "first"
+    assert msgspec.json.decode(certificate.to_json(), type=Certificate) == certificate
+    assert first.plan.seal("") != second.plan.seal("")
+    assert "model" not in SequentialPlan(threshold=0.5).settings
+    with pytest.raises(LedgerError, match="holds an audit of these cases with other settings"):
+        pool_audit(pool, ledger=ledger, model="first", **{**SETTINGS, "seed": 6})
+
+
 def test_a_certificate_states_the_level_over_all_audits_of_its_cases(tmp_path):
     pool, ledger = hard_pool(), tmp_path / "audit.db"
     settings = {**SETTINGS, "alpha": 0.4, "limit": 5}

@@ -97,6 +97,12 @@ def run(**options: Any) -> None:
     )
     quiet = options["json_path"] == "-"
     status = 0
+    if audit.decided:
+        click.echo(
+            "this audit had ended: nothing is asked again; where another model answers the same "
+            "cases, name it by --model",
+            err=True,
+        )
     try:
         _label(audit, answer, options, quiet)
     except (KeyboardInterrupt, click.Abort) as stop:

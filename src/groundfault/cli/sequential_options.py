@@ -56,6 +56,12 @@ pool_options = apply(
 sequential_plan_options = apply(
     [
         _rule(
+            "--model",
+            default="",
+            metavar="NAME",
+            help="Name of who answers, where several are asked the same cases: an audit each.",
+        ),
+        _rule(
             "--threshold",
             type=float,
             required=True,
@@ -188,7 +194,7 @@ def read_sequential_plan(options: dict[str, Any]) -> SequentialPlan:
 
     names = (
         "threshold budget alpha policy claim sampling epsilon limit alternative "
-        "auditor_alternative eta shares seed"
+        "auditor_alternative eta shares seed model"
     ).split()
     warm_up = options["warm_up"]
     return SequentialPlan(

@@ -128,6 +128,8 @@ def make_page(certificate: Certificate, title: str = "", *, with_figures: bool =
 
 def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
     plan, pool = certificate.plan, certificate.pool
+    if plan.model:
+        yield "Model", words.clean(plan.model)
     yield "Cases", words.count(len(pool.ids)) + (" (generated)" if pool.generated else "")
     yield "Labelled", words.count(certificate.labelled)
     yield "Groups", words.count(len(certificate.groups))

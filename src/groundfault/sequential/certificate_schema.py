@@ -21,7 +21,9 @@ LogPair = tuple[LogNumber, LogNumber]
 """One number against the model's null, one against the auditor's."""
 
 
-class SequentialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SequentialSettings(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """The settings of a `SequentialPlan`, every default filled in."""
 
     threshold: float
@@ -42,6 +44,7 @@ class SequentialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     eta: float
     shares: Shares
     idle_mass: bool
+    model: str = ""
 
     def to_plan(self) -> SequentialPlan:
         """The plan with these settings.

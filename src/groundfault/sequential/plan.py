@@ -72,6 +72,9 @@ class SequentialPlan:
         See `Bet`. Alternatives left out are at .85 the paper's, and elsewhere in proportion, with
         two lower ones in the grid; eta is .3; shares are heavy-tailed with the idle mass added.
         Where sampling is the paper's, all of them are the paper's.
+    model : str
+        Name of who answers, where the same cases are asked of several: of each it is an audit of
+        its own.
 
     Raises
     ------
@@ -97,6 +100,7 @@ class SequentialPlan:
     eta: float | None = None
     shares: Shares | None = None
     idle_mass: bool | None = None
+    model: str = ""
 
     def __post_init__(self) -> None:
         self._check_words()
@@ -110,6 +114,8 @@ class SequentialPlan:
             value = getattr(self, name)
             if value not in words and not (name == "claim" and value is None):
                 raise PlanError(f"{name}={value!r} is not one of {', '.join(words)}")
+        if not isinstance(self.model, str):
+            raise PlanError(f"model={self.model!r} must be a name")
         if not isinstance(self.policy, str) or not self.policy:
             raise PlanError(f"policy={self.policy!r} must be a policy's name")
         if self.sampling == "paper" and self.claim == "rates":
@@ -237,6 +243,8 @@ class SequentialPlan:
         return {
             key: list(value) if isinstance(value, tuple) else value
             for key, value in asdict(self).items()
+            # audits that name no model have the seals that they had before models had names
+            if key != "model" or value
         }
 
     @classmethod

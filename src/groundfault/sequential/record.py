@@ -149,13 +149,9 @@ class AuditRecord:
             return header
         opened = self._find_header()
         if opened is None:
-            self.ledger.refuse_earlier(
-                OPENED, lambda e: _has_same_cases(e["pool"], header["pool"]), "these cases"
-            )
+            self.ledger.refuse_earlier(OPENED, lambda e: _asks_the_same(e, header), "these cases")
             openings = self.ledger.events(OPENED) if self._exists() else []
-            others = [
-                event for event in openings if _has_same_cases(event.body["pool"], header["pool"])
-            ]
+            others = [event for event in openings if _asks_the_same(event.body, header)]
             reason = " ".join((reopen or "").split())
             # trying plans until one gives the wanted verdict is not covered by any e-value, so a
             # second plan for the same cases has to be explained, and stays visible
@@ -238,17 +234,21 @@ def count_audits(openings: Sequence[Event], seal: str) -> dict[str, Any]:
 
     Whoever may choose among audits is wrong with a chance that the sum bounds.
     """
-    pools = [event.body["pool"] for event in openings if event.body["audit"] == seal]
-    same = [e for e in openings if pools and _has_same_cases(e.body["pool"], pools[0])]
+    own = [event.body for event in openings if event.body["audit"] == seal]
+    same = [event for event in openings if own and _asks_the_same(event.body, own[0])]
     if len(same) < 2:
         return {"audits": 1, "level": None}
     alphas = [Fraction(str(event.body["plan"]["alpha"])) for event in same]
     return {"audits": len(same), "level": float(sum(alphas))}
 
 
-def _has_same_cases(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    """Whether two outlines are of the same cases and groups, in whatever order."""
-    return all(a[key] == b[key] for key in ("ids", "groups", "generated", "embedding"))
+def _asks_the_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Whether two headers are of one model and the same cases and groups, in whatever order."""
+    pools = (a["pool"], b["pool"])
+    models = {header["plan"].get("model", "") for header in (a, b)}
+    return len(models) == 1 and all(
+        pools[0][key] == pools[1][key] for key in ("ids", "groups", "generated", "embedding")
+    )
 
 
 def _list_differences(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
