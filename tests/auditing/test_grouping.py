@@ -28,7 +28,9 @@ def run_audit(frame: pl.DataFrame) -> dict[str, str | None]:
     """The confirmed findings and the lead of each."""
     return {
         f.name: f.representative
-        for f in groundfault.audit(Evidence.from_table(frame, outcome="error")).confirmed
+        for f in groundfault.audit(
+            Evidence.from_table(frame, outcome="error"), modes=False
+        ).confirmed
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from groundfault.auditing.report import Report
-from groundfault.cli.main import cli
+from groundfault.cli.main import cli, main
 
 
 def sums(rows: int = 400) -> pl.DataFrame:
@@ -89,13 +88,21 @@ def test_it_prints_the_rule_the_texts_and_its_words(place: Path) -> None:
         (["nowhere", "1"], "there is no report"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(place: Path, words: list[str], message: str) -> None:
-    code = "import sys; from groundfault.cli.main import main; main()"
-    command = [sys.executable, "-c", code, "show", *words]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=place, check=False)
-    assert result.returncode == 2
-    assert message in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+def test_bad_input_is_one_line_and_status_2(
+    place: Path,
+    words: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(sys, "argv", ["groundfault", "show", *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    errors = capsys.readouterr().err
+    assert message in errors
+    assert len(errors.splitlines()) == 1
 
 
 def test_other_evidence_is_refused(place: Path, tmp_path: Path) -> None:
