@@ -114,7 +114,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "out.eval": (zstd(SAMPLE, name="../../tmp/samples/0_epoch_1.json"), "leads out of the archive"),
     "root.eval": (zstd(SAMPLE, name="/tmp/samples/0_epoch_1.json"), "leads out of the archive"),
     "long.jsonl": (sparse(LINE, 1 << 30), "line 1 is longer than"),
-    "long.json": (sparse(INSPECT, 3 << 30), "at most 2,147,483,648 are read"),
+    "long.json": (sparse(INSPECT, 3 << 30), "larger than 2,147,483,648 bytes"),
     "deep.jsonl": (text(LINE[:-2] + DEEP + b"}"), "nested too deeply"),
     "deep.json": (
         text(INSPECT + b'[{"id":1,"metadata":{"a":' + DEEP + b"}}]}"),

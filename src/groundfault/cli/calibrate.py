@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from groundfault.base.files import write_text
+from groundfault.base.reading import read_text
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
 from groundfault.cli.extra_options import jobs_option
 from groundfault.cli.options import candidate_options, plan_options, table_options
@@ -73,9 +74,7 @@ def calibrate(**options: Any) -> None:
         judge = case.judge.name if case else "max-t"
     place = Path(options["out"]) if options["out"] else None
     earlier = (
-        Card.from_json(place.read_text(encoding="utf-8"), where=str(place))
-        if place and place.exists()
-        else None
+        Card.from_json(read_text(place), where=str(place)) if place and place.exists() else None
     )
 
     # after every block of simulations, so that an interrupted calibration resumes from the file

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from groundfault.base.deprecation import rename_fields
 from groundfault.base.files import write_text
+from groundfault.base.reading import read_text
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, RuleError
 
@@ -200,7 +201,7 @@ class Library(Sequence[Candidate]):
     def load(cls, path: str | Path) -> Library:
         """Read a frozen library from a file."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = read_text(path)
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"cannot read the library {path}: {error}") from None
         return cls.from_json(text, where=str(path))

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from groundfault.base.reading import read_text
 from groundfault.core.candidate import Candidate, Library, Missing
 from groundfault.core.columns import Kind, flag_rule, list_examples, match_attributes, profile
 from groundfault.core.evidence import Evidence
@@ -129,7 +130,7 @@ def read_candidates(path: str | Path) -> Library:
     if path.suffix == ".json":
         return Library.load(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         candidates = (
             _from_toml(tomllib.loads(text)) if path.suffix == ".toml" else _from_lines(text)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import math
 import re
 import warnings
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.reading import read_bytes
 from groundfault.errors import InputError, MissingExtraError, first_line
 from groundfault.language import words
 from groundfault.language.feature import FEATURES, Feature, Need
@@ -273,7 +275,7 @@ def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
     import polars as pl
 
     try:
-        table = pl.read_csv(path, infer_schema_length=None)
+        table = pl.read_csv(io.BytesIO(read_bytes(path)), infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"cannot read the word norms {path}: {first_line(error)}") from None
     norms = [

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.base.files import write_bytes
+from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.errors import InputError, first_line
 from groundfault.language.feature import Feature
 from groundfault.language.pipeline import Pipeline
@@ -111,7 +112,7 @@ def load_memory(pipeline: Pipeline, path: str | Path) -> int:
     if not Path(path).exists():
         return 0
     try:
-        table = pl.read_parquet(path)
+        table = pl.read_parquet(io.BytesIO(read_bytes(path, MAX_ROWS)))
         rows = table.filter(pl.col("pipeline") == pipeline.key).drop("pipeline")
         texts = rows.drop_in_place("text").cast(pl.String).to_list()
         memory = [

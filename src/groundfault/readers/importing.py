@@ -17,6 +17,7 @@ from groundfault import readers
 from groundfault.base.deprecation import warn_renamed
 from groundfault.base.files import write_text
 from groundfault.base.progress import Progress, listener
+from groundfault.base.reading import read_text
 from groundfault.core.column_names import means_pass
 from groundfault.core.roles import Roles, read_roles
 from groundfault.errors import InputError
@@ -260,7 +261,7 @@ def _read_directory(
     scale: tuple[float, float] | None,
 ) -> ImportedLogs:
     try:
-        card = json.loads((place / _CARD).read_text("utf-8"))
+        card = json.loads(read_text(place / _CARD))
         roles = Roles(**read_roles(card["roles"]))
         account = Account.from_dict(card["account"]) if card["account"] else None
         rows = _read_rows(place, card["scores"], account) if "scores" in card else None

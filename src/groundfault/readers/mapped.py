@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from groundfault.base.reading import read_text
 from groundfault.core.status import Status
 from groundfault.errors import InputError, first_line
 from groundfault.readers.log import COLUMNS, TableLog, stack
@@ -76,7 +77,7 @@ class Mapped:
             If it is no TOML, or says something that a mapping cannot say.
         """
         try:
-            data = tomllib.loads(Path(path).read_text("utf-8"))
+            data = tomllib.loads(read_text(path))
             file = msgspec.convert(data, _File)
         except OSError as error:
             raise InputError(f"cannot read the mapping {path}: {error.strerror or error}") from None

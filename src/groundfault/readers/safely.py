@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 import zstandard
 
+from groundfault.base.reading import read_bytes, readable
 from groundfault.errors import InputError, first_line
 
 T = TypeVar("T")
@@ -75,12 +76,7 @@ def json_file(path: Path, type: type[T]) -> T:
         If it is too large, not UTF-8, no JSON, nested too deeply, or not of the type.
     """
     with readable(path):
-        size = path.stat().st_size
-        if size > MAX_JSON:
-            raise InputError(
-                f"{path} is one JSON document of {size:,} bytes; at most {MAX_JSON:,} are read"
-            )
-        data = path.read_bytes()
+        data = read_bytes(path, MAX_JSON)
     return decode(data.removeprefix(_BOM), type, str(path))
 
 
@@ -287,21 +283,3 @@ def _unpack(
         f"{where} is compressed by method {entry.compress_type}, which is not read; deflate or "
         "zstd are"
     )
-
-
-class readable:
-    """Turn errors of the file system into an `InputError` of one line.
-
-    A pipe or a device, which may never end, is refused too.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
-            raise InputError(f"{self.path} is neither a file nor a folder")
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, OSError):
-            raise InputError(f"cannot read {self.path}: {error.strerror or error}") from None

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import polars as pl
 
 from groundfault.base.files import write_bytes, write_text
+from groundfault.base.reading import MAX_DOCUMENT, read_text
 from groundfault.base.sheets import escape_cell, format_csv
 from groundfault.errors import InputError, first_line
 from groundfault.review import label_studio
@@ -24,7 +25,6 @@ from groundfault.review.item import Item, normalize
 
 Format = Literal["csv", "jsonl", "labelstudio"]
 
-_MAX_BYTES = 512 << 20
 _ENDS = re.compile("[\x85\u2028\u2029]")
 
 
@@ -162,7 +162,7 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _read_csv(text: str, path: Path) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    csv.field_size_limit(_MAX_BYTES)
+    csv.field_size_limit(MAX_DOCUMENT)
     head = text.partition("\n")[0]
     between = max(",;\t", key=head.count)  # spreadsheets of some countries write semicolons
     sheet = csv.DictReader(io.StringIO(text, newline=""), delimiter=between, strict=True)
@@ -183,9 +183,7 @@ def _require_mapping(value: Any) -> Mapping[str, Any]:
 
 def _read_text(path: Path) -> str:
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise InputError(f"{path} is larger than {_MAX_BYTES >> 20} MB, the most that is read")
-        return path.read_bytes().decode("utf-8-sig")
+        return read_text(path)
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text; save it as CSV UTF-8") from None
     except OSError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.base.files import write_text
+from groundfault.base.reading import read_text
 from groundfault.errors import InputError, first_line
 
 _MAX_BYTES = 256 << 20
@@ -27,11 +28,7 @@ def read(path: Path, what: str) -> dict[str, Any]:
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder; name the file of the {what} in it")
-        if path.stat().st_size > _MAX_BYTES:
-            raise InputError(
-                f"the {what} {path} is larger than {_MAX_BYTES >> 20} MB, the most that is read"
-            )
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(read_text(path, _MAX_BYTES))
     except UnicodeDecodeError:
         raise InputError(
             f"the {what} {path} is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)"

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from groundfault.base.deprecation import rename_attributes, rename_members
 from groundfault.base.ledger import Event, Ledger
+from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.errors import InputError, LedgerError
 from groundfault.probes.review.statuses import Status, items, queue, split_by_signal, statuses
 from groundfault.probes.running.runs import LEDGER, MANIFEST, REVIEWS, TRAJECTORY, Runs
@@ -73,7 +74,7 @@ class ReviewedRuns:
     def __init__(self, runs: Runs | str | Path, store: str | Path | None = None) -> None:
         self.runs = runs if isinstance(runs, Runs) else Runs(Path(runs))
         self.runs.manifest  # noqa: B018  (a folder without one holds no runs)
-        manifest = hashlib.sha256((self.runs.folder / MANIFEST).read_bytes()).hexdigest()
+        manifest = hashlib.sha256(read_bytes(self.runs.folder / MANIFEST)).hexdigest()
         _require_recorded(self.runs.folder, manifest)
         self.store = Store(store or self.runs.folder / REVIEWS, manifest)
         self._ledger = Ledger(self.runs.folder / LEDGER)
@@ -283,7 +284,7 @@ def _require_recorded(folder: Path, manifest: str) -> None:
     if not hashes:
         return
     for place in sorted(folder.glob(f"*/*/*/{TRAJECTORY}")):
-        for number, line in enumerate(place.read_bytes().split(b"\n")[:-1], start=1):
+        for number, line in enumerate(read_bytes(place, MAX_ROWS).split(b"\n")[:-1], start=1):
             record = hashlib.sha256(line + b"\n").hexdigest()
             if record not in hashes:
                 raise LedgerError(

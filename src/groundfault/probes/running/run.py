@@ -24,6 +24,7 @@ from groundfault import models
 from groundfault.base.files import write_bytes
 from groundfault.base.ledger import Event, Ledger
 from groundfault.base.progress import Progress, listener
+from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models import Question, Record, Response, Target
 from groundfault.probes.bank.bank import Bank
@@ -165,7 +166,7 @@ class Journal:
         if not self.trajectory.exists():
             return []
         with _writing(self.trajectory):
-            data = self.trajectory.read_bytes()
+            data = read_bytes(self.trajectory, MAX_ROWS)
             whole = data.rfind(b"\n") + 1
             if whole < len(data):
                 os.truncate(self.trajectory, whole)

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from groundfault.base.reading import MAX_ROWS, read_bytes, read_text
 from groundfault.errors import InputError
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
@@ -106,8 +107,8 @@ class Runs:
         """What was fixed before anything was asked."""
         place = self.folder / MANIFEST
         try:
-            return dict(json.loads(place.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
+            return dict(json.loads(read_text(place)))
+        except (OSError, TypeError, ValueError, RecursionError):
             raise InputError(
                 f"{self.folder} holds no runs: {MANIFEST} is missing or cannot be read"
             ) from None
@@ -131,8 +132,8 @@ class Runs:
         for place in sorted(self.folder.glob(f"*/*/*/{TRAJECTORY}")):
             # what follows the last line's end was cut short when the run was killed; it is written
             # anew on resuming
-            for number, line in enumerate(place.read_bytes().split(b"\n")[:-1], start=1):
+            for number, line in enumerate(read_bytes(place, MAX_ROWS).split(b"\n")[:-1], start=1):
                 try:
                     yield from map(ProbeRow.from_dict, json.loads(line)["batch"])
-                except (KeyError, TypeError, ValueError):
+                except (KeyError, TypeError, ValueError, RecursionError):
                     raise InputError(f"{place}, line {number} is no iteration of a run") from None

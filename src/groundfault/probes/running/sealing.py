@@ -12,6 +12,7 @@ from typing import Any
 
 from groundfault.base.files import write_bytes
 from groundfault.base.ledger import Event, Ledger
+from groundfault.base.reading import read_bytes
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
@@ -95,7 +96,7 @@ def seal(
     _refuse_seals(folder, seals, sealed)
     if not exists:
         for name, source in ((BANK, config.bank), (GRAMMAR, config.grammar)):
-            write_bytes(folder / name, source.read_bytes())
+            write_bytes(folder / name, read_bytes(source))
         write_bytes(place, text)
     if not any(sealed.items() <= body.items() for body in seals):
         events.append(ledger.append(SEALED, {**sealed, "groundfault": version("groundfault")}))
@@ -142,7 +143,7 @@ def _refuse_seals(
 
 
 def _refuse_others(place: Path, text: bytes, now: Mapping[str, Any]) -> None:
-    content = place.read_bytes()
+    content = read_bytes(place)
     if content == text:
         return
     try:

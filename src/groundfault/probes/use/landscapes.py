@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from groundfault.base.reading import MAX_ROWS, read_text
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.policies.history import Bools, Floats, Keys
 
@@ -142,7 +143,7 @@ def _read_runs(folder: Path, store: str | Path | None) -> dict[str, _Keys]:
 def _read_lines(path: Path) -> dict[str, _Keys]:
     by_model: dict[str, _Keys] = {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_text(path, MAX_ROWS).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"

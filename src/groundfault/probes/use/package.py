@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
@@ -267,7 +268,7 @@ def format_json(data: Mapping[str, Any]) -> str:
 
 def hash_file(place: Path) -> str:
     """SHA-256 of a file."""
-    return hashlib.sha256(place.read_bytes()).hexdigest()
+    return hashlib.sha256(read_bytes(place, MAX_ROWS)).hexdigest()
 
 
 def _hash_response(response: str | None) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,7 @@ from typing import Any
 
 from groundfault.base.files import write_text
 from groundfault.base.ledger import Ledger
+from groundfault.base.reading import MAX_ROWS, read_bytes, read_text
 from groundfault.errors import GroundfaultError, InputError, first_line
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
@@ -93,7 +93,7 @@ def release(audit: ReviewedRuns, out: Path, render_tables: TableRenderer) -> Pat
     ledger = Ledger(audit.runs.folder / LEDGER)
     index = {
         "groundfault": version("groundfault"),
-        "files": {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in FILES},
+        "files": {name: hash_file(out / name) for name in FILES},
         "counts": package.counts,
         "source": {"manifest": hash_file(audit.runs.folder / MANIFEST), "ledger": ledger.head},
     }
@@ -111,9 +111,7 @@ def check(folder: Path, render_tables: TableRenderer) -> PackageCheck:
         If there is no package at this place.
     """
     try:
-        if (folder / INDEX).stat().st_size > _MAX_BYTES:
-            raise ValueError
-        index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        index = json.loads(read_text(folder / INDEX))
         files, counts = dict(index["files"]), dict(index["counts"])
     except (OSError, *_UNREADABLE):
         raise InputError(
@@ -160,7 +158,7 @@ def _find_damage(folder: Path, files: Mapping[str, str]) -> Iterable[str]:
 
 def _read_package(folder: Path) -> Package:
     bank, grammar = Bank.load(folder / BANK), Grammar.load(folder / GRAMMAR)
-    config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    config = json.loads(read_text(folder / CONFIG))
     prompts = {line["key"]: line for line in _read_lines(folder / PROMPTS, set(PROMPT_FIELDS))}
     rows, hashes, numbers = [], {}, {}
     for line in _read_lines(folder / ROWS, ROW_LINE_FIELDS):
@@ -195,7 +193,7 @@ def _find_contradictions(
     with tempfile.TemporaryDirectory() as plain:
         for file, source in ((BANK, package.bank), (GRAMMAR, package.grammar)):
             source.write(Path(plain) / file)
-            if (Path(plain) / file).read_bytes() != (folder / file).read_bytes():
+            if read_bytes(Path(plain) / file) != read_bytes(folder / file):
                 yield f"{file} holds more than its tables, such as comments"
     for row in package.rows:
         probe = render(package.bank, package.grammar, row.task, row.assignment)
@@ -209,12 +207,12 @@ def _find_contradictions(
     if package.counts != counts:
         yield f"the counts of {INDEX} are not those of the rows"
     for name, text in package.texts(render_tables).items():
-        if (folder / name).read_text(encoding="utf-8") != text:
+        if read_text(folder / name, MAX_ROWS) != text:
             yield f"{name} does not follow from rows and decisions"
 
 
 def _read_lines(place: Path, names: set[str]) -> Iterable[dict[str, Any]]:
-    for number, line in enumerate(place.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(read_text(place, MAX_ROWS).splitlines(), start=1):
         values = json.loads(line)
         if set(values) != names:
             raise InputError(

@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.errors import InputError, first_line
 from groundfault.probes.review.reviewed_runs import MissedErrors
 from groundfault.probes.use.comparison import Difference, Duel, Rate
@@ -17,8 +18,6 @@ from groundfault.probes.use.endpoints import RowCounts
 
 SCHEMA_VERSION: Literal[1] = 1
 """Rises when a field goes away or changes its meaning; `_load` converts older versions then."""
-
-_MAX_BYTES = 1 << 30
 
 
 # kw_only is not inherited by the fields of a subclass, so each class repeats it
@@ -198,9 +197,7 @@ Form = TypeVar("Form", ProbeTables, ProbeSummary)
 
 def _load(path: Path, form: type[Form]) -> Form:
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise InputError(f"{path} is larger than {_MAX_BYTES >> 30} GB")
-        data = msgspec.json.decode(path.read_bytes())
+        data = msgspec.json.decode(read_bytes(path, MAX_ROWS))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except msgspec.DecodeError as error:

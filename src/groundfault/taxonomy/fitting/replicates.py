@@ -10,6 +10,7 @@ from typing import Any
 
 from groundfault.base.files import write_text
 from groundfault.base.progress import Progress, listener
+from groundfault.base.reading import MAX_ROWS, read_text
 
 _CHUNKS = 8
 
@@ -92,7 +93,7 @@ class Replicates:
         if path is None or not path.exists():
             return {}
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(read_text(path, MAX_ROWS))
             if content["key"] != self.key or content["purpose"] != purpose:
                 return {}
             return {int(number): value for number, value in content["done"].items()}

@@ -15,10 +15,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.base.files import write_bytes, write_text
+from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.core.candidate import Candidate
 from groundfault.core.fitted_column import FittedColumn
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, first_line
+from groundfault.readers.safely import Archive
 from groundfault.taxonomy.fitting.labels import EnrichedAttribute
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.nulls import Test
@@ -327,11 +329,12 @@ class Taxonomy:
         """
         place = Path(directory)
         try:
-            data = decode_taxonomy((place / "taxonomy.json").read_bytes())
+            data = decode_taxonomy(read_bytes(place / "taxonomy.json"))
+            Archive(place / "arrays.npz")  # refuses what unpacks to far more than its size
             # pickles could run code
             with np.load(place / "arrays.npz", allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
-            table = pl.read_parquet(place / "examples.parquet")
+            table = pl.read_parquet(io.BytesIO(read_bytes(place / "examples.parquet", MAX_ROWS)))
             return _restore(data, arrays, table)
         except (
             OSError,
@@ -339,7 +342,9 @@ class Taxonomy:
             KeyError,
             TypeError,
             EOFError,
+            MemoryError,  # an array that states a shape beyond any memory
             pl.exceptions.PolarsError,
+            pl.exceptions.PanicException,
         ) as error:
             message = getattr(error, "strerror", None) or first_line(error)
             raise InputError(f"{place} is not the directory of a taxonomy: {message}") from None

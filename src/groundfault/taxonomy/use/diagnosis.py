@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.reading import read_bytes
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError, first_line
 from groundfault.stats import irt
@@ -323,7 +324,7 @@ class Diagnosis:
             If there is none, or it was written by a newer version.
         """
         try:
-            content = Path(path).read_bytes()
+            content = read_bytes(path)
             version = msgspec.json.decode(content, type=DiagnosisVersion).groundfault_diagnosis
             if version != SCHEMA_VERSION:
                 raise ValueError(f"its version is {version}, and {SCHEMA_VERSION} is read here")

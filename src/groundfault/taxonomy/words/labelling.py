@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from groundfault.base.files import write_text
+from groundfault.base.reading import read_bytes
 from groundfault.base.streams import stream
 from groundfault.errors import InputError
 from groundfault.stats.paired import student
@@ -244,7 +245,7 @@ class Labelling:
         if not place.exists():
             return None
         try:
-            data = _decode(place.read_bytes())
+            data = _decode(read_bytes(place))
         except (OSError, ValueError) as error:
             raise InputError(
                 f"{place} holds no labels of a taxonomy: {error}; take it away, or label anew"
