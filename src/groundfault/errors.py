@@ -16,8 +16,19 @@ prints it in one line and exits with status 2."""
 from __future__ import annotations
 
 
+MAX_MESSAGE = 2000
+"""Characters of an error's message."""
+
+
 class GroundfaultError(Exception):
-    """Base of every error that groundfault raises on purpose."""
+    """Base of every error that groundfault raises on purpose.
+
+    Messages quote data, which may be of any length: of a longer one than 2,000 characters the
+    beginning and the end are kept.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(shorten(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class InputError(GroundfaultError, ValueError):
@@ -51,6 +62,15 @@ class InternalError(GroundfaultError, RuntimeError):
     """A computation went wrong, in groundfault or in a judge of yours, and nothing was reported.
 
     What is no number is never taken for "not beyond chance". Please report it, with the message."""
+
+
+def shorten(message: str) -> str:
+    """A message of at most 2,000 characters: what happened stands first, what to do last."""
+    if len(message) <= MAX_MESSAGE:
+        return message
+    cut = f" [... {len(message):,} characters ...] "
+    tail = MAX_MESSAGE // 5
+    return message[: MAX_MESSAGE - tail - len(cut)] + cut + message[-tail:]
 
 
 def first_line(error: BaseException) -> str:

@@ -50,6 +50,35 @@ def test_other_places_are_refused(url: str) -> None:
         Database(url).place  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "host=db.example password=hunter22 dbname=audits",
+        " password = hunter22",
+        "user=me password='hunter22'",
+        "postgresql:me:hunter22@db.example/audits",
+        "postgresql+psycopg:/me:hunter22@db.example/audits",
+    ],
+)
+def test_words_for_a_client_are_no_name_of_a_file(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with (
+        pytest.raises(InputError, match="which would be taken for the name of a file") as error,
+        Database(words).transaction(TABLE),
+    ):
+        pass
+    assert "hunter22" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_may_have_an_equals_sign(tmp_path: Path) -> None:
+    for place in (tmp_path / "user=me" / "a.db", Path("host=a.db")):
+        assert Database(place).place == str(place.absolute())
+    assert Database(f"{tmp_path}/user=me/a.db").place == f"{tmp_path}/user=me/a.db"
+
+
 def test_a_missing_or_damaged_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no ledger at"):
         numbers(Database(tmp_path / "none.db"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 _WAIT = 60  # seconds to wait for another writer
 # PostgreSQL's advisory lock: one number for all that groundfault keeps on a server
 _LOCK = 0x67726F756E646661
+# libpq's own way to name a server, and URLs that lost a slash: both may hold a password, which must
+# not become the name of a file
+_CONNECTION = re.compile(
+    r"(^|\s)(host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=\s*\S"
+    r"|^(postgres|postgresql|sqlite)(\+\w+)?:(?!//)",
+    re.IGNORECASE,
+)
 
 
 class Database:
@@ -47,6 +55,12 @@ class Database:
         from sqlalchemy.exc import ArgumentError
 
         source = str(self._source)
+        if isinstance(self._source, str) and _CONNECTION.search(source):
+            raise InputError(
+                "the ledger is given as words for a database client (such as host=... "
+                "password=...), which would be taken for the name of a file; write "
+                "postgresql+psycopg://user@host/name, and the password into PGPASSWORD or ~/.pgpass"
+            )
         if "://" not in source:
             return URL.create("sqlite", database=str(Path(source).absolute()))
         try:

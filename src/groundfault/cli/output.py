@@ -12,7 +12,7 @@ import click
 
 from groundfault.base.files import write_text
 from groundfault.base.progress import Progress, listener
-from groundfault.errors import InputError
+from groundfault.errors import InputError, shorten
 
 
 def require_writable(path: str | None, *, directory: bool = False) -> None:
@@ -53,7 +53,7 @@ def echo_warnings() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         yield
     for message in dict.fromkeys(str(warning.message) for warning in messages):
-        click.echo(f"note: {message}", err=True)
+        click.echo(f"note: {shorten(message)}", err=True)
 
 
 @contextmanager
