@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import glob
 import json
+import os
 import re
 import struct
 import zipfile
@@ -16,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import msgspec
 import zstandard
@@ -106,9 +107,16 @@ def _lines(path: Path, stream: Any) -> Iterator[bytes]:
         yield line.removeprefix(_BOM) if number == 1 else line
 
 
-def escape_pattern(path: Path) -> str:
-    """A path for polars, which would read brackets and stars in it as a pattern."""
-    return glob.escape(str(path))
+def escape_pattern(path: Path) -> str | IO[bytes]:
+    """A path for polars, which would read brackets and stars in it as a pattern.
+
+    It takes none but UTF-8, whatever the locale is: a file by another name is opened for it.
+    """
+    name = os.fsencode(path)
+    try:
+        return glob.escape(name.decode())
+    except UnicodeDecodeError:
+        return Path(path).open("rb")
 
 
 def check_lines(path: Path) -> None:
