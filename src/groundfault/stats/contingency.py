@@ -161,9 +161,24 @@ def score_one(
     return np.log(max(up, down) / min(up, down))
 
 
+def score(
+    effect: int,
+    n: NDArray[np.float64],
+    on: NDArray[np.float64],
+    total: NDArray[np.float64],
+    on_sum: NDArray[np.float64],
+    unit: float,
+) -> NDArray[np.float64]:
+    """`score_one` over arrays, equal to the last bit."""
+    if effect == 0:
+        # the same products in the same order, and no compiler for the effect nearly all ask for
+        return np.asarray(np.abs(n * on_sum - on * total) / (on * (n - on) * unit))
+    # other libraries' logarithms differ in the last bit
+    return np.asarray(_score_compiled(effect, n, on, total, on_sum, unit))
+
+
 @vectorize(cache=True)
-def score(effect, n, on, total, on_sum, unit):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """`score_one` over arrays."""
+def _score_compiled(effect, n, on, total, on_sum, unit):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     return score_one(effect, n, on, total, on_sum, unit)
 
 

@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from groundfault.stats import null_distributions
-from groundfault.stats.contingency import EFFECTS, ContingencyTables, score_one
+from groundfault.stats.contingency import EFFECTS, ContingencyTables, score
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -86,16 +86,19 @@ class CriticalRegion:
         )
         level = level if level < 1 else inf  # all pass, whatever the rounding
         sides_of_table = (distributions.n, distributions.on, distributions.total)
-        which = EFFECTS.index(effect)
-        bounds = _find_bounds(
+        down, up = _find_bounds(
             *sides_of_table,
             distributions.start,
             distributions.offset,
             distributions.pmf,
             level,
             sides,
-            which,
-            min_effect,
+        )
+        bottom, top = np.maximum(0, on + knots - n), np.minimum(on, knots)
+        which = EFFECTS.index(effect)
+        bounds = (
+            _find_first_counts(which, sides_of_table, down, bottom, -1, min_effect),
+            _find_first_counts(which, sides_of_table, up, top, 1, min_effect),
         )
         totals = np.arange(first, last + 1)
         # bounds are nearly straight in the total, so that interpolating them is safe
@@ -120,27 +123,32 @@ def _window(mean: float, deviation: float, drift: float, largest: int) -> tuple[
     return max(0, int(mean - reach)), min(largest, int(mean + reach) + 1)
 
 
-@njit(cache=True)
-def _find_first_count(
-    effect: int, table: tuple[float, float, float], near: int, far: int, way: int, min_effect: float
-) -> int:  # pragma: no cover - compiled
-    """The first count from ``near`` to ``far`` of enough effect; past ``far`` if there is none."""
-    n, on, total = table
-    steps = way * (far - near)
-    if steps < 0 or score_one(effect, n, on, total, float(far), 1.0) < min_effect:
-        return max(near, far + 1) if way > 0 else min(near, far - 1)
+def _find_first_counts(
+    effect: int,
+    tables: tuple[Floats, Floats, Floats],
+    near: Ints,
+    far: Ints,
+    way: int,
+    min_effect: float,
+) -> Ints:
+    """The first counts from ``near`` to ``far`` of enough effect; past ``far`` if there is none."""
+
+    def is_enough(counts: Ints) -> NDArray[np.bool_]:
+        return score(effect, *tables, counts.astype(np.float64), 1.0) >= min_effect
+
     # by bisection: away from the mean the effect grows with the count
-    enough, short = steps, -1
-    while enough - short > 1:
+    enough, short = way * (far - near), np.full(len(near), -1)
+    exists = (enough >= 0) & is_enough(far)
+    while (going := exists & (enough - short > 1)).any():
         middle = (enough + short) // 2
-        if score_one(effect, n, on, total, float(near + way * middle), 1.0) >= min_effect:
-            enough = middle
-        else:
-            short = middle
-    return near + way * enough
+        large = is_enough(near + way * middle)
+        enough = np.where(going & large, middle, enough)
+        short = np.where(going & ~large, middle, short)
+    past = np.maximum(near, far + 1) if way > 0 else np.minimum(near, far - 1)
+    return np.where(exists, near + way * enough, past)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _find_bounds(
     n: Floats,
     on: Floats,
@@ -150,10 +158,8 @@ def _find_bounds(
     pmf: Floats,
     level: float,
     sides: int,
-    effect: int,
-    min_effect: float,
 ) -> tuple[Ints, Ints]:  # pragma: no cover - compiled
-    """The last count that passes below and the first above; out of range where none does."""
+    """The last count of a small p-value below, and the first above; out of range where none is."""
     low, high = np.empty(len(n), dtype=np.int64), np.empty(len(n), dtype=np.int64)
     for u in range(len(n)):
         i, j = offset[u], offset[u + 1] - 1
@@ -181,18 +187,12 @@ def _find_bounds(
                 else:
                     below += pmf[j]
                 j -= 1
-        down, up = np.int64(start[u]) + i - offset[u] - 1, np.int64(start[u]) + j - offset[u] + 1
-        table = (n[u], on[u], total[u])
-        bottom, top = np.int64(max(0.0, on[u] + total[u] - n[u])), np.int64(min(on[u], total[u]))
-        low[u] = _find_first_count(effect, table, down, bottom, -1, min_effect)
-        high[u] = _find_first_count(effect, table, up, top, 1, min_effect)
+        low[u] = np.int64(start[u]) + i - offset[u] - 1
+        high[u] = np.int64(start[u]) + j - offset[u] + 1
     return low, high
 
 
-@njit(cache=True)
-def _binomial(
-    count: int, rate: float, start: int, stop: int
-) -> Floats:  # pragma: no cover - compiled
+def _binomial(count: int, rate: float, start: int, stop: int) -> Floats:
     """Binomial probabilities of start..stop, by ratios of neighbours outward from the mode."""
     pmf = np.zeros(stop - start + 1)
     if rate <= 0.0 or rate >= 1.0:
@@ -201,37 +201,26 @@ def _binomial(
     # ratios of neighbours, outward from the mode: no factorial, no logarithm, no underflow
     odds = rate / (1.0 - rate)
     mode = min(max(int((count + 1) * rate), start), stop)
+    above, below = np.arange(mode, stop), np.arange(mode, start, -1)
     pmf[mode - start] = 1.0
-    for x in range(mode, stop):
-        pmf[x + 1 - start] = pmf[x - start] * odds * (count - x) / (x + 1)
-    for x in range(mode, start, -1):
-        pmf[x - 1 - start] = pmf[x - start] * x / (odds * (count - x + 1))
-    pmf /= pmf.sum()
-    return pmf
+    pmf[mode - start + 1 :] = np.cumprod(odds * (count - above) / (above + 1))
+    pmf[: mode - start] = np.cumprod(below / (odds * (count - below + 1)))[::-1]
+    return np.asarray(pmf / pmf.sum())
 
 
-@njit(cache=True)
-def _sum_upper_tail(
-    first: int, high: Ints, x: int, here: Floats, y: int, there: Floats
-) -> float:  # pragma: no cover - compiled
+def _sum_upper_tail(first: int, high: Ints, x: int, here: Floats, y: int, there: Floats) -> float:
     """P(X >= high[X + Y - first]) for independent counts X from x on and Y from y on."""
-    totals = len(high)
-    ceiling = high.copy()
-    for i in range(1, totals):
-        ceiling[i] = max(ceiling[i], ceiling[i - 1])
+    ceiling = np.maximum.accumulate(high)
+    counts = x + np.arange(len(here))
+    # a bound that never falls with the total: each X passes with every Y up to some last one
+    last = first + np.searchsorted(ceiling, counts, side="right") - 1 - counts - y
     up_to = np.cumsum(there)
-    probability, position = 0.0, 0
-    for k in range(len(here)):
-        # a bound that never falls with the total: each X passes with every Y up to some last one
-        while position < totals and ceiling[position] <= x + k:
-            position += 1
-        last = first + position - 1 - (x + k) - y
-        if last >= 0:
-            probability += here[k] * up_to[min(last, len(there) - 1)]
-    for i in range(totals):
-        # where a two-sided bound does fall, what the ceiling left out
-        for c in range(max(high[i], x), min(ceiling[i], x + len(here))):
-            other = first + i - c - y
-            if 0 <= other < len(there):
-                probability += here[c - x] * there[other]
+    chances = np.where(last >= 0, up_to[np.clip(last, 0, len(there) - 1)], 0.0)
+    probability = float(here @ chances)
+    # where a two-sided bound does fall, what the ceiling left out
+    for i in np.flatnonzero(ceiling > high):
+        passing = np.arange(max(high[i], x), min(ceiling[i], x + len(here)))
+        other = first + i - passing - y
+        inside = (other >= 0) & (other < len(there))
+        probability += float(here[passing[inside] - x] @ there[other[inside]])
     return probability
