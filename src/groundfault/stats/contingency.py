@@ -98,11 +98,11 @@ class ContingencyTables:
         ----------
         effect : {"risk_difference", "risk_ratio", "odds_ratio"}
         """
-        floats = (
+        n, on, total, on_sum = (
             np.asarray(a, dtype=np.float64) for a in (self.n, self.on, self.total, self.on_sum)
         )
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(score(EFFECTS.index(effect), *floats, float(self.unit)))
+            return score(EFFECTS.index(effect), n, on, total, on_sum, float(self.unit))
 
     def ratio(self, effect: str) -> NDArray[np.float64]:
         """Risk or odds ratio on against off, with one half added to each cell (Haldane)."""
@@ -163,9 +163,9 @@ def score_one(
 
 def score(
     effect: int,
-    n: NDArray[np.float64],
-    on: NDArray[np.float64],
-    total: NDArray[np.float64],
+    n: NDArray[np.float64] | float,
+    on: NDArray[np.float64] | float,
+    total: NDArray[np.float64] | float,
     on_sum: NDArray[np.float64],
     unit: float,
 ) -> NDArray[np.float64]:
