@@ -39,7 +39,10 @@ def check_opening(data: ReportData, book: Ledger | None, absent: CheckStatus) ->
         )
     try:
         opening = book.describe_opening(data.ledger.head, msgspec.structs.asdict(data.hashes))
-    except (LedgerError, InputError) as error:
+    except InputError as error:
+        # the caller named it, so it is not waived
+        return state("unchecked", f"the opening was not checked: {error}")
+    except LedgerError as error:
         return state("failed", f"the ledger contradicts the report: {error}")
     stated = read_opening(data.ledger)
     # events of 0.1 say less; whether one is of 0.1, the ledger says and not the report

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from groundfault.auditing.report import Report
@@ -23,32 +23,25 @@ _COORDINATE = re.compile(
 )
 
 
-def check_pages(
-    folder: Path, report: Report, *, attested: bool, same_version: bool, absent: CheckStatus
-) -> VerificationCheck:
-    """Make every file of a report again from its content, and compare.
+def make_pages(report: Report) -> dict[str, str]:
+    """Every file of a report's folder, by name, as this version writes it."""
+    return {name: make(report) for name, make in _FILES.items()}
+
+
+def check_pages(folder: Path, pages: Mapping[str, str], *, attested: bool) -> VerificationCheck:
+    """Compare the files of a report with what its own content makes of them.
 
     Parameters
     ----------
     folder : Path
-    report : Report
-        As report.json and library.json in the folder state it.
+    pages : mapping of str to str
+        As `make_pages` makes them of report.json and library.json in the folder.
     attested : bool
         Whether the ledger holds the digests of the files as they are.
-    same_version : bool
-        Whether this version of groundfault wrote them: another one words pages in its own way.
-    absent : {"unchecked", "waived"}
-        The status where neither the ledger nor this version can say it.
     """
-    if not same_version:
-        if attested:
-            detail = "written by another version, and as the ledger recorded them"
-            return VerificationCheck("pages", "passed", detail)
-        detail = f"written by groundfault {report.groundfault_version}, which alone can repeat them"
-        return VerificationCheck("pages", absent, detail)
     differences, moved = [], []
-    for name, make in _FILES.items():
-        stated, again = _read(folder / name), make(report)
+    for name, again in pages.items():
+        stated = _read(folder / name)
         if stated == again:
             continue
         if stated is not None and _still(stated) == _still(again):
@@ -65,6 +58,25 @@ def check_pages(
         )
         return VerificationCheck("pages", "unchecked", detail)
     return VerificationCheck("pages", "passed", "they say what report.json says")
+
+
+def check_foreign_pages(writer: str, absent: CheckStatus, *, attested: bool) -> VerificationCheck:
+    """The same of pages of another version, which words them in its own way.
+
+    Parameters
+    ----------
+    writer : str
+        The version that wrote them.
+    absent : {"unchecked", "waived"}
+        The status where the ledger does not hold their digests.
+    attested : bool
+        Whether it does.
+    """
+    if attested:
+        detail = "written by another version, and as the ledger recorded them"
+        return VerificationCheck("pages", "passed", detail)
+    detail = f"written by groundfault {writer}, which alone can make them again"
+    return VerificationCheck("pages", absent, detail)
 
 
 def _read(path: Path) -> str | None:

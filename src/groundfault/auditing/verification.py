@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from groundfault import judges
+from groundfault.auditing.anchor_check import check_anchor
 from groundfault.auditing.assemble import assemble
 from groundfault.auditing.comparable import compare_reports
 from groundfault.auditing.copies import take_each_for_a_unit
 from groundfault.auditing.flow import judge_audit
 from groundfault.auditing.manifest import check_files, find_records
 from groundfault.auditing.opening_check import check_opening, read_opening
-from groundfault.auditing.page_check import check_pages
+from groundfault.auditing.page_check import check_foreign_pages, check_pages, make_pages
 from groundfault.auditing.prepared import prepare
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import SCHEMA_VERSION, Manifest, ReportData, to_plain
@@ -37,6 +38,8 @@ from groundfault.core.roles import LISTS
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
+    from groundfault.base.anchors import AnchorFiles
+    from groundfault.base.ledger import Ledger
     from groundfault.core.judge import Judge
     from groundfault.readers import Reader
 
@@ -56,6 +59,7 @@ def verify(
     ledger: LedgerChoice = True,
     judge: Judge | None = None,
     reader: Reader | None = None,
+    anchor: AnchorFiles | None = None,
 ) -> Verification:
     """Check a report: its files, its pages, its numbers and what it says of its opening.
 
@@ -81,11 +85,14 @@ def verify(
         registers one under its name.
     reader : Reader, optional
         The reader of its logs, likewise.
+    anchor : AnchorFiles, optional
+        A signed head of the ledger, which the ledger has to hold still.
 
     Returns
     -------
     Verification
-        With the checks ``recomputation``, ``files``, ``pages`` and ``ledger``.
+        With the checks ``recomputation``, ``files``, ``pages`` and ``ledger``, and ``anchor`` where
+        there is one.
 
     Raises
     ------
@@ -102,13 +109,16 @@ def verify(
     )
     differences = compare_reports(data, again.data, same_version=_is_of_this_version(stored))
     what = "every number, verdict and sentence follows from the evidence and the plan"
-    return Verification(
-        (judge_differences(differences, what), *check_record(place, stored, library, ledger))
-    )
+    record = check_record(place, stored, library, ledger, anchor)
+    return Verification((judge_differences(differences, what), *record))
 
 
 def check_record(
-    place: Path, stored: StoredReport, library: Library, ledger: LedgerChoice
+    place: Path,
+    stored: StoredReport,
+    library: Library,
+    ledger: LedgerChoice,
+    anchor: AnchorFiles | None = None,
 ) -> tuple[VerificationCheck, ...]:
     """All checks of a report that take no evidence: of its files, its pages and its opening.
 
@@ -119,24 +129,53 @@ def check_record(
     stored : StoredReport
     library : Library
         Both as they are in the folder.
+    ledger, anchor
+        As in `verify`.
+    """
+    data = stored.data
+    files, opening = check_writing(place, stored, ledger)
+    # files pass where the ledger holds their digests, and only there
+    attested = files.status == "passed"
+    if _is_of_this_version(stored):
+        pages = check_pages(place, make_pages(Report.of(data, library)), attested=attested)
+    else:
+        absent = _name_absence(ledger)
+        pages = check_foreign_pages(data.groundfault_version, absent, attested=attested)
+    if anchor is None:
+        return files, pages, opening
+    head = data.ledger.head if data.ledger else None
+    return files, pages, opening, check_anchor(anchor, _find_book(place, data, ledger), head)
+
+
+def check_writing(
+    place: Path, stored: StoredReport, ledger: LedgerChoice
+) -> tuple[VerificationCheck, VerificationCheck]:
+    """What a ledger says of a report's files, and of its opening.
+
+    Parameters
+    ----------
+    place : Path
+        The folder of the report.
+    stored : StoredReport
+        As it is there.
     ledger
         As in `verify`.
     """
-    data, same_version = stored.data, _is_of_this_version(stored)
-    absent: CheckStatus = "waived" if is_waived(ledger) else "unchecked"
-    book = find_witness(ledger, data.ledger.path if data.ledger else "", place)
-    opening, records = check_opening(data, book, absent), None
+    data, absent = stored.data, _name_absence(ledger)
+    book, records = _find_book(place, data, ledger), None
+    opening = check_opening(data, book, absent)
     if opening.status == "passed" and book is not None and data.ledger is not None:
         records = find_records(book, data.ledger.head)
-    files = check_files(place, records, absent, expected=same_version)
-    pages = check_pages(
-        place,
-        Report.of(data, library),
-        attested=bool(records) and files.status == "passed",
-        same_version=same_version,
-        absent=absent,
-    )
-    return files, pages, opening
+    return check_files(place, records, absent, expected=_is_of_this_version(stored)), opening
+
+
+def _find_book(place: Path, data: ReportData, ledger: LedgerChoice) -> Ledger | None:
+    return find_witness(ledger, data.ledger.path if data.ledger else "", place)
+
+
+def _name_absence(ledger: LedgerChoice) -> CheckStatus:
+    """The status of what only a ledger shows, where there is none to ask."""
+    return "waived" if is_waived(ledger) else "unchecked"
 
 
 def _is_of_this_version(stored: StoredReport) -> bool:
