@@ -17,6 +17,7 @@ from groundfault.readers.inspect_layout import (
     Output,
     Sample,
     Score,
+    note_unlogged_tasks,
     open_log,
 )
 from groundfault.readers.log import Log, Observation
@@ -28,6 +29,8 @@ _FIRST_ENTRY = re.compile(
 )
 # keys that come before the list of sample ids: that may be longer than the part of the file read
 _JSON = (b'"eval"', b'"task_id"', b'"run_id"', b'"created"', b'"dataset"')
+# what a set keeps of all its logs: a mapping of their names to their headers, or to nothing yet
+_LISTING = re.compile(rb'\s*\{\s*"[^"]+\.(eval|json)"\s*:')
 _ATTACHMENT = "attachment://"
 
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0}
@@ -69,12 +72,14 @@ class Inspect:
         first = head(path)
         if first.startswith(b"PK"):
             return path.suffix == ".eval" or _FIRST_ENTRY.match(first) is not None
-        return first.lstrip().startswith(b"{") and all(name in first for name in _JSON)
+        if not first.lstrip().startswith(b"{") or _LISTING.match(first):
+            return False
+        return all(name in first for name in _JSON)
 
     def read(self, path: Path) -> Log:
         """The samples of one run."""
         header, samples = open_log(path)
-        run = _Run(header)
+        run = _Run(header, note_unlogged_tasks(path.parent))
         harness = f"inspect_ai {mapping(header.eval.packages).get('inspect_ai', '')}".strip()
         # a run that is tried again (eval-retry, eval-set) keeps its task id, not its eval id
         return Log(

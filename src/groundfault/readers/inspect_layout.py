@@ -114,6 +114,12 @@ class _WholeAttached(msgspec.Struct):
     samples: list[_Attached] | None = None
 
 
+class _Set(msgspec.Struct):
+    """The list of the tasks of an eval set."""
+
+    tasks: list[dict[str, Any]] = []
+
+
 Attachments = Callable[[], Mapping[str, str]]
 
 
@@ -132,6 +138,20 @@ def open_log(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:
     if header_name is None:
         raise InputError(f"{path} has neither {' nor '.join(_HEADERS)}; is it a log of Inspect?")
     return archive.json(header_name, Header), _read_archive(archive)
+
+
+def note_unlogged_tasks(folder: Path) -> list[str]:
+    """A note on the tasks of an eval set that have no log in its folder; none where all have."""
+    listing_path = folder / "eval-set.json"
+    if not listing_path.is_file():
+        return []
+    try:
+        tasks = json_file(listing_path, _Set).tasks
+    except InputError as error:
+        return [f"the list of the eval set is not read: {error}"]
+    logs = {path.stem.rpartition("_")[2] for path in folder.iterdir()}
+    names = [str(task.get("name")) for task in tasks if str(task.get("task_id")) not in logs]
+    return [f"the eval set has no log of {', '.join(names)}"] if names else []
 
 
 def _read_archive(archive: Archive) -> Iterator[tuple[Sample, Attachments]]:
