@@ -58,8 +58,8 @@ NAMED = {("groundfault.core.evidence", "readers")}
 # rooms whose files are known one by one: a new one is a decision
 CLOSED = {
     "": "__init__ __main__ errors plugins",
-    "base": "__init__ database deprecation digests files folders json_diff ledger ledgers openings"
-    " overlap progress reading registry sheets streams threads",
+    "base": "__init__ anchors database deprecation digests files folders json_diff ledger ledgers"
+    " openings overlap progress reading registry sheets streams threads time_stamps",
     "core": "__init__ candidate column_names columns equivalence evidence finding fitted_column"
     " judge pairs plan roles row_names rules status time_split units",
 }

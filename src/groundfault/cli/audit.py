@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.base.ledgers import DEFAULT, VARIABLE
+from groundfault.cli.anchor import choose_anchor
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
 from groundfault.cli.extra_options import jobs_option, json_option
 from groundfault.cli.ledger_options import choose_ledger, ledger_options
@@ -186,7 +187,24 @@ def check(**options: Any) -> None:
     "names that one.",
 )
 @click.option("--no-ledger", is_flag=True, help="Do without a ledger, and check the rest.")
-def verify(source: str, evidence: str | None, ledger: str | None, no_ledger: bool) -> None:
+@click.option(
+    "--anchor",
+    metavar="FILE",
+    help="Signed head of the ledger, which it has to hold still; see groundfault anchor.",
+)
+@click.option("--signer", metavar="FILE", help="Public SSH key that the anchor is signed with.")
+@click.option("--time-stamp", metavar="FILE", help="RFC 3161 time stamp of the anchor.")
+@click.option("--authority", metavar="FILE", help="Certificates of the time stamp's authority.")
+def verify(
+    source: str,
+    evidence: str | None,
+    ledger: str | None,
+    no_ledger: bool,
+    anchor: str | None,
+    signer: str | None,
+    time_stamp: str | None,
+    authority: str | None,
+) -> None:
     """Recompute a report and say whether it reproduces.
 
     SOURCE is the directory of a report, or the certificate file of a sequential audit. Exit status
@@ -195,17 +213,18 @@ def verify(source: str, evidence: str | None, ledger: str | None, no_ledger: boo
     if no_ledger and ledger:
         raise PlanError("--no-ledger does not go with --ledger")
     choice = None if no_ledger else ledger or True
+    files = choose_anchor(anchor, signer, time_stamp, authority)
     verification: Verification
     # reports are folders, certificates are files; only reports have evidence that may have moved
     if Path(source).is_file() and not evidence:
         from groundfault.sequential import verify_certificate
 
-        certified = verification = verify_certificate(source, ledger=choice)
+        certified = verification = verify_certificate(source, ledger=choice, anchor=files)
         click.echo(f"draws: {certified.draws}")
     else:
         from groundfault.auditing.verification import verify as run
 
-        verification = run(source, evidence=evidence, ledger=choice)
+        verification = run(source, evidence=evidence, ledger=choice, anchor=files)
     for check in verification.checks:
         for difference in check.differences:
             click.echo(f"differs: {difference}")

@@ -30,6 +30,7 @@ _COMMANDS = {
     "explain": (
         "groundfault.cli.explain",
         "Name the linguistic features of each slice of errors.",
+    "anchor": ("groundfault.cli.anchor", "Sign the head of a ledger, so that erasing it shows."),
     ),
     "features": ("groundfault.cli.features", "Compute linguistic features of texts as columns."),
     "sequential": ("groundfault.cli.sequential", "Audit one case at a time; stop at any time."),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from groundfault.auditing.anchor_check import check_anchor
 from groundfault.auditing.verification_result import (
     CheckStatus,
     Verification,
@@ -36,6 +37,7 @@ from groundfault.sequential.record import (
 from groundfault.sequential.state import AuditState
 
 if TYPE_CHECKING:
+    from groundfault.base.anchors import AnchorFiles
     from groundfault.base.ledger import Ledger
 
 
@@ -58,6 +60,7 @@ def verify_certificate(
     pool: Pool | None = None,
     policy: bool = False,
     ledger: LedgerChoice = True,
+    anchor: AnchorFiles | None = None,
 ) -> CertificateCheck:
     """Recompute every draw, threshold, bet, e-value and the verdict, and compare.
 
@@ -73,6 +76,8 @@ def verify_certificate(
         The ledger to check the record against. True is the one that $GROUNDFAULT_LEDGER names, else
         groundfault-ledger.db in the current folder if the certificate names that one. What a
         certificate names is never opened for that alone: it may be a server of anybody's.
+    anchor : AnchorFiles, optional
+        A signed head of the ledger, which the ledger has to hold still.
 
     Raises
     ------
@@ -107,10 +112,12 @@ def verify_certificate(
     except GroundfaultError as error:
         differences.append(f"rounds: {error}")
     what = "every draw, bet, e-value and the verdict follow from the scores"
-    return CertificateCheck(
-        (judge_differences(differences, what), _compare_ledger(certificate, ledger)),
-        draws_sentence,
-    )
+    checks = [judge_differences(differences, what), _compare_ledger(certificate, ledger)]
+    if anchor is not None:
+        stated = certificate.ledger
+        book = find_witness(ledger, stated.path if stated else "")
+        checks.append(check_anchor(anchor, book, stated.head if stated else None))
+    return CertificateCheck(tuple(checks), draws_sentence)
 
 
 def _find_draws(certificate: Certificate, ledger: LedgerChoice) -> tuple[Draws | None, str]:

@@ -1,0 +1,223 @@
+"""Anchors: the head of a ledger, signed with somebody's SSH key, to be kept elsewhere.
+
+A ledger's chain shows that an event was changed, but not that all of it was written anew. Who has
+an anchor of an earlier day sees that, too: the event that was signed is not in the new chain.
+
+Signing and verifying are OpenSSH's (``ssh-keygen -Y``): no private key is read here, keys in an
+agent or on a token work, and who verifies needs the public key alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+from base64 import b64decode, b64encode
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from groundfault.base.files import write_bytes
+from groundfault.base.ledger import Ledger
+from groundfault.base.reading import read_bytes
+from groundfault.errors import InputError, LedgerError, MissingExtraError
+
+NAMESPACE = "groundfault-ledger"
+"""What an anchor's signature is for: one made for anything else is not taken."""
+
+_MAX_BYTES = 1 << 16
+_PUBLIC_KEY = re.compile(
+    r"(?:ssh-(?:ed25519|rsa)|ecdsa-sha2-nistp\d+|sk-[a-z0-9-]+@openssh\.com) [A-Za-z0-9+/]+=*"
+)
+
+
+class Anchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is signed.
+
+    Attributes
+    ----------
+    head : str
+        Hash of the last event.
+    events : int
+        How many events there were.
+    time : datetime
+        When it was signed, by the signer's clock.
+    """
+
+    head: str
+    events: int
+    time: datetime
+    groundfault_anchor: int = 1
+
+
+@dataclass(frozen=True)
+class AnchorFiles:
+    """An anchor that a reader has, and what they know it by.
+
+    Attributes
+    ----------
+    path : path
+        The anchor; its signature lies beside it, with ``.sig`` added to the name.
+    signer : path
+        The signer's public SSH key, from a place that the reader trusts.
+    time_stamp : path, optional
+        An RFC 3161 time stamp of the anchor.
+    authority : path, optional
+        PEM certificates of the time stamp's authority, from a place that the reader trusts.
+    """
+
+    path: str | Path
+    signer: str | Path
+    time_stamp: str | Path | None = None
+    authority: str | Path | None = None
+
+    def read(self) -> bytes:
+        """The anchor's bytes, which are what is signed and stamped."""
+        return _read(self.path, "anchor")
+
+
+def sign_head(book: Ledger, key: str | Path, out: str | Path | None = None) -> Path:
+    """Sign the head of a ledger.
+
+    Parameters
+    ----------
+    book : Ledger
+    key : path
+        A private SSH key; or a public one, where an agent has the private one.
+    out : path, optional
+        Where the anchor is written; the signature lies beside it. Left out, beside the ledger.
+
+    Returns
+    -------
+    Path
+        The anchor.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to sign, the key does not sign, or there is such an anchor already.
+    LedgerError
+        If the ledger does not add up.
+    MissingExtraError
+        If there is no ``ssh-keygen``.
+    """
+    events = book.events()
+    if not events:
+        raise InputError(f"the ledger {book.place} is empty; sign it when something is recorded")
+    book.check(events[-1].hash)
+    place = Path(out) if out else _name_anchor(book, len(events))
+    if place.exists():
+        raise InputError(
+            f"{place} is there already, and an anchor is never replaced; name another (--out)"
+        )
+    time = datetime.now(UTC).replace(microsecond=0)
+    statement = msgspec.json.encode(Anchor(events[-1].hash, len(events), time)) + b"\n"
+    # messages are not caught: a token asks there to be touched
+    run = subprocess.run(
+        [_find_program(), "-Y", "sign", "-q", "-n", NAMESPACE, "-f", str(key)],
+        input=statement,
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    if run.returncode or not run.stdout:
+        raise InputError(
+            f"ssh-keygen did not sign with {key} (its exit status is {run.returncode}); name a "
+            "private SSH key, or the public key of one that your agent has"
+        )
+    # the anchor last: there is none without its signature
+    write_bytes(_name_signature(place), run.stdout)
+    write_bytes(place, statement)
+    return place
+
+
+def read_anchor(files: AnchorFiles) -> Anchor:
+    """Read an anchor and check its signature.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or is something else.
+    LedgerError
+        If the signature is not of this key, or of something else.
+    MissingExtraError
+        If there is no ``ssh-keygen``.
+    """
+    statement = files.read()
+    signature = _read(_name_signature(Path(files.path)), "signature")
+    public_key = _read_public_key(files.signer)
+    with TemporaryDirectory(prefix="groundfault-") as folder:
+        # copies: what is checked is what was read, and no line of the key's file but the key
+        signers, copy = Path(folder, "signers"), Path(folder, "signature")
+        signers.write_text(f'signer namespaces="{NAMESPACE}" {public_key}\n')
+        copy.write_bytes(signature)
+        command = [_find_program(), "-Y", "verify", "-I", "signer", "-n", NAMESPACE]
+        run = subprocess.run(
+            [*command, "-f", str(signers), "-s", str(copy)],
+            input=statement,
+            capture_output=True,
+            check=False,
+        )
+    if run.returncode:
+        raise LedgerError(
+            f"the signature of {files.path} is not one of the key {name_key(files.signer)}: the "
+            "anchor was changed, or somebody else signed it"
+        )
+    try:
+        anchor = msgspec.json.decode(statement, type=Anchor)
+    except msgspec.DecodeError as error:
+        raise InputError(f"{files.path} is no anchor of a ledger: {error}") from None
+    if anchor.groundfault_anchor != 1:
+        raise InputError(f"{files.path} is an anchor of a newer groundfault; verify it with that")
+    return anchor
+
+
+def name_key(public_key: str | Path) -> str:
+    """The fingerprint of a public key, as ``ssh-keygen -l`` prints it.
+
+    Raises
+    ------
+    InputError
+        If the file is no public SSH key.
+    """
+    blob = b64decode(_read_public_key(public_key).split()[1] + "==")
+    return "SHA256:" + b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+
+
+def _read_public_key(path: str | Path) -> str:
+    text = _read(path, "public key").decode("utf-8", "replace").strip()
+    match = _PUBLIC_KEY.match(text)
+    # nothing of the file in the message: it may be the private key
+    if match is None or "\n" in text:
+        raise InputError(f"{path} is no public SSH key; name a file of one, such as id_ed25519.pub")
+    return match.group()
+
+
+def _read(path: str | Path, what: str) -> bytes:
+    try:
+        return read_bytes(path, _MAX_BYTES)
+    except OSError as error:
+        raise InputError(f"cannot read the {what} {path}: {error.strerror}") from None
+
+
+def _name_signature(place: Path) -> Path:
+    return place.with_name(place.name + ".sig")
+
+
+def _name_anchor(book: Ledger, count: int) -> Path:
+    # by the number of events: who signs after each audit has them all
+    ledger = Path("groundfault-ledger" if "://" in book.place else book.place)
+    return ledger.with_name(f"{ledger.stem}.{count}.anchor")
+
+
+def _find_program() -> str:
+    program = shutil.which("ssh-keygen")
+    if program is None:
+        raise MissingExtraError(
+            "signatures are made and checked by ssh-keygen, which is not there; install OpenSSH "
+            "8.2 or newer (apt install openssh-client)"
+        )
+    return program
