@@ -209,7 +209,9 @@ class _Search:
         """The modes of one outcome."""
         scored = ~np.isnan(values)
         y = values[scored]
-        empty = Coverage(outcome=name, n=len(y), errors=float(y.sum()), covered=0, covered_errors=0)
+        empty = Coverage(
+            outcome=name, n=len(y), errors=float(y.sum()), covered=0, covered_errors=0.0
+        )
         if len(y) < 2 * MIN_SUPPORT or y.min() == y.max():
             return [], empty
         language = self.language(scored)
