@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
+from commands import run_program
 
 ROWS = 60
 
@@ -26,18 +25,12 @@ def table() -> pl.DataFrame:
 def require_refusal(folder: Path, *words: str) -> str:
     """Run the real command in a folder of its own; give back what it said."""
     before = sorted(folder.rglob("*"))
-    result = subprocess.run(
-        [sys.executable, "-m", "groundfault", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 2, result.stdout + result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
+    status, output, errors = run_program(*words, folder=folder)
+    assert status == 2, output + errors
+    assert "Traceback" not in errors
+    assert output == ""
     assert sorted(folder.rglob("*")) == before
-    return result.stderr.strip()
+    return errors.strip()
 
 
 def with_outcome(value: object) -> pl.DataFrame:

@@ -20,6 +20,7 @@ import polars as pl
 import pytest
 import zstandard
 from click.testing import CliRunner
+from commands import run_program
 
 from groundfault import Evidence, InputError
 from groundfault.cli.main import cli, main
@@ -240,15 +241,9 @@ def test_nothing_from_a_log_steers_the_terminal_or_the_page(tmp_path: Path) -> N
         ["import", ".", "--scorer", "none"],
         ["audit", ".", "--no-ledger", "--out", "report"],
     ):
-        result = subprocess.run(
-            [sys.executable, "-m", "groundfault", *words],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert "Traceback" not in result.stderr
-        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", result.stdout + result.stderr)
+        end = run_program(*words, folder=tmp_path)
+        assert "Traceback" not in end.errors
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", end.output + end.errors)
     page = (tmp_path / "report" / "report.html").read_text()
     assert "<script>alert(1)" not in page
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)

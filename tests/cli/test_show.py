@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 from click.testing import CliRunner, Result
+from commands import run_program
 
 from groundfault.auditing.report import Report
-from groundfault.cli.main import cli, main
+from groundfault.cli.main import cli
 
 
 def sums(rows: int = 400) -> pl.DataFrame:
@@ -88,21 +88,11 @@ def test_it_prints_the_rule_the_texts_and_its_words(place: Path) -> None:
         (["nowhere", "1"], "there is no report"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(
-    place: Path,
-    words: list[str],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(place)
-    monkeypatch.setattr(sys, "argv", ["groundfault", "show", *words])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 2
-    errors = capsys.readouterr().err
-    assert message in errors
-    assert len(errors.splitlines()) == 1
+def test_bad_input_is_one_line_and_status_2(place: Path, words: list[str], message: str) -> None:
+    end = run_program("show", *words, folder=place)
+    assert end.status == 2
+    assert message in end.errors
+    assert len(end.errors.splitlines()) == 1
 
 
 def test_other_evidence_is_refused(place: Path, tmp_path: Path) -> None:

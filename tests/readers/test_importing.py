@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from commands import run_program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import count_examples
@@ -372,16 +373,16 @@ def test_import_audit_and_verify_from_the_shell(desk: Path):
         for i, row in enumerate(rows(400))
     ]
     table("a.parquet", failing)
-    code, out = run_command("import", "a.parquet", "-o", "evidence")
-    assert code == 0, out
-    assert "400 rows from 1 log; 400 examples" in out
+    imported = run_program("import", "a.parquet", "-o", "evidence")
+    assert imported.status == 0, imported.errors
+    assert "400 rows from 1 log; 400 examples" in imported.output
     code, out = run_command("audit", "evidence", "--no-ledger", "--out", "report")
     assert code == 0, out
     assert "failure modes cover" in out
-    assert run_command("verify", "report")[0] == 0
-    for words in (["audit", "a.parquet", "--no-ledger", "--out", "direct"], ["verify", "direct"]):
-        result = CliRunner().invoke(cli, words)  # in this process: each start costs two seconds
-        assert result.exit_code == 0, result.output
+    # in this process: each start costs two seconds
+    for words in ("verify report", "audit a.parquet --no-ledger --out direct", "verify direct"):
+        end = run_program(*words.split())
+        assert end.status == 0, end
     reports = [json.loads(Path(d, "report.json").read_text()) for d in ("report", "direct")]
     assert reports[0]["findings"] == reports[1]["findings"]
     assert reports[1]["manifest"]["account"]["examples"] == 400
@@ -395,10 +396,10 @@ def test_options_that_do_not_go_together_are_refused(desk: Path):
         (("audit", "a.parquet", "a.parquet", "--outcome", "value"), "name one table"),
         (("audit",), "Missing argument"),
     ):
-        code, out = run_command(*arguments)
-        assert code == 2
-        assert message in out
-        assert out.count("\n") == 1
+        end = run_program(*arguments)
+        assert end.status == 2
+        assert message in end.errors
+        assert (end.output + end.errors).count("\n") == 1
 
 
 def test_import_prints_its_account_as_json(desk: Path):
