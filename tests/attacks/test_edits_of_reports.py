@@ -135,7 +135,7 @@ EDITS: list[tuple[str, Any]] = [
     ("power.minimum_detectable_lift", {}),
     ("conclusion", "All is well."),
     ("robustness", None),
-    ("robustness.splits", 1000),
+    ("robustness.splits", 20),
     ("robustness.nonempty", 0.5),
     (f"{FINDING}.frequency", None),
     (f"{FINDING}.frequency", 0.5),
@@ -211,6 +211,16 @@ EDITS: list[tuple[str, Any]] = [
 ATTESTED = {
     "groundfault_version": "another version words sentences in its own way",
     "judge_reason": "the recomputation is told the judge by its name",
+}
+
+
+# what an audit was told and made no use of here: the same, where there is no ledger
+UNASKED = {
+    "manifest.roles.allow_leakage.1": "the column would not have been refused anyway",
+    "manifest.roles.null_outcome": "no outcome is empty",
+    "manifest.python": "any version gives the same numbers, or the recomputation differs",
+    "manifest.numpy": "likewise",
+    "manifest.polars": "likewise",
 }
 
 
@@ -292,7 +302,8 @@ def test_every_value_that_was_computed_is_compared_without_a_ledger_too(desk: De
     silent = set()
     for keys, value in list_leaves(desk.content):
         path = ".".join(map(str, keys))
-        if path.startswith(INPUTS):
+        # further findings and examples have the same fields
+        if path.startswith(INPUTS) or any(isinstance(key, int) and key > 1 for key in keys):
             continue
         try:
             edited = parse_report(edit(desk.content, keys, change(value))).data
@@ -312,10 +323,10 @@ def test_every_value_that_was_computed_is_compared_without_a_ledger_too(desk: De
 def test_what_an_audit_was_asked_to_do_is_recomputed(path: str, value: Any, desk: Desk) -> None:
     write_report(desk.forged, edit(desk.content, path, value))
     try:
-        result = groundfault.verify(desk.forged, ledger=desk.ledger)
+        recomputation = groundfault.verify(desk.forged, ledger=None).checks[0]
     except groundfault.GroundfaultError:
         return
-    assert result.verdict == "does NOT reproduce"
+    assert (recomputation.status == "passed") == (path in UNASKED)
 
 
 PAGES = {
@@ -384,7 +395,6 @@ def shorten_sums(folder: Path) -> None:
 
 def lengthen_sums(folder: Path) -> None:
     (folder / "evil.js").write_text("alert(1)")
-    (folder / SUMS).unlink()
     write_sums(folder)
 
 
@@ -399,7 +409,6 @@ def remove_page(folder: Path) -> None:
 
 def remove_page_and_line(folder: Path) -> None:
     remove_page(folder)
-    remove_sums(folder)
     write_sums(folder)
 
 

@@ -64,5 +64,4 @@ def write_report(folder: Path, content: Any) -> None:
     """Put a forged report.json into a folder, with digests that fit it."""
     text = json.dumps(content, indent=1, ensure_ascii=False)
     (folder / "report.json").write_text(text, encoding="utf-8")
-    (folder / "SHA256SUMS").unlink(missing_ok=True)
     write_sums(folder)

@@ -28,8 +28,9 @@ _MAX_BYTES = 1 << 16
 
 
 def write_sums(folder: Path) -> dict[str, str]:
-    """Write SHA256SUMS of all files of a folder into it, and return their digests by name."""
-    digests = {path.name: _digest(path) for path in sorted(folder.iterdir()) if path.is_file()}
+    """Write SHA256SUMS of all other files of a folder into it, and return their digests by name."""
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name != SUMS]
+    digests = {path.name: _digest(path) for path in files}
     write_text(folder / SUMS, "".join(f"{digests[name]}  {name}\n" for name in digests))
     return digests
 
