@@ -9,6 +9,8 @@ of words that the messages of a request must hold, and replies, of which the las
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import sys
 import threading
@@ -23,6 +25,7 @@ LOCK = threading.Lock()
 SEEN: list[dict[str, Any]] = []  # every request, in the order they came
 TIMES: Counter[str] = Counter()
 ACTIVE = {"now": 0, "most": 0}
+SENT = {"megabytes": 0}
 RAW = {
     "broken": b'{"choices": [{"message": {"content": "hal',
     "html": b"<html><body>bad gateway</body></html>",
@@ -49,7 +52,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         with LOCK:
-            self.reply(200, json.dumps({"seen": SEEN, "most": ACTIVE["most"]}).encode())
+            self.reply(200, json.dumps({"seen": SEEN, "most": ACTIVE["most"], **SENT}).encode())
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -114,7 +117,35 @@ class Handler(BaseHTTPRequestHandler):
         else:
             if kind == "slow":
                 time.sleep(float(first))
+            if kind == "large":  # megabytes of text, or of an error
+                self.flood(int(first), 500 if second == "error" else 200)
+                return
+            if kind == "zipped":
+                body_ = gzip.compress(json.dumps(self.completion(body, prompt)).encode())
+                self.reply(200, body_, {"content-encoding": "gzip"})
+                return
+            if kind == "echo-key":  # as a gateway that shows what it got
+                basic = base64.b64encode(b"me:hunter2-hunter2").decode()
+                text = f"the key is {key}, in JSON {json.dumps(key)}, and Basic {basic}"
+                prompt = f"{prompt} {text}"
             self.reply(200, json.dumps(self.completion(body, prompt), ensure_ascii=False).encode())
+
+    def flood(self, megabytes: int, status: int) -> None:
+        """A reply of one text that is sent until it ends, or until nobody listens."""
+        start, end = b'{"model": "x", "choices": [{"message": {"content": "', b'"}}]}'
+        try:
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(start) + (megabytes << 20) + len(end)))
+            self.end_headers()
+            self.wfile.write(start)
+            for _ in range(megabytes):
+                self.wfile.write(b"x" * (1 << 20))
+                with LOCK:
+                    SENT["megabytes"] += 1
+            self.wfile.write(end)
+        except OSError:
+            self.close_connection = True
 
     def completion(self, body: dict[str, Any], prompt: str) -> dict[str, Any]:
         text, finish = answer_by_script(body) if len(sys.argv) > 1 else f"echo {prompt}", "stop"
@@ -138,7 +169,7 @@ class Handler(BaseHTTPRequestHandler):
         return {
             "id": "c",
             "object": "chat.completion",
-            "model": "tiny-1",
+            "model": "tiny-1" if prompt.startswith("other") else body["model"],
             "choices": [choice],
             "usage": usage,
         }

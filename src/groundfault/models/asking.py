@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 from groundfault.errors import InputError, PlanError
 from groundfault.models.question import Prompt, Question, Response
 from groundfault.models.record import Call, Record
+from groundfault.models.secrets import read_environment
+from groundfault.models.served import warn_of_others
 from groundfault.models.target import Target, get
 
 T = TypeVar("T")
@@ -26,8 +28,8 @@ _FIRST_WAIT, _MAX_WAIT = 0.5, 30.0
 _MAX_REQUESTED_WAIT = 300.0
 # questions in a row that fail after all retries: the service is down, and asking on costs hours
 _MAX_FAILURES = 10
-# endings of environment variables' names that hold a secret
-_SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+# characters of a variable's value that is cut out of answers: it was not sent, and may be a word
+_MIN_VARIABLE = 16
 
 
 def ask(
@@ -45,7 +47,9 @@ def ask(
     >>> ask(f"replay:{file}", ["2 + 2?"])[0].text
     '4'
     """
-    return _on_a_loop(ask_async(target, prompts, **options))
+    responses = _on_a_loop(_ask(target, prompts, **options))
+    warn_of_others(responses)
+    return responses
 
 
 async def ask_async(
@@ -98,11 +102,41 @@ async def ask_async(
     PlanError
         If a setting is out of range or the target is unknown.
 
+    Warns
+    -----
+    UserWarning
+        If the server answered as another model than was asked.
+
     Notes
     -----
     Calls in progress when the process is killed, at most ``concurrency`` of them, may have been
     paid for and are asked again: their replies never arrived.
     """
+    responses = await _ask(
+        target,
+        prompts,
+        record=record,
+        concurrency=concurrency,
+        timeout=timeout,
+        retries=retries,
+        progress=progress,
+        **settings,
+    )
+    warn_of_others(responses)
+    return responses
+
+
+async def _ask(
+    target: str | Target,
+    prompts: Iterable[Prompt | Question],
+    *,
+    record: str | Path | Record | None = None,
+    concurrency: int = 8,
+    timeout: float = 60.0,
+    retries: int = 4,
+    progress: Callable[[str], object] | None = None,
+    **settings: Any,
+) -> list[Response]:
     model = get(target) if isinstance(target, str) else target
     if concurrency < 1 or retries < 0 or not timeout > 0:
         raise PlanError(
@@ -241,7 +275,7 @@ class _Run:
         except TimeoutError:
             response = Response.failed(f"no answer in {self.timeout:g} s", again=True)
         response = replace(response, seconds=round(time.perf_counter() - start, 6))
-        return response.without(_secrets()) if response.error else response
+        return response.without(read_environment(8 if response.error else _MIN_VARIABLE))
 
 
 @dataclass
@@ -282,19 +316,6 @@ def _wait(question: Question, attempt: int) -> float:
     # a random generator, so that a run can be repeated
     jitter = 0.5 + int(question.hash[:8], 16) / 2**33
     return min(_MAX_WAIT, _FIRST_WAIT * 2.0 ** (attempt - 1)) * jitter
-
-
-def _secrets() -> set[str]:
-    """Values of environment variables with names like OPENAI_API_KEY.
-
-    Services repeat keys in error messages, and errors are recorded and printed. Values below eight
-    characters are no keys, and removing them would garble messages.
-    """
-    return {
-        value
-        for name, value in os.environ.items()
-        if name.upper().endswith(_SECRET_NAMES) and len(value) >= 8
-    }
 
 
 def _now() -> str:

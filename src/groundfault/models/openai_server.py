@@ -14,6 +14,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 from groundfault.errors import MissingExtraError, PlanError, first_line
 from groundfault.models.question import Question, Response, whole_text
+from groundfault.models.reply_size import ReplyTooLargeError, event_hooks
+from groundfault.models.secrets import read_credentials
+from groundfault.models.served import note_other
 
 if TYPE_CHECKING:
     import openai
@@ -88,13 +91,16 @@ class OpenAIServer:
             reply = await self._connect().chat.completions.with_raw_response.create(
                 **self._request(question)
             )
-            return _read(reply.text).without(self._secrets)
+            return note_other(_read(reply.text), self._model).without(self._secrets)
         except openai.APIStatusError as error:
             return _read_error(
                 error.status_code, error.response.headers, error.response.text
             ).without(self._secrets)
-        except openai.APIConnectionError as error:
-            message = f"no connection: {first_line(error.__cause__ or error)}"
+        except (openai.APIConnectionError, ReplyTooLargeError) as error:
+            cause = error.__cause__ or error  # some versions of the SDK wrap it
+            if isinstance(cause, ReplyTooLargeError):
+                return Response.failed(str(cause))
+            message = f"no connection: {first_line(cause)}"
             return Response.failed(message, again=True).without(self._secrets)
 
     def _connect(self) -> openai.AsyncOpenAI:
@@ -108,6 +114,7 @@ class OpenAIServer:
                 base_url=self._url,
                 max_retries=0,
                 timeout=openai.Timeout(None),
+                http_client=openai.DefaultAsyncHttpxClient(event_hooks=event_hooks()),
             )
             self._client = (loop, client)
         return self._client[1]
@@ -236,7 +243,7 @@ def _logprobs(logprobs: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
 
 
 def _credentials(url: str | None) -> tuple[str, ...]:
-    """The secret parts of a URL: the password, and the query, which may hold a key."""
+    """The secret parts of a URL that is sound."""
     if url is None:
         return ()
     try:
@@ -248,7 +255,7 @@ def _credentials(url: str | None) -> tuple[str, ...]:
         raise PlanError(
             "the address of the server (base_url) is malformed; write http://host:port/v1"
         )
-    return (parts.password or "", parts.query)
+    return read_credentials(url)
 
 
 def public(url: str) -> str:

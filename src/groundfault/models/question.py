@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from groundfault.errors import InputError, PlanError
+from groundfault.models.secrets import MIN_IN_ANSWERS, hide, hide_in_json, spell
 
 Prompt = str | Sequence[Mapping[str, str]]
 
@@ -145,6 +146,8 @@ class Response:
         What went wrong; empty where nothing did.
     model : str
         The model, as the server names it.
+    asked : str
+        The model that was asked, where the server answered as another one; else empty.
     usage : mapping of str to int
         Tokens: ``input`` and ``output``; empty where the server does not say.
     logprobs : tuple of dict
@@ -180,6 +183,7 @@ class Response:
     fatal: bool = False
     after: float | None = None
     recorded: bool = False
+    asked: str = ""
 
     @classmethod
     def failed(cls, error: str, **more: Any) -> Response:
@@ -187,12 +191,25 @@ class Response:
         return cls(None, error=" ".join(error.split())[:500], **more)
 
     def without(self, secrets: Iterable[str]) -> Response:
-        """The response; an error without these secrets, which servers repeat in messages."""
-        # the longest first: a secret may contain another
-        error, raw = self.error, self.raw
-        for secret in sorted(filter(None, secrets), key=len, reverse=True) if error else ():
-            error, raw = error.replace(secret, "[hidden]"), raw.replace(secret, "[hidden]")
-        return replace(self, error=error, raw=raw)
+        """The response without these secrets, which servers repeat; see `spell` for the forms.
+
+        Out of an answer, which is evidence, only those of at least eight characters are cut.
+        """
+        shortest = 1 if self.error else MIN_IN_ANSWERS
+        forms = [form for form in spell(secrets) if len(form) >= shortest]
+        error, model, finish = (hide(x, forms) for x in (self.error, self.model, self.finish))
+        text = None if self.text is None else hide(self.text, forms)
+        # a secret's tokens spell it, here and in the raw reply
+        spelled = text != self.text and bool(self.logprobs)
+        return replace(
+            self,
+            text=text,
+            error=error,
+            model=model,
+            finish=finish,
+            logprobs=() if spelled else self.logprobs,
+            raw="" if spelled else hide_in_json(self.raw, forms),
+        )
 
     @property
     def status(self) -> Literal["answered", "refused", "error"]:

@@ -17,19 +17,22 @@ from groundfault import readers
 from groundfault.base.deprecation import warn_renamed
 from groundfault.base.files import write_text
 from groundfault.base.progress import Progress, listener
-from groundfault.base.reading import read_text
+from groundfault.base.reading import read_text, readable
 from groundfault.core.column_names import means_pass
 from groundfault.core.roles import Roles, read_roles
 from groundfault.errors import InputError
 from groundfault.readers.account import Account, LogRead
+from groundfault.readers.configurations import Setup, name_configurations, split_source
 from groundfault.readers.log import ORIGIN, RUN, stack
 from groundfault.readers.log_rows import LogRows
 from groundfault.readers.mapped import Mapped
-from groundfault.readers.safely import escape_pattern, readable
+from groundfault.readers.safely import escape_pattern
 from groundfault.readers.scorers import list_scorers
 from groundfault.readers.table import read_table
 
 LogFile = tuple[Path, str, readers.Reader]
+NamedLog = tuple[str, LogFile]
+"""What the caller calls a log, and the log."""
 
 CONFLICTS = ("error", "keep")
 _TABLE, _CARD, _SCORES = "observations.parquet", "evidence.json", "scores.parquet"
@@ -143,10 +146,11 @@ def _readers(
     return {name: readers.get(name) for name in readers.known()}
 
 
-def _read_all(logs: Sequence[LogFile], unread: tuple[str, ...], report: Progress) -> LogRows:
+def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progress) -> LogRows:
     """The rows of all logs, and of each log its account and headline."""
     frames, measured_columns, log_accounts, headlines = [], dict[str, None](), [], []
-    for i, (path, name, reader) in enumerate(logs):
+    setups = []
+    for i, (alias, (path, name, reader)) in enumerate(logs):
         report(f"reading log {i + 1:,} of {len(logs):,}: {path.name}")
         log = reader.read(path)
         rows, scorers = 0, dict[str, None]()
@@ -159,14 +163,22 @@ def _read_all(logs: Sequence[LogFile], unread: tuple[str, ...], report: Progress
             LogRead(str(path), _sha256(path), name, log.harness, rows, tuple(log.notes))
         )
         headlines.append(log.find_headline(tuple(scorers)))
+        setups.append(Setup.of(log, alias))
     if not frames:
         where = log_accounts[0].path if len(log_accounts) == 1 else f"{len(log_accounts)} logs"
         raise InputError(
             f"{where}: no observations; "
             f"{'; '.join(note for r in log_accounts for note in r.notes) or 'empty'}"
         )
-    table = stack(frames).lazy()
-    return LogRows(table, tuple(measured_columns), tuple(log_accounts), unread, tuple(headlines))
+    table, notes = name_configurations(stack(frames), setups)
+    return LogRows(
+        table.lazy(),
+        tuple(measured_columns),
+        tuple(log_accounts),
+        unread,
+        tuple(headlines),
+        notes=notes,
+    )
 
 
 def _mark(frame: pl.DataFrame, log_number: int, run: str) -> pl.DataFrame:
@@ -314,25 +326,25 @@ def _find(
     candidates: dict[str, readers.Reader],
     reader: str | readers.Reader | None,
     report: Progress,
-) -> tuple[list[LogFile], list[str]]:
-    """Every log of the sources with its reader, and the files that no reader knows."""
-    logs: dict[Path, LogFile] = {}
+) -> tuple[list[NamedLog], list[str]]:
+    """Every log of the sources with its name and reader, and the files that no reader knows."""
+    logs: dict[tuple[str, Path], NamedLog] = {}
     unread: list[Path] = []
-    for source in sources:
-        for path in _expand(source):
+    for alias, place in map(split_source, sources):
+        for path in _expand(place):
             before = len(logs)
             for log in _recognise(path, candidates, unread, top=True):
-                logs[log[0]] = log
+                logs[alias, log[0]] = (alias, log)
                 report(f"looking for logs: {len(logs):,} so far")
                 if len(logs) > _MAX_LOGS:
                     raise InputError(f"over {_MAX_LOGS:,} logs; name fewer at a time")
-            if len(logs) == before and path not in logs and not path.is_dir():
+            if len(logs) == before and (alias, path) not in logs and not path.is_dir():
                 raise InputError(_unknown(path, readers.name_of(reader) if reader else None))
     if not logs:
         others = f", but {len(unread):,} other files, such as {unread[0]}" if unread else ""
         names = ", ".join(str(s) for s in sources)
         raise InputError(f"{names}: no log that a reader knows{others}")
-    reader_names = {name for _, name, _ in logs.values()}
+    reader_names = {name for _, (_, name, _) in logs.values()}
     companions = [
         pattern for name in reader_names for pattern in getattr(candidates[name], "companions", ())
     ]
@@ -367,6 +379,9 @@ def _recognise(
     if path.is_dir():
         with readable(path):
             children = sorted(path.iterdir())
+        if (path / _CARD).is_file():
+            # of a folder of evidence the rows of its outcome, not those of every scorer beside them
+            children = [child for child in children if child.name not in (_CARD, _SCORES)]
         for child in children:
             # symbolic links to folders may form circles
             if not child.name.startswith(".") and not (child.is_dir() and child.is_symlink()):

@@ -9,8 +9,9 @@ from typing import Any
 
 import polars as pl
 
+from groundfault.base.reading import readable
 from groundfault.errors import InputError, first_line
-from groundfault.readers.safely import check_lines, escape_pattern, json_lines, readable
+from groundfault.readers.safely import check_lines, escape_pattern, json_lines
 
 Read = Callable[[Path, Sequence[str]], pl.DataFrame]
 
