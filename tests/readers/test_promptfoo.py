@@ -53,7 +53,7 @@ def test_every_result_has_a_row_and_one_a_metric(logs: Path, name: str) -> None:
         expected[row["provider"]["id"], "pass", float(row["success"])] += 1
         for metric, value in row["namedScores"].items():
             expected[row["provider"]["id"], metric, value] += 1
-    assert Counter((r.model, r.scorer, r.value) for r in rows) == expected
+    assert Counter((r.model.split(" (")[0], r.scorer, r.value) for r in rows) == expected
     assert sum(r.scorer in ("", "pass") for r in rows) == 96
 
 
@@ -91,11 +91,16 @@ def test_errors_are_no_failures_and_a_score_below_one_may_be(logs: Path) -> None
     assert failures
 
 
-def test_a_test_under_two_prompts_is_two_examples_of_a_group(logs: Path) -> None:
-    rows = [r for r in read(logs / "out.json")[1] if r.scorer == "pass"]
-    of_first = {r.example_id for r in rows if r.group == "0"}
-    assert of_first == {"0/ab103b33", "0/870d4f87"}
-    row = next(r for r in rows if r.example_id == "0/ab103b33" and r.model == "calc-a")
+def test_prompts_and_providers_are_configurations_of_the_same_tests(logs: Path) -> None:
+    log, every = read(logs / "out.json")
+    rows = [r for r in every if r.scorer == "pass"]
+    assert {r.example_id for r in rows} == {str(i) for i in range(24)}
+    assert {r.model for r in rows} == {
+        f"calc-{letter} (prompt {number})" for letter in "ab" for number in (1, 2)
+    }
+    assert log.notes[0] == "prompt 1 is 'Answer with a number only: {{question}}'"
+    assert log.rewords
+    row = next(r for r in rows if r.example_id == "0" and r.model == "calc-a (prompt 1)")
     assert row.attributes["op"] == "+"
     assert row.attributes["vars"] == {"question": "0 + 0"}
     assert (row.prompt, row.target) == ("Answer with a number only: 0 + 0", "0")
@@ -181,7 +186,7 @@ def test_older_files(logs: Path, tmp_path: Path) -> None:
     )
     rows = read(path)[1]
     assert Counter(r.status for r in rows) == {"scored": 276, "error": 4}
-    assert len({r.group for r in rows}) == 24
+    assert len({r.example_id for r in rows}) == 24
 
 
 def test_no_results(tmp_path: Path) -> None:
@@ -242,4 +247,4 @@ def test_the_table_of_results_holds_every_column(logs: Path) -> None:
     tables = [table for table, _ in Promptfoo().read(logs / "out.json").tables()]
     table = pl.concat(tables)
     assert table.height == 280
-    assert {"op", "big", "vars_question", "prompt_label", "seconds"} <= set(table.columns)
+    assert {"op", "big", "vars_question", "seconds"} <= set(table.columns)

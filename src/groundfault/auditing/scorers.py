@@ -153,8 +153,11 @@ def _choose_each(
     """The evidence by each scorer, and why there is none by some."""
     chosen: dict[str, Evidence] = {}
     refusals: dict[str, str] = {}
-    for name in () if evidence.log_rows is None else evidence.log_rows.scorers:
-        own = None if evidence.log_rows.has_unit_range(name) else scale
+    rows = evidence.log_rows
+    if rows is None:
+        return chosen, refusals
+    for name in rows.scorers:
+        own = None if rows.has_unit_range(name) else scale
         try:
             chosen[name] = select(choose_scorer(evidence, name, scale=own))
         except InputError as error:

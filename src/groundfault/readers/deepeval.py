@@ -86,7 +86,9 @@ class DeepEval:
             raise InputError(f"{path} has no test cases; is it a test run of DeepEval?")
         cases = [*(run.test_cases or []), *(run.conversational_test_cases or [])]
         observations = list(_observations(cases, run))
-        return Log(observations, "deepeval", [] if cases else ["no samples"], "success")
+        notes = [] if cases else ["no samples"]
+        settings = {k: v for k, v in mapping(run.hyperparameters).items() if k != "model"}
+        return Log(observations, "deepeval", notes, "success", settings=settings)
 
 
 def _observations(cases: list[_Case], run: _Run) -> Iterator[Observation]:

@@ -88,6 +88,7 @@ class Inspect:
             run.notes,
             next(iter(run.scorers), ""),
             first_leads=True,
+            settings=run.settings,
             run=text(header.eval.task_id) or "",
         )
 
@@ -114,6 +115,14 @@ class _Run:
         # the author of the task says by `cluster` which samples depend on each other; where metrics
         # name several, there is no one grouping
         self.cluster = clusters.pop() if len(clusters) == 1 else None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How the model was set up: generation, arguments of the model, then of the task."""
+        spec = self.header.eval
+        parts = (spec.model_generate_config, spec.model_args, spec.task_args)
+        settings = {key: value for part in map(mapping, parts) for key, value in part.items()}
+        return {"solver": spec.solver, **settings}
 
     def observations(self, samples: Iterator[tuple[Sample, Attachments]]) -> Iterator[Observation]:
         """The scores of each sample, then the samples that the log lacks."""

@@ -96,6 +96,9 @@ class Eval(msgspec.Struct):
     scorers: list[Any] | None = None
     model_roles: Any = None
     task_args: Any = None
+    model_args: Any = None
+    model_generate_config: Any = None
+    solver: Any = None
 
 
 class Header(msgspec.Struct):

@@ -17,7 +17,7 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file, json_lines
-from groundfault.readers.values import listing, mapping, number, text
+from groundfault.readers.values import drop_empty, listing, mapping, number, text
 
 _NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d:.-]+))?\.jsonl?")
 # since 2024 a row lists its metrics under `metrics`; before, every key but these is a metric
@@ -41,15 +41,26 @@ class _Results(msgspec.Struct):
     config: dict[str, Any] = {}
     higher_is_better: dict[str, Any] = {}
     samples: dict[str, Any] = msgspec.field(name="n-samples", default={})
+    shots: dict[str, Any] = msgspec.field(name="n-shot", default={})
+    system_instruction: Any = None
+    chat_template_sha: Any = None
     model_name: Any = None
     lm_eval_version: Any = None
 
+    def settings(self, task: str) -> dict[str, Any]:
+        """Arguments of the model and of its answers, apart from its name."""
+        arguments = _read_arguments(self.config.get("model_args"))
+        own = {k: v for k, v in arguments.items() if k not in ("pretrained", "model")}
+        more = {
+            "num_fewshot": self.shots.get(task),
+            "system_instruction": self.system_instruction,
+            "chat_template": self.chat_template_sha,
+        }
+        return own | _read_arguments(self.config.get("gen_kwargs")) | drop_empty(more)
+
     def model(self) -> str | None:
         """The model's name, else the model among its arguments."""
-        arguments = self.config.get("model_args")
-        if isinstance(arguments, str):
-            arguments = dict(pair.partition("=")[::2] for pair in arguments.split(","))
-        arguments = mapping(arguments)
+        arguments = _read_arguments(self.config.get("model_args"))
         name = (
             self.model_name
             or arguments.get("pretrained")
@@ -57,6 +68,13 @@ class _Results(msgspec.Struct):
             or self.config.get("model")
         )
         return text(name)
+
+
+def _read_arguments(arguments: Any) -> dict[str, Any]:
+    """Arguments, which older files hold as they were typed: ``name=value,name=value``."""
+    if isinstance(arguments, str):
+        return dict(pair.partition("=")[::2] for pair in arguments.split(",") if pair)
+    return mapping(arguments)
 
 
 class LmEval:
@@ -96,7 +114,9 @@ class LmEval:
             )
         run = _Run(path, task, model, results, notes)
         harness = f"lm_eval {results.lm_eval_version or ''}".strip()
-        return Log(run.observations(), harness, notes, first_leads=True)
+        return Log(
+            run.observations(), harness, notes, first_leads=True, settings=results.settings(task)
+        )
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

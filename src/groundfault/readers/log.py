@@ -35,6 +35,9 @@ COLUMNS: dict[str, Any] = {
 ORIGIN, RUN = "__origin__", "__run__"
 """Columns, only while logs are merged: which answer a row is of, and which run its log is of."""
 
+WORDING = "__wording__"
+"""Column, only while logs are merged: in whose words a row asks, where ids are not of words."""
+
 OURS = "groundfault"
 """The key under which exports write findings into logs; never read as an attribute of examples."""
 
@@ -119,6 +122,11 @@ class Log:
         verdict among them, it is then the first that the observations have.
     run : str
         What a second try of the same run has in common with the first, where the tool tries again.
+    settings : mapping
+        How the model was set up: arguments of the task and of the model. Logs of one model that
+        differ in them are of two configurations.
+    rewords : bool
+        Whether models may have been asked the same example in other words, as by two prompts.
     """
 
     observations: Iterable[Observation]
@@ -127,6 +135,8 @@ class Log:
     verdict: str = ""
     first_leads: bool = False
     run: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    rewords: bool = False
 
     def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
         """The observations as tables of up to 50,000 rows, each with its measured columns."""

@@ -100,18 +100,18 @@ class LogRows:
             answers = answers.drop(scorers.DISAGREE, strict=False)
         answers, merged = merge.reconcile(merge.prefix_tasks(answers), self.conflicts, self.logs)
         notes = (*self.notes, *selection.notes)
-        account = merge.account(
-            answers, list(self.logs), list(self.unread), counts, changes | merged, notes
-        )
         # one scorer alone is nothing to speak of
         outcome = selection.outcome if len(counts.keys() - {""}) > 1 else ()
+        account = merge.account(
+            answers, list(self.logs), list(self.unread), counts, changes | merged, notes, outcome
+        )
         frame, roles = _add_roles(answers, self.measured)
         if disagreement:
             columns = [f"score_{name}" for name in disagreement]
             follows = tuple(c for c in columns if c in frame.columns)
             left = tuple(c for c in roles.instrument if c not in follows)
             roles = replace(roles, post_outcome=follows, instrument=left)
-        return frame, roles, replace(account, outcome=outcome)
+        return frame, roles, account
 
 
 def choose_scorer(

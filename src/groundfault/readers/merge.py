@@ -11,7 +11,7 @@ import polars as pl
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.account import Account, LogRead
-from groundfault.readers.log import ORIGIN, RUN
+from groundfault.readers.log import ORIGIN, RUN, WORDING
 
 _KEY = ("example_id", "model", "epoch")
 # statuses that a later run may have replaced: no answer, and an answer that ended in an error
@@ -39,13 +39,15 @@ def reconcile(
     unique = _drop_copies(last, conflicts)
     _require_one_result(unique, logs)
     counts = {"retried": table.height - last.height, "duplicated": last.height - unique.height}
-    texts = pl.col("question_hash").drop_nulls().n_unique().over("example_id") > 1
+    _require_same_questions(unique, logs)
+    texts = pl.col("question_hash").drop_nulls().n_unique().over("example_id", WORDING) > 1
     other_text = unique.filter(texts)
     if other_text.height and conflicts == "error":
         raise InputError(
             f"same id, other text: {_example(other_text, logs)}; if they are different examples, "
             "conflicts='keep' "
-            "(--conflicts keep) reads them as such"
+            "(--conflicts keep) reads them as such; if they are one question in the words of two "
+            "configurations, name these: base=LOGS new=LOGS"
         )
     if other_text.height:
         tagged = pl.concat_str("example_id", pl.lit("#"), pl.col("question_hash").str.slice(0, 8))
@@ -66,7 +68,24 @@ def reconcile(
         )
     if again.height:
         unique = _number_repeats(unique)
-    return unique.drop(ORIGIN, RUN), counts | {"conflicting": other_text.height + again.height}
+    return unique.drop(ORIGIN, RUN, WORDING), counts | {
+        "conflicting": other_text.height + again.height
+    }
+
+
+def _require_same_questions(rows: pl.DataFrame, logs: Sequence[LogRead]) -> None:
+    """Examples that configurations ask in other words have one answer, or are other examples."""
+    reworded = rows.filter(pl.col(WORDING) != "")
+    several = [
+        pl.col(c).drop_nulls().n_unique().over("example_id") > 1
+        for c in ("question_hash", "target")
+    ]
+    apart = reworded.filter(pl.all_horizontal(several))
+    if apart.height:
+        raise InputError(
+            f"same id, other text and other target: {_example(apart, logs)}; these configurations "
+            "were asked different examples, and cannot be compared one by one"
+        )
 
 
 def _identify(table: pl.DataFrame, logs: Sequence[LogRead]) -> pl.DataFrame:
@@ -160,6 +179,7 @@ def account(
     scorers: dict[str, int],
     counts: dict[str, int],
     notes: tuple[str, ...],
+    outcome: tuple[str, ...] = (),
 ) -> Account:
     """Count where every row that was read has gone."""
     answers = table.select("example_id", "model").unique()
@@ -169,5 +189,13 @@ def account(
     n_matched = int((each["count"] == len(rows_of)).sum())
     missing = {str(m): examples - int(n) for m, n in rows_of.items()} if len(rows_of) > 1 else {}
     return Account(
-        tuple(logs), tuple(unread), scorers, examples, n_matched, missing, **counts, notes=notes
+        tuple(logs),
+        tuple(unread),
+        scorers,
+        examples,
+        n_matched,
+        missing,
+        **counts,
+        notes=notes,
+        outcome=outcome,
     )

@@ -75,9 +75,9 @@ class Promptfoo:
     """Reads results: one observation a test, prompt and provider, and one a named metric.
 
     Results with ``failureReason`` 2 are errors of the evaluation, not failures, and so are those
-    that only a grading model's error failed. A test under
-    several prompts is several examples of one group. Tests that ``--repeat`` ran again are epochs
-    of one example. The weighted score is the column ``score``: a test passes or fails by its
+    that only a grading model's error failed. Where there are several prompts, each is a model of
+    its own that was asked the same tests: a configuration. Tests that ``--repeat`` ran again are
+    epochs of one example. The weighted score is the column ``score``: a test passes or fails by its
     assertions and threshold.
     """
 
@@ -115,7 +115,15 @@ class Promptfoo:
         else:
             rows = lambda: json_lines(path, _Row)  # noqa: E731
         run = _Run(rows, eval_id, notes)
-        return Log(run.observations(), harness, run.notes, PASS, run=eval_id)
+        return Log(
+            run.observations(),
+            harness,
+            run.notes,
+            PASS,
+            run=eval_id,
+            settings=run.settings,
+            rewords=True,
+        )
 
 
 @dataclass
@@ -123,21 +131,43 @@ class _Run:
     rows: Callable[[], Iterable[_Row]]
     eval_id: str
     notes: list[str]
+    settings: dict[str, Any] = field(default_factory=dict)
     firsts: dict[str, str] = field(default_factory=dict)
     repeats: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def observations(self) -> Iterator[Observation]:
-        labels = dict.fromkeys(row.label for row in self.rows())
+        pairs = dict.fromkeys((row.label, _name(row.provider)) for row in self.rows())
+        models = self._name_models(list(pairs))
         position = 0
         for position, row in enumerate(self.rows(), 1):
-            yield from _observations(row, self._base(row, labels, position))
+            model = models[row.label, _name(row.provider)]
+            yield from _observations(row, self._base(row, model, position))
         if position == 0:
             self.notes.append("no samples")
 
-    def _base(self, row: _Row, labels: dict[str, None], position: int) -> Observation:
+    def _name_models(self, pairs: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """A model for each prompt and provider: a prompt of its own is a configuration."""
+        prompts = list(dict.fromkeys(label for label, _ in pairs))
+        providers = {provider for _, provider in pairs}
+        if len(prompts) < 2:
+            self.settings |= dict.fromkeys(["prompt"], prompts[0]) if prompts else {}
+            return {pair: pair[1] for pair in pairs}
+        short = {
+            label: label if _NAME.fullmatch(label) else f"prompt {number}"
+            for number, label in enumerate(prompts, 1)
+        }
+        self.notes += [
+            f"{name} is {first_line(ValueError(label))!r}"
+            for label, name in short.items()
+            if label != name
+        ]
+        if len(providers) < 2:
+            return {(label, provider): short[label] for label, provider in pairs}
+        return {(label, provider): f"{provider} ({short[label]})" for label, provider in pairs}
+
+    def _base(self, row: _Row, model: str, position: int) -> Observation:
         test, response = mapping(row.test_case), _response(row)
         variables = {k: v for k, v in mapping(row.vars).items() if k != "sessionId"}
-        model = _name(row.provider)
         # --repeat gives a test another number each time, so its content identifies it
         content = json.dumps(
             [variables, test.get("description"), test.get("assert")], sort_keys=True, default=str
@@ -152,19 +182,12 @@ class _Run:
         attributes = {**metadata, "vars": variables}
         if test.get("description"):
             attributes["description"] = test["description"]
-        # one test under several prompts: the same question in other words, so one group
-        example, group = test_id, None
-        if len(labels) > 1:
-            short = row.label if _NAME.fullmatch(row.label) else name_of(row.label)[:8]
-            example, group = f"{test_id}/{short}", test_id
-            attributes["prompt_label"] = row.label
         logprobs = response.get("logProbs")
         values = [number(each) for each in logprobs] if isinstance(logprobs, list) else []
         return Observation(
-            example_id=example,
+            example_id=test_id,
             model=model,
             epoch=self.repeats[key],
-            group=group,
             prompt=_prompt(row.prompt),
             response=text(response.get("output")),
             target=_target(test),

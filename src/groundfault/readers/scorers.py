@@ -23,7 +23,7 @@ _MAX_NAMES = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class ScorerSelection:
     """The rows of one scorer for each answer.
 
     Attributes
@@ -52,7 +52,7 @@ def list_scorers(table: pl.DataFrame) -> tuple[str, ...]:
 
 def select_scorer(
     table: pl.DataFrame, scorers: tuple[str, ...], headlines: Sequence[str]
-) -> Selection:
+) -> ScorerSelection:
     """The rows of one scorer for each answer.
 
     Parameters
@@ -74,7 +74,7 @@ def select_scorer(
     if unknown:
         raise InputError(f"no scorer {unknown[0]!r}; there are {name_some(present) or 'none'}")
     if not scorers and len(present) < 2:
-        return Selection(table, tuple(present))
+        return ScorerSelection(table, tuple(present))
     if scorers:
         mine = table.filter(pl.col("scorer").is_in(scorers))
         _require_one_score(mine)
@@ -96,7 +96,7 @@ def select_scorer(
     answers = stack([mine, nobody])
     skipped_rows = table.select(ANSWER).join(answers, on=ANSWER, how="anti")
     outcome = scorers or tuple(sorted(mine["scorer"].unique()))
-    return Selection(
+    return ScorerSelection(
         answers,
         outcome,
         tuple(name for name in present if name not in outcome),
