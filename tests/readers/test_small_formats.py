@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from reader_samples import ANNOTATION, read, write_json
 
-from groundfault import readers
+from groundfault import Evidence, readers
 from groundfault.errors import InputError
 
 FORMATS = {
@@ -96,6 +96,78 @@ def test_a_swebench_run_keeps_errors_empty_patches_and_the_unrun_apart(tmp_path:
     }
     assert {o.model for o in observations} == {"org/gpt-3.5"}
     assert {o.attributes["repo"] for o in observations} == {"django/django"}
+
+
+def make_entry(place: Path, agent: str, resolved: int) -> Path:
+    """A leaderboard entry on 50 instances, 3 of which were never generated and 1 left no log."""
+    ids = [f"django__django-{i}" for i in range(50)]
+    lists = {"no_generation": ids[-3:], "no_logs": ids[-4:-3], "resolved": ids[:resolved]}
+    return write_json(place / agent / "results" / "results.json", lists)
+
+
+def test_results_of_a_leaderboard_need_the_list_of_instances(tmp_path: Path) -> None:
+    """They list what was resolved: without the rest every agent would have solved everything."""
+    paths = [make_entry(tmp_path, agent, n) for agent, n in (("agent_a", 20), ("agent_b", 30))]
+    with pytest.raises(InputError, match=r"resolved \(20 instances\) and not what was not"):
+        read(paths[0], "swebench")
+    (tmp_path / "instances.txt").write_text("".join(f"django__django-{i}\n" for i in range(50)))
+    for path, model, n in zip(paths, ("agent_a", "agent_b"), (20, 30), strict=True):
+        log, observations = read(path, "swebench")
+        statuses = Counter((o.value, str(o.status)) for o in observations)
+        assert statuses == {
+            (1, "scored"): n,
+            (0, "scored"): 46 - n,
+            (None, "unparsed"): 3,
+            (None, "error"): 1,
+        }
+        assert {o.model for o in observations} == {model}
+        assert log.notes == ["what failed is taken from instances.txt, which lists 50 instances"]
+    assert Evidence.from_logs(tmp_path).models == ("agent_a", "agent_b")
+    (tmp_path / "instances.txt").write_text("sympy__sympy-1\n")
+    with pytest.raises(InputError, match="24 of its instances, such as 'django__django-0'"):
+        read(paths[0], "swebench")
+
+
+def test_an_agents_predictions_are_its_list_of_instances(tmp_path: Path) -> None:
+    path = make_entry(tmp_path, "agent", 20)
+    rows = [{"instance_id": f"django__django-{i}", "model_patch": "+"} for i in range(50)]
+    lines = "\n".join(json.dumps(row) for row in rows)
+    (tmp_path / "agent" / "all_preds.jsonl").write_text(lines)
+    _, observations = read(path, "swebench")
+    assert len(observations) == 50
+
+
+def test_older_results_list_what_was_generated(tmp_path: Path) -> None:
+    lists = {"generated": ["a__b-1", "a__b-2"], "no_generation": ["a__b-3"], "resolved": ["a__b-2"]}
+    _, observations = read(write_json(tmp_path / "agent" / "results.json", lists), "swebench")
+    assert {o.example_id: o.value for o in observations} == {
+        "a__b-1": 0,
+        "a__b-2": 1,
+        "a__b-3": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("X.gpt-5.1.json", "X.gpt-5.1"),
+        ("X.gpt-5.1.run2.json", "X.gpt-5.1"),
+        ("gpt-4.nightly.json", "gpt-4"),
+        ("agent.json", "agent"),
+        ("claude-3.5-sonnet.json", "claude-3.5-sonnet"),
+    ],
+)
+def test_a_version_is_not_cut_off_a_models_name(tmp_path: Path, name: str, model: str) -> None:
+    report = {"resolved_ids": ["a__b-1"], "unresolved_ids": []}
+    _, (one,) = read(write_json(tmp_path / name, report), "swebench")
+    assert one.model == model
+
+
+@pytest.mark.parametrize("content", [{"a__b-1": {}}, {"my__key": {"x": 1}}, {}])
+def test_a_map_with_nothing_in_it_is_no_swebench_file(
+    tmp_path: Path, content: dict[str, object]
+) -> None:
+    assert readers.sniff(write_json(tmp_path / "a.json", content)) != "swebench"
 
 
 def test_a_run_whose_first_lists_are_long_is_still_known(tmp_path: Path) -> None:

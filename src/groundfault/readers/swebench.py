@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,30 +11,39 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file
+from groundfault.readers.swebench_instances import LISTS, PREDICTIONS, find_instances
 from groundfault.readers.values import mapping, number
 
 _INSTANCE = re.compile(
     r"(?:instance_)?(?P<org>[\w.-]+?)__(?P<repo>[\w.-]+?)-(?:[0-9a-f]{40}|\d+)(?P<version>-v\w*)?"
 )
-_FIRST = re.compile(rb'\s*\{\s*"([\w.-]+__[\w.-]+)"\s*:\s*(true|false|null|\{)')
+_FIRST = re.compile(rb'\s*\{\s*"([\w.-]+__[\w.-]+)"\s*:\s*(true\b|false\b|null\b|\{)')
+_VERDICT = re.compile(rb'"(resolved|patch_\w+|infra_failure)"\s*:')
 _LISTS = {
     "resolved": (1.0, Status.SCORED),
     "unresolved": (0.0, Status.SCORED),
     "failed": (0.0, Status.SCORED),
     "infra_failure": (None, Status.ERROR),
     "error": (None, Status.ERROR),
+    "install_fail": (None, Status.ERROR),
+    "reset_failed": (None, Status.ERROR),
     "empty_patch": (None, Status.UNPARSED),
     "no_generation": (None, Status.UNPARSED),
+    "no_logs": (None, Status.ERROR),
     "incomplete": (None, Status.MISSING),
     "pending": (None, Status.MISSING),
     "submitted": (None, Status.MISSING),
-    "generated": (None, Status.MISSING),
 }
 """Value and status of the instances in each list of a run report.
 
-The lists are called ``resolved_ids`` and so on, and ``resolved`` before 2024.
+The lists are called ``resolved_ids`` and so on, and ``resolved`` on leaderboards.
 """
+_GENERATED = "generated"
+"""The list of all instances with a patch: in leaderboard results until the summer of 2024."""
 _RUN = re.compile(rb'"(resolved_ids|no_generation)"\s*:')
+# a dot between two digits is part of a version, such as gpt-5.1, and no mark before a run's name
+_RUN_NAME = re.compile(r"(.+)(?<!\d)\.[^.]+|(.+)\.\D[^.]*")
+_GENERIC = {"results", "report", ""}
 
 
 class SweBench:
@@ -42,15 +51,22 @@ class SweBench:
 
     A run without a patch is ``unparsed``: there was no answer to test. A failure of the harness or
     of its environment is ``error``, an instance that was not run ``missing``; none of them is a
-    failure of the model. The version that SWE-bench Pro puts behind some ids (``-v<hash>``,
-    ``-vnan``) is removed, so that agents can be compared.
+    failure of the model. The results of a leaderboard entry (``results.json``) list what was
+    resolved and not what failed: its instances are read from ``instances.txt``, or the agent's
+    predictions, in its folder or above, and without them it is refused. The version that SWE-bench
+    Pro puts behind some ids (``-v<hash>``, ``-vnan``) is removed, so that agents can be compared.
     """
+
+    companions = (*LISTS, *PREDICTIONS, "metadata.yaml")
 
     def sniff(self, path: Path) -> bool:
         """Whether the first key is an instance with an outcome, or there is a resolved list."""
         start = head(path)
+        first = _FIRST.match(start)
+        if first and first[2] == b"{":
+            return path.suffix == ".json" and _VERDICT.search(start) is not None
         run = _RUN.search(start) or (b'"total_instances"' in start and b'"completed_ids"' in start)
-        return path.suffix == ".json" and bool(_FIRST.match(start) or run)
+        return path.suffix == ".json" and bool(first or run)
 
     def read(self, path: Path) -> Log:
         """Outcomes of the instances."""
@@ -60,33 +76,72 @@ class SweBench:
             for name, ids in content.items()
             if _list(name) and isinstance(ids, list)
         }:
-            return Log(list(_run(path, lists)), "swebench")
+            notes: list[str] = []
+            return Log(list(_run(path, lists, notes)), "swebench", notes)
         return Log(list(_map(path, content)), "swebench")
 
 
 def _list(name: str) -> str | None:
     short = name.removesuffix("_ids")
-    return short if short in _LISTS else None
+    return short if short in _LISTS or short == _GENERATED else None
 
 
-def _run(path: Path, lists: dict[str | None, list[Any]]) -> Iterator[Observation]:
+def _run(path: Path, lists: dict[str | None, list[Any]], notes: list[str]) -> Iterator[Observation]:
     """Every id once: by the list of failures of the environment, else the first that has it."""
     # an instance may stand in several lists, such as submitted and resolved
     outcomes: dict[str, tuple[float | None, Status]] = {}
     for name in ("infra_failure", *_LISTS):
         for instance in lists.get(name, []):
             outcomes.setdefault(str(instance), _LISTS[name])
-    model = path.stem.rpartition(".")[0] or path.stem
+    for instance in _list_failed(path, lists, outcomes, notes):
+        outcomes.setdefault(instance, _LISTS["unresolved"])
     for position, (instance, (value, status)) in enumerate(outcomes.items(), 1):
-        yield _observation(instance, model, value, status, {"position": position})
+        yield _observation(instance, _name_run(path), value, status, {"position": position})
+
+
+def _list_failed(
+    path: Path, lists: dict[str | None, list[Any]], outcomes: Mapping[str, Any], notes: list[str]
+) -> list[str]:
+    """The instances of a run, where it does not list those that failed; raises without them."""
+    if _GENERATED in lists:
+        return [str(instance) for instance in lists[_GENERATED]]
+    if "unresolved" in lists or "failed" in lists or "resolved" not in lists:
+        return []
+    instances, source = find_instances(path)
+    if not instances:
+        raise InputError(
+            f"{path} lists what was resolved ({len(lists['resolved']):,} instances) and not what "
+            "was not: put the ids of all instances of the benchmark beside it, or in a folder "
+            "above, as instances.txt, one a line (SWE-bench Verified has 500, Lite 300, the whole "
+            "test set 2,294)"
+        )
+    strange = outcomes.keys() - set(instances)
+    if strange:
+        raise InputError(
+            f"{path}: {len(strange):,} of its instances, such as {min(strange)!r}, are not in "
+            f"{source}; is that the list of this benchmark?"
+        )
+    notes.append(f"what failed is taken from {source}, which lists {len(instances):,} instances")
+    return instances
+
+
+def _name_run(path: Path) -> str:
+    """The model: by ``<model>.<run>.json``, else the folder that is the agent's own."""
+    if path.stem in _GENERIC:
+        return _name_folder(path)
+    name = _RUN_NAME.fullmatch(path.stem)
+    return (name[1] or name[2]) if name else path.stem
+
+
+def _name_folder(path: Path) -> str:
+    names = (folder.name for folder in path.absolute().parents)
+    return next((name for name in names if name not in _GENERIC), path.stem)
 
 
 def _map(path: Path, content: dict[str, Any]) -> Iterator[Observation]:
     """``{instance: true}``, or ``{instance: {"resolved": true, ...}}``."""
-    model = (
-        path.name.removesuffix(".json").removesuffix("eval_results").rstrip("._-")
-        or path.parent.name
-    )
+    short = path.name.removesuffix(".json").removesuffix("eval_results").rstrip("._-")
+    model = _name_folder(path) if short in _GENERIC else short
     for position, (instance, verdict) in enumerate(content.items(), 1):
         if not isinstance(verdict, bool | dict | None):
             raise InputError(
