@@ -46,6 +46,7 @@ HEAVY = {
     "diagnose-a-model",
     "generate-tasks",
     "improve-a-model",
+    "several-scorers",
     "study-deim",
     "taxonomy",
 }
