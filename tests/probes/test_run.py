@@ -615,6 +615,29 @@ def test_files_that_are_no_config(home: Path, text: str, message: str) -> None:
         Config.load(home / "config.toml")
 
 
+# ------------------------------------------------------------------------------- --- another model
+
+
+def test_a_model_that_answers_for_another_is_recorded_once_said_and_reported(
+    home: Path,
+) -> None:
+    def answer(probe: probes.Probe, text: str) -> Response:
+        return Response(text, model="tiny-1", asked="large-70b")
+
+    folder = home / "runs"
+    with pytest.warns(UserWarning, match="'large-70b' was asked, and the server answered as"):
+        runs = run(config(home), Saying(answer), out=folder)
+    recorded = [event for event in read_events(folder) if event[0] == "probe_other_model"]
+    pair = {"asked": "large-70b", "answered": "tiny-1"}
+    assert recorded == [("probe_other_model", {"model": "scripted/brittle", **pair})]
+    with pytest.warns(UserWarning, match="answered as 'tiny-1'"):
+        run(config(home), Saying(answer), out=folder)
+    assert [event for event in read_events(folder) if event[0] == "probe_other_model"] == recorded
+    assert runs.other_models == (("large-70b", "tiny-1"),)
+    report = CliRunner().invoke(cli, ["probe", "report", str(folder), "--json", "-"])
+    assert "answered as 'tiny-1'" in json.loads(report.stdout)["open"][0]
+
+
 # ---------------------------------------------------------------------------------- --- the command
 
 
@@ -635,6 +658,7 @@ def test_the_command(home: Path) -> None:
     assert f"next: groundfault probe review {home / 'runs'}" in items_by_row.output
     assert CliRunner().invoke(cli, [*call, "--quiet"]).output == ""
     content = json.loads(CliRunner().invoke(cli, [*call, "--json", "-"]).output)
+    assert content["other_models"] == []
     assert content["counts"][0] == {
         "policy": "gp",
         "seed": 0,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from groundfault.cli.extra_options import json_option
-from groundfault.cli.output import require_writable, show_progress, write_json
+from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
 from groundfault.cli.reading import read_settings, read_value
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def run(
         model, **{name: read_value(value) for name, value in read_settings(settings)}
     )
     try:
-        with show_progress(quiet or json_path == "-") as progress:
+        with echo_warnings(), show_progress(quiet or json_path == "-") as progress:
             runs = ask(config, target, out=out, progress=progress)
     except KeyboardInterrupt:
         click.echo(
@@ -79,7 +79,14 @@ def run(
         _counts(list(each)) for _, each in groupby(rows, key=lambda row: (row.policy, row.seed))
     ]
     text = json.dumps(
-        {"runs": str(runs.folder), "model": target.name, "counts": counts},
+        {
+            "runs": str(runs.folder),
+            "model": target.name,
+            "counts": counts,
+            "other_models": [
+                {"asked": asked, "answered": answered} for asked, answered in runs.other_models
+            ],
+        },
         indent=1,
         ensure_ascii=False,
     )

@@ -10,7 +10,7 @@ import click
 
 from groundfault.cli.command import GroupedCommand, option
 from groundfault.cli.extra_options import call_options
-from groundfault.cli.output import require_writable, show_progress
+from groundfault.cli.output import echo_warnings, require_writable, show_progress
 
 _task = partial(option, group="Tasks")
 _call = partial(option, group="Model calls")
@@ -89,7 +89,7 @@ def label(
 
     require_writable(options["record"])
     taxonomy = Taxonomy.load(directory)
-    with show_progress(False) as progress:
+    with echo_warnings(), show_progress(False) as progress:
         asking = _options(options, directory)
         labelling = run(
             taxonomy,
@@ -211,7 +211,7 @@ def generate(directory: str, against: tuple[str, ...], out: str, **options: Any)
     require_writable(out, directory=True)
     taxonomy = Taxonomy.load(directory)
     names = "clusters model solver kinds text answer solution count variants solves".split()
-    with show_progress(False) as progress:
+    with echo_warnings(), show_progress(False) as progress:
         column = find_text_column(
             taxonomy.matrix, options["text"], (options["answer"], options["solution"])
         )

@@ -40,6 +40,11 @@ def summarize(summary: Summary) -> str:
 def list_open_points(summary: Summary) -> Iterator[str]:
     """What is unaudited, disputed or not finished."""
     rows, keys = summary.results.rows, summary.results.keys
+    for asked, answered in summary.other_models:
+        yield (
+            f"The model {asked!r} was asked, and the server answered as {answered!r}: what is said "
+            "here may be of that model."
+        )
     if rows.waiting:
         yield (
             f"{words.plural(rows.waiting, 'row')} routed to review {_is(rows.waiting)} unaudited "
@@ -58,7 +63,7 @@ def list_open_points(summary: Summary) -> Iterator[str]:
     if short:
         runs = words.plural(len(short), "run")
         yield f"{runs} {_is(len(short))} not finished, such as {_name_run(short[0])}."
-    if not (rows.waiting or rows.disputed or short):
+    if not (rows.waiting or rows.disputed or short or summary.other_models):
         yield "Nothing: all runs are finished, and all that was routed to review is settled."
 
 

@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,12 +27,13 @@ from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models import Question, Record, Response, Target
+from groundfault.models.served import list_others
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.bank.rendering import Probe, probes
 from groundfault.probes.running.config import Config, slug
 from groundfault.probes.running.policy_run import PolicyRun, RunSpec
-from groundfault.probes.running.runs import CALLS, LEDGER, STATUS, TRAJECTORY, Runs
+from groundfault.probes.running.runs import CALLS, LEDGER, OTHER_MODEL, STATUS, TRAJECTORY, Runs
 from groundfault.probes.running.sealing import ITERATION, hold, seal
 
 _MAX_PROMPTS = 1_000_000  # prompts
@@ -103,6 +104,7 @@ def run(
             Ledger(folder / LEDGER),
             journals,
             listener(progress),
+            [event.body for event in events if event.kind == OTHER_MODEL],
         ).run()
     return Runs(folder)
 
@@ -246,6 +248,7 @@ class _Rounds:
     ledger: Ledger
     journals: list[Journal]
     progress: Progress
+    others: list[Mapping[str, Any]]
     times: Counter[str] = field(default_factory=Counter)
 
     def run(self) -> None:
@@ -303,7 +306,19 @@ class _Rounds:
                 "nothing of this iteration "
                 "is spent: run again to go on"
             )
+        self._record_others(responses)
         return dict(zip((question.hash for question in questions), responses, strict=True))
+
+    def _record_others(self, responses: Sequence[Response]) -> None:
+        """Record each model that answered in the place of the one that was asked, once."""
+        bodies = [
+            {"model": self.target.name, "asked": asked, "answered": answered}
+            for asked, answered in list_others(responses)
+        ]
+        new = [body for body in bodies if body not in self.others]
+        if new:
+            self.ledger.extend(OTHER_MODEL, new)
+            self.others += new
 
     def _require_answers(self, number: int, batches: list[tuple[Journal, list[Question]]]) -> None:
         """Raise `LedgerError` if answers of a recorded iteration are gone; asking again costs."""

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from groundfault.base.ledger import Ledger
 from groundfault.base.reading import MAX_ROWS, read_bytes, read_text
 from groundfault.errors import InputError
 from groundfault.probes.bank.bank import Bank
@@ -17,6 +18,8 @@ from groundfault.probes.running.answers import Signal
 
 MANIFEST, BANK, GRAMMAR = "manifest.json", "bank.toml", "grammar.toml"
 CALLS, LEDGER, REVIEWS = "calls.db", "ledger.db", "reviews.db"
+OTHER_MODEL = "probe_other_model"
+"""Kind of the ledger's event that a server answered as another model than was asked."""
 TRAJECTORY, STATUS, LOCK = "trajectory.jsonl", "status.json", ".lock"
 
 
@@ -127,6 +130,13 @@ class Runs:
     def rows(self) -> list[ProbeRow]:
         """Every query, in the order of the folders' names and, within a run, of the queries."""
         return list(self._rows())
+
+    @cached_property
+    def other_models(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of a model that was asked and another one that answered in its place."""
+        place = self.folder / LEDGER
+        events = Ledger(place).events(OTHER_MODEL) if place.exists() else []
+        return tuple(sorted({(str(e.body["asked"]), str(e.body["answered"])) for e in events}))
 
     def _rows(self) -> Iterator[ProbeRow]:
         for place in sorted(self.folder.glob(f"*/*/*/{TRAJECTORY}")):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.base.files import write_text
+from groundfault.base.folders import replace_folder
 from groundfault.base.ledger import Ledger
 from groundfault.base.reading import MAX_ROWS, read_bytes, read_text
 from groundfault.errors import GroundfaultError, InputError, first_line
@@ -85,20 +86,20 @@ def release(audit: ReviewedRuns, out: Path, render_tables: TableRenderer) -> Pat
         raise InputError(f"{out} is not empty; name a new folder for the package")
     package = make_package(audit)
     texts = package.texts(render_tables)
-    out.mkdir(parents=True, exist_ok=True)
-    package.bank.write(out / BANK)  # without the comments of the file, which may be private
-    package.grammar.write(out / GRAMMAR)
-    for name, text in texts.items():
-        write_text(out / name, text)
     ledger = Ledger(audit.runs.folder / LEDGER)
-    index = {
-        "groundfault": version("groundfault"),
-        "files": {name: hash_file(out / name) for name in FILES},
-        "counts": package.counts,
-        "source": {"manifest": hash_file(audit.runs.folder / MANIFEST), "ledger": ledger.head},
-    }
-    write_text(out / INDEX, format_json(index))
-    ledger.append(RELEASED, {"package": hash_file(out / INDEX), "rows": len(package.rows)})
+    with replace_folder(out) as new:
+        package.bank.write(new / BANK)  # without the comments of the file, which may be private
+        package.grammar.write(new / GRAMMAR)
+        for name, text in texts.items():
+            write_text(new / name, text)
+        index = {
+            "groundfault": version("groundfault"),
+            "files": {name: hash_file(new / name) for name in FILES},
+            "counts": package.counts,
+            "source": {"manifest": hash_file(audit.runs.folder / MANIFEST), "ledger": ledger.head},
+        }
+        write_text(new / INDEX, format_json(index))
+        ledger.append(RELEASED, {"package": hash_file(new / INDEX), "rows": len(package.rows)})
     return out / INDEX
 
 

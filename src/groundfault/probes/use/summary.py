@@ -45,6 +45,8 @@ class Summary:
     against : str, optional
         The policy that others are compared with; left out, the first that does not look at what was
         found.
+    other_models : tuple of pairs of str
+        A model that was asked, and the other one as which its server answered.
     """
 
     rows: tuple[ProbeRow, ...]
@@ -52,12 +54,20 @@ class Summary:
     grammar: Grammar
     manifest: Mapping[str, Any]
     against: str | None = None
+    other_models: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, audit: ReviewedRuns, against: str | None = None) -> Summary:
         """The summary of runs whose review is as far as it is."""
         runs = audit.runs
-        return cls(tuple(runs.rows), audit.statuses, runs.grammar, runs.manifest, against)
+        return cls(
+            tuple(runs.rows),
+            audit.statuses,
+            runs.grammar,
+            runs.manifest,
+            against,
+            runs.other_models,
+        )
 
     @cached_property
     def results(self) -> Results:
