@@ -35,11 +35,13 @@ class Bfcl:
 
     def read(self, path: Path) -> Log:
         """One observation an entry."""
+        result_file = _find_results(path)
         notes: list[str] = []
-        return Log(_observations(path, notes), "bfcl", notes)
+        observations = _observations(path, result_file, notes)
+        return Log(observations, "bfcl", notes, beside=[result_file] if result_file else [])
 
 
-def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
+def _observations(path: Path, result_file: Path | None, notes: list[str]) -> Iterator[Observation]:
     name_match = _NAME.fullmatch(path.stem)
     category = name_match["category"] if name_match else path.stem
     model = next(
@@ -53,7 +55,7 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
             f"{path}: the first line does not give accuracy and counts, as score files of BFCL do"
         )
     # the score file lists failures only: passes are the entries of the result file that it lacks
-    results = _results(path)
+    results = _read_results(result_file)
     failures = {_id(row, results): row for row in lines}
     if not results:
         notes.append(
@@ -109,15 +111,19 @@ def _outcome(row: dict[str, Any] | None, result: dict[str, Any]) -> tuple[Status
     return Status.SCORED, 0.0 if row else 1.0
 
 
-def _results(path: Path) -> dict[str, dict[str, Any]]:
-    """The answers of the run, by id."""
+def _find_results(path: Path) -> Path | None:
+    """The file of all answers of the run, where it is in its place."""
     name = path.name.replace("_score.", "_result.")
     parts = path.resolve().parts
     score = max((i for i, part in enumerate(parts[:-1]) if part == "score"), default=None)
     beside = [path.parent / name] if name != path.name else []
     if score is not None and beside:
         beside.append(Path(*parts[:score], "result", *parts[score + 1 : -1], name))
-    result_file = next((place for place in beside if place.is_file()), None)
+    return next((place for place in beside if place.is_file()), None)
+
+
+def _read_results(result_file: Path | None) -> dict[str, dict[str, Any]]:
+    """The answers of the run, by id."""
     if result_file is None:
         return {}
     return {

@@ -26,7 +26,7 @@ from groundfault.readers.configurations import Setup, name_configurations, split
 from groundfault.readers.log import ORIGIN, RUN, stack
 from groundfault.readers.log_rows import LogRows
 from groundfault.readers.mapped import Mapped
-from groundfault.readers.safely import escape_pattern
+from groundfault.readers.safely import POINTER, escape_pattern, is_pointer
 from groundfault.readers.scorers import list_scorers
 from groundfault.readers.table import read_table
 
@@ -149,7 +149,7 @@ def _readers(
 def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progress) -> LogRows:
     """The rows of all logs, and of each log its account and headline."""
     frames, measured_columns, log_accounts, headlines = [], dict[str, None](), [], []
-    setups = []
+    setups, beside = [], set[Path]()
     for i, (alias, (path, name, reader)) in enumerate(logs):
         report(f"reading log {i + 1:,} of {len(logs):,}: {path.name}")
         log = reader.read(path)
@@ -164,6 +164,7 @@ def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progres
         )
         headlines.append(log.find_headline(tuple(scorers)))
         setups.append(Setup.of(log, alias))
+        beside |= {place.resolve() for place in log.beside}
     if not frames:
         where = log_accounts[0].path if len(log_accounts) == 1 else f"{len(log_accounts)} logs"
         raise InputError(
@@ -175,7 +176,7 @@ def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progres
         table.lazy(),
         tuple(measured_columns),
         tuple(log_accounts),
-        unread,
+        tuple(p for p in unread if Path(p).resolve() not in beside),
         tuple(headlines),
         notes=notes,
     )
@@ -341,7 +342,7 @@ def _find(
             if len(logs) == before and (alias, path) not in logs and not path.is_dir():
                 raise InputError(_unknown(path, readers.name_of(reader) if reader else None))
     if not logs:
-        others = f", but {len(unread):,} other files, such as {unread[0]}" if unread else ""
+        others = f", but {len(unread):,} other files, such as {_name(unread[0])}" if unread else ""
         names = ", ".join(str(s) for s in sources)
         raise InputError(f"{names}: no log that a reader knows{others}")
     reader_names = {name for _, (_, name, _) in logs.values()}
@@ -349,8 +350,12 @@ def _find(
         pattern for name in reader_names for pattern in getattr(candidates[name], "companions", ())
     ]
     return list(logs.values()), [
-        str(p) for p in unread if not any(p.match(pattern) for pattern in companions)
+        _name(p) for p in unread if not any(p.match(pattern) for pattern in companions)
     ]
+
+
+def _name(path: Path) -> str:
+    return f"{path} ({POINTER})" if is_pointer(path) else str(path)
 
 
 def _expand(source: str | Path) -> list[Path]:
@@ -395,6 +400,8 @@ def _unknown(path: Path, reader: str | None) -> str:
         start = stream.read(2)
     if not start:
         return f"{path} is empty"
+    if is_pointer(path):
+        return f"{path} is {POINTER}"
     if start in (b"\xff\xfe", b"\xfe\xff"):
         return f"{path} is UTF-16 text, not UTF-8; convert it first (iconv -f UTF-16 -t UTF-8)"
     if reader:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -120,6 +121,8 @@ class Log:
     first_leads : bool
         Whether the tool lists its scorers in an order that means something: where there is no
         verdict among them, it is then the first that the observations have.
+    beside : list of Path
+        Other files that were read with it, such as one of its passes; complete as notes are.
     run : str
         What a second try of the same run has in common with the first, where the tool tries again.
     settings : mapping
@@ -135,6 +138,7 @@ class Log:
     verdict: str = ""
     first_leads: bool = False
     run: str = ""
+    beside: list[Path] = field(default_factory=list)
     settings: Mapping[str, Any] = field(default_factory=dict)
     rewords: bool = False
 

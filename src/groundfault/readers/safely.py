@@ -42,6 +42,8 @@ MAX_RATIO = 250
 Logs, which repeat themselves, stay below; what is made to fill a memory reaches a thousand.
 """
 
+POINTER = "a Git LFS pointer in the place of a file: git lfs pull fetches it"
+
 _BOM = b"\xef\xbb\xbf"
 _ZSTD = 93
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
@@ -66,6 +68,11 @@ def head(path: Path, size: int = 1 << 16) -> bytes:
         return _head(str(path), size, path.stat().st_mtime_ns).removeprefix(_BOM)
     except OSError:
         return b""
+
+
+def is_pointer(path: Path) -> bool:
+    """Whether a file is what Git LFS puts in the place of a large one until it is fetched."""
+    return head(path).startswith(b"version https://git-lfs.github.com/spec/")
 
 
 def json_file(path: Path, type: type[T]) -> T:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from groundfault.base.reading import read_text
+from groundfault.base.reading import read_bytes, readable
 from groundfault.errors import InputError
 from groundfault.readers.safely import json_file, json_lines
 from groundfault.readers.values import mapping
@@ -52,7 +52,9 @@ def find_instances(results: Path) -> tuple[list[str], str]:
 
 def _read(path: Path) -> Iterator[str]:
     if path.suffix == ".txt":
-        yield from (line.strip() for line in read_text(path).splitlines() if line.strip())
+        with readable(path):
+            lines = read_bytes(path).decode("utf-8-sig", "replace").splitlines()
+        yield from (line.strip() for line in lines if line.strip())
         return
     rows: Any = json_lines(path, object) if path.suffix == ".jsonl" else json_file(path, object)
     # predictions may be a mapping by instance

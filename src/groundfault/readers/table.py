@@ -11,7 +11,13 @@ import polars as pl
 
 from groundfault.base.reading import readable
 from groundfault.errors import InputError, first_line
-from groundfault.readers.safely import check_lines, escape_pattern, json_lines
+from groundfault.readers.safely import (
+    POINTER,
+    check_lines,
+    escape_pattern,
+    is_pointer,
+    json_lines,
+)
 
 Read = Callable[[Path, Sequence[str]], pl.DataFrame]
 
@@ -111,7 +117,7 @@ def _from_other(source: Any) -> pl.DataFrame:
         if hasattr(
             source, "__arrow_c_stream__"
         ):  # pandas, Arrow, DuckDB and others speak this protocol
-            return pl.DataFrame(source)
+            return pl.DataFrame(_spell_out(source))
         if hasattr(source, "pl"):
             return pl.DataFrame(source.pl())
     except Exception as error:
@@ -120,6 +126,23 @@ def _from_other(source: Any) -> pl.DataFrame:
         f"cannot read a {type(source).__name__} as a table; give a path or a polars, pandas or "
         "Arrow table"
     )
+
+
+def _spell_out(source: Any) -> Any:
+    """A pandas table whose intervals and periods, as of ``pd.cut``, are their names: ``(0, 25]``.
+
+    Rules compare values, and no rule can name an interval of two numbers.
+    """
+    if not type(source).__module__.startswith("pandas"):
+        return source
+    table = source.copy(deep=False)
+    for name, dtype in source.dtypes.items():
+        values = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+        if str(values).startswith(("interval", "period")):
+            words = source[name].astype(object).map(str, na_action="ignore").astype(object)
+            # a missing interval is no interval called nan
+            table[name] = words.where(source[name].notna(), None)
+    return table
 
 
 def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -153,6 +176,8 @@ def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
     with readable(path):
         if path.stat().st_size == 0:
             raise InputError(f"{path} is empty")
+    if is_pointer(path):
+        raise InputError(f"{path} is {POINTER}")
     if read_kind in (_read_csv, _read_jsonl):
         check_lines(path)
     try:

@@ -1,0 +1,64 @@
+"""Tables in memory and on disk: what a person made with pandas, and files that are not there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from groundfault import Evidence, InputError
+
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+
+
+def test_intervals_and_periods_of_pandas_are_their_names() -> None:
+    """pd.cut and pd.qcut make the bins that people look at; no rule could name a pair of bounds."""
+    numbers = pd.Series([-1, *range(1, 80)])
+    table = pd.DataFrame(
+        {
+            "bin": pd.cut(numbers, [0, 40, 80]),
+            "quarter": pd.PeriodIndex(["2026Q1", "2026Q2"] * 40, freq="Q"),
+            "size": pd.cut(numbers, [-2, 40, 80], labels=["low", "high"]),
+            5: pd.qcut(numbers, 2),
+            "error": [0, 1] * 40,
+        }
+    )
+    table.columns = table.columns.astype(object)
+    frame = Evidence.from_table(table, outcome="error").where("\"bin\" = '(40, 80]'").frame
+    assert len(frame) == 39
+    assert frame["quarter"].unique().sort().to_list() == ["2026Q1", "2026Q2"]
+    assert frame["size"].cast(str).unique().to_list() == ["high"]
+    assert Evidence.from_table(table, outcome="error").frame["bin"].null_count() == 1
+    assert isinstance(table["bin"].dtype, pd.CategoricalDtype)  # the person's own is as it was
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.jsonl", "a.eval"])
+def test_a_pointer_of_git_lfs_is_called_one(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(POINTER)
+    with pytest.raises(InputError, match=r"is a Git LFS pointer .*git lfs pull"):
+        Evidence.from_logs(path)
+    if not name.endswith("eval"):
+        with pytest.raises(InputError, match=r"is a Git LFS pointer .*git lfs pull"):
+            Evidence.from_table(path, outcome="error")
+    with pytest.raises(InputError, match=rf"such as .*{name} \(a Git LFS pointer"):
+        Evidence.from_logs(tmp_path)
+
+
+def test_a_file_that_was_read_beside_a_log_is_not_listed_as_unread(tmp_path: Path) -> None:
+    """BFCL: the result file alone has the passes; one of a category without scores is unread."""
+    for category in ("simple", "java"):
+        place = tmp_path / "result" / "model" / f"BFCL_v3_{category}_result.json"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("\n".join(json.dumps({"id": f"s{i}", "result": "f()"}) for i in range(4)))
+    place = tmp_path / "score" / "model" / "BFCL_v3_simple_score.json"
+    place.parent.mkdir(parents=True)
+    header = {"accuracy": 0.75, "correct_count": 3, "total_count": 4}
+    failure = {"id": "s1", "valid": False, "error_type": "value_error", "prompt": {"id": "s1"}}
+    place.write_text(f"{json.dumps(header)}\n{json.dumps(failure)}\n")
+    evidence = Evidence.from_logs(tmp_path)
+    assert evidence.account is not None
+    assert (len(evidence), evidence.loss.sum()) == (4, 1)
+    assert [Path(name).name for name in evidence.account.unread] == ["BFCL_v3_java_result.json"]
