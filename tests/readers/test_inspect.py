@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import count_examples
 
-from groundfault import readers
+from groundfault import Evidence, readers
 from groundfault.errors import InputError
 from groundfault.readers.inspect import Inspect
 from groundfault.readers.log import Log, Observation
@@ -327,7 +327,12 @@ def test_clustered_standard_errors_name_the_group(edit_log: Callable[[Change], P
         for i, sample in enumerate(log["samples"]):
             sample["metadata"] = {"passage": i // 2}
 
-    assert [r.group for r in read(edit_log(cluster))[1]] == ["0", "0", "1", "1", "2"]
+    path = edit_log(cluster)
+    log, observations = read(path)
+    assert [r.group for r in observations] == ["0", "0", "1", "1", "2"]
+    assert [note for note in log.notes if "5 samples count as 3 units" in note]
+    assert Evidence.from_logs(path).unit_count == 3
+    assert Evidence.from_logs(path, group="example_id").unit_count == 5
 
 
 def test_an_interrupted_archive_is_read_as_far_as_it_goes(logs: Path, tmp_path: Path) -> None:

@@ -128,11 +128,14 @@ class _Run:
         """The scores of each sample, then the samples that the log lacks."""
         names: set[str] = set()
         keys: set[tuple[str, int]] = set()
+        groups: set[str] = set()
         for position, (sample, attachments) in enumerate(samples, 1):
             keys.add((str(sample.id), sample.epoch))
             base = self._sample(sample, attachments, position)
             rows = list(self._scores(sample, base, attachments))
             names.update(row.scorer for row in rows)
+            if base.group is not None:
+                groups.add(base.group)
             yield from rows
             if len(rows) < len(names) or not rows:
                 # a row without a scorer stands for whichever scorer is chosen later
@@ -140,6 +143,13 @@ class _Run:
                 yield _like(base, status=status)
         if keys and not names:
             self.notes.append("no sample is scored")
+        if groups:
+            n_samples = len({sample_id for sample_id, _ in keys})
+            self.notes.append(
+                f"stderr(cluster={self.cluster!r}) in the task makes groups of its samples: "
+                f"{n_samples:,} samples count as {len(groups):,} units (--group example_id takes "
+                "each for a unit)"
+            )
         yield from self._absent(keys)
 
     def _absent(self, keys: set[tuple[str, int]]) -> Iterator[Observation]:
