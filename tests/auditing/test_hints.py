@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 from audit_tables import make_planted_results, make_planted_table
@@ -69,3 +71,14 @@ def test_what_was_not_scored_makes_no_errors_rare_and_is_said_to_lie_where_it_li
     assert not any("errors are rare" in hint for hint in hints)
     (hint,) = (hint for hint in hints if hint.startswith("600 error: not scored"))
     assert "They are 86% of the rows where lang is en and 0% where it is de" in hint
+
+
+def test_what_readers_noted_of_a_log_is_said_in_its_audit(tmp_path: Path) -> None:
+    """A CSV of promptfoo counts refusals as failures, and says so where the rates are."""
+    rows = [f"{i},yes,{'FAIL' if i % 4 == 0 else 'PASS'},1,,ok," for i in range(80)]
+    header = "n,[fake] Say {{n}},Status,Score,Named Scores,Grader Reason,Comment"
+    (tmp_path / "results.csv").write_text("\n".join([header, *rows]))
+    evidence = Evidence.from_logs(tmp_path / "results.csv")
+    plan = Plan(judge="janus")
+    hints = groundfault.audit(evidence, plan, [Candidate("low", "vars_n < '4'")], ledger=None).hints
+    assert any("a CSV of promptfoo counts refusals" in hint for hint in hints)

@@ -31,6 +31,7 @@ def write_hints(results: AuditResults) -> tuple[str, ...]:
     """Every hint that applies, each without a full stop."""
     # what may make the whole audit useless comes first, what explains single numbers last
     return (
+        *_about_logs(results),
         *_about_copies(results),
         *_about_order(results),
         *_about_comparison(results),
@@ -41,6 +42,13 @@ def write_hints(results: AuditResults) -> tuple[str, ...]:
         *_about_prevalence(results),
         *_about_approximations(results),
     )
+
+
+def _about_logs(results: AuditResults) -> Iterator[str]:
+    """What readers noted: a run that broke off, a file that does not tell refusals apart."""
+    account = results.audit.evidence.account
+    if account is not None:
+        yield from account.list_log_notes()
 
 
 def _about_copies(results: AuditResults) -> Iterator[str]:

@@ -97,7 +97,9 @@ class Account:
     def from_dict(cls, data: dict[str, Any]) -> Account:
         """The account that ``to_dict`` gave."""
         logs = tuple(LogRead(**{**log, "notes": tuple(log["notes"])}) for log in data["logs"])
-        lists = {name: tuple(data[name]) for name in ("unread", "notes", "outcome") if name in data}
+        lists: dict[str, Any] = {
+            name: tuple(data[name]) for name in ("unread", "notes", "outcome") if name in data
+        }
         return cls(**{**data, **lists, "logs": logs})
 
     def to_lines(self) -> list[str]:
@@ -140,7 +142,7 @@ class Account:
         if self.unread:
             more = f" and {len(self.unread) - 3:,} more" if len(self.unread) > 3 else ""
             lines.append(f"not read, as no reader knows them: {', '.join(self.unread[:3])}{more}")
-        return [*lines, *self._log_lines()]
+        return [*lines, *self.list_log_notes()]
 
     def _name_scorers(self) -> str:
         """Whose score is the outcome, and who else scored; nothing where one did alone."""
@@ -152,7 +154,7 @@ class Account:
         beside = f" (beside it: {', '.join(_some(others))}{more})" if others else ""
         return f"; scored by {names}{beside}"
 
-    def _log_lines(self) -> list[str]:
+    def list_log_notes(self) -> list[str]:
         """The notes on single logs, each note once with the log or the number of logs it is on."""
         about: dict[str, list[str]] = {}
         for log in self.logs:
