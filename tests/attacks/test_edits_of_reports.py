@@ -293,7 +293,9 @@ def test_there_are_many_kinds_of_edits(desk: Desk) -> None:
 
 @pytest.mark.parametrize(("path", "value"), EDITS, ids=lambda part: f"{part!r:.40}")
 def test_an_edit_is_noticed_by_the_ledger(path: str, value: Any, desk: Desk) -> None:
-    statuses = judge_forgery(desk, edit(desk.content, path, value), desk.ledger)
+    edited = edit(desk.content, path, value)
+    assert edited != desk.content
+    statuses = judge_forgery(desk, edited, desk.ledger)
     # a report that says that nothing was recorded is not contradicted, and is no success
     assert statuses & {"failed", "refused", *(["unchecked"] if path == "ledger" else [])}
 

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from groundfault.auditing.anchor_check import check_anchor
-from groundfault.auditing.verification_result import (
-    CheckStatus,
-    Verification,
-    VerificationCheck,
-    judge_differences,
-)
-from groundfault.base.json_diff import differences_of
+from groundfault.auditing.verification_result import CheckStatus, Verification, judge_differences
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
 from groundfault.errors import GroundfaultError, InputError, LedgerError
 from groundfault.sequential import policies
-from groundfault.sequential.certificate import Certificate, certify
+from groundfault.sequential.certificate import Certificate
 from groundfault.sequential.certificate_schema import CertificateRound, Judgement
 from groundfault.sequential.draws import Draws, hash_key
 from groundfault.sequential.pool import Pool
-from groundfault.sequential.record import (
-    ASKED,
-    OPENED,
-    REVIEWED,
-    TOLD,
-    AuditEvent,
-    count_audits,
-    read_query,
-)
+from groundfault.sequential.record import ASKED, REVIEWED, TOLD, AuditEvent, read_query
+from groundfault.sequential.record_check import check_record, compare_results, read_key
 from groundfault.sequential.state import AuditState
 
 if TYPE_CHECKING:
@@ -74,8 +60,10 @@ def verify_certificate(
         an embedding needs the pool.
     ledger : Ledger, path, URL or bool, optional
         The ledger to check the record against. True is the one that $GROUNDFAULT_LEDGER names, else
-        groundfault-ledger.db in the current folder if the certificate names that one. What a
-        certificate names is never opened for that alone: it may be a server of anybody's.
+        groundfault-ledger.db in the current folder if the certificate names that one, else a file
+        of the name that the certificate states beside it. What else a certificate names is never
+        opened: it may be a server of anybody's. False and None do without, as in
+        `groundfault.verify`.
     anchor : AnchorFiles, optional
         A signed head of the ledger, which the ledger has to hold still.
 
@@ -85,11 +73,11 @@ def verify_certificate(
         If the source is no certificate.
     """
     certificate = source if isinstance(source, Certificate) else Certificate.load(source)
-    plan, outline = (
-        certificate.plan.to_plan(),
-        Pool.from_outline(msgspec.to_builtins(certificate.pool)),
-    )
+    folder = None if isinstance(source, Certificate) else Path(source).parent
+    stated = certificate.ledger.path if certificate.ledger else ""
+    book = find_witness(ledger, stated, folder)
     differences: list[str] = []
+    outline = Pool.from_outline(msgspec.to_builtins(certificate.pool))
     if pool is not None and pool.hash_by_name != outline.hash_by_name:
         differences.append(
             f"pool: {outline.hash[:12]}, {pool.hash[:12]}: these are other cases or groups"
@@ -97,30 +85,40 @@ def verify_certificate(
     elif pool is not None:
         # the order of the groups, and the hash, stay those of the certificate
         outline = replace(outline, embedding=pool.embedding, cases=pool.cases)
-    draws, draws_sentence = _find_draws(certificate, ledger)
+    draws, draws_sentence = _find_draws(certificate, book)
     if draws is None:
         differences.append(f"draws: {draws_sentence}")
-    try:
-        state = AuditState(outline, plan, draws)
-        for entry in _list_entries(certificate.rounds, certificate.reviews):
-            if policy and entry.kind == ASKED and entry.body["step"] > plan.warm_up:
-                differences += _compare_choice(state, entry)
-            state.replay(entry)
-        differences += differences_of(
-            _select_stable(certificate), _select_stable(certify(state, None))
-        )
-    except GroundfaultError as error:
-        differences.append(f"rounds: {error}")
+    differences += _compare_rounds(certificate, outline, draws, policy=policy)
     what = "every draw, bet, e-value and the verdict follow from the scores"
-    checks = [judge_differences(differences, what), _compare_ledger(certificate, ledger)]
+    absent: CheckStatus = "waived" if is_waived(ledger) else "unchecked"
+    checks = [
+        judge_differences(differences, what),
+        check_record(certificate, book, draws, absent),
+    ]
     if anchor is not None:
-        stated = certificate.ledger
-        book = find_witness(ledger, stated.path if stated else "")
-        checks.append(check_anchor(anchor, book, stated.head if stated else None))
+        head = certificate.ledger.head if certificate.ledger else None
+        checks.append(check_anchor(anchor, book, head))
     return CertificateCheck(tuple(checks), draws_sentence)
 
 
-def _find_draws(certificate: Certificate, ledger: LedgerChoice) -> tuple[Draws | None, str]:
+def _compare_rounds(
+    certificate: Certificate, outline: Pool, draws: Draws | None, *, policy: bool
+) -> list[str]:
+    """Where the certificate differs from what its own rounds come to."""
+    differences: list[str] = []
+    try:
+        state = AuditState(outline, certificate.plan.to_plan(), draws)
+        for entry in _list_entries(certificate.rounds, certificate.reviews):
+            if policy and entry.kind == ASKED and entry.body["step"] > certificate.plan.warm_up:
+                differences += _compare_choice(state, entry)
+            state.replay(entry)
+        differences += compare_results(certificate, state)
+    except GroundfaultError as error:
+        differences.append(f"rounds: {error}")
+    return differences
+
+
+def _find_draws(certificate: Certificate, book: Ledger | None) -> tuple[Draws | None, str]:
     """The draws that the certificate, or its ledger, has the key of, with a sentence on it."""
     plan, sealed = certificate.plan, certificate.draws
     if plan.seed is not None:
@@ -131,7 +129,7 @@ def _find_draws(certificate: Certificate, ledger: LedgerChoice) -> tuple[Draws |
     if sealed is None:
         return None, "the certificate has neither a seed nor the hash of a random key"
     if sealed.key is None:
-        key = _read_ledger_key(certificate, ledger)
+        key = _read_ledger_key(certificate, book)
         if key is None or hash_key(key) != sealed.hash:
             return None, (
                 "their key is sealed until the audit has ended; name the ledger that has it "
@@ -146,23 +144,12 @@ def _find_draws(certificate: Certificate, ledger: LedgerChoice) -> tuple[Draws |
     )
 
 
-def _read_ledger_key(certificate: Certificate, ledger: LedgerChoice) -> str | None:
-    stated = certificate.ledger.path if certificate.ledger else ""
+def _read_ledger_key(certificate: Certificate, book: Ledger | None) -> str | None:
     try:
-        book = find_witness(ledger, stated)
-        return None if book is None else _get_key(_read_header(book, certificate.seal)).get("key")
+        return None if book is None else read_key(book, certificate.seal).get("key")
     except (InputError, LedgerError):
         # what is wrong with the ledger is said where its rounds are compared
         return None
-
-
-def _read_header(book: Ledger, seal: str) -> Mapping[str, Any]:
-    """The header with which an audit was opened; empty where the ledger has none."""
-    return next((e.body for e in book.events(OPENED) if e.body["audit"] == seal), {})
-
-
-def _get_key(header: Mapping[str, Any]) -> Mapping[str, Any]:
-    return header.get("draws") or {}
 
 
 def _list_entries(
@@ -197,53 +184,3 @@ def _compare_choice(state: AuditState, entry: AuditEvent) -> Iterator[str]:
         if not same:
             place = f"rounds[{entry.body['step'] - 1}].{name}"
             yield f"{place}: {a!r}, {b!r}: the policy would have looked elsewhere"
-
-
-def _select_stable(certificate: Certificate) -> dict[str, Any]:
-    """What a recomputed certificate must share: all but versions, the ledger and file names."""
-    content = certificate.to_dict()
-    content["pool"] = certificate.pool.hash
-    # the key of the draws is held against its hash instead
-    others = ("groundfault_version", "ledger", "draws")
-    return {key: value for key, value in content.items() if key not in others}
-
-
-def _compare_ledger(certificate: Certificate, ledger: LedgerChoice) -> VerificationCheck:
-    """Whether the ledger agrees with the rounds."""
-    state = partial(VerificationCheck, "ledger")
-    absent: CheckStatus = "waived" if is_waived(ledger) else "unchecked"
-    if certificate.ledger is None:
-        return state(absent, "the audit was not recorded in a ledger")
-    book, stated = find_witness(ledger, certificate.ledger.path), certificate.ledger.path
-    if book is None:
-        return state(
-            absent,
-            f"the record was not checked: the certificate names the ledger {stated}, and no "
-            "ledger is opened because a certificate names it; name it with --ledger",
-        )
-    path = book.place
-    try:
-        book.check(head=certificate.ledger.head)
-    except (LedgerError, InputError) as error:
-        return state("failed", f"the ledger does not bear the certificate out: {error}")
-    hashed = certificate.draws.hash if certificate.draws else None
-    if _get_key(_read_header(book, certificate.seal)).get("hash") != hashed:
-        return state("failed", f"the ledger {path} is unbroken, and has another key of the draws")
-    events = book.events()
-    last = next(event.seq for event in events if event.hash == certificate.ledger.head)
-    openings = [event for event in events if event.kind == OPENED and event.seq <= last]
-    counts = count_audits(openings, certificate.seal)
-    if (certificate.ledger.audits, certificate.ledger.level) != tuple(counts.values()):
-        several = f"{counts['audits']} audits of these cases"
-        return state("failed", f"the ledger {path} is unbroken, and has {several}")
-    # of several events of one step and kind the first counts: later ones came too late
-    bodies: dict[tuple[str, Any], Any] = {}
-    for event in events:
-        if event.body.get("audit") == certificate.seal:
-            body = {key: value for key, value in event.body.items() if key != "audit"}
-            bodies.setdefault((event.kind, body.get("step")), body)
-    for entry in _list_entries(certificate.rounds):
-        step = entry.body["step"]
-        if any(differences_of(bodies.get((entry.kind, step)), entry.body)):
-            return state("failed", f"the ledger {path} is unbroken, and has another round {step}")
-    return state("passed", f"the ledger {path} is unbroken and holds these rounds")
