@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numba import njit, vectorize
 from numpy.typing import NDArray
 
 EFFECTS = ("risk_difference", "risk_ratio", "odds_ratio")
@@ -144,23 +142,6 @@ def _divide(
     return np.where(np.asarray(b) == 0, np.nan, out)
 
 
-@njit(cache=True, inline="always")
-def score_one(
-    effect: int, n: float, on: float, total: float, on_sum: float, unit: float
-) -> Any:  # pragma: no cover - compiled
-    """Size of an effect from a table of floats; one definition for descriptors and for decoys."""
-    if effect == 0:
-        return abs(n * on_sum - on * total) / (on * (n - on) * unit)
-    # whole numbers before the one division: equal ratios, and those of complements, are equal to
-    # the last bit
-    a, b = 2.0 * on_sum + unit, 2.0 * (total - on_sum) + unit
-    if effect == 1:
-        up, down = a * (n - on + 1.0), b * (on + 1.0)
-    else:
-        up, down = a * (2.0 * unit * (n - on + 1.0) - b), b * (2.0 * unit * (on + 1.0) - a)
-    return np.log(max(up, down) / min(up, down))
-
-
 def score(
     effect: int,
     n: NDArray[np.float64] | float,
@@ -169,17 +150,14 @@ def score(
     on_sum: NDArray[np.float64],
     unit: float,
 ) -> NDArray[np.float64]:
-    """`score_one` over arrays, equal to the last bit."""
+    """Sizes of effect from tables of floats; `null_kernels.score_one` of each."""
     if effect == 0:
         # the same products in the same order, and no compiler for the effect nearly all ask for
         return np.asarray(np.abs(n * on_sum - on * total) / (on * (n - on) * unit))
-    # other libraries' logarithms differ in the last bit
-    return np.asarray(_score_compiled(effect, n, on, total, on_sum, unit))
+    from groundfault.stats.null_kernels import score_each
 
-
-@vectorize(cache=True)
-def _score_compiled(effect, n, on, total, on_sum, unit):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    return score_one(effect, n, on, total, on_sum, unit)
+    # compiled, as those of decoys are: another library's logarithms differ in the last bit
+    return np.asarray(score_each(effect, n, on, total, on_sum, unit))
 
 
 def common_grid(values: NDArray[np.float64], largest: int = 100) -> int:

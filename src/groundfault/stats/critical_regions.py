@@ -8,11 +8,11 @@ is then a sum over two independent binomials, on and off the slice, with no simu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf, sqrt
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from groundfault.stats import null_distributions
@@ -85,20 +85,13 @@ class CriticalRegion:
             ContingencyTables(same * n, same * on, knots, same * 0), pooled=True
         )
         level = level if level < 1 else inf  # all pass, whatever the rounding
-        sides_of_table = (distributions.n, distributions.on, distributions.total)
-        down, up = _find_bounds(
-            *sides_of_table,
-            distributions.start,
-            distributions.offset,
-            distributions.pmf,
-            level,
-            sides,
-        )
+        down, up = _find_bounds(distributions, level, sides)
         bottom, top = np.maximum(0, on + knots - n), np.minimum(on, knots)
         which = EFFECTS.index(effect)
+        tables = (distributions.n, distributions.on, distributions.total)
         bounds = (
-            _find_first_counts(which, sides_of_table, down, bottom, -1, min_effect),
-            _find_first_counts(which, sides_of_table, up, top, 1, min_effect),
+            _find_first_counts(which, tables, down, bottom, -1, min_effect),
+            _find_first_counts(which, tables, up, top, 1, min_effect),
         )
         totals = np.arange(first, last + 1)
         # bounds are nearly straight in the total, so that interpolating them is safe
@@ -148,48 +141,39 @@ def _find_first_counts(
     return np.where(exists, near + way * enough, past)
 
 
-@njit(cache=True, nogil=True)
 def _find_bounds(
-    n: Floats,
-    on: Floats,
-    total: Floats,
-    start: Floats,
-    offset: Ints,
-    pmf: Floats,
-    level: float,
-    sides: int,
-) -> tuple[Ints, Ints]:  # pragma: no cover - compiled
+    null: null_distributions.NullDistributions, level: float, sides: int
+) -> tuple[Ints, Ints]:
     """The last count of a small p-value below, and the first above; out of range where none is."""
-    low, high = np.empty(len(n), dtype=np.int64), np.empty(len(n), dtype=np.int64)
-    for u in range(len(n)):
-        i, j = offset[u], offset[u + 1] - 1
-        shift = n[u] * start[u] - on[u] * total[u]
-        below, above = 0.0, 0.0
-        while True:
-            # outermost first; equal distances are in one tail together, as in the two-sided p-value
-            low_distance = -(shift + n[u] * (i - offset[u]))
-            high_distance = shift + n[u] * (j - offset[u])
-            go_left = low_distance > 0 and (sides == 1 or low_distance >= high_distance)
-            go_right = high_distance > 0 and (sides == 1 or high_distance >= low_distance)
-            if sides == 1:
-                go_left = go_left and below + pmf[i] <= level
-                go_right = go_right and above + pmf[j] <= level
-            elif below + (pmf[i] if go_left else 0.0) + (pmf[j] if go_right else 0.0) > level:
-                break
-            if not (go_left or go_right):
-                break
-            if go_left:
-                below += pmf[i]
-                i += 1
-            if go_right:
-                if sides == 1:
-                    above += pmf[j]
-                else:
-                    below += pmf[j]
-                j -= 1
-        low[u] = np.int64(start[u]) + i - offset[u] - 1
-        high[u] = np.int64(start[u]) + j - offset[u] + 1
+    low, high = np.empty(len(null.n), dtype=np.int64), np.empty(len(null.n), dtype=np.int64)
+    find_ends = _find_one_sided_ends if sides == 1 else _find_two_sided_ends
+    for u, (start, stop) in enumerate(pairwise(null.offset.tolist())):
+        first = int(null.start[u])
+        # distances from the mean, in whole numbers
+        shift = null.n[u] * (first + np.arange(stop - start)) - null.on[u] * null.total[u]
+        below, above = find_ends(shift, null.pmf[start:stop], level)
+        low[u], high[u] = first + below - 1, first + stop - start - above
     return low, high
+
+
+def _find_one_sided_ends(shift: Floats, pmf: Floats, level: float) -> tuple[int, int]:
+    """How many atoms below and how many above have a tail of at most the level, outermost first."""
+    under, over = int(np.count_nonzero(shift < 0)), int(np.count_nonzero(shift > 0))
+    below = np.searchsorted(np.cumsum(pmf[:under]), level, side="right")
+    above = np.searchsorted(np.cumsum(pmf[::-1][:over]), level, side="right")
+    return int(below), int(above)
+
+
+def _find_two_sided_ends(shift: Floats, pmf: Floats, level: float) -> tuple[int, int]:
+    """`_find_one_sided_ends` where both tails together have at most the level."""
+    distance = np.abs(shift)
+    order = np.argsort(-distance, kind="stable")
+    # equal distances are in one tail together, as in the two-sided p-value
+    ends = np.append(np.diff(distance[order]) != 0, True)
+    passing = ends & (np.cumsum(pmf[order]) <= level) & (distance[order] > 0)
+    count = int(np.flatnonzero(passing)[-1]) + 1 if passing.any() else 0
+    below = int(np.count_nonzero(shift[order[:count]] < 0))
+    return below, count - below
 
 
 def _binomial(count: int, rate: float, start: int, stop: int) -> Floats:

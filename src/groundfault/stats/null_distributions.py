@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from groundfault.stats.contingency import EFFECTS, ContingencyTables, score_one
-from groundfault.stats.row_threads import share_rows
-from groundfault.stats.saddlepoint import saddlepoint
+from groundfault.stats.contingency import EFFECTS, ContingencyTables
 from groundfault.stats.subsets import countable, subset_sums
 
 Floats = NDArray[np.float64]
@@ -28,11 +26,8 @@ Floats = NDArray[np.float64]
 # atoms further than this many standard deviations from the mean weigh less than 1e-13 together
 _POOLED_WIDTH = 7.5
 _OWN_WIDTH = 38.0
-# a smaller e-value is an e-value, and one of e^230 times any weight is still a number
-_LARGEST_LOG_E = 230.0
-# partial sums, each over the same distributions whatever the number of threads: float sums depend
-# on their order
-_CHUNKS = 16
+# the work of the interpreter, in distributions and hypotheses, that compiling is worth
+_WORTH_COMPILING = 5_000
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,10 @@ class NullDistributions:
         float64 array, shape (T,)
             ``S(t) = sum over u of weights[u] * P(size of effect >= t)``.
         """
-        hist = np.zeros((_CHUNKS, len(thresholds) + 1))
+        from groundfault.stats import null_kernels
+        from groundfault.stats.row_threads import share_rows
+
+        hist = np.zeros((null_kernels.CHUNKS, len(thresholds) + 1))
         if len(thresholds) and len(self.n):
             # a uniform lookup brings the search for an atom's level down to a step or two
             cells = 8 * len(thresholds)
@@ -88,10 +86,10 @@ class NullDistributions:
             levels = (thresholds, np.searchsorted(thresholds, places, side="right"), scale)
             which = EFFECTS.index(effect)
             share_rows(
-                lambda first, step: _pool(
+                lambda first, step: null_kernels.pool(
                     which, *self._arrays(), weights, *levels, hist, first, step
                 ),
-                _CHUNKS,
+                null_kernels.CHUNKS,
             )
         hist = hist[:, 1:]
         tail: Floats = hist.sum(axis=0)[::-1].cumsum()[::-1]
@@ -101,7 +99,9 @@ class NullDistributions:
         self, weights: Floats, level: float, effect: str = "risk_difference"
     ) -> float:
         """The smallest size of effect v with P(decoy <= v) >= ``level`` in the pooled mixture."""
-        sizes = _compute_sizes(EFFECTS.index(effect), *self._arrays())
+        from groundfault.stats.null_kernels import compute_sizes
+
+        sizes = compute_sizes(EFFECTS.index(effect), *self._arrays())
         mass = np.repeat(weights, np.diff(self.offset)) * self.pmf
         order = np.argsort(sizes, kind="stable")
         # the slack: a cumulative sum that equals the level but for rounding reaches it
@@ -119,14 +119,34 @@ class NullDistributions:
         return self._tail(which, on_sum, np.where(direction > 0, 1.0, -1.0))
 
     def _tail(self, which: NDArray[np.intp], on_sum: Floats, side: Floats) -> Floats:
+        if len(which) < _WORTH_COMPILING:
+            return np.array(
+                [self._tail_of(*case) for case in zip(side, which, on_sum, strict=True)],
+                dtype=np.float64,
+            )
+        from groundfault.stats.null_kernels import sum_tails
+        from groundfault.stats.row_threads import share_rows
+
         tails = np.empty(len(which))
         share_rows(
-            lambda first, step: _sum_tails(
+            lambda first, step: sum_tails(
                 side, which, on_sum, *self._arrays()[:-1], tails, first, step
             ),
             len(which),
         )
         return tails
+
+    def _tail_of(self, side: float, u: np.intp, on_sum: float) -> float:
+        """`null_kernels.sum_tails` of one hypothesis, without a compiler."""
+        n, on, total, step = self.n[u], self.on[u], self.total[u], self.step[u]
+        pmf = self.pmf[self.offset[u] : self.offset[u + 1]]
+        observed = n * on_sum - on * total
+        slack = 0.0 if step == 1.0 else 1e-9 * abs(observed)
+        shift = n * (self.start[u] + step * np.arange(len(pmf))) - on * total
+        gap, bar = (
+            (np.abs(shift), abs(observed)) if side == 0.0 else (side * shift, side * observed)
+        )
+        return min(_add_up(pmf[gap >= bar - slack]), 1.0)
 
     def likelihood_ratio(
         self,
@@ -151,10 +171,13 @@ class NullDistributions:
             kept, of probability 1e-60 or less, counts as the outermost of them.
         """
         arrays = (self.start, self.step, self.offset, self.pmf, self.unit)
+        from groundfault.stats.null_kernels import sum_tilted
+        from groundfault.stats.row_threads import share_rows
+
         towards = direction.astype(np.float64)
         ratios = np.zeros(len(which))
         share_rows(
-            lambda first, step: _sum_tilted(
+            lambda first, step: sum_tilted(
                 which, on_sum, towards, log_odds, *arrays, ratios, first, step
             ),
             len(which),
@@ -220,10 +243,38 @@ def from_errors(tables: ContingencyTables, *, pooled: bool) -> NullDistributions
     high = np.minimum(np.minimum(on, total), mean + reach)
     offset = np.concatenate([[0], np.cumsum(high - low + 1)]).astype(np.int64)
     pmf = np.empty(offset[-1])
-    share_rows(
-        lambda first, step: _hypergeometric(n, on, total, low, offset, pmf, first, step), len(n)
-    )
+    if len(n) < _WORTH_COMPILING:
+        for u, (start, stop) in enumerate(pairwise(offset.tolist())):
+            _fill_hypergeometric(int(n[u]), int(on[u]), int(total[u]), int(low[u]), pmf[start:stop])
+    else:
+        from groundfault.stats.null_kernels import fill_hypergeometric
+        from groundfault.stats.row_threads import share_rows
+
+        share_rows(
+            lambda first, step: fill_hypergeometric(n, on, total, low, offset, pmf, first, step),
+            len(n),
+        )
     return _assemble(tables, low.astype(np.float64), np.ones(len(n)), offset, pmf)
+
+
+def _fill_hypergeometric(n: int, on: int, total: int, low: int, p: Floats) -> None:
+    """`null_kernels.fill_hypergeometric` of one distribution, to the last bit the same."""
+    mode = (on + 1) * (total + 1) // (n + 2) - low
+    mode = min(max(mode, 0), len(p) - 1)
+    first, draws, errors = float(low), float(on), float(total)
+    x = first + np.arange(mode + 1, len(p))
+    above = (errors - x + 1.0) * (draws - x + 1.0) / (x * (n - errors - draws + x))
+    x = first + np.arange(mode) + 1.0
+    below = x * (n - errors - draws + x) / ((errors - x + 1.0) * (draws - x + 1.0))
+    p[mode] = 1.0
+    p[mode + 1 :] = np.multiply.accumulate(above)
+    p[:mode] = np.multiply.accumulate(below[::-1])[::-1]
+    p *= 1.0 / _add_up(np.concatenate([p[mode:], p[:mode][::-1]]))
+
+
+def _add_up(terms: Floats) -> float:
+    """The sum, one term after the other as compiled passes add."""
+    return float(np.add.accumulate(terms)[-1]) if len(terms) else 0.0
 
 
 def from_values(values: NDArray[np.int64] | Floats, tables: ContingencyTables) -> NullDistributions:
@@ -236,6 +287,8 @@ def from_values(values: NDArray[np.int64] | Floats, tables: ContingencyTables) -
     tables : ContingencyTables
         Hypotheses over all these units.
     """
+    from groundfault.stats.saddlepoint import saddlepoint
+
     sizes = np.unique(tables.on)
     if tables.denominator and countable(np.asarray(values, dtype=np.int64), sizes):
         distributions = subset_sums(np.asarray(values, dtype=np.int64), sizes)
@@ -260,186 +313,3 @@ def _assemble(
 ) -> NullDistributions:
     n, on, total = (np.asarray(a, dtype=np.float64) for a in (tables.n, tables.on, tables.total))
     return NullDistributions(n, on, total, start, step, offset, pmf, float(tables.unit))
-
-
-@njit(cache=True, nogil=True)
-def _hypergeometric(
-    n: NDArray[np.int64],
-    on: NDArray[np.int64],
-    total: NDArray[np.int64],
-    low: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    pmf: Floats,
-    first_row: int,
-    row_step: int,
-) -> None:  # pragma: no cover - compiled
-    """Probabilities by ratios of neighbours, outward from the mode: nothing cancels."""
-    for u in range(first_row, len(n), row_step):
-        p = pmf[offset[u] : offset[u + 1]]
-        units, draws, errors, first = float(n[u]), float(on[u]), float(total[u]), float(low[u])
-        mode = (on[u] + 1) * (total[u] + 1) // (n[u] + 2) - low[u]
-        mode = min(max(mode, 0), len(p) - 1)
-        # the ratios first, which the compiler vectorises; then their running products
-        for i in range(mode + 1, len(p)):
-            x = first + i
-            p[i] = (errors - x + 1.0) * (draws - x + 1.0) / (x * (units - errors - draws + x))
-        for i in range(mode):
-            x = first + i + 1.0
-            p[i] = x * (units - errors - draws + x) / ((errors - x + 1.0) * (draws - x + 1.0))
-        # the mode is the largest: nothing overflows, and what underflows is too small to matter
-        p[mode] = 1.0
-        mass = 1.0
-        for i in range(mode + 1, len(p)):
-            p[i] *= p[i - 1]
-            mass += p[i]
-        for i in range(mode - 1, -1, -1):
-            p[i] *= p[i + 1]
-            mass += p[i]
-        scale = 1.0 / mass
-        for i in range(len(p)):
-            p[i] *= scale
-
-
-# error_model numpy: a size that is no number, of a table without a side, has its place
-@njit(cache=True, nogil=True, error_model="numpy")
-def _pool(
-    effect: int,
-    n: Floats,
-    on: Floats,
-    total: Floats,
-    start: Floats,
-    step: Floats,
-    offset: NDArray[np.int64],
-    pmf: Floats,
-    unit: float,
-    weights: Floats,
-    thresholds: Floats,
-    lookup: NDArray[np.intp],
-    scale: float,
-    hist: Floats,
-    first_chunk: int,
-    chunk_step: int,
-) -> None:  # pragma: no cover - compiled
-    """Mass of atoms between thresholds, in partial sums that do not depend on threads."""
-    rows, levels = len(n), len(thresholds)
-    top = thresholds[-1]
-    widest = np.max(offset[1:] - offset[:-1])
-    for c in range(first_chunk, _CHUNKS, chunk_step):
-        sizes = np.empty(widest)
-        for u in range(c, rows, _CHUNKS):
-            first, atoms = offset[u], offset[u + 1] - offset[u]
-            if (
-                effect == 0
-            ):  # `score_one`, with what is the same for all atoms taken out of the loop
-                centre, rise = n[u] * start[u] - on[u] * total[u], n[u] * step[u]
-                scaled = on[u] * (n[u] - on[u]) * unit
-                for i in range(atoms):
-                    sizes[i] = abs(centre + rise * i) / scaled
-            else:
-                for i in range(atoms):
-                    sizes[i] = score_one(
-                        effect, n[u], on[u], total[u], start[u] + step[u] * i, unit
-                    )
-            for i in range(atoms):
-                if not sizes[i] < top:  # NaN too, which would be no place to look up
-                    hist[c, levels] += weights[u] * pmf[first + i]
-                    continue
-                at = lookup[int(sizes[i] * scale)]
-                while at > 0 and thresholds[at - 1] > sizes[i]:
-                    at -= 1
-                while at < levels and thresholds[at] <= sizes[i]:
-                    at += 1
-                hist[c, at] += weights[u] * pmf[first + i]
-
-
-@njit(cache=True)
-def _compute_sizes(
-    effect: int,
-    n: Floats,
-    on: Floats,
-    total: Floats,
-    start: Floats,
-    step: Floats,
-    offset: NDArray[np.int64],
-    pmf: Floats,
-    unit: float,
-) -> Floats:  # pragma: no cover - compiled
-    out = np.empty(len(pmf))
-    for u in range(len(n)):
-        for i in range(offset[u], offset[u + 1]):
-            out[i] = score_one(
-                effect, n[u], on[u], total[u], start[u] + step[u] * (i - offset[u]), unit
-            )
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _sum_tails(
-    side: Floats,
-    which: NDArray[np.intp],
-    on_sum: Floats,
-    n: Floats,
-    on: Floats,
-    total: Floats,
-    start: Floats,
-    step: Floats,
-    offset: NDArray[np.int64],
-    pmf: Floats,
-    out: Floats,
-    first: int,
-    row_step: int,
-) -> None:  # pragma: no cover - compiled
-    for h in range(first, len(which), row_step):
-        u = which[h]
-        observed = n[u] * on_sum[h] - on[u] * total[u]
-        # whole numbers compare exactly; sums of reals differ in the last digits by the order of
-        # addition
-        slack = 0.0 if step[u] == 1.0 else 1e-9 * abs(observed)
-        tail = 0.0
-        for i in range(offset[u], offset[u + 1]):
-            shift = n[u] * (start[u] + step[u] * (i - offset[u])) - on[u] * total[u]
-            gap, bar = (
-                (abs(shift), abs(observed))
-                if side[h] == 0.0
-                else (side[h] * shift, side[h] * observed)
-            )
-            if gap >= bar - slack:
-                tail += pmf[i]
-        out[h] = min(tail, 1.0)
-
-
-@njit(cache=True, nogil=True)
-def _sum_tilted(
-    which: NDArray[np.intp],
-    on_sum: Floats,
-    direction: Floats,
-    log_odds: Floats,
-    start: Floats,
-    step: Floats,
-    offset: NDArray[np.int64],
-    pmf: Floats,
-    unit: float,
-    out: Floats,
-    first: int,
-    row_step: int,
-) -> None:  # pragma: no cover - compiled
-    for h in range(first, len(which), row_step):
-        u = which[h]
-        last = start[u] + step[u] * (offset[u + 1] - offset[u] - 1)
-        observed = min(max(on_sum[h], start[u]), last)
-        for t in range(len(log_odds)):
-            tilt = direction[h] * log_odds[t] / unit
-            # in logarithms, the largest term taken out: far from the mean a probability underflows
-            # and an exponential overflows, and their product is no number
-            top = -np.inf
-            for i in range(offset[u], offset[u + 1]):
-                if pmf[i] > 0.0:
-                    shift = start[u] + step[u] * (i - offset[u]) - observed
-                    top = max(top, np.log(pmf[i]) + tilt * shift)
-            normal = 0.0
-            for i in range(offset[u], offset[u + 1]):
-                if pmf[i] > 0.0:
-                    shift = start[u] + step[u] * (i - offset[u]) - observed
-                    normal += np.exp(np.log(pmf[i]) + tilt * shift - top)
-            # a mean of e-values is an e-value, so the tilts need not be chosen by the data
-            out[h] += np.exp(min(-top - np.log(normal), _LARGEST_LOG_E)) / len(log_odds)

@@ -1,0 +1,268 @@
+"""Passes over many null distributions, compiled: see `groundfault.stats.null_distributions`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, prange, vectorize
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# a smaller e-value is an e-value, and one of e^230 times any weight is still a number
+_LARGEST_LOG_E = 230.0
+# partial sums, each over the same distributions whatever the number of threads: float sums depend
+# on their order
+CHUNKS = 16
+# far below any p-value that is reported, far above the smallest float: nothing turns denormal,
+# which is slow
+_NEGLIGIBLE = 1e-60
+
+
+@njit(cache=True, inline="always")
+def score_one(
+    effect: int, n: float, on: float, total: float, on_sum: float, unit: float
+) -> Any:  # pragma: no cover - compiled
+    """Size of an effect from a table of floats; one definition for descriptors and for decoys."""
+    if effect == 0:
+        return abs(n * on_sum - on * total) / (on * (n - on) * unit)
+    # whole numbers before the one division: equal ratios, and those of complements, are equal to
+    # the last bit
+    a, b = 2.0 * on_sum + unit, 2.0 * (total - on_sum) + unit
+    if effect == 1:
+        up, down = a * (n - on + 1.0), b * (on + 1.0)
+    else:
+        up, down = a * (2.0 * unit * (n - on + 1.0) - b), b * (2.0 * unit * (on + 1.0) - a)
+    return np.log(max(up, down) / min(up, down))
+
+
+@vectorize(cache=True)
+def score_each(effect, n, on, total, on_sum, unit):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """`score_one` over arrays."""
+    return score_one(effect, n, on, total, on_sum, unit)
+
+
+@njit(cache=True, nogil=True)
+def fill_hypergeometric(
+    n: NDArray[np.int64],
+    on: NDArray[np.int64],
+    total: NDArray[np.int64],
+    low: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    pmf: Floats,
+    first_row: int,
+    row_step: int,
+) -> None:  # pragma: no cover - compiled
+    """Probabilities by ratios of neighbours, outward from the mode: nothing cancels."""
+    for u in range(first_row, len(n), row_step):
+        p = pmf[offset[u] : offset[u + 1]]
+        units, draws, errors, first = float(n[u]), float(on[u]), float(total[u]), float(low[u])
+        mode = (on[u] + 1) * (total[u] + 1) // (n[u] + 2) - low[u]
+        mode = min(max(mode, 0), len(p) - 1)
+        # the ratios first, which the compiler vectorises; then their running products
+        for i in range(mode + 1, len(p)):
+            x = first + i
+            p[i] = (errors - x + 1.0) * (draws - x + 1.0) / (x * (units - errors - draws + x))
+        for i in range(mode):
+            x = first + i + 1.0
+            p[i] = x * (units - errors - draws + x) / ((errors - x + 1.0) * (draws - x + 1.0))
+        # the mode is the largest: nothing overflows, and what underflows is too small to matter
+        p[mode] = 1.0
+        mass = 1.0
+        for i in range(mode + 1, len(p)):
+            p[i] *= p[i - 1]
+            mass += p[i]
+        for i in range(mode - 1, -1, -1):
+            p[i] *= p[i + 1]
+            mass += p[i]
+        scale = 1.0 / mass
+        for i in range(len(p)):
+            p[i] *= scale
+
+
+# error_model numpy: a size that is no number, of a table without a side, has its place
+@njit(cache=True, nogil=True, error_model="numpy")
+def pool(
+    effect: int,
+    n: Floats,
+    on: Floats,
+    total: Floats,
+    start: Floats,
+    step: Floats,
+    offset: NDArray[np.int64],
+    pmf: Floats,
+    unit: float,
+    weights: Floats,
+    thresholds: Floats,
+    lookup: NDArray[np.intp],
+    scale: float,
+    hist: Floats,
+    first_chunk: int,
+    chunk_step: int,
+) -> None:  # pragma: no cover - compiled
+    """Mass of atoms between thresholds, in partial sums that do not depend on threads."""
+    rows, levels = len(n), len(thresholds)
+    top = thresholds[-1]
+    widest = np.max(offset[1:] - offset[:-1])
+    for c in range(first_chunk, CHUNKS, chunk_step):
+        sizes = np.empty(widest)
+        for u in range(c, rows, CHUNKS):
+            first, atoms = offset[u], offset[u + 1] - offset[u]
+            if (
+                effect == 0
+            ):  # `score_one`, with what is the same for all atoms taken out of the loop
+                centre, rise = n[u] * start[u] - on[u] * total[u], n[u] * step[u]
+                scaled = on[u] * (n[u] - on[u]) * unit
+                for i in range(atoms):
+                    sizes[i] = abs(centre + rise * i) / scaled
+            else:
+                for i in range(atoms):
+                    sizes[i] = score_one(
+                        effect, n[u], on[u], total[u], start[u] + step[u] * i, unit
+                    )
+            for i in range(atoms):
+                if not sizes[i] < top:  # NaN too, which would be no place to look up
+                    hist[c, levels] += weights[u] * pmf[first + i]
+                    continue
+                at = lookup[int(sizes[i] * scale)]
+                while at > 0 and thresholds[at - 1] > sizes[i]:
+                    at -= 1
+                while at < levels and thresholds[at] <= sizes[i]:
+                    at += 1
+                hist[c, at] += weights[u] * pmf[first + i]
+
+
+@njit(cache=True)
+def compute_sizes(
+    effect: int,
+    n: Floats,
+    on: Floats,
+    total: Floats,
+    start: Floats,
+    step: Floats,
+    offset: NDArray[np.int64],
+    pmf: Floats,
+    unit: float,
+) -> Floats:  # pragma: no cover - compiled
+    """Sizes of effect of all atoms."""
+    out = np.empty(len(pmf))
+    for u in range(len(n)):
+        for i in range(offset[u], offset[u + 1]):
+            out[i] = score_one(
+                effect, n[u], on[u], total[u], start[u] + step[u] * (i - offset[u]), unit
+            )
+    return out
+
+
+@njit(cache=True, nogil=True)
+def sum_tails(
+    side: Floats,
+    which: NDArray[np.intp],
+    on_sum: Floats,
+    n: Floats,
+    on: Floats,
+    total: Floats,
+    start: Floats,
+    step: Floats,
+    offset: NDArray[np.int64],
+    pmf: Floats,
+    out: Floats,
+    first: int,
+    row_step: int,
+) -> None:  # pragma: no cover - compiled
+    """Tails at and beyond observed sums: two-sided where ``side`` is 0, else of that side."""
+    for h in range(first, len(which), row_step):
+        u = which[h]
+        observed = n[u] * on_sum[h] - on[u] * total[u]
+        # whole numbers compare exactly; sums of reals differ in the last digits by the order of
+        # addition
+        slack = 0.0 if step[u] == 1.0 else 1e-9 * abs(observed)
+        tail = 0.0
+        for i in range(offset[u], offset[u + 1]):
+            shift = n[u] * (start[u] + step[u] * (i - offset[u])) - on[u] * total[u]
+            gap, bar = (
+                (abs(shift), abs(observed))
+                if side[h] == 0.0
+                else (side[h] * shift, side[h] * observed)
+            )
+            if gap >= bar - slack:
+                tail += pmf[i]
+        out[h] = min(tail, 1.0)
+
+
+@njit(cache=True, nogil=True)
+def sum_tilted(
+    which: NDArray[np.intp],
+    on_sum: Floats,
+    direction: Floats,
+    log_odds: Floats,
+    start: Floats,
+    step: Floats,
+    offset: NDArray[np.int64],
+    pmf: Floats,
+    unit: float,
+    out: Floats,
+    first: int,
+    row_step: int,
+) -> None:  # pragma: no cover - compiled
+    """Likelihood ratios of tilted distributions, averaged over the tilts."""
+    for h in range(first, len(which), row_step):
+        u = which[h]
+        last = start[u] + step[u] * (offset[u + 1] - offset[u] - 1)
+        observed = min(max(on_sum[h], start[u]), last)
+        for t in range(len(log_odds)):
+            tilt = direction[h] * log_odds[t] / unit
+            # in logarithms, the largest term taken out: far from the mean a probability underflows
+            # and an exponential overflows, and their product is no number
+            top = -np.inf
+            for i in range(offset[u], offset[u + 1]):
+                if pmf[i] > 0.0:
+                    shift = start[u] + step[u] * (i - offset[u]) - observed
+                    top = max(top, np.log(pmf[i]) + tilt * shift)
+            normal = 0.0
+            for i in range(offset[u], offset[u + 1]):
+                if pmf[i] > 0.0:
+                    shift = start[u] + step[u] * (i - offset[u]) - observed
+                    normal += np.exp(np.log(pmf[i]) + tilt * shift - top)
+            # a mean of e-values is an e-value, so the tilts need not be chosen by the data
+            out[h] += np.exp(min(-top - np.log(normal), _LARGEST_LOG_E)) / len(log_odds)
+
+
+@njit(parallel=True, cache=True)
+def count_subsets(
+    values: NDArray[np.int64], largest: int, top: int
+) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:  # pragma: no cover - compiled
+    """Probabilities of sums over random subsets of each size, and their windows."""
+    old = np.zeros((largest + 1, top + 1))
+    new = np.zeros((largest + 1, top + 1))
+    low = np.full(largest + 1, top + 1)
+    high = np.full(largest + 1, -1)
+    new_low, new_high = low.copy(), high.copy()
+    old[0, 0] = 1.0
+    low[0], high[0], new_low[0], new_high[0] = 0, 0, 0, 0
+    new[0, 0] = 1.0
+    # values come sorted, the small ones first, so that windows widen as late as possible
+    for i in range(1, len(values) + 1):
+        v = values[i - 1]
+        # parallel over sizes: row k of the new table reads rows k and k - 1 of the old one only
+        for k in prange(1, min(i, largest) + 1):
+            keep, add = 1.0 - k / i, k / i
+            a = min(low[k], low[k - 1] + v) if high[k - 1] >= 0 else low[k]
+            b = max(high[k], high[k - 1] + v) if high[k - 1] >= 0 else high[k]
+            b = min(b, top)
+            for s in range(a, b + 1):
+                p = keep * old[k, s] if low[k] <= s <= high[k] else 0.0
+                if low[k - 1] <= s - v <= high[k - 1]:
+                    p += add * old[k - 1, s - v]
+                new[k, s] = p
+            # trimmed on both sides, or the loops above would run over cells that do not matter
+            while a < b and new[k, a] < _NEGLIGIBLE:
+                a += 1
+            while a < b and new[k, b] < _NEGLIGIBLE:
+                b -= 1
+            new_low[k], new_high[k] = a, b
+        old, new = new, old
+        low, new_low = new_low, low
+        high, new_high = new_high, high
+    return old, low, high
