@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from groundfault.base.files import write_text
+from groundfault.base.folders import replace_folder
 from groundfault.render import words
 
 SCHEMA_VERSION = 1
@@ -147,10 +148,11 @@ class PaperStudy:
         """Write NAME.md, NAME.json and NAME-FIGURE.svg into a directory, made where it is
         missing.
         """
-        write_text(Path(directory) / f"{self.name}.md", self.to_markdown())
-        write_text(Path(directory) / f"{self.name}.json", self.to_json())
-        for name, svg in self.figures.items():
-            write_text(Path(directory) / f"{self.name}-{name}.svg", svg)
+        with replace_folder(directory) as place:
+            write_text(place / f"{self.name}.md", self.to_markdown())
+            write_text(place / f"{self.name}.json", self.to_json())
+            for name, svg in self.figures.items():
+                write_text(place / f"{self.name}-{name}.svg", svg)
 
 
 def format_value(value: Value, kind: Kind) -> str:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import stat
+import tempfile
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -45,3 +50,59 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="choose a place that can be written"):
         write_text(tmp_path / "file" / "below", "x")
+
+
+def test_links_are_followed_and_stay(tmp_path: Path) -> None:
+    target = tmp_path / "real" / "a.txt"
+    (tmp_path / "link").symlink_to(target)
+    (tmp_path / "link-to-link").symlink_to(tmp_path / "link")
+    for name, text in (("link", "one"), ("link-to-link", "two")):
+        write_text(tmp_path / name, text)
+        assert (tmp_path / name).is_symlink()
+        assert target.read_text() == text
+    assert not target.is_symlink()
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    with pytest.raises(InputError, match="Too many levels of symbolic links"):
+        write_text(tmp_path / "circle", "x")
+    assert (tmp_path / "circle").is_symlink()
+
+
+def test_a_pipe_a_socket_and_a_device_are_written_to_and_never_replaced(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for place in (pipe, link):
+        texts: list[str] = []
+        reader = Thread(target=lambda into=texts: into.append(pipe.read_text()))
+        reader.start()
+        write_text(place, "through")
+        reader.join(10)
+        assert texts == ["through"]
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+
+    # names of sockets are short
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{folder}/socket")
+        server.listen()
+        write_text(Path(folder, "socket"), "to whom it may concern")
+        assert server.accept()[0].recv(99) == b"to whom it may concern"
+
+    (tmp_path / "full").symlink_to("/dev/full")
+    with pytest.raises(InputError, match="No space left on device"):
+        write_text(tmp_path / "full", "x")
+    assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["full", "link", "pipe"]
+
+
+def test_standard_output_by_its_name_is_not_cut_off(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    print("first")
+    write_text(Path("/dev/stdout"), "second\n")
+    write_text(Path("/dev/fd/1"), "third\n")
+    assert capfd.readouterr().out == "first\nsecond\nthird\n"
+
+
+def test_what_is_no_text_is_escaped_as_json_does(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.json", f'"{os.fsdecode(bytes([233]))}"')
+    assert (tmp_path / "a.json").read_bytes() == rb'"\udce9"'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,11 +31,14 @@ def test_all_files_are_replaced_and_others_stay(tmp_path: Path) -> None:
     (place / "notes.txt").write_text("mine")
     (place / "figures").mkdir()
     before = place.stat().st_ino
+    (place / "figures" / "mine.svg").write_text("mine")
     with replace_folder(place, names=["c.txt", "never.txt"]) as new:
         write_text(new / "a.txt", "new")
         write_text(new / "b.txt", "new")
+        write_text(new / "figures" / "curve.svg", "new")
         assert (place / "a.txt").read_text() == "old"
-    (place / "figures").rmdir()
+    assert read_all(place / "figures") == {"mine.svg": "mine", "curve.svg": "new"}
+    shutil.rmtree(place / "figures")
     assert read_all(place) == {"a.txt": "new", "b.txt": "new", "notes.txt": "mine"}
     assert place.stat().st_ino == before
 
@@ -42,9 +46,9 @@ def test_all_files_are_replaced_and_others_stay(tmp_path: Path) -> None:
 def test_a_block_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     write_all(tmp_path / "one", "old")
     for place in (tmp_path / "one", tmp_path / "two"):
-        with pytest.raises(InputError), replace_folder(place) as new:
-            write_text(new / "a.txt", "new")
-            write_text(new / "a.txt" / "b.txt", "a file is in the way")
+        with pytest.raises(InputError):
+            # one file is in the way of the other
+            write_all(place, "new", "a.txt", "a.txt/b.txt")
     assert read_all(tmp_path / "one") == dict.fromkeys(("a.txt", "b.txt", "c.txt"), "old")
     assert not (tmp_path / "two").exists()
 

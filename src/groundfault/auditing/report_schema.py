@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final, Literal
 
-from msgspec import Struct, json
+from msgspec import Struct, to_builtins
 
 from groundfault.core.finding import Finding
 from groundfault.core.plan import Effect, HoldoutAxis, Plan
@@ -16,7 +17,8 @@ SCHEMA_VERSION: Final = 2
 
 def to_plain(value: Struct) -> dict[str, Any]:
     """A section as dicts, lists, words and numbers, as JSON has them."""
-    content: dict[str, Any] = json.decode(json.encode(value))
+    # Python's own, as it takes names of files that are no UTF-8
+    content: dict[str, Any] = json.loads(json.dumps(to_builtins(value)))
     return content
 
 

@@ -50,19 +50,24 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    r"""Write ``text`` as UTF-8 to ``path``, as `write_bytes` does.
-
-    What UTF-8 cannot hold, such as a byte of a file's name that is no text, becomes ``\udcff``,
-    which JSON reads again as the same.
-    """
-    write_bytes(path, text.encode("utf-8", errors="backslashreplace"))
+    """Write ``text`` as UTF-8 to ``path``, as `write_bytes` does; see `make_encodable`."""
+    write_bytes(path, make_encodable(text).encode())
 
 
 def save_text(text: str, path: str | Path | None) -> str:
-    """The text itself; also written to the path, where there is one."""
+    """The text as it can be written; also written to the path, where there is one."""
+    text = make_encodable(text)
     if path is not None:
         write_text(Path(path), text)
     return text
+
+
+def make_encodable(text: str) -> str:
+    r"""Text that UTF-8 can hold: what it cannot, a byte of a file's name, becomes like ``\udce9``.
+
+    In JSON that is the same text.
+    """
+    return text.encode("utf-8", errors="backslashreplace").decode()
 
 
 def is_special(path: Path) -> bool:

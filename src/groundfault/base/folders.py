@@ -74,6 +74,11 @@ def replace_folder(place: str | Path, names: Iterable[str] = ()) -> Iterator[Pat
                 home.rmdir()
 
 
+def is_unfinished(place: str | Path) -> bool:
+    """Whether a process was killed in a `replace_folder` of a place; the next one finishes it."""
+    return (Path(place) / _ASIDE).is_dir()
+
+
 @contextmanager
 def _claim(home: Path, place: str | Path) -> Iterator[None]:
     """Keep other processes from claiming a folder; the system frees it, however we end."""
@@ -99,13 +104,18 @@ def _claim(home: Path, place: str | Path) -> Iterator[None]:
 
 def _write_through(home: Path, new: Path) -> None:
     """Write into links, pipes and devices; refuse what a folder is in the way of."""
-    for each in list(new.iterdir()):
-        target = home / each.name
-        if target.is_dir() and not each.is_dir():
+    for name in _list_files(new):
+        target = home / name
+        if target.is_dir():
             raise InputError(f"cannot write {target}: it is a folder; move it away")
         if target.is_symlink() or is_special(target):
-            write_bytes(target, each.read_bytes())
-            each.unlink()
+            write_bytes(target, (new / name).read_bytes())
+            (new / name).unlink()
+
+
+def _list_files(folder: Path) -> list[str]:
+    """Paths of all files in a folder and below it, from the folder."""
+    return [str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()]
 
 
 def _exchange(home: Path, aside: Path, names: set[str]) -> None:
@@ -113,13 +123,14 @@ def _exchange(home: Path, aside: Path, names: set[str]) -> None:
     new, old = aside / "new", aside / "old"
     # from here on the new files are complete
     old.mkdir(exist_ok=True)
-    arrivals = [each.name for each in new.iterdir()]
+    arrivals = _list_files(new)
     moves = [
         *((home / name, old / name) for name in {*names, *arrivals} if (home / name).exists()),
         *((new / name, home / name) for name in arrivals),
     ]
     try:
         for source, target in moves:
+            target.parent.mkdir(parents=True, exist_ok=True)
             source.rename(target)
     except BaseException:
         for source, target in reversed(moves):

@@ -10,11 +10,18 @@ import click
 
 from groundfault.base.ledgers import DEFAULT, VARIABLE
 from groundfault.cli.anchor import choose_anchor
+from groundfault.cli.asking import clean
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
 from groundfault.cli.extra_options import jobs_option, json_option
 from groundfault.cli.ledger_options import choose_ledger, ledger_options
 from groundfault.cli.options import WHERE, candidate_options, evidence_options, plan_options
-from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
+from groundfault.cli.output import (
+    claim_folder,
+    echo_warnings,
+    require_writable,
+    show_progress,
+    write_json,
+)
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
 from groundfault.cli.scorers import audit_every_scorer, show_audits
 from groundfault.errors import PlanError
@@ -60,7 +67,7 @@ _STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
     "--out",
     type=click.Path(),
     metavar="DIR",
-    help="Write report.html, report.md, report.json and library.json to this folder.",
+    help="Write report.html, report.md, report.json, library.json and SHA256SUMS to this folder.",
 )
 @option(
     "--no-text",
@@ -91,13 +98,16 @@ def audit(**options: Any) -> None:
     """
     from groundfault.auditing.flow import audit as run
 
-    # before the holdout is opened: a report that cannot be written would have used it for nothing
-    require_writable(options["out"], directory=True)
     require_writable(options["json_path"])
     quiet = options["json_path"] == "-"
     plan = read_plan(options)
     candidates, finders = read_candidates(options)
-    with echo_warnings(), show_progress(quiet) as progress:
+    # before the holdout is opened: a report that cannot be written would have used it for nothing
+    with (
+        claim_folder(options["out"]) as place,
+        echo_warnings(),
+        show_progress(quiet) as progress,
+    ):
         settings: dict[str, Any] = {
             "finders": finders,
             "compare": options["compare"] or None,
@@ -109,12 +119,12 @@ def audit(**options: Any) -> None:
             "progress": progress,
         }
         if options["every_scorer"]:
-            audits = audit_every_scorer(options, plan, candidates, settings)
+            audits = audit_every_scorer(options, plan, candidates, settings, place)
         else:
             audits = None
             report = run(read_evidence(options, progress), plan, candidates, **settings)
-            if options["out"]:
-                report.write(options["out"])
+            if place:
+                report.write(place)
             if options["json_path"] and not quiet:
                 report.to_json(options["json_path"])
     if audits is None:
@@ -183,8 +193,8 @@ def check(**options: Any) -> None:
 @click.option(
     "--ledger",
     metavar="FILE|URL",
-    help=f"Ledger to check the report against; default ${VARIABLE}, or {DEFAULT} if the report "
-    "names that one.",
+    help=f"Ledger to check the report against; default ${VARIABLE}, else {DEFAULT} if the report "
+    "names that one, else a file of the name that it states in its own folder.",
 )
 @click.option("--no-ledger", is_flag=True, help="Do without a ledger, and check the rest.")
 @click.option(
@@ -205,7 +215,7 @@ def verify(
     time_stamp: str | None,
     authority: str | None,
 ) -> None:
-    """Recompute a report and say whether it reproduces.
+    """Check every statement of a report: its numbers, files, pages and its opening in the ledger.
 
     SOURCE is the directory of a report, or the certificate file of a sequential audit. Exit status
     0 if every check passed, 1 if one failed, and 3 if none did but one could not be made.
@@ -227,15 +237,16 @@ def verify(
         verification = run(source, evidence=evidence, ledger=choice, anchor=files)
     for check in verification.checks:
         for difference in check.differences:
-            click.echo(f"differs: {difference}")
-        click.echo(f"{check.name} {check.status}: {check.detail}")
+            click.echo(clean(f"differs: {difference}"))
+        # a report may come from anybody, and name a ledger or a file as it likes
+        click.echo(clean(f"{check.name} {check.status}: {check.detail}"))
     click.echo(verification.verdict)
     sys.exit(_STATUSES[verification.verdict])
 
 
 def _say(report: Report, quiet: bool, out: str | None) -> None:
     if quiet:
-        click.echo(report.to_json())
+        write_json(report.to_json(), "-")
         return
     from rich.console import Console
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from io import TextIOWrapper
+from traceback import print_exception
+from typing import NoReturn
 
 import click
 
-from groundfault.errors import GroundfaultError
+from groundfault.errors import GroundfaultError, shorten
+
+TROUBLE = 2
+"""Exit status where input or output is in trouble; 1 is a gate that failed."""
 
 # the descriptions stand here and not only in the commands: --help would import numpy and polars for
 # them, a second instead of a tenth
@@ -20,6 +30,7 @@ _COMMANDS = {
         "Say what an audit can test and detect, before it opens the holdout.",
     ),
     "verify": ("groundfault.cli.audit", "Recompute a report and say whether it reproduces."),
+    "anchor": ("groundfault.cli.anchor", "Sign the head of a ledger, so that erasing it shows."),
     "show": ("groundfault.cli.show", "Show examples of a failure mode of a report."),
     "gate": ("groundfault.cli.gate", "Fail a build on new findings of a report."),
     "export": (
@@ -30,7 +41,6 @@ _COMMANDS = {
     "explain": (
         "groundfault.cli.explain",
         "Name the linguistic features of each slice of errors.",
-    "anchor": ("groundfault.cli.anchor", "Sign the head of a ledger, so that erasing it shows."),
     ),
     "features": ("groundfault.cli.features", "Compute linguistic features of texts as columns."),
     "sequential": ("groundfault.cli.sequential", "Audit one case at a time; stop at any time."),
@@ -69,7 +79,7 @@ class _Lazy(click.Group):
 
 @click.group(
     cls=_Lazy,
-    epilog="Exit codes: 0 fine, 1 a gate failed, 2 bad input. Start with: groundfault demo",
+    epilog="Exit codes: 0 fine, 1 a gate failed, 2 bad input or no output. Start: groundfault demo",
 )
 @click.version_option(package_name="groundfault")
 def cli() -> None:
@@ -82,27 +92,101 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line; a groundfault error is one line and exit status 2."""
+    """Run the command line; whatever ends it is an exit status, and one line if it is an error."""
+    streams = sys.stdout, sys.stderr
+    for stream in streams:
+        # a name of a file need not be text, and not every terminal has every letter
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
-        # click's own mode would print usage in several lines and exit with other statuses
-        cli.main(standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        hint = f" (see {context.command_path} --help)" if context else ""
-        click.echo(f"error: {_line(error.format_message())}{hint}", err=True)
-        sys.exit(2)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("stopped", err=True)
-        sys.exit(130)
-    except GroundfaultError as error:
-        click.echo(f"error: {_line(str(error))}", err=True)
-        sys.exit(2)
+        with _stop_on_signals():
+            try:
+                # click's own mode would print usage in several lines and exit with other statuses
+                cli.main(standalone_mode=False)
+            finally:
+                sys.stdout.flush()
+    except SystemExit as stop:
+        # where nobody reads any more, click and rich end with 1, which is a gate that failed: one
+        # wraps the output, the other ends where it caught the error
+        if sys.stdout is streams[0] and not isinstance(stop.__context__, BrokenPipeError):
+            raise
+        sys.stdout, sys.stderr = streams
+        _leave(*describe_end(BrokenPipeError()))
+    except BaseException as error:
+        status, line = describe_end(error)
+        if line is None and status == TROUBLE:
+            # a bug: its traceback is what has to be reported
+            print_exception(error)
+            line = "error: this is a fault of groundfault; please report it with the lines above"
+        _leave(status, line)
+
+
+def describe_end(error: BaseException) -> tuple[int, str | None]:
+    """The exit status of a command that ends with this error, and the line that says why.
+
+    Status 1 belongs to gates and never comes from an error: input and output that are in trouble
+    are 2, and signals 128 and their number, as shells have it. Without a line, status 2 is a fault
+    of our own.
+    """
+    match error:
+        case click.Abort() | KeyboardInterrupt():
+            return 128 + signal.SIGINT, "stopped"
+        case BrokenPipeError():
+            # as `head` stops any other program: nobody is left to read a line
+            return 128 + getattr(signal, "SIGPIPE", 13), None
+        case click.ClickException():
+            context = getattr(error, "ctx", None)
+            hint = f" (see {context.command_path} --help)" if context else ""
+            return TROUBLE, f"error: {_line(error.format_message())}{hint}"
+        case GroundfaultError():
+            return TROUBLE, f"error: {_line(str(error))}"
+        case OSError():
+            where = "" if error.filename is None else f": {error.filename}"
+            return TROUBLE, f"error: {_line(f'{error.strerror or error}{where}')}"
+        case RecursionError():
+            return TROUBLE, "error: the input is nested too deeply"
+        case MemoryError():
+            return TROUBLE, "error: there is not enough memory for this"
+        case _:
+            return TROUBLE, None
+
+
+@contextmanager
+def _stop_on_signals() -> Iterator[None]:
+    """End as Ctrl-C does, cleaning up and taking worker processes along, when told to terminate."""
+
+    def stop(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    # what somebody asked to be ignored stays ignored, as nohup does
+    default = [
+        n for n in map(signal.Signals.__getitem__, names) if signal.getsignal(n) is signal.SIG_DFL
+    ]
+    for number in default:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in default:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _leave(status: int, line: str | None) -> NoReturn:
+    """Exit; what standard output can no longer take is dropped, or Python would complain of it."""
+    with suppress(OSError):
+        if line is not None:
+            click.echo(line, err=True)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    sys.exit(status)
 
 
 def _line(message: str) -> str:
     """A message on one line, without what would steer a terminal: it may quote data."""
     from groundfault.render.words import clean
 
-    return clean(" ".join(message.split()))
+    return shorten(clean(" ".join(message.split())))

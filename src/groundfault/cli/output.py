@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import click
 
-from groundfault.base.files import write_text
+from groundfault.base.files import is_special, make_encodable, resolve_links, write_text
+from groundfault.base.folders import replace_folder
 from groundfault.base.progress import Progress, listener
 from groundfault.errors import InputError, shorten
 
@@ -20,27 +22,47 @@ def require_writable(path: str | None, *, directory: bool = False) -> None:
     if not path or path == "-":
         return
     place = Path(path)
+    if is_special(place):
+        # it is written to, and nothing is made beside it
+        if not os.access(place, os.W_OK):
+            raise InputError(f"cannot write {path}: Permission denied; choose another place")
+        return
     if directory and place.exists() and not place.is_dir():
         raise InputError(f"cannot write {path}: it is a file; name a directory")
     if not directory and place.is_dir():
         raise InputError(f"cannot write {path}: it is a directory; name a file")
-    home = place if directory and place.exists() else place.parent
-    while not home.exists():
-        home = home.parent
     try:
+        place = resolve_links(place)
+        home = place if directory and place.exists() else place.parent
+        while not home.exists():
+            home = home.parent
         # by trying: root and mounted file systems ignore permission bits
         tempfile.TemporaryFile(dir=home).close()
     except OSError as error:
-        why = f"{error.strerror} ({home})"
+        why = f"{error.strerror} ({place.parent})"
         raise InputError(
             f"cannot write {path}: {why}; choose a place that can be written"
         ) from None
 
 
+@contextmanager
+def claim_folder(path: str | None) -> Iterator[Path | None]:
+    """Where to write a folder's files: they get there together when the block ends.
+
+    From the start of the block no other command may write there. See `replace_folder`.
+    """
+    if path is None:
+        yield None
+        return
+    with replace_folder(path) as new:
+        yield new
+
+
 def write_json(text: str, path: str | None) -> bool:
     """Write JSON to a path, if any; True for standard output, where nothing else may follow."""
     if path == "-":
-        click.echo(text)
+        # JSON is UTF-8, whatever the terminal is
+        click.echo(make_encodable(text).encode())
     elif path:
         write_text(Path(path), text)
     return path == "-"

@@ -23,6 +23,7 @@ def audit_every_scorer(
     plan: Plan,
     candidates: Sequence[Candidate] | None,
     settings: dict[str, Any],
+    place: Path | None,
 ) -> ScorerAudits:
     """Audit the logs by each scorer, and write a folder of reports for each."""
     from groundfault.auditing.scorers import audit_scorers
@@ -38,10 +39,10 @@ def audit_every_scorer(
         select=partial(select_rows, options=options),
         **settings,
     )
-    if options["out"]:
+    if place:
         folders = name_folders(tuple(audits.reports))
         for folder, report in zip(folders, audits.reports.values(), strict=True):
-            report.write(Path(options["out"]) / folder)
+            report.write(place / folder)
     return audits
 
 

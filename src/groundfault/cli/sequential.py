@@ -117,7 +117,7 @@ def run(**options: Any) -> None:
         if path and path != "-":
             certificate.to_json(path)
     if quiet:
-        click.echo(certificate.to_json())
+        write_json(certificate.to_json(), "-")
     is_gated = options["gate"] and audit.verdict == "failure mode found"
     sys.exit(status or int(is_gated))
 
@@ -153,7 +153,7 @@ def status(
         if path and path != "-":
             document.to_json(path)
     if json_path == "-":
-        click.echo(document.to_json())
+        write_json(document.to_json(), json_path)
         return
     echo_state(audit, document, cost)
     assert audit.record.ledger is not None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.cli.output import require_writable
+from groundfault.cli.output import claim_folder
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
@@ -38,14 +38,12 @@ def report(source: str, out: str | None, seal: str) -> None:
 
     from groundfault.render.sequential_page import show
 
-    require_writable(out, directory=True)
-    # everything is read before anything is written
-    result = _load(source, seal)
-    if out:
-        folder = Path(out)
-        result.to_html(folder / "report.html")
-        result.to_markdown(folder / "report.md")
-        result.to_json(folder / f"{type(result).__name__.lower()}.json")
+    with claim_folder(out) as folder:
+        result = _load(source, seal)
+        if folder:
+            result.to_json(folder / f"{type(result).__name__.lower()}.json")
+            result.to_markdown(folder / "report.md")
+            result.to_html(folder / "report.html")
     show(result, Console(), Path(out) / "report.html" if out else None)
 
 

@@ -14,7 +14,7 @@ from groundfault.cli.command import RULE, GroupedCommand, option
 from groundfault.cli.extra_options import examples_options, jobs_option
 from groundfault.cli.ledger_options import choose_ledger, ledger_options
 from groundfault.cli.options import evidence_options
-from groundfault.cli.output import require_writable, show_progress
+from groundfault.cli.output import claim_folder, show_progress
 from groundfault.cli.reading import read_evidence
 from groundfault.core.plan import Plan
 from groundfault.errors import PlanError
@@ -145,11 +145,11 @@ def fit(**options: Any) -> None:
     from groundfault.taxonomy.fitting.fit import fit as run
     from groundfault.taxonomy.fitting.settings import Settings
 
-    require_writable(options["out"], directory=True)
     settings = Settings.preset(options["preset"], **_changes(options))
     place = Path(options["out"])
     resume = place / ".replicates"
-    with show_progress(False) as progress:
+    with claim_folder(options["out"]) as new, show_progress(False) as progress:
+        assert new is not None
         evidence = read_evidence(options, progress)
         plan = _plan_claims(options, settings, evidence)
         discovery = evidence
@@ -173,7 +173,7 @@ def fit(**options: Any) -> None:
         progress("writing the report")
         write_taxonomy(
             clusters,
-            place,
+            new,
             title=", ".join(Path(source).name for source in options["sources"]),
             claims=claims_report,
         )

@@ -12,6 +12,9 @@ from typing import Any
 
 import polars as pl
 
+from groundfault.base.files import explain_failure, write_bytes
+from groundfault.base.folders import replace_folder
+from groundfault.base.places import is_inside
 from groundfault.errors import InputError, MissingExtraError, first_line
 from groundfault.exports.slices import ReportSlices
 from groundfault.readers.inspect import Inspect
@@ -75,23 +78,15 @@ def annotate(slices: ReportSlices, out: str | Path, logs: Sequence[str | Path] =
     for source, copy in zip(sources, copies, strict=True):
         if copy.exists() and copy.samefile(source):
             raise InputError(f"{copy} is the log itself; name another place for the copy")
-    # drafts beside the target: a file is moved in one step only within one file system
-    home = next(
-        place for place in (Path(out).absolute(), *Path(out).absolute().parents) if place.is_dir()
-    )
-    try:
-        with tempfile.TemporaryDirectory(dir=home, prefix=".groundfault.") as folder:
-            drafts = [Path(folder) / str(i) / copy.name for i, copy in enumerate(copies)]
-            for source, place in zip(sources, drafts, strict=True):
-                _annotate(slices, source, place)
-            # all of them, or none
-            for place, copy in zip(drafts, copies, strict=True):
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                place.replace(copy)
-    except OSError as error:
-        raise InputError(
-            f"cannot write {out}: {error.strerror or error}; choose a place that can be written"
-        ) from None
+    if copies == [Path(out)]:
+        with explain_failure(out), tempfile.TemporaryDirectory() as folder:
+            draft = Path(folder, copies[0].name)
+            _annotate(slices, sources[0], draft)
+            write_bytes(copies[0], draft.read_bytes())
+        return copies
+    with replace_folder(out) as new, explain_failure(out):
+        for source, copy in zip(sources, copies, strict=True):
+            _annotate(slices, source, new / copy.relative_to(out))
     return copies
 
 
@@ -102,6 +97,14 @@ def _sources(slices: ReportSlices) -> list[Path]:
         raise InputError(
             "the evidence was not read from logs of Inspect; name those to copy (logs=, or --log)"
         )
+    # a folder of evidence says by itself which logs it is of, and may come from anybody
+    homes = (Path.cwd(), *slices.evidence.provenance)
+    for path in paths:
+        if not is_inside(path, homes):
+            raise InputError(
+                f"the evidence names {path} as its log, which is neither in this folder nor in "
+                "the evidence; if it is right, name it (logs=, or --log)"
+            )
     return paths
 
 
@@ -147,7 +150,7 @@ def _annotate(slices: ReportSlices, source: Path, place: Path) -> None:
         inspect_log.MetadataEdit(metadata_set={OURS: slices.summary()}),
     ]
     log = inspect_log.edit_eval_log(log, edits, inspect_log.ProvenanceData(author=OURS, reason=why))
-    place.parent.mkdir()
+    place.parent.mkdir(parents=True, exist_ok=True)
     inspect_log.write_eval_log(log, str(place), format=_KINDS[place.suffix])
 
 

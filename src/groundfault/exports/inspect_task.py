@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.base.files import write_text
+from groundfault.base.folders import replace_folder
 from groundfault.core.equivalence import natural_rule, normal
 from groundfault.taxonomy.words.new_tasks import GeneratedTasks, NewTask, to_row
 
@@ -101,18 +102,14 @@ def write(generated: GeneratedTasks, directory: str | Path) -> None:
     InputError
         If the place cannot be written to.
     """
-    place = Path(directory)
-    write_text(place / "tasks.jsonl", _lines([_sample(task) for task in generated.keyed]))
-    write_text(place / "candidates.jsonl", _lines([to_row(task) for task in generated.tasks]))
-    if generated.keyed:
-        write_text(place / "tasks.py", _PROGRAM)
-    else:
-        (place / "tasks.py").unlink(
-            missing_ok=True
-        )  # of an earlier run: it would have nothing to run on
-    write_text(
-        place / "manifest.json", json.dumps(generated.to_dict(), indent=1, ensure_ascii=False)
-    )
+    manifest = json.dumps(generated.to_dict(), indent=1, ensure_ascii=False)
+    # a program of an earlier run would have nothing to run on
+    with replace_folder(directory, names=["tasks.py"]) as place:
+        write_text(place / "tasks.jsonl", _lines([_sample(task) for task in generated.keyed]))
+        write_text(place / "candidates.jsonl", _lines([to_row(task) for task in generated.tasks]))
+        if generated.keyed:
+            write_text(place / "tasks.py", _PROGRAM)
+        write_text(place / "manifest.json", manifest)
 
 
 def _lines(rows: list[dict[str, Any]]) -> str:

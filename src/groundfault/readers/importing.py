@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,7 +14,8 @@ import polars as pl
 
 from groundfault import readers
 from groundfault.base.deprecation import warn_renamed
-from groundfault.base.files import write_text
+from groundfault.base.files import explain_failure, write_text
+from groundfault.base.folders import is_unfinished, replace_folder
 from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import read_text, readable
 from groundfault.core.column_names import means_pass
@@ -203,8 +203,7 @@ def write_directory(
     Parameters
     ----------
     directory : path
-        Where it is there already, the table is replaced before the card, so that a process killed
-        in between leaves a card whose hash does not fit the table.
+        What is there already is replaced as a whole; see `replace_folder`.
     frame, roles, account
         Of the evidence.
     digest : str
@@ -216,7 +215,7 @@ def write_directory(
     if place.exists() and not place.is_dir():
         raise InputError(f"cannot write {place}: it is a file; name a directory")
     occupied = place.is_dir() and any(place.iterdir())
-    if occupied and not (place / _CARD).is_file():
+    if occupied and not (place / _CARD).is_file() and not is_unfinished(place):
         raise InputError(f"{place} has other files in it; name a directory of its own")
     card = {
         "groundfault_evidence": 1,
@@ -224,35 +223,12 @@ def write_directory(
         "roles": asdict(roles),
         "account": account.to_dict() if account else None,
     }
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=place.parent, prefix=f".{place.name}.", suffix=".tmp"
-        ) as aside:
-            new = Path(aside, place.name)
-            new.mkdir()
-            frame.write_parquet(new / _TABLE)
-            if rows is not None and account is not None:
-                rows.frame.collect().write_parquet(new / _SCORES)
-                card["scores"] = _describe_rows(rows, new / _SCORES)
-            write_text(new / _CARD, json.dumps(card, indent=1, ensure_ascii=False))
-            # the table first: killed between the two, the old card does not fit the new table, and
-            # reading says so
-            if occupied:
-                (place / _SCORES).unlink(missing_ok=True)
-            for name in (_SCORES, _TABLE, _CARD) if occupied else ():
-                if (new / name).exists():
-                    (new / name).replace(place / name)
-            if not occupied:
-                # an empty folder in its place would make the rename fail on some systems
-                if place.is_dir():
-                    place.rmdir()
-                new.rename(place)
-    except OSError as error:
-        why = error.strerror or error
-        raise InputError(
-            f"cannot write {place}: {why}; choose a place that can be written"
-        ) from None
+    with replace_folder(place, names=[_SCORES]) as new, explain_failure(place):
+        frame.write_parquet(new / _TABLE)
+        if rows is not None and account is not None:
+            rows.frame.collect().write_parquet(new / _SCORES)
+            card["scores"] = _describe_rows(rows, new / _SCORES)
+        write_text(new / _CARD, json.dumps(card, indent=1, ensure_ascii=False))
 
 
 def save(evidence: Any, directory: str | Path) -> None:

@@ -12,6 +12,7 @@ from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import ReportData
 from groundfault.auditing.report_versions import read_report
 from groundfault.base.files import write_text
+from groundfault.base.folders import replace_folder
 from groundfault.errors import InputError
 from groundfault.render import words
 from groundfault.render.html import html
@@ -37,7 +38,8 @@ def write_taxonomy(
 ) -> None:
     """Write a taxonomy and its report.
 
-    The files are ``report.html``, ``report.md``, ``taxonomy.json`` and its arrays.
+    The files are ``report.html``, ``report.md``, ``taxonomy.json`` and its arrays. They are
+    replaced together or, on an error, not at all.
 
     Parameters
     ----------
@@ -53,11 +55,12 @@ def write_taxonomy(
     taxonomy = replace(taxonomy, title=title or taxonomy.title)
     # set before anything is written: an error leaves no half of a report
     texts = _format_page(make_page(taxonomy, claims=claims))
-    taxonomy.save(directory)
-    for name, text in texts.items():
-        write_text(Path(directory) / name, text)
-    if claims is not None:
-        claims.write(Path(directory) / "claims")
+    with replace_folder(directory) as place:
+        taxonomy.save(place)
+        for name, text in texts.items():
+            write_text(place / name, text)
+        if claims is not None:
+            claims.write(place / "claims")
 
 
 def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -> None:
@@ -65,9 +68,10 @@ def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -
     texts = _format_page(
         make_page(taxonomy, claims=_load_claims(taxonomy, Path(directory)), labels=labels)
     )
-    labels.save(directory)
-    for name, text in texts.items():
-        write_text(Path(directory) / name, text)
+    with replace_folder(directory) as place:
+        labels.save(place)
+        for name, text in texts.items():
+            write_text(place / name, text)
 
 
 def _load_claims(taxonomy: Taxonomy, directory: Path) -> ReportData | None:

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.base.files import write_bytes, write_text
+from groundfault.base.folders import replace_folder
 from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.core.candidate import Candidate
 from groundfault.core.fitted_column import FittedColumn
@@ -297,7 +298,7 @@ class Taxonomy:
 
     def save(self, directory: str | Path) -> None:
         """Write ``taxonomy.json``, ``arrays.npz`` and ``examples.parquet`` into a directory."""
-        place, clustering = Path(directory), self.partition
+        clustering = self.partition
         arrays: dict[str, NDArray[Any]] = {
             # half the size on disk; read back as int64
             "passed": self.matrix.passed.astype(np.int32),
@@ -313,10 +314,10 @@ class Taxonomy:
         stream, table = io.BytesIO(), io.BytesIO()
         np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
         self.matrix.attributes.write_parquet(table)
-        # taxonomy.json last: a directory that has it is complete
-        write_bytes(place / "arrays.npz", stream.getvalue())
-        write_bytes(place / "examples.parquet", table.getvalue())
-        write_text(place / "taxonomy.json", self.to_json())
+        with replace_folder(directory) as place:
+            write_bytes(place / "arrays.npz", stream.getvalue())
+            write_bytes(place / "examples.parquet", table.getvalue())
+            write_text(place / "taxonomy.json", self.to_json())
 
     @classmethod
     def load(cls, directory: str | Path) -> Taxonomy:
