@@ -59,7 +59,7 @@ NAMED = {("groundfault.core.evidence", "readers")}
 CLOSED = {
     "": "__init__ __main__ errors plugins",
     "base": "__init__ anchors database deprecation digests files folders json_diff ledger ledgers"
-    " openings overlap progress reading registry sheets streams threads time_stamps",
+    " openings overlap places progress reading registry sheets streams threads time_stamps",
     "core": "__init__ candidate column_names columns equivalence evidence finding fitted_column"
     " judge pairs plan roles row_names rules status time_split units",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -31,6 +31,7 @@ from groundfault.auditing.verification_result import (
     judge_differences,
 )
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
+from groundfault.base.places import is_inside
 from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
@@ -263,7 +264,8 @@ def read_evidence_again(
     Raises
     ------
     InputError
-        If the evidence is not there.
+        If the evidence is not there; or if only the report names it, and it is neither in the
+        current folder nor in the one that the report's folder is in.
     """
     manifest = data.manifest
     roles = to_plain(manifest.roles)
@@ -272,11 +274,28 @@ def read_evidence_again(
         reading = msgspec.structs.asdict(manifest.reading)
         if reader is not None:
             reading["reader"] = reader
-        sources = [evidence] if evidence else manifest.sources
+        sources = [evidence] if evidence else _require_near(manifest.sources, Path(directory))
         return Evidence.from_logs(*sources, **reading, **columns)
     if roles.pop("numbered"):
         roles["id"] = None
     return Evidence.from_table(_find_table(evidence, manifest.sources, Path(directory)), **roles)
+
+
+def _require_near(sources: Sequence[str], directory: Path) -> Sequence[str]:
+    """The sources that a report names, if all are where its reader stands, or it was put."""
+    for source in sources:
+        if not _is_near(source, directory):
+            raise InputError(
+                f"the report names {source} as its evidence, which is neither in this folder nor "
+                "where the report lies; what only a report names is not opened: if it is right, "
+                "name it with --evidence"
+            )
+    return sources
+
+
+def _is_near(source: str, directory: Path) -> bool:
+    # reports are written beside their evidence, or where the command was called
+    return is_inside(source, (Path.cwd(), directory.resolve().parent))
 
 
 def select_audited(evidence: Evidence, manifest: Manifest) -> Evidence:
@@ -295,8 +314,12 @@ def _find_table(evidence: str | Path | None, sources: tuple[str, ...], directory
             "the report is of a table in memory; say where the evidence is with --evidence"
         )
     first = Path(sources[0])
-    if first.is_absolute() and not first.exists() and (directory / first.name).exists():
-        return directory / first.name
+    near = _is_near(sources[0], directory)
+    if first.is_absolute() and not (near and first.exists()):
+        beside = directory / first.name
+        if is_inside(beside, [directory]) and beside.exists():
+            return beside
+    first = Path(_require_near(sources, directory)[0])
     if not first.exists():
         raise InputError(f"the evidence {first} is not there; say where it is with --evidence")
     return first if len(sources) == 1 else first.parent

@@ -13,7 +13,7 @@ import polars as pl
 from groundfault.core.fitted_column import FittedColumn
 from groundfault.errors import InputError, RuleError
 from groundfault.language.feature import FEATURES
-from groundfault.language.pipeline import AIDED, BLANK, load_pipeline
+from groundfault.language.pipeline import AIDED, BLANK, is_package, load_pipeline
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +91,19 @@ class LanguageColumn(FittedColumn):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> LanguageColumn:
-        """Read what `to_dict` wrote."""
+        """Read what `to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If its pipeline is a folder: the code of one runs as it is loaded.
+        """
         columns = tuple(str(column) for column in data["columns"])
+        if not is_package(str(data["pipeline"])):
+            raise InputError(
+                f"the spaCy pipeline {str(data['pipeline'])!r} is no installed package, and none "
+                "is loaded from a folder because a file names it; install it as a package"
+            )
         return cls(
             str(data["source"]),
             "language",

@@ -259,6 +259,11 @@ def load_pipeline(name: str = DEFAULT) -> Pipeline:
         raise InputError(f"the pipeline {name} cannot be loaded: {first_line(error)}") from None
 
 
+def is_package(name: str) -> bool:
+    """Whether a pipeline's name is one of a package, or of none, and never that of a folder."""
+    return name == BLANK or (_PACKAGE.fullmatch(name) is not None and not Path(name).exists())
+
+
 def count_words(texts: Iterable[str]) -> Counter[str]:
     """How often each word comes in texts, in lower case."""
     return Counter(word for text in texts for word in words.find_words(_read(text)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,7 @@ TFIDF = "tfidf"
 SENTENCE = "sentence"
 # texts below which a word that occurs once is kept: there are too few words otherwise
 _FEW = 200
+_HUB_NAME = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?")
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 
@@ -53,12 +56,16 @@ class Embedding:
             If a text is missing, or is no text.
         MissingExtraError
             If a model is asked for and its library is not installed.
+
+        Notes
+        -----
+        A model has to be on this machine: what a file names is not downloaded.
         """
         rows = _check_texts(texts)
         if self.how != TFIDF:
-            return _check_points(
-                _load_model(self.how).encode(rows, show_progress_bar=False), len(rows)
-            )
+            # only `fit`, whose caller names the model, fetches one
+            model = _load_model(self.how, local=True)
+            return _check_points(model.encode(rows, show_progress_bar=False), len(rows))
         if not rows:
             return np.empty((0, self.axes.shape[1]))
         return _check_points(_weigh_words(rows, self.words, self.weights) @ self.axes, len(rows))
@@ -90,6 +97,15 @@ class Embedding:
             or len(embedding.axes) != len(words)
         ):
             raise InputError("not a fitted embedding: its words and its arrays differ in length")
+        kind, _, model = embedding.how.partition(":")
+        # a name of a hub; what a folder holds may run as code when it is loaded
+        if kind == SENTENCE and (not _HUB_NAME.fullmatch(model) or Path(model).exists()):
+            raise InputError(
+                f"the embedding model {model!r} is a place on a disk, and none is loaded because a "
+                "file names it; fit the slices again with it"
+            )
+        if kind not in (TFIDF, SENTENCE):
+            raise InputError(f"not a fitted embedding: there is no {kind!r}")
         return embedding
 
 
@@ -144,7 +160,7 @@ def fit(
     kind, colon, model = how.partition(":")
     if kind == SENTENCE:
         embedding = Embedding(f"{SENTENCE}:{model or _MODEL}")
-        _load_model(embedding.how)
+        _load_model(embedding.how, local=False)
         return embedding
     if kind != TFIDF or colon:
         raise InputError(f"how={how!r} is no embedding; it is tfidf, sentence or sentence:MODEL")
@@ -199,7 +215,7 @@ def _weigh_words(texts: list[str], words: tuple[str, ...], weights: Floats) -> A
     return same.transform(texts)
 
 
-def _load_model(how: str) -> Any:
+def _load_model(how: str, *, local: bool) -> Any:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError:
@@ -208,10 +224,11 @@ def _load_model(how: str) -> Any:
         ) from None
     name = how.partition(":")[2]
     try:
-        return SentenceTransformer(name)
+        return SentenceTransformer(name, local_files_only=local)
     except (OSError, ValueError) as error:
+        hint = "; if you trust it, download it with sentence-transformers first" if local else ""
         raise InputError(
-            f"the embedding model {name!r} cannot be loaded: {first_line(error)}"
+            f"the embedding model {name!r} cannot be loaded: {first_line(error)}{hint}"
         ) from None
 
 
