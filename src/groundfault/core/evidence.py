@@ -13,7 +13,6 @@ import polars as pl
 
 from groundfault.base.deprecation import rename_parameters
 from groundfault.base.digests import feed
-from groundfault.core.column_names import require_direction
 from groundfault.core.roles import Roles, add_id, check_keys, check_shape, read_outcomes
 from groundfault.core.rules import Rule
 from groundfault.core.status import Status
@@ -102,10 +101,12 @@ class Evidence:
 
         Parameters
         ----------
-        source : path, or a polars, pandas, Arrow or DuckDB table
-            CSV, JSONL, Parquet or Arrow IPC file, or a directory of files of one kind.
+        source : path, or a table in memory
+            CSV, JSONL, Parquet or Arrow file, a directory of files of one kind, or one that
+            ``save_to_disk`` of Hugging Face wrote; a polars, pandas, Arrow or DuckDB table, a data
+            set of Hugging Face, a dict of columns or a list of dicts.
         outcome : str
-            Column with 0/1 error, a boolean, or a loss in [0, 1].
+            Column with 0/1 error, a boolean, a loss in [0, 1], or Inspect's letters C, P, I and N.
         id, model, repeat, group, split, status : str, optional
             See `Roles`. Without ``id`` each row is an example of its own, named by its position.
         positive_is_good : bool, optional
@@ -126,12 +127,12 @@ class Evidence:
             If the file cannot be read, a column is missing, an outcome is not in [0, 1], a key
             repeats, or nothing says which way an outcome such as ``correct`` points.
         """
+        from groundfault.readers.grades import read_grades
         from groundfault.readers.table import read_table
 
-        if positive_is_good is None:
-            require_direction(outcome, one_is_pass=False)
         names = tuple(column for column in (id, model, repeat, group) if column)
-        frame, provenance = read_table(source, text=names)
+        frame, provenance = read_table(source, text=names, numbers=(outcome,))
+        frame, is_good, null = read_grades(frame, outcome, positive_is_good, null_outcome)
         columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
         roles = Roles(
             outcome,
@@ -141,8 +142,8 @@ class Evidence:
             group,
             split,
             status,
-            bool(positive_is_good),
-            null_outcome,
+            is_good,
+            null,
             *columns,
         )
         return cls.from_frame(frame, roles, provenance)

@@ -11,6 +11,13 @@ import polars as pl
 
 from groundfault.base.reading import readable
 from groundfault.errors import InputError, first_line
+from groundfault.readers.hugging_face import (
+    is_dataset,
+    is_saved,
+    read_arrow,
+    read_dataset,
+    read_saved,
+)
 from groundfault.readers.safely import (
     POINTER,
     check_lines,
@@ -57,7 +64,7 @@ def _read_parquet(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG
 
 
 def _read_arrow(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG001
-    return pl.read_ipc(escape_pattern(path))
+    return read_arrow(path)
 
 
 _READERS: dict[str, Read] = {
@@ -83,15 +90,21 @@ _DAMAGED = (
 _KINDS = "CSV, TSV, JSONL, Parquet or Arrow"
 
 
-def read_table(source: Any, *, text: Sequence[str] = ()) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def read_table(
+    source: Any, *, text: Sequence[str] = (), numbers: Sequence[str] = ()
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Read a table and say where it came from.
 
     Parameters
     ----------
-    source : path, or a polars, pandas, Arrow or DuckDB table
-        A file, or a directory whose files are all of one kind and share their columns.
+    source : path, or a table in memory
+        A file, or a directory whose files are all of one kind and share their columns, or that
+        ``save_to_disk`` of Hugging Face wrote; a polars, pandas, Arrow or DuckDB table, a data set
+        of Hugging Face, a mapping of columns or a list of mappings.
     text : sequence of str
         Columns of names: read as text from a CSV file, so that 01 is not 1.
+    numbers : sequence of str
+        Columns of numbers: class labels of Hugging Face stay numbers there.
 
     Returns
     -------
@@ -104,12 +117,28 @@ def read_table(source: Any, *, text: Sequence[str] = ()) -> tuple[pl.DataFrame, 
         If there is nothing to read, or what is there cannot be read as a table.
     """
     if isinstance(source, str | Path):
-        return _read_path(Path(source), text)
+        place = Path(source)
+        return read_saved(place, numbers) if is_saved(place) else _read_path(place, text)
     if isinstance(source, pl.LazyFrame):
         source = source.collect()
     if isinstance(source, pl.DataFrame):
         return source, ("a polars table",)
+    if is_dataset(source):
+        return read_dataset(source, numbers), ("a datasets table",)
+    if isinstance(source, dict | list):
+        return _from_python(source), (f"a {type(source).__name__} of Python",)
     return _from_other(source), (f"a {type(source).__module__.split('.')[0]} table",)
+
+
+def _from_python(source: dict[str, Any] | list[Any]) -> pl.DataFrame:
+    """A mapping of columns, or a list of mappings, one a row."""
+    if isinstance(source, list) and not all(isinstance(row, dict) for row in source):
+        raise InputError("a list is read as a table where every item is a dict, one for each row")
+    try:
+        return pl.DataFrame(source, infer_schema_length=None, strict=False)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
+        kind = type(source).__name__
+        raise InputError(f"cannot read the {kind} as a table: {first_line(error)}") from None
 
 
 def _from_other(source: Any) -> pl.DataFrame:
@@ -123,8 +152,8 @@ def _from_other(source: Any) -> pl.DataFrame:
     except Exception as error:
         raise InputError(f"cannot read the {type(source).__name__} as a table: {error}") from None
     raise InputError(
-        f"cannot read a {type(source).__name__} as a table; give a path or a polars, pandas or "
-        "Arrow table"
+        f"cannot read a {type(source).__name__} as a table; give a path, a polars, pandas or "
+        "Arrow table, a data set of Hugging Face, a dict of columns or a list of dicts"
     )
 
 
