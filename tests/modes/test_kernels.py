@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from groundfault.modes import compiled, kernels
 from groundfault.modes.kernels import (
     count_pairs,
     count_triples,
@@ -75,7 +77,18 @@ def worlds(draw: st.DrawFn) -> World:
     )
 
 
-few = settings(max_examples=40, deadline=None)
+few = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@pytest.fixture(params=["NumPy", "compiled"], autouse=True)
+def _size(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both ways to count, whatever the size."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "compiled":
+            patch.setattr(kernels, "_WORTH_COMPILING", 0)
+        yield
 
 
 @few
@@ -108,14 +121,16 @@ def test_the_guarantee_is_wilsons_lower_end_less_what_is_expected(
     losses, expected = round(share * units), base * units
     level = 2 * norm.cdf(z) - 1
     low = wilson(np.array([losses / units]), np.array([float(units)]), float(level))[0][0]
-    got = guarantee(units, losses, expected, z, 0.15)
+    got = guarantee(np.float64(units), np.float64(losses), np.float64(expected), z, 0.15)
     assert got == pytest.approx((low - base) * units**0.15, abs=1e-6)
     arrays = score_counts(np.array([units]), np.array([losses]), np.array([expected]), z)
-    assert arrays[0] == pytest.approx(got, abs=1e-12)
+    assert arrays[0] == pytest.approx(float(got), abs=1e-12)
+    assert compiled.guarantee(units, losses, expected, z, 0.15) == pytest.approx(float(got))
 
 
 def test_nothing_guarantees_nothing() -> None:
-    assert guarantee(0, 0, 0, 2.0, 0.15) < -1
+    assert guarantee(np.zeros(1), np.zeros(1), np.zeros(1), 2.0, 0.15) < -1
+    assert compiled.guarantee(0.0, 0.0, 0.0, 2.0, 0.15) < -1
     assert score_counts(np.zeros(1), np.zeros(1), np.zeros(1), 2.0)[0] < -1
 
 
@@ -144,7 +159,9 @@ def test_triples_are_counted_and_the_best_third_is_the_best(
     packed = bitset.pack(rows)
     assert count_triples(packed, pairs, support, least) == len(triples)
     best, third = search_triples(packed, pairs, support, least, *world.arguments, z=1.5, gamma=0.15)
-    scores = {t: guarantee(*world.sum(on), 1.5, 0.15) for t, on in triples.items()}
+    scores = {
+        t: float(guarantee(*map(np.float64, world.sum(on)), 1.5, 0.15)) for t, on in triples.items()
+    }
     for i, j in itertools.combinations(range(len(rows)), 2):
         here = {k: s for (a, b, k), s in scores.items() if (a, b) == (i, j) and s > -9}
         if not here:

@@ -1,50 +1,25 @@
-"""Counting passes over rows of bits, and over all pairs and triples of them, compiled.
+"""Counting passes over rows of bits, and over all pairs and triples of them.
 
 Losses come as bit planes, and what is expected as one rate for each run of words: sums are then
-counts of bits, which the processor does many at a time.
+counts of bits, which the processor does many at a time. NumPy does what is small, compiled code
+(`compiled`) what is large.
 """
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from groundfault.stats.bit_kernels import popcount
 from groundfault.stats.bits import Bits, count_and
-from groundfault.stats.row_threads import share_rows
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
-
-@njit(cache=True, nogil=True)
-def _count(a: Bits, b: Bits, start: int, stop: int) -> np.uint64:  # pragma: no cover - compiled
-    """Bits that two rows share in a run of words."""
-    total = np.uint64(0)
-    for w in range(start, stop):
-        total += popcount(a[w] & b[w])
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _sum(
-    a: Bits, b: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats
-) -> tuple[float, float, float]:  # pragma: no cover - compiled
-    """Units that two rows share, their losses, and what is expected of them."""
-    units, losses, expected = 0.0, 0.0, 0.0
-    for r in range(len(rates)):
-        count = float(_count(a, b, runs[r], runs[r + 1]))
-        units += count
-        expected += rates[r] * count
-    for p in range(len(scale)):
-        total = np.uint64(0)
-        for w in range(len(a)):
-            total += popcount(a[w] & b[w] & planes[p, w])
-        losses += scale[p] * float(total)
-    return units, losses, expected
+# below so many words to be read NumPy takes some 20 ms, and loading numba and compiling seconds
+_WORTH_COMPILING = 1 << 22
 
 
 def sum_pairs(
@@ -67,11 +42,30 @@ def sum_pairs(
     -------
     float64 array, shape (3, A, B)
     """
+    if len(a) * b.size * (1 + len(planes)) < _WORTH_COMPILING:
+        return _sum((a & inside)[:, None] & b, planes, scale, runs, rates)
+    from groundfault.modes import compiled
+    from groundfault.stats.row_threads import share_rows
+
     out = np.empty((3, a.shape[0], b.shape[0]), dtype=np.float64)
     share_rows(
-        lambda first, step: _sum_pairs(a, b, inside, planes, scale, runs, rates, out, first, step),
+        lambda first, step: compiled.sum_pairs(
+            a, b, inside, planes, scale, runs, rates, out, first, step
+        ),
         len(a),
     )
+    return out
+
+
+def _sum(shared: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats) -> Floats:
+    """Units, losses and expected losses of rows: uint64, shape (..., W) to float64, (3, ...)."""
+    counts = np.add.reduceat(np.bitwise_count(shared), runs[:-1], axis=-1, dtype=np.int64)
+    out = np.zeros((3, *shared.shape[:-1]))
+    out[0] = counts.sum(axis=-1)
+    for plane, worth in zip(planes, scale, strict=True):
+        out[1] += worth * np.bitwise_count(shared & plane).sum(axis=-1, dtype=np.int64)
+    for r, rate in enumerate(rates):
+        out[2] += rate * counts[..., r]
     return out
 
 
@@ -83,79 +77,72 @@ def sum_rows(
     return sum_pairs(rows, everything, inside, planes, scale, runs, rates)[:, :, 0]
 
 
-@njit(cache=True, nogil=True)
-def _sum_pairs(
-    a: Bits,
-    b: Bits,
-    inside: Bits,
-    planes: Bits,
-    scale: Floats,
-    runs: Ints,
-    rates: Floats,
-    out: Floats,
-    first: int,
-    step: int,
-) -> None:  # pragma: no cover - compiled
-    for i in range(first, a.shape[0], step):
-        row = a[i] & inside
-        for j in range(b.shape[0]):
-            out[0, i, j], out[1, i, j], out[2, i, j] = _sum(row, b[j], planes, scale, runs, rates)
-
-
-@njit(cache=True, nogil=True)
-def guarantee(
-    units: float, losses: float, expected: float, z: float, gamma: float
-) -> float:  # pragma: no cover - compiled
-    """Lower bound of the loss rate, less what is expected, times a weak power of the size."""
-    if units < 1:
-        return -9.0
-    rate = min(losses / units, 1.0)
-    z2 = z * z
-    spread = z * math.sqrt(rate * (1 - rate) / units + z2 / (4 * units * units))
-    low = (rate + z2 / (2 * units) - spread) / (1 + z2 / units)
-    return float((low - expected / units) * units**gamma)
-
-
 def count_pairs(a: Bits, b: Bits) -> Ints:
     """Units of each pair of rows: shape (A, B)."""
     return count_and(a, b)
 
 
-def count_triples(rows: Bits, pairs: NDArray[np.bool_], support: Ints, least: int) -> int:
+def guarantee(units: Floats, losses: Floats, expected: Floats, z: float, gamma: float) -> Floats:
+    """Lower bound of the loss rate, less what is expected, times a weak power of the size."""
+    n = np.maximum(units, 1e-9)
+    rate = np.minimum(losses / n, 1.0)
+    z2 = z * z
+    spread = z * np.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n))
+    low = (rate + z2 / (2 * n) - spread) / (1 + z2 / n)
+    return np.where(units >= 1, (low - expected / n) * n**gamma, -9.0)
+
+
+@dataclass(frozen=True)
+class _Triples:
+    """Triples of rows whose pairs are allowed: three places each, in ascending order."""
+
+    i: NDArray[np.intp]
+    j: NDArray[np.intp]
+    k: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, pairs: Bools) -> _Triples:
+        upper = np.triu(pairs, 1)
+        i, j = np.nonzero(upper)
+        pair, k = np.nonzero(upper[i] & upper[j])
+        return cls(i[pair], j[pair], k)
+
+    def join(self, rows: Bits) -> Bits:
+        return rows[self.i] & rows[self.j] & rows[self.k]
+
+    def are_rules(self, rows: Bits, support: Ints, least: int) -> Bools:
+        """Which have enough units, and fewer than each of their pairs."""
+        n = np.bitwise_count(self.join(rows)).sum(axis=1, dtype=np.int64)
+        i, j, k = self.i, self.j, self.k
+        smallest = np.minimum(np.minimum(support[i, j], support[i, k]), support[j, k])
+        return np.asarray((n >= least) & (n < smallest))
+
+
+def _are_few(rows: Bits, pairs: Bools) -> bool:
+    """Whether the triples are few enough for NumPy; of those counted here a third is left."""
+    return int(np.count_nonzero(pairs)) * rows.size < 4 * _WORTH_COMPILING
+
+
+def count_triples(rows: Bits, pairs: Bools, support: Ints, least: int) -> int:
     """How many triples of rows are rules: enough units, and fewer than each of their pairs."""
+    if _are_few(rows, pairs):
+        return int(_Triples.of(pairs).are_rules(rows, support, least).sum())
+    from groundfault.modes import compiled
+    from groundfault.stats.row_threads import share_rows
+
     counts = np.zeros(len(rows), dtype=np.int64)
     share_rows(
-        lambda first, step: _count_triples(rows, pairs, support, least, counts, first, step),
+        lambda first, step: compiled.count_triples(
+            rows, pairs, support, least, counts, first, step
+        ),
         len(rows),
     )
     return int(counts.sum())
 
 
-@njit(cache=True, nogil=True)
-def _count_triples(
-    rows: Bits,
-    pairs: NDArray[np.bool_],
-    support: Ints,
-    least: int,
-    counts: Ints,
-    first: int,
-    step: int,
-) -> None:  # pragma: no cover - compiled
-    for i in range(first, len(rows), step):
-        for j in range(i + 1, len(rows)):
-            if not pairs[i, j]:
-                continue
-            both = rows[i] & rows[j]
-            for k in range(j + 1, len(rows)):
-                if pairs[i, k] and pairs[j, k]:
-                    n = np.int64(_count(both, rows[k], 0, len(both)))
-                    smallest = min(support[i, j], support[i, k], support[j, k])
-                    counts[i] += n >= least and n < smallest
-
-
 def search_triples(
     rows: Bits,
-    pairs: NDArray[np.bool_],
+    pairs: Bools,
     support: Ints,
     least: int,
     inside: Bits,
@@ -169,9 +156,24 @@ def search_triples(
     """The best third row for each pair of rows, and its guarantee: two arrays of shape (A, A)."""
     best = np.full((len(rows), len(rows)), -9.0)
     third = np.full((len(rows), len(rows)), -1)
+    if _are_few(rows, pairs):
+        triples = _Triples.of(pairs)
+        sums = _sum(triples.join(rows) & inside, planes, scale, runs, rates)
+        scores = guarantee(*sums, z, gamma)
+        # whether they are rules at all is asked last: few come so far
+        some = np.flatnonzero(scores > -9.0)
+        some = some[_take(triples, some).are_rules(rows, support, least)]
+        # the best of each pair is written last, of equal ones the first
+        order = some[np.lexsort((-triples.k[some], scores[some]))]
+        i, j = triples.i[order], triples.j[order]
+        best[i, j], third[i, j] = scores[order], triples.k[order]
+        return best, third
+    from groundfault.modes import compiled
+    from groundfault.stats.row_threads import share_rows
+
     words = (inside, planes, scale, runs, rates)
     share_rows(
-        lambda first, step: _search_triples(
+        lambda first, step: compiled.search_triples(
             rows, pairs, support, least, *words, z, gamma, best, third, first, step
         ),
         len(rows),
@@ -179,39 +181,5 @@ def search_triples(
     return best, third
 
 
-@njit(cache=True, nogil=True)
-def _search_triples(
-    rows: Bits,
-    pairs: NDArray[np.bool_],
-    support: Ints,
-    least: int,
-    inside: Bits,
-    planes: Bits,
-    scale: Floats,
-    runs: Ints,
-    rates: Floats,
-    z: float,
-    gamma: float,
-    best: Floats,
-    third: Ints,
-    first: int,
-    step: int,
-) -> None:  # pragma: no cover - compiled
-    for i in range(first, len(rows), step):
-        for j in range(i + 1, len(rows)):
-            if not pairs[i, j]:
-                continue
-            both = rows[i] & rows[j]
-            new = both & inside
-            for k in range(j + 1, len(rows)):
-                if not (pairs[i, k] and pairs[j, k]):
-                    continue
-                units, losses, expected = _sum(new, rows[k], planes, scale, runs, rates)
-                score = guarantee(units, losses, expected, z, gamma)
-                if score <= best[i, j]:
-                    continue
-                # whether it is a rule at all is asked last: few come so far
-                n = np.int64(_count(both, rows[k], 0, len(both)))
-                smallest = min(support[i, j], support[i, k], support[j, k])
-                if least <= n < smallest:
-                    best[i, j], third[i, j] = score, k
+def _take(triples: _Triples, index: NDArray[np.intp]) -> _Triples:
+    return _Triples(triples.i[index], triples.j[index], triples.k[index])
