@@ -582,10 +582,14 @@ def test_a_sheet_goes_out_and_comes_back_all_or_none(runs: Path, tmp_path: Path)
     assert isinstance(
         call(runs, "--reviewer", "ben", "--export", sheet).exception, InputError
     )  # nothing is left
-    assert (
-        call(runs, "--reviewer", "ben", "--import", sheet).exit_code == 0
-    )  # revised: history is kept
-    assert json.loads(call(runs, "--status", "--json", "-").output)["revised"] == len(rows)
+    # as after a kill whose victim does not know how far it came: what stands is no revision
+    again = call(runs, "--reviewer", "ben", "--import", sheet).output
+    assert f"kept 0 decisions; {len(rows)} of the sheet stood already" in again
+    assert len(ReviewedRuns(runs).decisions) == len(rows)
+    filled[0]["model_wrong"] = "no"
+    sheet.write_text("".join(json.dumps(each) + "\n" for each in filled))
+    assert "kept 1 decision;" in call(runs, "--reviewer", "ben", "--import", sheet).output
+    assert json.loads(call(runs, "--status", "--json", "-").output)["revised"] == 1
 
 
 def test_agreement_of_two_and_an_adjudicator(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def _check(options: dict[str, Any]) -> None:
 def _work(audit: ReviewedRuns, options: dict[str, Any]) -> None:
     """A session, or a sheet in its stead."""
     from groundfault.review import Session, open_items, sheets
-    from groundfault.review.decision import check_name
+    from groundfault.review.decision import check_name, select_changes
 
     me = check_name(options["reviewer"])
     split = options["split"]
@@ -148,10 +148,14 @@ def _work(audit: ReviewedRuns, options: dict[str, Any]) -> None:
     elif options["sheet"]:
         role: Any = "adjudicator" if options["adjudicate"] else "reviewer"
         mine = _may_decide(audit, me, options["adjudicate"])
-        decisions = audit.store.add(
-            sheets.read(options["sheet"], {item.id: item for item in mine}, me, role)
-        )
-        click.echo(f"kept {plural(len(decisions), 'decision')}")
+        decisions = sheets.read(options["sheet"], {item.id: item for item in mine}, me, role)
+        # somebody whose import was killed reads the sheet again: what stands is no revision
+        news = select_changes(decisions, audit.decisions)
+        if news:
+            audit.store.add(news)
+        n_old = len(decisions) - len(news)
+        repeats = f"; {n_old:,} of the sheet stood already" if n_old else ""
+        click.echo(f"kept {plural(len(news), 'decision')}{repeats}")
     else:
         from groundfault.cli.reviewing import review as show
 

@@ -160,5 +160,16 @@ def select_latest(decisions: Iterable[Decision]) -> dict[tuple[str, str, Role], 
     return last
 
 
+def select_changes(decisions: Iterable[Decision], earlier: Iterable[Decision]) -> list[Decision]:
+    """The decisions that are not, word for word, what the same person decided last."""
+    standing = select_latest(earlier)
+    return [
+        decision
+        for decision in decisions
+        if (last := standing.get((decision.item, decision.reviewer, decision.role))) is None
+        or last.to_dict() != decision.to_dict()
+    ]
+
+
 def _age(decision: Decision) -> tuple[int, str]:
     return decision.seq, decision.time
