@@ -15,12 +15,16 @@ import pytest
 import groundfault
 from groundfault import Candidate, Evidence, Plan
 from groundfault.auditing.report_examples import look_up_examples
+from groundfault.base.ledger import Ledger
+from groundfault.base.ledgers import VARIABLE
 from groundfault.base.places import is_inside
 from groundfault.core.candidate import Library
 from groundfault.errors import InputError
 from groundfault.exports.slices import ReportSlices
+from groundfault.sequential import verify_certificate
 from groundfault.slicing.embedding import Embedding
 
+SEQUENTIAL = Path(__file__).parents[1] / "fixtures" / "v0_1_0" / "sequential"
 TABLE = pl.DataFrame(
     {
         "id": [f"q{i}" for i in range(60)],
@@ -116,6 +120,26 @@ def test_it_is_opened_beside_the_report_and_where_the_reader_names_it(
     # the reader stands where it is
     monkeypatch.chdir(desk / "secret")
     assert ReportSlices.load(named).evidence.unit_count == 60
+
+
+@pytest.mark.parametrize(
+    "place", ["postgresql+psycopg://127.0.0.1:{port}/a", "{desk}/secret/other.db"]
+)
+def test_a_ledger_that_only_a_certificate_names_is_not_asked(
+    place: str, desk: Path, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE)
+    content = json.loads((SEQUENTIAL / "certificate.json").read_text())
+    content["ledger"] = {
+        "path": place.format(desk=desk, port=listener.getsockname()[1]),
+        "head": "0" * 64,
+    }
+    (desk / "certificate.json").write_text(json.dumps(content))
+    Ledger(desk / "secret" / "other.db").append("note", {})
+    check = verify_certificate(desk / "certificate.json", ledger=True)
+    assert "no ledger is opened because a certificate names it" in check.ledger
+    with pytest.raises(BlockingIOError):
+        listener.accept()
 
 
 @pytest.mark.parametrize(
