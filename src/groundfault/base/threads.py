@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -14,6 +15,11 @@ _SMALL = 20_000_000
 @contextmanager
 def enough_threads(work: int) -> Iterator[None]:
     """One compiled thread below twenty million descriptor-unit pairs, all of them above."""
+    if work < _SMALL and "numba" not in sys.modules:
+        # nothing is compiled yet, and of what is small nothing will be: loading numba takes a
+        # second
+        yield
+        return
     import numba
 
     # restored afterwards: the number is global, and callers may have set it
