@@ -248,3 +248,49 @@ def test_the_table_of_results_holds_every_column(logs: Path) -> None:
     table = pl.concat(tables)
     assert table.height == 280
     assert {"op", "big", "vars_question", "seconds"} <= set(table.columns)
+
+
+def test_results_as_yaml_are_those_as_json(logs: Path, tmp_path: Path) -> None:
+    yaml = pytest.importorskip("yaml", reason="needs PyYAML")
+    content = json.loads((logs / "out.json").read_text())
+    path = tmp_path / "out.yaml"
+    # one object in two places becomes an alias, as in promptfoo's own YAML
+    shared = content["results"]["results"][0]["testCase"]
+    for row in content["results"]["results"]:
+        if row["testCase"] == shared:
+            row["testCase"] = shared
+    path.write_text(yaml.safe_dump(content))
+    assert "*id001" in path.read_text()
+    log, rows = read(path)
+    before, expected = read(logs / "out.json")
+    assert [vars_of(row) for row in rows] == [vars_of(row) for row in expected]
+    assert (log.harness, log.notes) == (before.harness, before.notes)
+
+
+def vars_of(row: Observation) -> list[Any]:
+    return [getattr(row, name) for name in ("example_id", "model", "scorer", "value", "prompt")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("results:\n  results: [\n", "is not YAML, or is cut short"),
+        ("results:\n  results: 3\n", "is not laid out as expected"),
+        ("results:\n  results: !!python/object/apply:os.getcwd []\n", "is not YAML"),
+        ("results:\n  results: &a [*a]\n", "over 20,000,000 values"),
+        (
+            "a0: &a0 [1]\n"
+            + "".join(f"a{i}: &a{i} [{f'*a{i - 1},' * 9}]\n" for i in range(1, 9))
+            + "results:\n  results: *a8\n",
+            "over 20,000,000 values",
+        ),
+        ("results:\n  results: " + "[" * 5000 + "]" * 5000, "nested too deeply"),
+    ],
+)
+def test_yaml_of_a_stranger_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    pytest.importorskip("yaml", reason="needs PyYAML")
+    path = tmp_path / "out.yaml"
+    path.write_text(text)
+    assert readers.sniff(path) == "promptfoo"
+    with pytest.raises(InputError, match=message):
+        list(readers.read(path).observations)

@@ -17,6 +17,7 @@ from groundfault.errors import InputError, first_line
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import escape_pattern, head, json_file, json_lines
 from groundfault.readers.values import listing, mapping, name_of, number, text, texts_by
+from groundfault.readers.yaml_file import yaml_file
 
 PASS = "pass"
 """The scorer of whether all assertions held; named metrics are scorers of their own."""
@@ -28,6 +29,8 @@ _BLIND = (
     "does not say which they are: -o results.json does"
 )
 _JSON = re.compile(rb'"results"\s*:\s*\{.*"(prompts|results)"\s*:', re.DOTALL)
+_YAML_SUFFIXES = (".yaml", ".yml")
+_YAML = re.compile(rb"^results:\s.*^ +(prompts|results):", re.DOTALL | re.MULTILINE)
 _LINE = (b'"success"', b'"prompt"', b'"vars"', b'"namedScores"')
 _EXPECTED = re.compile(r"i?equals|i?contains(-all|-any)?|starts-with|similar|factuality")
 _NAME = re.compile(r"[\w .:-]{1,40}")
@@ -88,6 +91,8 @@ class Promptfoo:
             return b",Status,Score," in first and (
                 b",Named Scores," in first or b",Grader Reason," in first
             )
+        if path.suffix in _YAML_SUFFIXES:
+            return _YAML.search(first) is not None
         if not first.startswith(b"{"):
             return False
         line = first.partition(b"\n")[0]
@@ -107,8 +112,9 @@ class Promptfoo:
             rows = lambda: csv_rows  # noqa: E731
             if any(row.failure_reason == _FAILED for row in csv_rows):
                 notes.append(_BLIND)
-        elif head(path).lstrip()[:200].find(b'"results"') >= 0:
-            file = json_file(path, _File)
+        elif path.suffix in _YAML_SUFFIXES or b'"results"' in head(path).lstrip()[:200]:
+            decode_file = yaml_file if path.suffix in _YAML_SUFFIXES else json_file
+            file = decode_file(path, _File)
             rows = lambda: file.results.results  # noqa: E731
             harness = f"promptfoo {mapping(file.metadata).get('promptfooVersion', '')}".strip()
             eval_id = text(file.eval_id) or ""
