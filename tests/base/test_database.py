@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,38 @@ def test_a_missing_or_damaged_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.db").write_bytes(b"words" * 1000)
     with pytest.raises(LedgerError, match="is damaged, or is no ledger"):
         numbers(Database(tmp_path / "a.db"))
+
+
+@pytest.mark.slow
+def test_postgresql_is_waited_for_as_long_as_a_file_and_no_longer(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("groundfault.base.database._WAIT", 1)
+    database = Database(postgres)
+    with (
+        database.transaction(TABLE),
+        pytest.raises(InputError, match="held by another process for 1 s; try again"),
+        Database(postgres).transaction(TABLE),
+    ):
+        pass
+
+
+@pytest.mark.slow
+def test_a_writer_of_whom_nothing_is_heard_holds_up_nobody_for_ever(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_after(seconds: float) -> None:
+        with Database(postgres).transaction(TABLE) as connection:
+            time.sleep(seconds)
+            connection.execute(TABLE.insert().values(n=7))
+
+    before = numbers(Database(postgres))
+    monkeypatch.setattr("groundfault.base.database._SILENCE", 1)
+    with ThreadPoolExecutor() as pool:
+        silent = pool.submit(write_after, 3)
+        time.sleep(0.5)
+        write_after(0)  # waits, and goes on before the other one says anything
+        assert not silent.done()
+        with pytest.raises(InputError, match="idle-in-transaction timeout"):
+            silent.result(60)
+    assert numbers(Database(postgres)) == [*before, 7]

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from sqlalchemy.exc import DBAPIError
 
 _WAIT = 60  # seconds to wait for another writer
+# seconds after which PostgreSQL ends a transaction of which nothing is heard: a machine that
+# went off the network would hold up all others until the patience of the server ends, in hours
+_SILENCE = 300
 # PostgreSQL's advisory lock: one number for all that groundfault keeps on a server
 _LOCK = 0x67726F756E646661
 # libpq's own way to name a server, and URLs that lost a slash: both may hold a password, which must
@@ -140,6 +143,10 @@ class Database:
                         connection.exec_driver_sql("PRAGMA journal_mode=WAL")
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
                 else:
+                    connection.exec_driver_sql(
+                        f"SELECT set_config('lock_timeout', '{_WAIT}s', true), "
+                        f"set_config('idle_in_transaction_session_timeout', '{_SILENCE}s', true)"
+                    )
                     connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
                 table.metadata.create_all(connection)
                 yield connection
@@ -185,7 +192,7 @@ class Database:
                 f"the ledger {self.place} is damaged, or is no ledger: {what}; restore it from "
                 "a copy"
             )
-        if "locked" in what:
+        if "locked" in what or "lock timeout" in what:
             return InputError(
                 f"the ledger {self.place} was held by another process for {_WAIT} s; try again"
             )
