@@ -159,7 +159,7 @@ def search_triples(
     if _are_few(rows, pairs):
         triples = _Triples.of(pairs)
         sums = _sum(triples.join(rows) & inside, planes, scale, runs, rates)
-        scores = guarantee(*sums, z, gamma)
+        scores = guarantee(sums[0], sums[1], sums[2], z, gamma)
         # whether they are rules at all is asked last: few come so far
         some = np.flatnonzero(scores > -9.0)
         some = some[_take(triples, some).are_rules(rows, support, least)]
