@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final, Literal
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, json
 
 from groundfault.core.finding import Finding
 from groundfault.core.plan import Effect, HoldoutAxis, Plan
@@ -17,8 +16,7 @@ SCHEMA_VERSION: Final = 2
 
 def to_plain(value: Struct) -> dict[str, Any]:
     """A section as dicts, lists, words and numbers, as JSON has them."""
-    # Python's own, as it takes names of files that are no UTF-8
-    content: dict[str, Any] = json.loads(json.dumps(to_builtins(value)))
+    content: dict[str, Any] = json.decode(json.encode(value))
     return content
 
 

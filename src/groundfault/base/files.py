@@ -70,6 +70,11 @@ def make_encodable(text: str) -> str:
     return text.encode("utf-8", errors="backslashreplace").decode()
 
 
+def spell_path(path: str | Path) -> str:
+    r"""A path as text for a record: a byte of it that is no text becomes ``\xe9``."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
 def is_special(path: Path) -> bool:
     """Whether something is there that is neither a file nor a folder; links are followed."""
     try:

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from groundfault.base.files import spell_path
 from groundfault.base.reading import readable
 from groundfault.errors import InputError, first_line
 from groundfault.readers.hugging_face import (
@@ -178,7 +179,7 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
     if not path.exists():
         raise InputError(f"{path} does not exist")
     if not path.is_dir():
-        return _read_file(path, text), (str(path),)
+        return _read_file(path, text), (spell_path(path),)
     files = sorted(p for p in path.iterdir() if p.suffix.lower() in _READERS and p.is_file())
     if not files:
         raise InputError(f"the directory {path} has no {_KINDS} file")
@@ -189,7 +190,7 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
         )
     frames = [_read_file(p, text) for p in files]
     try:
-        return pl.concat(frames, how="vertical_relaxed"), tuple(str(p) for p in files)
+        return pl.concat(frames, how="vertical_relaxed"), tuple(map(spell_path, files))
     except pl.exceptions.PolarsError as error:
         raise InputError(
             f"the files in {path} do not share their columns: {first_line(error)}"
