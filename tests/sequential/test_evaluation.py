@@ -12,7 +12,7 @@ from inspect_ai import Task
 from inspect_ai import eval as evaluate
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
-from inspect_ai.scorer import SampleScore, Score, match
+from inspect_ai.scorer import SampleScore, Score, exact, match
 
 from groundfault.errors import InputError, LedgerError
 from groundfault.sequential import StopEarly, verify_certificate
@@ -78,6 +78,43 @@ def test_an_evaluation_stops_when_a_null_falls(tmp_path):
     )  # the same evaluation once more
     assert not run(again, tmp_path).samples
     assert again.audit.log_wealth == stopping.audit.log_wealth
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_sample_that_errors_for_good_does_not_make_all_others_run(tmp_path, retries):
+    stopping = StopEarly(samples(80), **SETTINGS)
+    lost = stopping.dataset[0].input
+
+    def answer_or_fail(messages, tools, tool_choice, config):
+        if messages[-1].text == lost:
+            raise RuntimeError("the sandbox is gone")
+        return answer(messages, tools, tool_choice, config)
+
+    task = Task(dataset=stopping.dataset, scorer=match(), early_stopping=stopping)
+    model = get_model("mockllm/model", custom_outputs=answer_or_fail, memoize=False)
+    settings = {"display": "none", "log_dir": str(tmp_path), "max_samples": 4}
+    [log] = evaluate(task, model=model, fail_on_error=False, retry_on_error=retries, **settings)
+    assert log.status == "success"
+    assert stopping.audit.verdict == "failure mode found"
+    assert stopping.audit.rounds[0].score is None
+    assert len(log.samples) <= stopping.audit.labelled + 4
+
+
+@pytest.mark.parametrize("name", [None, "exakt"])
+def test_a_scorer_that_is_not_chosen_is_asked_for_before_a_sample_is_paid_for(tmp_path, name):
+    stopping = StopEarly(samples(), scorer=name, **SETTINGS)
+    calls = []
+
+    def count(*request):
+        calls.append(1)
+        return answer(*request)
+
+    task = Task(dataset=stopping.dataset, scorer=[match(), exact()], early_stopping=stopping)
+    model = get_model("mockllm/model", custom_outputs=count, memoize=False)
+    [log] = evaluate(task, model=model, display="none", log_dir=str(tmp_path))
+    assert log.status == "error"
+    assert ("say which is tested" if name is None else "no scorer 'exakt'") in log.error.message
+    assert not calls
 
 
 # -------------------------------------------------------------------------------------- --- by hand

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from groundfault.errors import InputError, MissingExtraError
 from groundfault.sequential.pool import Pool
@@ -15,6 +17,7 @@ from groundfault.sequential.state import AuditState
 
 if TYPE_CHECKING:
     from inspect_ai.dataset import MemoryDataset, Sample
+    from inspect_ai.hooks import SampleAttemptEnd
     from inspect_ai.scorer import SampleScore
     from inspect_ai.util import EarlyStop
 
@@ -65,9 +68,9 @@ class StopEarly:
     -----
     The guarantee is the audit's, whatever the order in which samples run and complete: each score
     is told when the audit asks for it, and decides nothing before. A sample without a score, or
-    with Inspect's ``N`` (no answer), is unscored, not failed. One that ends in an error holds the
-    audit up until the task ends: use ``retry_on_error``. Of several epochs the first one counts,
-    not the one that is done first: that would favour quick answers."""
+    with Inspect's ``N`` (no answer), is unscored, not failed, and so is one that ended in an error:
+    ``retry_on_error`` would try it again after all others, for nothing. Of several epochs the
+    first one counts, not the one that is done first: that would favour quick answers."""
 
     def __init__(
         self,
@@ -110,7 +113,11 @@ class StopEarly:
         self._scores: dict[str, float | None] = {}
 
     async def start_task(self, task: Any, samples: list[Sample], epochs: int) -> str:  # noqa: ARG002
-        """Inspect begins."""
+        """Inspect begins; what is wrong with the task is said before a sample is paid for."""
+        self._require_scorer([scorer.name for scorer in getattr(task, "scorers", None) or []])
+        for name in ("eval_id", "task_id"):
+            if value := getattr(task, name, None):
+                _listen()[value] = self
         strange = [
             sample.id for sample in samples if str(sample.id) not in self.audit.pool.position
         ]
@@ -143,6 +150,16 @@ class StopEarly:
         self._scores.setdefault(str(id), self._score(id, scores))
         self._tell()
 
+    def lose_sample(self, id: str | int, epoch: int) -> None:
+        """A sample ended in an error: it has no score, and keeps nobody waiting.
+
+        Nor does it where Inspect will try it again (``retry_on_error``): that is after all others.
+        """
+        if epoch == 1:
+            self._running.discard(str(id))
+            self._scores.setdefault(str(id), None)
+            self._tell()
+
     async def complete_task(self) -> dict[str, Any]:
         """Inspect ends; samples that were begun and gave no score are unscored."""
         # scores that arrived stand; what began and gave none is unscored, which helps neither
@@ -161,6 +178,23 @@ class StopEarly:
     def _tell(self) -> None:
         while (query := self.audit.ask()) is not None and query.id in self._scores:
             self.audit.tell(query, self._scores[query.id])
+
+    def _require_scorer(self, names: Sequence[str]) -> None:
+        """Scorers of the task, as its description names them: with their package, without numbers.
+
+        Of two scorers of one name Inspect calls the second by the name and a number.
+        """
+        if self._scorer is None and len(names) > 1:
+            raise InputError(
+                f"the task has the scorers {', '.join(names)}: say which is tested (scorer=)"
+            )
+        chosen = str(self._scorer).rpartition("/")[2]
+        if (
+            self._scorer is not None
+            and names
+            and not any(chosen.startswith(name.rpartition("/")[2]) for name in names)
+        ):
+            raise InputError(f"the task has no scorer {self._scorer!r}, but {', '.join(names)}")
 
     def _score(self, id: str | int, scores: Mapping[str, SampleScore]) -> float | None:
         from inspect_ai.scorer import NOANSWER, value_to_float
@@ -181,6 +215,32 @@ class StopEarly:
             )
         number = None if value == NOANSWER else float(value_to_float()(value))
         return None if number is None or number != number else number
+
+
+@cache
+def _listen() -> WeakValueDictionary[str, StopEarly]:
+    """What hears of the ends of samples, by the id of its evaluation.
+
+    Inspect tells early stopping of samples that have a score alone. Its hooks hear of the others,
+    and are there once for a process.
+    """
+    from inspect_ai.hooks import Hooks, SampleEnd, hooks
+
+    listeners = WeakValueDictionary[str, StopEarly]()
+
+    @hooks(name="groundfault", description="Tells an audit which samples ended in an error")
+    class EndsOfSamples(Hooks):  # type: ignore[misc, unused-ignore]
+        async def on_sample_end(self, data: SampleEnd) -> None:
+            stopping, sample = listeners.get(data.eval_id), data.sample
+            if stopping is not None and sample.error is not None and not sample.scores:
+                stopping.lose_sample(sample.id, sample.epoch)
+
+        async def on_sample_attempt_end(self, data: SampleAttemptEnd) -> None:
+            stopping = listeners.get(data.eval_id)
+            if stopping is not None and data.error is not None and data.will_retry:
+                stopping.lose_sample(data.summary.id, data.summary.epoch)
+
+    return listeners
 
 
 def _read_labels(samples: Sequence[Sample], name: str) -> list[Any]:
