@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from groundfault.auditing.report_schema import SCHEMA_VERSION, ReportData
+from groundfault.base.reading import read_json_object
 from groundfault.errors import InputError, first_line
-from groundfault.readers.safely import json_file
 
 _Json = dict[str, Any]
 
@@ -60,7 +60,7 @@ def read_report(place: str | Path) -> StoredReport:
         raise InputError(
             f"there is no report {path}; write one with groundfault audit --out or --json"
         )
-    return parse_report(json_file(path, _Json), str(path))
+    return parse_report(read_json_object(path), str(path))
 
 
 def parse_report(content: Mapping[str, Any], where: str = "the report") -> StoredReport:

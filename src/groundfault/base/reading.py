@@ -7,11 +7,13 @@ groundfault reads as a whole are read here; logs, which may be far larger, are r
 
 from __future__ import annotations
 
+import json
+import re
 import stat
 from pathlib import Path
 from typing import Any
 
-from groundfault.errors import InputError
+from groundfault.errors import InputError, first_line
 
 MAX_DOCUMENT = 512 << 20
 """Bytes of a file that is read as a whole: a library, a plan, a configuration, a sheet."""
@@ -19,6 +21,8 @@ MAX_ROWS = 2 << 30
 """Bytes of a file of rows that groundfault wrote."""
 
 _PART = 1 << 20
+_MAX_DIGITS = 300
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_bytes(path: str | Path, limit: int = MAX_DOCUMENT) -> bytes:
@@ -66,6 +70,60 @@ def read_text(path: str | Path, limit: int = MAX_DOCUMENT) -> str:
         If it is not UTF-8.
     """
     return read_bytes(path, limit).decode("utf-8-sig")
+
+
+def decode_json(text: str, where: str) -> Any:
+    """What JSON of our own holds; logs, which others write, are read with more patience.
+
+    Parameters
+    ----------
+    text : str
+    where : str
+        What messages call it.
+
+    Raises
+    ------
+    InputError
+        If it is no JSON, is nested too deeply, or holds a number of over 300 digits, which no
+        float holds, or half of a surrogate pair, which no file holds.
+    """
+    try:
+        data = json.loads(text, parse_int=_parse_int)
+        if _HALF_PAIR.search(text):
+            json.dumps(data, ensure_ascii=False).encode()
+        return data
+    except RecursionError:
+        raise InputError(f"{where} is JSON nested too deeply") from None
+    except UnicodeEncodeError:
+        raise InputError(f"{where} holds half of a surrogate pair, which is no text") from None
+    except ValueError as error:
+        raise InputError(f"{where} is not JSON, or is cut short: {first_line(error)}") from None
+
+
+def read_json_object(path: str | Path) -> dict[str, Any]:
+    """The JSON object that a file of our own holds; see `decode_json`.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is something else.
+    """
+    place = Path(path)
+    with readable(place):
+        content = read_bytes(place)
+    try:
+        data = decode_json(content.decode("utf-8-sig"), str(place))
+    except UnicodeDecodeError:
+        raise InputError(f"{place} is not UTF-8 text") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{place} is not laid out as expected: it is no JSON object")
+    return data
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"a number of {len(digits):,} digits")
+    return int(digits)
 
 
 class readable:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from groundfault.base.deprecation import rename_fields
 from groundfault.base.files import write_text
-from groundfault.base.reading import read_text
+from groundfault.base.reading import decode_json, read_text
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, RuleError
 
@@ -69,6 +69,11 @@ class Candidate:
     mined: str = ""
 
     def __post_init__(self) -> None:
+        for name in ("name", "rule", "meaning", "source", "mined"):
+            if not isinstance(getattr(self, name), str):
+                raise RuleError(
+                    f"the {name} of a candidate is {getattr(self, name)!r:.60}, no text"
+                )
         if not self.name.strip():
             raise RuleError("a candidate needs a name that is not blank")
         if self.missing not in get_args(Missing):
@@ -182,12 +187,12 @@ class Library(Sequence[Candidate]):
             frozen with.
         """
         try:
-            data = json.loads(text)
+            data = decode_json(text, where)
             library = cls.of(_read_candidates(data))
             digest = data["hash"]
         except RuleError:
             raise
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise InputError(f"{where}: not a frozen groundfault library ({error})") from None
         # a library is frozen before outcomes are seen; an edit afterwards has to show
         if digest != library.hash:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.reading import decode_json
 from groundfault.errors import InputError, PlanError
 from groundfault.stats.paired import sign_flips
 
@@ -151,7 +152,7 @@ class Learning:
             If the text holds no learning curves.
         """
         try:
-            data = json.loads(text)
+            data = decode_json(text, where)
             runs = {
                 (str(run["policy"]), int(run["seed"])): tuple(map(float, run["accuracy"]))
                 for run in data["runs"]
@@ -162,5 +163,5 @@ class Learning:
             if data["groundfault_learning"] != 1 or not whole:
                 raise ValueError("another version, or curves of another length")
             return cls(dict(data["settings"]), runs)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise InputError(f"{where}: not learning curves of groundfault ({error})") from None

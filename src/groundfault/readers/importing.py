@@ -10,14 +10,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from groundfault import readers
 from groundfault.base.deprecation import warn_renamed
-from groundfault.base.files import explain_failure, write_text
+from groundfault.base.files import explain_failure, spell_path, write_text
 from groundfault.base.folders import is_unfinished, replace_folder
 from groundfault.base.progress import Progress, listener
-from groundfault.base.reading import read_text, readable
+from groundfault.base.reading import read_json_object, readable
 from groundfault.core.column_names import means_pass
 from groundfault.core.roles import Roles, read_roles
 from groundfault.errors import InputError
@@ -118,7 +119,7 @@ def read_logs(
     reading: dict[str, Any] = {"reader": readers.name_of(reader) if reader else None}
     reading |= {"map": asdict(mapped) if mapped else None, "scorer": list(scorers) or None}
     reading |= {"scale": scale, "conflicts": conflicts, "disagreement": disagreement}
-    provenance = tuple(str(s) for s in sources)
+    provenance = tuple(spell_path(source) for source in sources)
     kept = rows if len(rows.scorers) > 1 else None
     return ImportedLogs(frame, roles, account, provenance, reading, rows=kept)
 
@@ -160,7 +161,7 @@ def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progres
             rows += frame.height
             scorers |= dict.fromkeys(list_scorers(frame))
         log_accounts.append(
-            LogRead(str(path), _sha256(path), name, log.harness, rows, tuple(log.notes))
+            LogRead(spell_path(path), _sha256(path), name, log.harness, rows, tuple(log.notes))
         )
         headlines.append(log.find_headline(tuple(scorers)))
         setups.append(Setup.of(log, alias))
@@ -224,11 +225,17 @@ def write_directory(
         "account": account.to_dict() if account else None,
     }
     with replace_folder(place, names=[_SCORES]) as new, explain_failure(place):
-        frame.write_parquet(new / _TABLE)
+        _write_table(frame, new / _TABLE)
         if rows is not None and account is not None:
-            rows.frame.collect().write_parquet(new / _SCORES)
+            _write_table(rows.frame.collect(), new / _SCORES)
             card["scores"] = _describe_rows(rows, new / _SCORES)
         write_text(new / _CARD, json.dumps(card, indent=1, ensure_ascii=False))
+
+
+def _write_table(frame: pl.DataFrame, place: Path) -> None:
+    # opened here: polars takes only paths that are UTF-8
+    with place.open("wb") as stream:
+        frame.write_parquet(stream)
 
 
 def save(evidence: Any, directory: str | Path) -> None:
@@ -250,8 +257,8 @@ def _read_directory(
     scale: tuple[float, float] | None,
 ) -> ImportedLogs:
     try:
-        card = json.loads(read_text(place / _CARD))
-        roles = Roles(**read_roles(card["roles"]))
+        card = read_json_object(place / _CARD)
+        roles = msgspec.convert(read_roles(card["roles"]), Roles)
         account = Account.from_dict(card["account"]) if card["account"] else None
         rows = _read_rows(place, card["scores"], account) if "scores" in card else None
         digest = str(card["hash"])

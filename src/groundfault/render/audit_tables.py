@@ -214,7 +214,10 @@ def detectable(report: Report) -> Table:
     """The least lift that would have been found four times in five, by how common the slice is."""
     power = report.power
     rows = tuple(
-        (words.level(float(share)), "none, however large" if lift is None else words.bare(lift))
+        (
+            words.level(words.decimal(share)),
+            "none, however large" if lift is None else words.bare(lift),
+        )
         for share, lift in power.minimum_detectable_lift.items()
     )
     columns = (

@@ -10,6 +10,7 @@ from pathlib import PurePath
 
 from groundfault.auditing import messages
 from groundfault.core.finding import Cell, Finding, Verdict
+from groundfault.errors import InputError
 
 NONE = "–"
 VERDICTS = {
@@ -100,7 +101,10 @@ def level(share: float) -> str:
 
 def decimal(value: str | float | None, default: float = 0.0) -> float:
     """A plan setting, kept as the decimal or fraction it was written as, as a float."""
-    return default if value is None else float(Fraction(str(value)))
+    try:
+        return default if value is None else float(Fraction(str(value)))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise InputError(f"the report holds {value!r:.60} where a number belongs") from None
 
 
 def label(finding: Finding) -> str:

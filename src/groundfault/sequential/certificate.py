@@ -12,9 +12,9 @@ import msgspec
 
 from groundfault.base.deprecation import warn_renamed
 from groundfault.base.files import save_text
+from groundfault.base.reading import read_json_object
 from groundfault.base.registry import load_object
 from groundfault.errors import InputError
-from groundfault.readers.safely import json_file
 from groundfault.sequential.certificate_schema import (
     CertificateRound,
     GroupCount,
@@ -106,7 +106,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         InputError
             If it cannot be read, or is no certificate of a sequential audit.
         """
-        return cls.from_dict(json_file(Path(path), dict[str, Any]), str(path))
+        return cls.from_dict(read_json_object(path), str(path))
 
     @classmethod
     def from_dict(cls, data: object, source: str = "this") -> Certificate:

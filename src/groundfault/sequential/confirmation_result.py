@@ -11,9 +11,9 @@ import msgspec
 
 from groundfault.auditing.report_schema import PlanSettings
 from groundfault.base.files import save_text
+from groundfault.base.reading import read_json_object
 from groundfault.base.registry import load_object
 from groundfault.errors import InputError
-from groundfault.readers.safely import json_file
 
 VERSION = 1
 """Version of the layout. Version 0.1.0 of groundfault stored none, which is read as 1. The rule is
@@ -91,7 +91,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         InputError
             If it cannot be read, is no such result, or of a later version.
         """
-        return cls.from_dict(json_file(Path(path), dict[str, Any]), str(path))
+        return cls.from_dict(read_json_object(path), str(path))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], source: str = "this") -> Confirmation:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from groundfault.base.reading import decode_json
 from groundfault.errors import InputError, PlanError
 from groundfault.sequential.bets import Bet, Null, Shares, Wealth
 from groundfault.stats.betting import log_mean
@@ -177,7 +178,7 @@ class EProcess:
             If the text is not one.
         """
         try:
-            data = json.loads(text)
+            data = decode_json(text, "the text")
             bets = tuple(Bet(**{**bet, "grid": tuple(bet["grid"])}) for bet in data["bets"])
             wealth = tuple(
                 Wealth(**{name: _decode(w[key]) for name, key in _KEYS.items()})
@@ -195,7 +196,14 @@ class EProcess:
                 or any(np.isnan(a).any() for w in wealth for a in w)
             ):
                 raise ValueError("its parts do not fit together")
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            IndexError,
+            AttributeError,
+            OverflowError,
+        ) as error:
             raise InputError(
                 f"not a serialised e-process ({error}); replay the recorded scores instead"
             ) from None

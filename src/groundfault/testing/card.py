@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from groundfault.base.reading import decode_json
 from groundfault.core.judge import Judge, bounded_rate
 from groundfault.core.plan import Plan, exact
 from groundfault.errors import InputError
@@ -246,7 +247,7 @@ class Card:
             If the text is no calibration card.
         """
         try:
-            data = json.loads(text)
+            data = decode_json(text, where)
             rows = tuple(
                 CardRow(**{name: row[name] for name in CardRow.__dataclass_fields__})
                 for row in data["rows"]

@@ -200,7 +200,7 @@ def _load(path: Path, form: type[Form]) -> Form:
         data = msgspec.json.decode(read_bytes(path, MAX_ROWS))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not JSON: {first_line(error)}") from None
     version = data.get("schema_version") if isinstance(data, dict) else None
     if isinstance(version, int) and version > SCHEMA_VERSION:

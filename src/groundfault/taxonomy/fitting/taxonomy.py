@@ -343,6 +343,7 @@ class Taxonomy:
             KeyError,
             TypeError,
             EOFError,
+            RecursionError,
             MemoryError,  # an array that states a shape beyond any memory
             pl.exceptions.PolarsError,
             pl.exceptions.PanicException,

@@ -329,7 +329,7 @@ class Diagnosis:
             if version != SCHEMA_VERSION:
                 raise ValueError(f"its version is {version}, and {SCHEMA_VERSION} is read here")
             data = msgspec.json.decode(content, type=DiagnosisData)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{path} is not a diagnosis: {first_line(error)}") from None
         names = {one.name for one in fields(Weakness)}
         weaknesses = tuple(

@@ -246,7 +246,7 @@ class Labelling:
             return None
         try:
             data = _decode(read_bytes(place))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(
                 f"{place} holds no labels of a taxonomy: {error}; take it away, or label anew"
             ) from None
