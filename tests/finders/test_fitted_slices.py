@@ -47,7 +47,8 @@ def test_a_planted_slice_is_confirmed_and_the_report_reproduces(name: str, tmp_p
     assert report.confirmed
     assert all(finding.holdout.lift > 0.2 for finding in report.confirmed)
     report.write(tmp_path / "report")
-    assert groundfault.verify(tmp_path / "report").reproduces
+    result = groundfault.verify(tmp_path / "report")
+    assert result.reproduces, result.differences
 
 
 def test_a_library_carries_each_fitted_function_once_and_applies_to_new_evidence(

@@ -531,6 +531,7 @@ def test_report_of_the_paper_is_written_whole(shared: Path, tmp_path: Path) -> N
     )
     report.write(tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "SHA256SUMS",
         "library.json",
         "report.html",
         "report.json",

@@ -10,7 +10,6 @@ import click
 
 from groundfault.base.ledgers import DEFAULT, VARIABLE
 from groundfault.cli.anchor import choose_anchor
-from groundfault.cli.asking import clean
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
 from groundfault.cli.extra_options import jobs_option, json_option
 from groundfault.cli.ledger_options import choose_ledger, ledger_options
@@ -220,6 +219,8 @@ def verify(
     SOURCE is the directory of a report, or the certificate file of a sequential audit. Exit status
     0 if every check passed, 1 if one failed, and 3 if none did but one could not be made.
     """
+    from groundfault.render.words import clean
+
     if no_ledger and ledger:
         raise PlanError("--no-ledger does not go with --ledger")
     choice = None if no_ledger else ledger or True

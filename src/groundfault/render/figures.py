@@ -6,11 +6,14 @@ stands in it.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+_CLIP = re.compile(r'((?:<clipPath id="|clip-path="url\(#)clip)(\d+)')
 # metrically alike, so that text measured here fits there
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 INK, MUTED, RULE, PAPER = (
@@ -112,5 +115,21 @@ def _svg(chart: Any, rows: list[dict[str, Any]], alt_text: str) -> str:
     }
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     drawing = vl_convert.vegalite_to_svg(spec, vl_version=version, allowed_base_urls=[])
-    plain = drawing.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "", 1)
+    plain = _number_clips(drawing).replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "", 1)
     return str(plain.replace("<svg ", f'<svg role="img" aria-label="{escape(alt_text)}" ', 1))
+
+
+def _number_clips(drawing: str) -> str:
+    """The drawing with names of clipping paths that depend on nothing but the drawing.
+
+    The converter counts them on from figure to figure, so that no page could be made again to the
+    byte; and they have to differ between the figures of a page.
+    """
+    numbers: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        return f"{match[1]}{numbers.setdefault(match[2], len(numbers))}"
+
+    plain = _CLIP.sub(number, drawing)
+    prefix = hashlib.sha256(plain.encode()).hexdigest()[:8]
+    return _CLIP.sub(rf"\1-{prefix}-\2", plain)
