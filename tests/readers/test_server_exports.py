@@ -10,7 +10,7 @@ import pytest
 import reader_samples as samples
 from reader_samples import read, write_csv, write_json
 
-from groundfault import readers
+from groundfault import Evidence, readers
 from groundfault.readers.log import Observation
 
 
@@ -264,6 +264,27 @@ def test_phoenix_experiments_of_the_client_and_spans(tmp_path: Path) -> None:
 
 
 # Langfuse
+
+
+def test_a_reply_that_phoenix_could_not_parse_is_no_failure(tmp_path: Path) -> None:
+    """Its evaluators give it the label NOT_PARSABLE and the score 0."""
+    annotation = {"name": "judge", "label": "NOT_PARSABLE", "score": 0.0, "error": None}
+    run = samples.PHOENIX[0] | {"annotations": [annotation]}
+    _, (one,) = read(write_json(tmp_path / "experiment.json", [run]), "phoenix")
+    assert (one.value, one.status) == (None, "error")
+
+
+def test_scores_in_two_exports_of_langfuse_are_copies_by_their_ids(tmp_path: Path) -> None:
+    """Two exports that overlap, one of which has a score more; another id is another score."""
+    rows = [
+        samples.LANGFUSE[0] | {"id": name, "observationId": f"o{name[0]}"} for name in ("1", "2")
+    ]
+    write_json(tmp_path / "a.jsonl", rows[:1])
+    write_json(tmp_path / "b.jsonl", rows)
+    write_json(tmp_path / "c.jsonl", [rows[0] | {"id": "1 again"}])
+    evidence = Evidence.from_logs(tmp_path, conflicts="keep")
+    assert evidence.account is not None
+    assert (len(evidence), evidence.account.duplicated) == (3, 1)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".jsonl", ".csv"])
