@@ -91,8 +91,8 @@ def _check_nothing_is_lost(place: str, each: int) -> None:
 
 
 def test_eight_reviewers_at_once(place: str) -> None:
-    _all_at_once(place, 200)
-    _check_nothing_is_lost(place, 200)
+    _all_at_once(place, 100)
+    _check_nothing_is_lost(place, 100)
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,6 +17,7 @@ p_values = st.lists(st.floats(0, 1), min_size=1, max_size=30).map(np.array)
 
 @given(p=p_values)
 def test_adjusted_p_values_are_statsmodels(p: np.ndarray) -> None:
+    gc.freeze()  # statsmodels collects garbage at every call: among all tests' objects, 50 ms
     for ours, name in (
         (multiple.holm, "holm"),
         (multiple.benjamini_hochberg, "fdr_bh"),
