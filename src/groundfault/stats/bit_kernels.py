@@ -9,9 +9,9 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from groundfault.stats.bits import Bits
 from groundfault.stats.row_threads import share_rows
 
+Bits = NDArray[np.uint64]
 Ints = NDArray[np.int64]
 
 
