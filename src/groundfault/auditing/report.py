@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _PAGES = {
     "html": "groundfault.render.audit_page:html",
     "markdown": "groundfault.render.audit_page:markdown",
+    "notebook": "groundfault.render.notebook:show_report",
 }
 
 
@@ -76,6 +77,10 @@ class Report(ReportData, frozen=True, kw_only=True):
             f"<Report: {modes}{len(self.confirmed)} of {len(self.findings)} findings confirmed by"
             f" {self.judge}, {self.n:,} {self.unit}s>"
         )
+
+    def _repr_html_(self) -> str:
+        html: str = load_object(_PAGES["notebook"])(self)
+        return html
 
     @property
     def confirmed(self) -> tuple[Finding, ...]:

@@ -13,6 +13,7 @@ import polars as pl
 
 from groundfault.base.deprecation import rename_parameters
 from groundfault.base.digests import feed
+from groundfault.base.registry import load_object
 from groundfault.core.roles import Roles, add_id, check_keys, check_shape, read_outcomes
 from groundfault.core.rules import Rule
 from groundfault.core.status import Status
@@ -134,18 +135,7 @@ class Evidence:
         frame, provenance = read_table(source, text=names, numbers=(outcome,))
         frame, is_good, null = read_grades(frame, outcome, positive_is_good, null_outcome)
         columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
-        roles = Roles(
-            outcome,
-            id,
-            model,
-            repeat,
-            group,
-            split,
-            status,
-            is_good,
-            null,
-            *columns,
-        )
+        roles = Roles(outcome, id, model, repeat, group, split, status, is_good, null, *columns)
         return cls.from_frame(frame, roles, provenance)
 
     @classmethod
@@ -277,6 +267,17 @@ class Evidence:
 
     def __len__(self) -> int:
         return self.frame.height
+
+    def __repr__(self) -> str:
+        unit, rate = "group" if self.roles.group else "example", self.loss.mean()
+        parts = [f"{self.unit_count:,} {unit}s", f"{len(self):,} rows"]
+        parts += [f"{len(self.models):,} models"] if len(self.models) > 1 else []
+        parts.append("none scored" if rate is None else f"{rate:.0%} errors")
+        return f"<Evidence: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        html: str = load_object("groundfault.render.notebook:show_evidence")(self)
+        return html
 
     @cached_property
     def models(self) -> tuple[str, ...]:

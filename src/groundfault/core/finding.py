@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from groundfault.base.deprecation import rename_fields
+from groundfault.base.registry import load_object
 
 
 class Verdict(StrEnum):
@@ -222,6 +223,17 @@ class Finding:
     opposite: Opposite | None = None
     estimate: Estimate | None = None
     elsewhere: Elsewhere | None = None
+
+    def __repr__(self) -> str:
+        cell = self.holdout or self.full
+        rates = ("?" if rate is None else f"{rate:.0%}" for rate in (cell.on_rate, cell.off_rate))
+        inside, outside = rates
+        sizes = f"{inside} of {cell.on:,} against {outside} of {cell.off:,}"
+        return f"<Finding: {self.key}, {self.verdict}, {sizes}>"
+
+    def _repr_html_(self) -> str:
+        html: str = load_object("groundfault.render.notebook:show_finding")(self)
+        return html
 
     @property
     def key(self) -> str:

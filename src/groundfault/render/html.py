@@ -8,6 +8,15 @@ from groundfault.render.page import Page
 
 def html(page: Page) -> str:
     """One self-contained page; everything that came from data or a model is escaped."""
+    return _set(page, "page.html.j2")
+
+
+def fragment(page: Page) -> str:
+    """A page to stand inside another one, as in a notebook; its styles leave the rest alone."""
+    return _set(page, "fragment.html.j2")
+
+
+def _set(page: Page, template: str) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -20,4 +29,4 @@ def html(page: Page) -> str:
         finalize=lambda value: words.clean(value) if type(value) is str else value,
     )
     # what draws a figure has escaped the text in it
-    return environment.get_template("page.html.j2").render(page=page, svg=lambda f: Markup(f.svg))
+    return environment.get_template(template).render(page=page, svg=lambda f: Markup(f.svg))

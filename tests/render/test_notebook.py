@@ -1,0 +1,98 @@
+"""What a notebook shows: a compact page without a script, and a short line where it is text."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import groundfault
+from groundfault import Evidence, Report
+
+LOG = Path(__file__).parents[1] / "fixtures/logs/inspect_0.3.285_base.eval"
+NASTY = "<script>alert(1)</script>"
+
+
+class Tags(HTMLParser):
+    """The tags of a page, each closed, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        assert not any(name.startswith("on") or name == "src" for name, _ in attrs)
+        if tag not in ("br", "meta", "input"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+@pytest.fixture(scope="module")
+def evidence() -> Evidence:
+    rows = [
+        {"id": f"q{i}", "lang": NASTY if i % 3 else "en", "error": int(i % 7 < 5 * (i % 3 > 0))}
+        for i in range(160)
+    ]
+    return Evidence.from_table(pl.DataFrame(rows), id="id", outcome="error")
+
+
+@pytest.fixture(scope="module")
+def report(evidence: Evidence) -> Report:
+    return groundfault.audit(evidence, ledger=False, modes=False)
+
+
+def check(page: str) -> str:
+    parsed = Tags(page)
+    assert not parsed.open
+    assert parsed.tags[0] == "div"
+    assert not {"script", "iframe", "link", "html", "body"} & set(parsed.tags)
+    # styles are of the page's own, and reach nothing else of the notebook
+    style = page.split("<style>")[1].split("</style>")[0]
+    selectors = [one for rule in re.findall(r"([^{}]+)\{", style) for one in rule.split(",")]
+    assert all(selector.strip().startswith(".groundfault") for selector in selectors)
+    assert "url(" not in style
+    return " ".join("".join(parsed.words).split())
+
+
+def test_a_report_is_its_first_screen(report: Report) -> None:
+    words = check(report._repr_html_())
+    assert "Confirmed" in words or "confirmed" in words
+    assert "1 confirmed" in words
+    assert len(report._repr_html_()) < 20_000
+    assert repr(report).startswith("<Report: ")
+
+
+def test_a_finding_is_its_sentence_and_its_counts(report: Report) -> None:
+    (finding,) = report.confirmed
+    words = check(finding._repr_html_())
+    assert "confirmed" in words
+    assert "errors are less frequent when lang is en (on 0/54, off 77/106" in words
+    assert repr(finding) == "<Finding: lang = en, confirmed, 0% of 54 against 73% of 106>"
+    assert len(repr(finding)) < 120
+
+
+def test_evidence_says_what_it_has(evidence: Evidence) -> None:
+    words = check(evidence._repr_html_())
+    assert "Describes examples: lang" in words
+    assert repr(evidence) == "<Evidence: 160 examples, 160 rows, 48% errors>"
+    logs = Evidence.from_logs(LOG)
+    assert "scored by 'match' (beside it: 'includes')" in check(logs._repr_html_())
+    assert repr(logs) == "<Evidence: 80 examples, 80 rows, 42% errors>"
+
+
+def test_a_report_with_modes_draws_their_bars(evidence: Evidence) -> None:
+    page = groundfault.audit(evidence, finders=["categories"], ledger=False)._repr_html_()
+    check(page)
+    assert 'class="bar"' in page
