@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,11 +21,12 @@ from groundfault.base.ledgers import VARIABLE
 from groundfault.base.places import is_inside
 from groundfault.core.candidate import Library
 from groundfault.errors import InputError
+from groundfault.exports.inspect import annotate
 from groundfault.exports.slices import ReportSlices
 from groundfault.sequential import verify_certificate
 from groundfault.slicing.embedding import Embedding
 
-SEQUENTIAL = Path(__file__).parents[1] / "fixtures" / "v0_1_0" / "sequential"
+STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 TABLE = pl.DataFrame(
     {
         "id": [f"q{i}" for i in range(60)],
@@ -129,7 +131,7 @@ def test_a_ledger_that_only_a_certificate_names_is_not_asked(
     place: str, desk: Path, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE)
-    content = json.loads((SEQUENTIAL / "certificate.json").read_text())
+    content = json.loads((STORED / "sequential" / "certificate.json").read_text())
     content["ledger"] = {
         "path": place.format(desk=desk, port=listener.getsockname()[1]),
         "head": "0" * 64,
@@ -140,6 +142,26 @@ def test_a_ledger_that_only_a_certificate_names_is_not_asked(
     assert "no ledger is opened because a certificate names it" in check.ledger
     with pytest.raises(BlockingIOError):
         listener.accept()
+
+
+@pytest.mark.parametrize("place", ["{desk}/secret/a.eval", "../a.eval", "s3://bucket/a.eval"])
+def test_a_log_that_only_a_folder_of_evidence_names_is_not_copied(
+    place: str, desk: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(STORED / "imported" / "evidence", tmp_path / "evidence")
+    (desk / "secret" / "a.eval").write_text("{}")
+    card = tmp_path / "evidence" / "evidence.json"
+    content = json.loads(card.read_text())
+    content["account"]["logs"][0] |= {"path": place.format(desk=desk), "reader": "inspect"}
+    card.write_text(json.dumps(content))
+    evidence = Evidence.from_logs(tmp_path / "evidence")
+    model = evidence.select_model(evidence.models[0])
+    report = groundfault.audit(
+        model, Plan(judge="holm"), [Candidate("any", f"{model.roles.id} < 'x'")], modes=False
+    )
+    with pytest.raises(InputError, match=r"the evidence names .* as its log"):
+        annotate(ReportSlices.of(report, model, every=True), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def annotate(slices: ReportSlices, out: str | Path, logs: Sequence[str | Path] =
 
 def _sources(slices: ReportSlices) -> list[Path]:
     account = slices.evidence.account
-    paths = [Path(log.path) for log in account.logs if log.reader == "inspect"] if account else []
+    paths = [log.path for log in account.logs if log.reader == "inspect"] if account else []
     if not paths:
         raise InputError(
             "the evidence was not read from logs of Inspect; name those to copy (logs=, or --log)"
@@ -105,7 +105,7 @@ def _sources(slices: ReportSlices) -> list[Path]:
                 f"the evidence names {path} as its log, which is neither in this folder nor in "
                 "the evidence; if it is right, name it (logs=, or --log)"
             )
-    return paths
+    return [Path(path) for path in paths]
 
 
 def _copies(sources: list[Path], out: Path) -> list[Path]:
