@@ -17,10 +17,11 @@ from groundfault.cli.extra_options import jobs_option
 from groundfault.cli.options import candidate_options, plan_options, table_options
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
 from groundfault.core.plan import AUTO, Plan
-from groundfault.errors import PlanError
+from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
     from groundfault.auditing.prepared import PreparedAudit
+    from groundfault.testing import Card
 
 
 @click.command(
@@ -64,7 +65,6 @@ def calibrate(**options: Any) -> None:
     groundfault calibrate --judge janus
     groundfault calibrate --judge max-t --like results.parquet --id item_id --outcome error
     """
-    from groundfault.testing import Card
     from groundfault.testing import calibrate as run
 
     case = _prepare(options) if options["source"] else None
@@ -73,9 +73,7 @@ def calibrate(**options: Any) -> None:
         # simulated candidates are not chosen by outcomes
         judge = case.judge.name if case else "max-t"
     place = Path(options["out"]) if options["out"] else None
-    earlier = (
-        Card.from_json(read_text(place), where=str(place)) if place and place.exists() else None
-    )
+    earlier = _read_earlier(place) if place and place.exists() else None
 
     # after every block of simulations, so that an interrupted calibration resumes from the file
     def keep(card: Card) -> None:
@@ -110,6 +108,15 @@ def _run_worlds(options: dict[str, Any]) -> Plan:
     source_of = click.get_current_context().get_parameter_source
     names = [n for n in ("permutations", "splits") if source_of(n) is ParameterSource.DEFAULT]
     return replace(read_plan(options), **{name: getattr(SIMULATED, name) for name in names})
+
+
+def _read_earlier(place: Path) -> Card:
+    from groundfault.testing import Card
+
+    try:
+        return Card.from_json(read_text(place), where=str(place))
+    except UnicodeDecodeError:
+        raise InputError(f"{place} is no calibration card: it is not UTF-8 text") from None
 
 
 def _prepare(options: dict[str, Any]) -> PreparedAudit:

@@ -269,8 +269,8 @@ def _messages(prompt: Any) -> tuple[dict[str, str], ...]:
 def _number(name: str, value: Any) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError):
-        raise PlanError(f"{name} is {value!r}; give a number") from None
+    except (TypeError, ValueError, OverflowError):
+        raise PlanError(f"{name} is {value!r:.60}; give a number") from None
 
 
 def _whole(value: Any) -> bool:

@@ -70,6 +70,9 @@ class Decision:
     unblinded: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("reviewer", "item", "note"):
+            if not isinstance(getattr(self, name), str):
+                raise InputError(f"{name} is {getattr(self, name)!r:.60}; it is text")
         check_name(self.reviewer)
         for name, choices in _ALLOWED.items():
             value = getattr(self, name)

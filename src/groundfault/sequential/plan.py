@@ -255,7 +255,10 @@ class SequentialPlan:
             raise PlanError(f"there is no setting {unknown[0]!r} of a sequential audit")
         try:
             return cls(**settings)
-        except TypeError as error:
+        except PlanError:
+            raise
+        # settings that were recorded, or written by hand, may be of any type
+        except (TypeError, AttributeError, ValueError, OverflowError) as error:
             raise PlanError(f"not the settings of a sequential audit: {error}") from None
 
     def seal(self, pool_hash: str) -> str:

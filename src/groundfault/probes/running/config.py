@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -20,6 +19,7 @@ from groundfault.probes.policies import PromptPolicy
 _TABLES = ("decoding", "asking", "review")
 _DECODING = ("temperature", "top_p", "max_tokens", "seed", "stop", "extra")
 _ASKING = ("concurrency", "timeout", "retries")
+_HUGE = 1e300
 _REVIEW = ("reviewers", "unit", "controls")
 
 
@@ -115,7 +115,8 @@ class Config:
     @cached_property
     def prompt_policies(self) -> tuple[PromptPolicy, ...]:
         """The policies, in their order."""
-        if isinstance(self.policies, str) or not self.policies:
+        listed = isinstance(self.policies, Sequence) and not isinstance(self.policies, str)
+        if not listed or not self.policies:
             raise PlanError(
                 'policies must be a list with at least one, such as ["stratified", "gp"]'
             )
@@ -220,7 +221,9 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # by comparison: TOML has integers that no float holds, and nothing is asked for so long
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and -_HUGE < value < _HUGE
 
 
 def _are_seeds(value: Any) -> bool:
