@@ -30,6 +30,7 @@ RUNS = {
     "e_processes": [],
     "edisa": ["5000"],
     "exact_floor": ["--runs", "5"],
+    "first_second": [],
     "read_inspect": ["--logs", "4", "--samples", "200", "--own", "0"],
     "silhouette": ["200"],
 }
