@@ -12,6 +12,7 @@ from groundfault.render import words
 from groundfault.render.audit_groups import main_cell
 from groundfault.render.audit_tables import holds_out
 from groundfault.render.audit_words import Outline
+from groundfault.render.drawing import Drawing, Scale
 from groundfault.render.figures import (
     BAD,
     GOOD,
@@ -19,10 +20,7 @@ from groundfault.render.figures import (
     MUTED,
     PAPER,
     REST,
-    RULE,
     Figure,
-    chart_rows,
-    make_figure,
     spread_evenly,
 )
 
@@ -52,40 +50,17 @@ def figures(report: Report) -> tuple[Figure, ...]:
 
 def funnel(report: Report) -> Figure:
     """How many candidates are left after each step."""
-    import altair as alt
-
     steps = Outline(report).steps
-    rows = [
-        {"step": step, "count": n, "said": words.count(n), "last": i == len(steps) - 1}
-        for i, (step, n) in enumerate(steps)
-    ]
-    base = chart_rows().encode(
-        y=alt.Y(
-            "step:N",
-            sort=None,
-            axis=alt.Axis(title=None, domain=False, ticks=False, labelPadding=10),
-        ),
-        x=alt.X(
-            "count:Q",
-            axis=None,
-            stack=None,
-            scale=alt.Scale(domain=[0, 1.1 * max(1, *(n for _, n in steps))]),
-        ),
-    )
-    colour = alt.condition("datum.last", alt.value(GOOD), alt.value(REST))
-    bars = base.mark_bar(height=16, cornerRadiusEnd=2).encode(color=colour)
-    labels = base.mark_text(align="left", dx=6, fontSize=12, color=INK).encode(text="said:N")
+    end = 1.1 * max(1, *(n for _, n in steps))
+    names = Scale.of_names([step for step, _ in steps], colour=INK).turned()
+    drawing = Drawing(Scale(0, end), names, width=560, height=28 * len(steps))
+    for i, (_, n) in enumerate(steps):
+        drawing.bar((0, i), (n, i), 16, GOOD if i == len(steps) - 1 else REST)
+        drawing.text((n, i), words.count(n), shift=(6, 4))
     text = ", ".join(f"{words.count(n)} {step}" for step, n in steps)
-    chart = (bars + labels).properties(width=560, height=28 * len(rows))
-    return make_figure(
-        "funnel",
-        "From the library to what is confirmed",
-        "",
-        f"Bars: {text}.",
-        chart,
-        rows,
-        wide=True,
-    )
+    alt = f"Bars: {text}."
+    title = "From the library to what is confirmed"
+    return Figure("funnel", title, "", alt, drawing.to_svg(alt), wide=True)
 
 
 def shrinkage(report: Report) -> Figure | None:
@@ -122,9 +97,8 @@ def shrinkage(report: Report) -> Figure | None:
         part = f"{words.count(len(points))} of {words.count(len(candidates))} candidates"
         caption += f" {part} are drawn, evenly by rank."
     alt = f"Scatter of {len(points)} candidates: {_count_verdicts(points)}."
-    return make_figure(
-        "shrinkage", "Discovery against holdout", caption, alt, _scatter(report, points), points
-    )
+    drawing = _scatter(report, points).to_svg(alt)
+    return Figure("shrinkage", "Discovery against holdout", caption, alt, drawing)
 
 
 def _point(report: Report, finding: Finding) -> dict[str, Any]:
@@ -132,7 +106,7 @@ def _point(report: Report, finding: Finding) -> dict[str, Any]:
     point: dict[str, Any] = {
         "x": finding.discovery.lift,
         "y": finding.holdout.lift,
-        "verdict": words.VERDICTS[finding.verdict],
+        "verdict": finding.verdict,
     }
     # an interval of a ratio has no place on an axis of lifts
     is_lift = report.plan.effect == "risk_difference"
@@ -147,110 +121,88 @@ def _least(report: Report) -> float:
 
 
 def _count_verdicts(points: Sequence[dict[str, Any]]) -> str:
-    text = [p["verdict"] for p in points]
+    text = [words.VERDICTS[p["verdict"]] for p in points]
     return ", ".join(f"{text.count(word)} {word}" for word in dict.fromkeys(reversed(text)))
 
 
-def _scatter(report: Report, points: list[dict[str, Any]]) -> Any:
-    import altair as alt
-
+def _scatter(report: Report, points: list[dict[str, Any]]) -> Drawing:
     ends = [p[k] for p in points for k in ("x", "y", "low", "high") if k in p]
     reach = min(1.0, 0.1 * (1 + int(10 * max(0.1, *map(abs, ends)))))
-    scale = alt.Scale(domain=[-reach, reach], nice=False)
-    marks = {
-        v: words.VERDICTS[v]
-        for v in _COLOURS
-        if words.VERDICTS[v] in {p["verdict"] for p in points}
-    }
-    ticks = alt.Axis(tickCount=6)
-    legend = alt.Legend(title=None, orient="top", symbolSize=70, labelFontSize=12)
-    look = {
-        "color": alt.Color("verdict:N", scale=_scale(marks, _COLOURS), legend=legend),
-        "shape": alt.Shape("verdict:N", scale=_scale(marks, _SHAPES), legend=legend),
-    }
-    base = chart_rows().encode(
-        x=alt.X("x:Q", scale=scale, title="discovery lift (selected)", axis=ticks),
-        y=alt.Y("y:Q", scale=scale, title="holdout lift", axis=ticks),
+    drawing = Drawing(
+        Scale.of_numbers(-reach, reach, "discovery lift (selected)"),
+        Scale.of_numbers(-reach, reach, "holdout lift"),
+        width=350,
+        height=350,
     )
-    layers = [
-        _line(-reach, -reach, reach, reach, dash=[4, 4]),
-        _line(-reach, 0, reach, 0),
-        _line(0, -reach, 0, reach),
-    ]
+    for verdict in _COLOURS:
+        if any(p["verdict"] is verdict for p in points):
+            drawing.explain(_SHAPES[verdict], _COLOURS[verdict], words.VERDICTS[verdict])
+    drawing.line([(-reach, -reach), (reach, reach)], dash="4,4")
+    drawing.line([(-reach, 0), (reach, 0)])
+    drawing.line([(0, -reach), (0, reach)])
     least = _least(report)
-    layers += [
-        _line(-reach, y, reach, y, dash=[1, 3], colour=BAD)
-        for y in (-least, least)
-        if 0 < least < reach
-    ]
-    if any("low" in p for p in points):
-        rule = base.mark_rule(strokeWidth=1.2, opacity=0.55).transform_filter("isValid(datum.low)")
-        layers.append(rule.encode(y="low:Q", y2="high:Q", color=look["color"]))
+    for y in (-least, least) if 0 < least < reach else ():
+        drawing.line([(-reach, y), (reach, y)], BAD, dash="1,3")
+    for p in points:
+        if "low" in p:
+            # an interval may reach farther than the axis
+            bounds = [(p["x"], min(max(p[end], -reach), reach)) for end in ("low", "high")]
+            drawing.line(bounds, _COLOURS[p["verdict"]], opacity=0.55)
     crowded = len(points) > 60
-    rest = f"datum.verdict === '{words.VERDICTS[Verdict.BELOW_FLOOR]}'"
-    size = alt.condition(rest, alt.value(20 if crowded else 64), alt.value(64))
-    dots = base.mark_point(filled=True, opacity=0.9, stroke=PAPER, strokeWidth=0.7)
-    layers.append(dots.encode(size=size, **look))
-    return alt.layer(*layers).properties(width=350, height=350)
+    for p in points:
+        verdict = p["verdict"]
+        drawing.point(
+            (p["x"], p["y"]),
+            _COLOURS[verdict],
+            shape=_SHAPES[verdict],
+            size=20 if crowded and verdict is Verdict.BELOW_FLOOR else 64,
+            edge=PAPER,
+            edge_width=0.7,
+            opacity=0.9,
+        )
+    return drawing
 
 
 def floor(report: Report) -> Figure | None:
     """The estimated false-discovery proportion at each threshold, and the floor; None for judges
     without decoys.
     """
-    import altair as alt
-
     decoy_floor = report.floor
     if not decoy_floor.curve:
         return None
     curve = spread_evenly(decoy_floor.curve, MAX_LEVELS)
-    rows = [
-        {"x": c.threshold, "y": min(c.fdp, 1.0), "real": c.real, "decoy": c.decoy} for c in curve
-    ]
+    places = [(c.threshold, min(c.fdp, 1.0)) for c in curve]
     effect = report.plan.effect
     what = (
         "|discovery lift|"
         if effect == "risk_difference"
         else f"|log {effect.replace('_', ' ')}| on discovery"
     )
-    ticks = alt.Axis(tickCount=6)
-    right = 1.02 * max(row["x"] for row in rows)
-    base = chart_rows().encode(
-        x=alt.X(
-            "x:Q",
-            title=f"threshold on {what}",
-            scale=alt.Scale(domain=[0, right], nice=False),
-            axis=ticks,
-        ),
-        y=alt.Y(
-            "y:Q",
-            title="estimated false-discovery proportion",
-            scale=alt.Scale(domain=[0, 1]),
-            axis=ticks,
-        ),
+    right = 1.02 * max(x for x, _ in places) or 1.0
+    drawing = Drawing(
+        Scale.of_numbers(0, right, f"threshold on {what}"),
+        Scale.of_numbers(0, 1, "estimated false-discovery proportion"),
+        width=350,
+        height=350,
     )
-    layers = [base.mark_line(color=MUTED, strokeWidth=1.6)]
-    if len(rows) <= 60:
-        layers.append(base.mark_point(filled=True, size=26, color=MUTED, opacity=1))
-    caption, alt_text = _floor_words(report)
+    drawing.line(places, MUTED, width=1.6)
+    if len(places) <= 60:
+        for place in places:
+            drawing.point(place, MUTED, size=26)
+    caption, alt = _floor_words(report)
     if decoy_floor.inclusive:  # Procedure A; Janus-lite takes a percentile instead of a target
         q = words.decimal(report.plan.q)
-        layers += [
-            _line(0, q, right, q, dash=[4, 3], colour=BAD),
-            _note(right, q, f"target {q:g}", "right", BAD),
-        ]
+        drawing.line([(0, q), (right, q)], BAD, dash="4,3")
+        drawing.text((right, q), f"target {q:g}", BAD, shift=(0, -5), anchor="end")
     if decoy_floor.threshold is not None:
-        at, leftish = decoy_floor.threshold, decoy_floor.threshold < 0.7 * right
-        place, align = (at + 0.015 * right, "left") if leftish else (at - 0.015 * right, "right")
-        layers += [
-            _line(at, 0, at, 1, colour=GOOD),
-            _note(place, 0.985, f"floor {at:.3g}", align, GOOD),
-        ]
-    if len(rows) < len(decoy_floor.curve):
-        part = f"{words.count(len(rows))} of {words.count(len(decoy_floor.curve))} thresholds"
+        at = decoy_floor.threshold
+        drawing.line([(at, 0), (at, 1)], GOOD)
+        shift, anchor = (5, "start") if at < 0.7 * right else (-5, "end")
+        drawing.text((at, 1), f"floor {at:.3g}", GOOD, shift=(shift, 12), anchor=anchor)
+    if len(places) < len(decoy_floor.curve):
+        part = f"{words.count(len(places))} of {words.count(len(decoy_floor.curve))} thresholds"
         caption += f" {part} are drawn."
-    chart = alt.layer(*layers).properties(width=350, height=350)
-    return make_figure("floor", "Where the floor was set", caption, alt_text, chart, rows)
+    return Figure("floor", "Where the floor was set", caption, alt, drawing.to_svg(alt))
 
 
 def _floor_words(report: Report) -> tuple[str, str]:
@@ -271,47 +223,12 @@ def _floor_words(report: Report) -> tuple[str, str]:
 
 def slices(report: Report) -> Figure | None:
     """Error rates on and off each confirmed slice; None where nothing is confirmed."""
-    import altair as alt
-
     outline = Outline(report)
     findings = [outline.face(f) for group in outline.groups for f in (group.lead, *group.distinct)]
     visible = findings[:MAX_SLICES]
     if not visible:
         return None
-    rows: list[dict[str, Any]] = [
-        {
-            "name": fill(words.label(f), _LABEL),
-            "on": main_cell(f).on_rate,
-            "off": main_cell(f).off_rate,
-            "lead": f.representative is None,
-        }
-        for f in visible
-    ]
-    names = alt.Axis(
-        title=None,
-        domain=False,
-        ticks=False,
-        labelPadding=10,
-        labelLimit=0,
-        labelColor=INK,
-        labelExpr="split(datum.label, '\\n')",
-    )
-    base = chart_rows().encode(y=alt.Y("name:N", sort=None, axis=names))
-    ends = [r[side] or 0.0 for r in rows for side in ("on", "off")]
-    scale = alt.Scale(domain=[0, min(1.0, 0.1 * (1 + int(10 * max(ends))))], nice=False)
-    where = "held-out units" if holds_out(report) else "all units"
-    axis = alt.Axis(format="%", tickCount=6, grid=True)
-    x = alt.X("off:Q", scale=scale, axis=axis, title=f"error rate on {where}")
-    thin = alt.condition("datum.lead", alt.value(1.0), alt.value(0.6))
-    layers = [
-        base.mark_rule(strokeWidth=2, color=GOOD).encode(x=x, x2="on:Q", opacity=thin),
-        base.mark_point(
-            filled=True, size=70, fill=PAPER, stroke=MUTED, strokeWidth=1.6, opacity=1
-        ).encode(x=x),
-        base.mark_point(filled=True, size=80, color=GOOD).encode(
-            x=alt.X("on:Q", scale=scale), opacity=thin
-        ),
-    ]
+    drawing = _draw_slices(visible, "held-out units" if holds_out(report) else "all units")
     caption = "Filled: on the slice. Open: off it."
     if any(f.representative for f in visible):
         caption += " Paler ones are not told apart from the full-coloured one above them."
@@ -320,42 +237,32 @@ def slices(report: Report) -> Figure | None:
             f" The first {len(visible)} of {words.count(len(findings))} distinct slices are drawn."
         )
     text = "; ".join(
-        f"{words.clean(r['name'])} {words.rate(r['on'])} on, {words.rate(r['off'])} off"
-        for r in rows
+        f"{words.clean(words.label(f))} {words.rate(main_cell(f).on_rate)} on, "
+        f"{words.rate(main_cell(f).off_rate)} off"
+        for f in visible
     )
-    chart = alt.layer(*layers).properties(width=480, height=24 * len(rows))
-    return make_figure(
-        "slices", "Confirmed slices", caption, f"Error rates: {text}.", chart, rows, wide=True
+    alt = f"Error rates: {text}."
+    return Figure("slices", "Confirmed slices", caption, alt, drawing.to_svg(alt), wide=True)
+
+
+def _draw_slices(visible: Sequence[Finding], where: str) -> Drawing:
+    rates = [(main_cell(f).on_rate or 0.0, main_cell(f).off_rate or 0.0) for f in visible]
+    names = [fill(words.clean(words.label(f)), _LABEL) for f in visible]
+    end = min(1.0, 0.1 * (1 + int(10 * max(max(pair) for pair in rates))))
+    lines = sum(max(1, name.count("\n") + 0.4) for name in names)
+    drawing = Drawing(
+        Scale.of_numbers(0, end, f"error rate on {where}", percent=True),
+        Scale.of_names(names, colour=INK).turned(),
+        width=480,
+        height=24 * lines,
     )
+    for i, ((on, off), finding) in enumerate(zip(rates, visible, strict=True)):
+        opacity = 1.0 if finding.representative is None else 0.6
+        drawing.line([(off, i), (on, i)], GOOD, width=2, opacity=opacity)
+        drawing.point((off, i), PAPER, size=70, edge=MUTED, edge_width=1.6)
+        drawing.point((on, i), GOOD, size=80, opacity=opacity)
+    return drawing
 
 
 def _level(report: Report) -> float:
     return 1 - words.decimal(report.plan.alpha)
-
-
-def _scale(marks: dict[Verdict, str], values: dict[Verdict, str]) -> Any:
-    import altair as alt
-
-    return alt.Scale(domain=list(marks.values()), range=[values[v] for v in marks])
-
-
-def _line(
-    x: float, y: float, x2: float, y2: float, *, dash: Sequence[int] = (), colour: str = RULE
-) -> Any:
-    import altair as alt
-
-    ends = alt.Data(values=[{"x": x, "y": y}, {"x": x2, "y": y2}])
-    return (
-        alt.Chart(ends)
-        .mark_line(color=colour, strokeWidth=1.2, strokeDash=list(dash))
-        .encode(x="x:Q", y="y:Q")
-    )
-
-
-def _note(x: float, y: float, text: str, align: Any, colour: str) -> Any:
-    import altair as alt
-
-    place = alt.Chart(alt.Data(values=[{"x": x, "y": y, "text": text}]))
-    return place.mark_text(align=align, baseline="bottom", dy=-3, color=colour).encode(
-        x="x:Q", y="y:Q", text="text:N"
-    )

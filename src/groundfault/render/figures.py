@@ -1,5 +1,7 @@
 """Figures as static SVG: drawn by Altair, converted without a browser, a script or a network.
 
+The figures of an audit need no engine: see `groundfault.render.drawing`.
+
 Colours are custom properties with a fallback, so that a page in the dark can recolour a figure that
 stands in it.
 """
@@ -13,6 +15,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+_ENGINE_ROOM = 256 << 30
+"""Bytes of virtual memory that the engine may reserve, most of which it never uses."""
 _CLIP = re.compile(r'((?:<clipPath id="|clip-path="url\(#)clip)(\d+)')
 # metrically alike, so that text measured here fits there
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
@@ -76,8 +80,22 @@ def make_figure(
     *,
     wide: bool = False,
 ) -> Figure:
-    """A chart with what is said of it, as SVG."""
+    """A chart with what is said of it, as SVG; words alone where it cannot be drawn."""
+    if not _has_room_for_engine():
+        caption = f"{caption} Not drawn: its engine needs more virtual memory than is allowed."
+        return Figure(name, title, caption.strip(), alt, "", wide)
     return Figure(name, title, caption, alt, _svg(chart, rows, alt), wide)
+
+
+def _has_room_for_engine() -> bool:
+    """Whether virtual memory suffices: without it the engine would end the whole process."""
+    try:
+        import resource
+    except ImportError:
+        # Windows, which has no such limit
+        return True
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return limit == resource.RLIM_INFINITY or limit >= _ENGINE_ROOM
 
 
 def _svg(chart: Any, rows: list[dict[str, Any]], alt_text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -13,7 +12,8 @@ from groundfault.errors import GroundfaultError
 from groundfault.modes.examples import split_conditions
 from groundfault.modes.mode import DosePoint, Mode
 from groundfault.render import words
-from groundfault.render.figures import BAD, INK, REST, Figure, chart_rows, make_figure
+from groundfault.render.drawing import Drawing, Scale
+from groundfault.render.figures import BAD, REST, Figure
 
 _BAND = 34
 _WIDE = 420
@@ -78,29 +78,23 @@ def draw_bars(bars: Sequence[DoseBar], name: str, title: str, caption: str) -> F
     name, title, caption : str
         Of the picture; the title is the column.
     """
-    import altair as alt
-
-    rows = [
-        {"value": bar.label, "rate": bar.rate, "size": words.count(bar.n), "inside": bar.inside}
-        for bar in bars
-    ]
-    x = alt.X("value:N", sort=None, title=title, axis=alt.Axis(labelAngle=0, labelLimit=0))
-    scale = alt.Scale(domain=[0, 1.0])
-    y = alt.Y("rate:Q", title=None, scale=scale, axis=alt.Axis(format="%", tickCount=3))
-    base = chart_rows().encode(x=x)
-    colour = alt.condition("datum.inside", alt.value(BAD), alt.value(REST))
-    marks = base.mark_bar(size=_BAND - 12, cornerRadiusEnd=2).encode(y=y, color=colour)
-    sizes = base.mark_text(dy=-7, fontSize=11, color=INK).encode(y=y, text="size:N")
     # a band for each, wide enough for its label
     band = max(_BAND, 8 + 7 * max((len(bar.label) for bar in bars), default=0))
-    width = max(band * len(rows), 130)
-    chart: Any = (marks + sizes).properties(width=width, height=110)
+    width = max(band * len(bars), 130)
+    drawing = Drawing(
+        Scale.of_names([bar.label for bar in bars], title=title),
+        Scale.of_numbers(0, 1, count=2, percent=True),
+        width=width,
+        height=110,
+    )
+    for i, bar in enumerate(bars):
+        drawing.bar((i, 0), (i, bar.rate), _BAND - 12, BAD if bar.inside else REST)
+        drawing.text((i, bar.rate), words.count(bar.n), shift=(0, -4), anchor="middle", size=11)
     text = "; ".join(
         f"{words.rate(bar.rate)} of {words.count(bar.n)} at {bar.label}" for bar in bars
     )
-    alt_text = f"Failure rate by {title}: {text}."
-    wide = width > _WIDE
-    return make_figure(name, f"Along {title}", caption, alt_text, chart, rows, wide=wide)
+    alt = f"Failure rate by {title}: {text}."
+    return Figure(name, f"Along {title}", caption, alt, drawing.to_svg(alt), wide=width > _WIDE)
 
 
 def name_range(point: DosePoint) -> str:
