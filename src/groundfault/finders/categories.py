@@ -23,6 +23,7 @@ from groundfault.core.columns import (
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError
+from groundfault.slicing.parameters import Parameters
 
 # distinct values up to which numbers are proposed as levels too
 _FEW = 6
@@ -32,7 +33,7 @@ _SHOWN = 60
 
 @rename_fields(most_levels="max_levels", least="min_size")
 @dataclass(frozen=True)
-class Categories:
+class Categories(Parameters):
     """Propose one "is" rule for each frequent level of an attribute that repeats a few words.
 
     Of two levels without missing values only the rarer is proposed, since the other is its

@@ -12,11 +12,12 @@ from groundfault.core.columns import list_examples, match_attributes
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.errors import InputError
+from groundfault.slicing.parameters import Parameters
 from groundfault.slicing.predictions import PROBABILITY
 
 
 @dataclass(frozen=True)
-class Confidence:
+class Confidence(Parameters):
     """Propose examples whose largest class probability is below a discovery quantile.
 
     Parameters

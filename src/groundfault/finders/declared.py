@@ -18,10 +18,11 @@ from groundfault.core.columns import Kind, flag_rule, list_examples, match_attri
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError, RuleError
+from groundfault.slicing.parameters import Parameters
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declared(Parameters):
     """Propose what was declared in advance: columns as they stand, and rules written by hand.
 
     Parameters

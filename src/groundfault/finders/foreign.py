@@ -14,12 +14,13 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import MissingExtraError, PlanError
 from groundfault.finders.levels import Levels, make_conjunction, select_searchable
+from groundfault.slicing.parameters import Parameters
 from groundfault.slicing.predictions import example_losses
 
 
 @rename_fields(least_share="min_share")
 @dataclass(frozen=True)
-class Pysubgroup:
+class Pysubgroup(Parameters):
     """Propose what pysubgroup finds: conjunctions of highest quality.
 
     Quality is (share of the examples)^exponent * (error rate - overall).

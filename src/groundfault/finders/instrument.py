@@ -16,6 +16,7 @@ from groundfault.finders.categories import Categories
 from groundfault.finders.declared import Declared
 from groundfault.finders.text import cut_lengths, drop_uninformative
 from groundfault.finders.thresholds import Thresholds
+from groundfault.slicing.parameters import Parameters
 
 _RESPONSES = ("response", "answer", "output", "completion")
 _FORMATS = {
@@ -37,7 +38,7 @@ _LEFT_OUT = " .,;:"
 
 
 @dataclass(frozen=True)
-class Instrument:
+class Instrument(Parameters):
     """Propose properties of answers and measurement, which need not be the model's fault.
 
     Measured columns of logs (finish reason, tokens, judge, position), the same columns of tables

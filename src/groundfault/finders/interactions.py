@@ -13,6 +13,7 @@ from groundfault.core.candidate import Candidate, Library, Missing
 from groundfault.core.evidence import Evidence
 from groundfault.core.units import Marks
 from groundfault.errors import PlanError
+from groundfault.slicing.parameters import Parameters
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
@@ -22,7 +23,7 @@ _STRICTEST: tuple[Missing, ...] = ("reject", "drop", "off")
 
 @rename_fields(least="min_size", most="max_candidates")
 @dataclass(frozen=True)
-class Interactions:
+class Interactions(Parameters):
     """Propose conjunctions of candidates that other finders, or people, proposed.
 
     Left out is what adds nothing on the discovery units: a conjunction of fewer than ``min_size``

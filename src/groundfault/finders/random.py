@@ -13,6 +13,7 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import PlanError
 from groundfault.finders.levels import Levels, make_conjunction, select_searchable
+from groundfault.slicing.parameters import Parameters
 
 # draws for each candidate that is wanted; with narrow tables fewer different ones may exist
 _TRIES = 100
@@ -20,7 +21,7 @@ _TRIES = 100
 
 @rename_fields(least_share="min_share")
 @dataclass(frozen=True)
-class Random:
+class Random(Parameters):
     """Propose conjunctions of predicates at random, of which no outcome is looked at.
 
     Parameters

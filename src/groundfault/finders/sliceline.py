@@ -19,6 +19,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import exact
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.levels import Levels, make_conjunction, name_of, rule_of, select_searchable
+from groundfault.slicing.parameters import Parameters
 from groundfault.slicing.predictions import example_losses
 from groundfault.stats.bits import unpack
 from groundfault.stats.slice_search import Level, SearchResult, replay, search
@@ -79,7 +80,7 @@ class ScoredSlice:
 
 @rename_fields(least_share="min_share")
 @dataclass
-class SliceLine:
+class SliceLine(Parameters):
     """Find the k slices of best score, exactly: many errors on not too few rows.
 
     A slice is a conjunction of predicates "column has this value", at most one a column. Its score

@@ -12,6 +12,7 @@ from groundfault.core.columns import Kind, list_examples, match_attributes, prof
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule, literal, quote
 from groundfault.errors import InputError
+from groundfault.slicing.parameters import Parameters
 
 # what SQL's regular expressions can check without a language model, so that anyone can re-check a
 # rule
@@ -31,7 +32,7 @@ _MOST_WORDS = 1000  # engines refuse longer repetitions; characters cover longer
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Parameters):
     """Propose properties of text attributes that SQL can check: length, marks, question words.
 
     Characters and words are cut at quantiles, commas and semicolons at the third quartile. Words

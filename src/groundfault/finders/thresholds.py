@@ -21,10 +21,11 @@ from groundfault.core.columns import (
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.errors import InputError
+from groundfault.slicing.parameters import Parameters
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class Thresholds(Parameters):
     """Propose "above" rules that split numeric attributes at discovery quantiles.
 
     Only "above" is proposed, since "at most" is its complement and has the same lift with the other

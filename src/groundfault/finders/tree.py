@@ -15,13 +15,14 @@ from groundfault.core.columns import Kind, list_examples, match_attributes, prof
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.levels import Range, make_conjunction
+from groundfault.slicing.parameters import Parameters
 from groundfault.slicing.predictions import example_losses
 
 Path = dict[str, Range]
 
 
 @dataclass(frozen=True)
-class Tree:
+class Tree(Parameters):
     """Propose the leaves of a decision tree in which errors are more frequent than overall.
 
     The tree tells failed examples from passed ones by numbers and flags, both kinds given the same

@@ -16,10 +16,11 @@ from groundfault.finders.text import drop_uninformative, select_texts
 from groundfault.finders.thresholds import choose_cuts
 from groundfault.language import AIDED, DEFAULT, SETS, Feature, load_pipeline, select_features
 from groundfault.language.column import LanguageColumn
+from groundfault.slicing.parameters import Parameters
 
 
 @dataclass(frozen=True)
-class Language:
+class Language(Parameters):
     """Propose linguistic features of texts: a feature that a text has, or more of one than most.
 
     Features of degree are cut at quantiles of the discovery examples. What all or none of these

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.errors import InputError, PlanError
+from groundfault.slicing.parameters import Parameters
 from groundfault.stats.mixture_predict import principal_axes
 
 Projection = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Centre, shape (d,), and principal axes, shape (q, d)."""
 
 
-class Estimator:
+class Estimator(Parameters):
     """A dataclass whose constructor only stores; what it learns ends in an underscore.
 
     It needs fields ``name``, ``pca`` and ``projection_``.
@@ -26,11 +27,6 @@ class Estimator:
     name: str
     pca: int | None
     projection_: Projection | None
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """The parameters, as scikit-learn asks for them."""
-        # without scikit-learn's base class, which would be imported for every audit
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}  # type: ignore[arg-type]
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters, as scikit-learn does.

@@ -9,10 +9,11 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.columns import match_attributes
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError
+from groundfault.slicing.parameters import Parameters
 
 
 @dataclass(frozen=True)
-class Clusters:
+class Clusters(Parameters):
     """Propose the published clusters of a taxonomy of the discovery examples.
 
     An example belongs to the cluster with the nearest mean vector.
