@@ -218,6 +218,24 @@ def test_help_loads_nothing_heavy() -> None:
     assert not loaded & (HEAVY | {"numpy", "scipy", "polars", "numba"})
 
 
+def test_an_audit_of_a_small_table_loads_no_compiler(tmp_path: Path) -> None:
+    """Loading numba and compiling take longer than the audit; so does importing scikit-learn."""
+    rows = "".join(f"{i},{i % 5 == 0:d},{i % 7},{i % 3}\n" for i in range(400))
+    (tmp_path / "t.csv").write_text(f"id,error,a,b\n{rows}")
+    code = (
+        "import sys; sys.argv = 'groundfault audit t.csv --outcome error --out report'.split()\n"
+        "from groundfault.cli.main import main\n"
+        "main()\n"
+        "print('LOADED', *sorted({m.split('.')[0] for m in sys.modules}))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    loaded = set(run.stdout.splitlines()[-1].split()[1:])
+    assert "polars" in loaded
+    assert not loaded & {"numba", "llvmlite", "sklearn", "pandas"}
+
+
 def described_parameters(docstring: str) -> list[str]:
     """Names under the head "Parameters" of a numpydoc docstring."""
     _, _, rest = docstring.partition("Parameters\n----------\n")

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 Bits = NDArray[np.uint64]
 # cells that are unpacked to bytes at a time: 64 MiB
 _BLOCK = 1 << 26
-# below so many words to be read NumPy counts them: that takes a millisecond or two, and loading
-# numba and compiling a second
-_WORTH_COMPILING = 1 << 19
+# below so many words to be read NumPy counts them: that takes some 8 ms at most, and loading numba
+# and compiling a second
+_WORTH_COMPILING = 1 << 21
 
 
 def pack(matrix: NDArray[np.bool_]) -> Bits:

@@ -22,7 +22,7 @@ _ATOMS = 48
 _WORTH_COMPILING = 20_000
 _tails = count()
 # convolutions of more strata take long at any rate
-_FEW_STRATA = 8
+_FEW_STRATA = 32
 
 
 def log_tail(errors_on: int, on: Ints, errors: Ints, size: Ints) -> float:
