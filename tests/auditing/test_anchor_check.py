@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -56,6 +60,31 @@ def test_a_ledger_that_was_cut_or_written_anew_is_noticed(desk: Path, tmp_path: 
         "does not hold it any more: events were erased"
         in check_anchor(files(desk), anew, None).detail
     )
+
+
+def test_an_event_that_was_edited_and_a_chain_that_was_hashed_again_are_noticed(
+    desk: Path, tmp_path: Path
+) -> None:
+    shutil.copy(desk / "book.db", tmp_path / "book.db")
+    with closing(sqlite3.connect(tmp_path / "book.db")) as file:
+        file.row_factory = sqlite3.Row
+        previous = "0" * 64
+        for row in file.execute("SELECT * FROM groundfault_ledger ORDER BY seq").fetchall():
+            body = '{"number":7}' if row["seq"] == 1 else row["body"]
+            parts = [previous, row["seq"], row["time"], row["actor"], row["kind"], body]
+            digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+            values = (body, previous, digest, row["seq"])
+            file.execute(
+                "UPDATE groundfault_ledger SET body = ?, previous = ?, hash = ? WHERE seq = ?",
+                values,
+            )
+            previous = digest
+        file.commit()
+    forged = Ledger(tmp_path / "book.db")
+    # the chain has no key, and is whole
+    forged.check()
+    check = check_anchor(files(desk), forged, forged.head)
+    assert (check.status, "does not hold it any more" in check.detail) == ("failed", True)
 
 
 def test_without_a_ledger_it_is_open_and_a_false_signature_is_not(

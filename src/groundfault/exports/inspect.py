@@ -98,7 +98,7 @@ def _sources(slices: ReportSlices) -> list[Path]:
             "the evidence was not read from logs of Inspect; name those to copy (logs=, or --log)"
         )
     # a folder of evidence says by itself which logs it is of, and may come from anybody
-    homes = (Path.cwd(), *slices.evidence.provenance)
+    homes: list[str | Path] = [Path.cwd(), *slices.evidence.provenance]
     for path in paths:
         if not is_inside(path, homes):
             raise InputError(

@@ -29,8 +29,8 @@ def are_copies(agreeing: int, shared: int, commonest: int) -> bool:
     Returns
     -------
     bool
-        If the outcomes of the second source are independent of the first's, given which cases
-        there are, it is true with probability of at most `MOST_CHANCE`.
+        If the outcomes of the second source are independent of the first's and of one another,
+        given which cases there are, it is true with probability of at most `MOST_CHANCE`.
 
     Notes
     -----
