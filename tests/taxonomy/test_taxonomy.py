@@ -410,7 +410,7 @@ def test_command_writes_and_bad_input_does_not(
         "claims",
     }
     assert json.loads((out / "taxonomy.json").read_text())["groundfault_taxonomy"] == 1
-    claims = verify(out / "claims", ledger=ledger)
+    claims = verify(out / "claims", evidence=table, ledger=ledger)
     assert claims.reproduces
     assert "holds this opening" in claims.ledger
     two = ["--model", evidence.models[0], "--model", evidence.models[1]]
