@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,7 @@ from groundfault import Evidence, InputError, readers
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "tests" / "fixtures" / "clients"
 SCRIPT = ROOT / "scripts" / "make_client_logs.py"
+TABLE = ROOT / "scripts" / "make_format_table.py"
 
 Folders = dict[str, Path]
 NAMES = ("inspect", "promptfoo", "deepeval", "lm_eval")
@@ -156,6 +159,40 @@ def test_the_share_of_errors_of_a_grader_is_part_of_the_instrument(folders: Fold
     shares = dict(evidence.frame.select("example_id", "grader_errors").iter_rows())
     assert shares["case 0"] == 0
     assert shares["case 2"] == pytest.approx(2 / 3)  # its judge, and with it the case
+
+
+def load_table() -> Any:
+    spec = importlib.util.spec_from_file_location("table", TABLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_formats_is_what_a_run_makes() -> None:
+    """Every outcome is the client's own, but for answers that have none."""
+    table = load_table()
+    lines = list(table.compare(KEPT))
+    assert {line.client.rpartition("-")[0] for line in lines} == {
+        path.name.rpartition("-")[0] for path in KEPT.iterdir()
+    }
+    assert [line for line in lines if not line.agrees] == []
+    assert table.PAGE.read_text("utf-8") == table.INTRODUCTION + table.write_table(lines), (
+        "python scripts/make_format_table.py"
+    )
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize("client", NAMES)
+def test_outcomes_of_new_logs_are_those_that_the_client_counts(tmp_path: Path, client: str) -> None:
+    write_logs(client, tmp_path / client)
+    for folder in ("broken", "retried"):  # samples without a score are in no count of Inspect's
+        shutil.rmtree(tmp_path / client / folder, ignore_errors=True)
+    lines = list(load_table().compare(tmp_path))
+    assert lines
+    assert [line for line in lines if not line.agrees] == []
 
 
 @pytest.mark.clients
