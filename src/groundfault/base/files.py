@@ -19,6 +19,8 @@ from pathlib import Path
 
 from groundfault.errors import InputError
 
+ASIDE = ".groundfault-writing/new/"
+"""Where the files of a folder wait, below it, until all are there; see `replace_folder`."""
 _DESCRIPTOR = re.compile(r"(?:/dev|/proc/self)/fd/(\d+)")
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 
@@ -114,8 +116,9 @@ def explain_failure(path: str | Path) -> Iterator[None]:
             f"cannot write {path}: what reads from it ended before it had everything"
         ) from None
     except OSError as error:
+        place = str(path).replace(ASIDE, "")
         raise InputError(
-            f"cannot write {path}: {error.strerror or error}; choose a place that can be written"
+            f"cannot write {place}: {error.strerror or error}; choose a place that can be written"
         ) from None
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 
-from groundfault.base.files import explain_failure, is_special, resolve_links, write_bytes
+from groundfault.base.files import ASIDE, explain_failure, is_special, resolve_links, write_bytes
 from groundfault.errors import InputError
 
 fcntl: ModuleType | None
@@ -18,8 +18,6 @@ try:
 except ImportError:
     # Windows, where two commands at once go unnoticed
     fcntl = None
-
-_ASIDE = ".groundfault-writing"
 
 
 @contextmanager
@@ -52,7 +50,7 @@ def replace_folder(place: str | Path, names: Iterable[str] = ()) -> Iterator[Pat
     try:
         with _claim(home, place):
             # inside the folder: it is on the same disk, which the folder above it need not be
-            aside = home / _ASIDE
+            aside = (home / ASIDE).parent
             try:
                 with explain_failure(place):
                     if (aside / "old").exists():
@@ -76,7 +74,7 @@ def replace_folder(place: str | Path, names: Iterable[str] = ()) -> Iterator[Pat
 
 def is_unfinished(place: str | Path) -> bool:
     """Whether a process was killed in a `replace_folder` of a place; the next one finishes it."""
-    return (Path(place) / _ASIDE).is_dir()
+    return (Path(place) / ASIDE).is_dir()
 
 
 @contextmanager
