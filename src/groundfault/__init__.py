@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from groundfault.auditing.verification import verify
     from groundfault.auditing.verification_result import Verification
     from groundfault.base.ledger import Ledger
+    from groundfault.base.progress import show_steps
     from groundfault.core.candidate import Candidate, Library
     from groundfault.core.evidence import Evidence
     from groundfault.core.finding import Cell, Finding, Verdict
@@ -73,6 +74,7 @@ _HOMES = {
     "check": "auditing.checking",
     "gate": "auditing.gating",
     "propose": "auditing.proposals",
+    "show_steps": "base.progress",
     "verify": "auditing.verification",
 }
 _ROOMS = (
@@ -127,6 +129,7 @@ __all__ = [
     "check",
     "gate",
     "propose",
+    "show_steps",
     "verify",
 ]
 

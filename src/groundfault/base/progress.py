@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from typing import Any
 
 Progress = Callable[[str], object]
 
@@ -14,3 +16,60 @@ def listener(progress: Progress | None) -> Progress:
 
 def _ignore(message: str) -> None:
     """Do nothing: the caller passed no function."""
+
+
+def show_steps() -> Progress:
+    """A function that shows the current step in one line, to be passed as ``progress``.
+
+    The line is below the cell in a notebook, and on standard error in a terminal; where standard
+    error is neither, as in the log of a job, each step is a line of its own.
+
+    Examples
+    --------
+    >>> import groundfault
+    >>> table = {"lang": ["de", "en"] * 50, "error": [1, 0, 0, 0] * 25}
+    >>> evidence = groundfault.Evidence.from_table(table, outcome="error")
+    >>> report = groundfault.audit(evidence, ledger=False, progress=groundfault.show_steps())
+    """
+    shell = _find_notebook()
+    if shell is not None:
+        return _NotebookLine()
+    return _write_over if sys.stderr.isatty() else _write_line
+
+
+def _find_notebook() -> Any:
+    """The running shell where it has a notebook's kernel; it is not imported to find out."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell if hasattr(shell, "kernel") else None
+
+
+class _NotebookLine:
+    """One line of output below a cell, written anew with each message."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def __call__(self, message: str) -> None:
+        content = {"text/plain": message}
+        if self._handle is None:
+            from IPython.display import display
+
+            self._handle = display(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)
+
+
+def _write_over(message: str) -> None:
+    """Write a message over the last one: back to the start of the line, which is cleared."""
+    sys.stderr.write(f"\r\x1b[K{_clean(message)}")
+    sys.stderr.flush()
+
+
+def _write_line(message: str) -> None:
+    sys.stderr.write(f"{_clean(message)}\n")
+
+
+def _clean(message: str) -> str:
+    """A message without what steers a terminal: names of files and columns are from data."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in message)
