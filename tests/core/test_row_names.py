@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from decimal import Decimal
+
 import polars as pl
 
 from groundfault.base.overlap import measure_overlap
@@ -39,6 +42,25 @@ def test_without_ids_a_row_is_known_by_its_content() -> None:
     part = Evidence.from_table(TABLE.drop("id")[1:], outcome="error")
     assert overlap(part, whole) == 1
     assert overlap(Evidence.from_table(TABLE.drop("id", "n", "tags"), outcome="error"), whole) == 0
+
+
+def test_columns_of_any_type_are_no_trouble() -> None:
+    size = 20
+    odd: dict[str, pl.Series] = {
+        "bytes": pl.Series([b"\xff"] * size),
+        "lists": pl.Series([[b"\xff"]] * size),
+        "structs": pl.Series([{"a": b"\xff"}] * size),
+        "objects": pl.Series([object()] * size, dtype=pl.Object),
+        "numbers": pl.Series([Decimal(i) for i in range(size)]),
+        "days": pl.Series([timedelta(days=1)] * size),
+        "nothing": pl.Series([None] * size),
+        "infinite": pl.Series([float("inf")] * size),
+    }
+    error = pl.Series("error", [0, 1] * (size // 2))
+    for name, values in odd.items():
+        table = pl.DataFrame({"text": [f"t{i}" for i in range(size)], name: values, "error": error})
+        sample = sampler_of(Evidence.from_table(table, outcome="error"))(SALT)
+        assert len(sample.keys) == size
 
 
 def test_rows_that_are_alike_or_were_not_scored_are_left_out() -> None:

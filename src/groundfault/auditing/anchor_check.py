@@ -37,7 +37,7 @@ def check_anchor(files: AnchorFiles, book: Ledger | None, head: str | None) -> V
         raise PlanError("a time stamp is checked against its authority's certificates: --authority")
     try:
         anchor = read_anchor(files)
-        time = f"on {anchor.time:%Y-%m-%d %H:%M} UTC by their own clock"
+        time = f"on {anchor.time:%Y-%m-%d %H:%M} UTC by the signer's clock"
         if files.time_stamp and files.authority:
             stamp = read_time_stamp(files.time_stamp, files.authority, files.read())
             time += f", and not after {stamp:%Y-%m-%d %H:%M} UTC by the time stamp"

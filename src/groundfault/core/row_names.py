@@ -25,8 +25,9 @@ def sampler_of(evidence: Evidence) -> Callable[[str], RowSample]:
     Notes
     -----
     Rows are known by id, model and repeat. Where the table has no ids, numbers of rows would say
-    nothing once a row is left out: there they are known by their columns, and rows that are alike
-    in all of them are left out. What was not scored has no outcome that could be the same.
+    nothing once a row is left out: there they are known by their columns of plain values, and rows
+    that are alike in all of them are left out. What was not scored has no outcome that could be
+    the same.
     """
 
     @cache
@@ -50,7 +51,12 @@ def _name_rows(evidence: Evidence) -> pl.Series:
         texts = [pl.col(c).cast(pl.String) for c in key]
         return frame.select(pl.struct(texts).struct.json_encode()).to_series()
     hidden = {roles.id, roles.outcome, roles.status, *roles.ignore}
-    columns = [c for c in sorted(frame.columns) if c not in hidden]
+    # lists and bytes tell rows apart too, but not every type of them can be written as text
+    columns = [
+        c
+        for c, dtype in sorted(frame.schema.items())
+        if c not in hidden and not dtype.is_nested() and dtype not in (pl.Binary, pl.Object)
+    ]
     if not columns:
         return pl.repeat(None, len(evidence), dtype=pl.String, eager=True)
     names = frame.select(pl.struct(columns).struct.json_encode()).to_series()
