@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from groundfault.stats.near_duplicates import find_near_duplicates, list_trigrams
+import pytest
+from sklearn.feature_extraction.text import HashingVectorizer
+
+from groundfault.stats.near_duplicates import (
+    _hash_to_column,
+    find_near_duplicates,
+    list_trigrams,
+)
 
 TEXT = "The quick brown fox jumps over the lazy dog while twelve sleepy cats look on from a wall"
 
@@ -29,3 +36,9 @@ def test_strangers_and_nothing() -> None:
     assert find_near_duplicates([], [TEXT]) == []
     assert list_trigrams("One two") == {"one two"}
     assert list_trigrams("") == set()
+
+
+@pytest.mark.parametrize("gram", ["abcd", "1 2 ", "größ", "日本語の", "a😀b", "zz"])
+def test_grams_stand_in_the_columns_of_scikit_learn(gram: str) -> None:
+    count = HashingVectorizer(analyzer=list, n_features=1 << 14, alternate_sign=False, norm=None)
+    assert count.transform([[gram]]).indices.tolist() == [_hash_to_column(gram)]

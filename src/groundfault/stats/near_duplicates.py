@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ _WORD = re.compile(r"\w+")
 _BREAK = re.compile(r"[\W_]+")
 _FEWEST = 8  # 3-grams of the shorter text: fewer are contained in much by chance
 _BITS, _FEATURES = 128, 1 << 14
+_WORD_32 = (1 << 32) - 1
 # share of the bits by which a fingerprint may miss the angle: three of its standard deviations
 _WIDER = 0.08
 _COMMON, _MANY = (
@@ -100,13 +102,11 @@ def list_trigrams(text: str) -> set[str]:
 def _compare_words(
     everything: list[str], first: int, jaccard: float, containment: float
 ) -> Iterator[DuplicatePair]:
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    try:
-        grams = CountVectorizer(analyzer=list_trigrams, binary=True, dtype=np.int32).fit_transform(
-            everything
-        )
-    except ValueError:  # no text has a word
+    places: dict[str, int] = {}
+    grams = _tabulate(
+        map(list_trigrams, everything), lambda gram: places.setdefault(gram, len(places))
+    )
+    if not places:  # no text has a word
         return
     # containment alone ignores common 3-grams: a short text may consist of little else
     rare = grams[:, _find_rare_columns(grams)]
@@ -131,23 +131,16 @@ def _compare_words(
 def _compare_letters(
     everything: list[str], first: int, min_cosine: float
 ) -> Iterator[DuplicatePair]:
-    from sklearn.feature_extraction.text import HashingVectorizer
-    from sklearn.preprocessing import normalize
-
+    letters = map(normalise_text, everything)
+    grams = ([text[i : i + 4] for i in range(len(text) - 3)] for text in letters)
     # hashing needs no vocabulary of all character 4-grams; counts of colliding ones add up
-    count = HashingVectorizer(
-        analyzer="char",
-        ngram_range=(4, 4),
-        n_features=_FEATURES,
-        alternate_sign=False,
-        norm=None,
-        preprocessor=normalise_text,
-    )
-    vectors = count.transform(everything).astype(np.float32)
+    vectors = _tabulate(grams, _hash_to_column).astype(np.float32)
     rare = _find_rare_columns(vectors)
     if not rare.any():
         return
-    vectors = normalize(vectors[:, rare])
+    vectors = vectors[:, rare]
+    lengths = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1, dtype=np.float64)).ravel())
+    vectors.data = (vectors.data / np.repeat(lengths, np.diff(vectors.indptr))).astype(np.float32)
     prints = _fingerprints(vectors)
     # the angle between two vectors is the share of random planes that separate them, times pi
     # (Charikar 2002, doi:10.1145/509907.509965); fingerprints only preselect pairs
@@ -160,6 +153,50 @@ def _compare_letters(
         # float32 cosines of equal texts are not quite 1
         at = np.flatnonzero(cosine >= min_cosine - 1e-6)
         yield from _pairs("letters", row[at] - first, column[at], np.minimum(cosine[at], 1.0))
+
+
+def _tabulate(texts: Iterable[Iterable[str]], find_column: Callable[[str], int]) -> Any:
+    """How often each text has what stands in each column: a sparse matrix, shape (n, columns).
+
+    What scikit-learn's vectorizers do; importing them takes longer than it.
+    """
+    from scipy.sparse import csr_matrix
+
+    columns: list[int] = []
+    ends = [0]
+    for grams in texts:
+        columns += map(find_column, grams)
+        ends.append(len(columns))
+    shape = (len(ends) - 1, max(columns, default=-1) + 1)
+    table = csr_matrix((np.ones(len(columns), dtype=np.int32), columns, ends), shape=shape)
+    table.sum_duplicates()
+    return table
+
+
+@lru_cache(maxsize=1 << 17)
+def _hash_to_column(gram: str) -> int:
+    """MurmurHash3 (Appleby 2011, 32 bits, seed 0), which scikit-learn's vectorizer takes too.
+
+    Of letters and digits some collide; another hash would have others, and move pairs that are
+    just alike enough.
+    """
+    data = gram.encode("utf-8", "surrogatepass")
+    value = 0
+    for start in range(0, len(data), 4):
+        block = data[start : start + 4]
+        word = int.from_bytes(block, "little") * 0xCC9E2D51 & _WORD_32
+        value ^= _rotate(word, 15) * 0x1B873593 & _WORD_32
+        if len(block) == 4:
+            value = (_rotate(value, 13) * 5 + 0xE6546B64) & _WORD_32
+    value ^= len(data)
+    value = (value ^ value >> 16) * 0x85EBCA6B & _WORD_32
+    value = (value ^ value >> 13) * 0xC2B2AE35 & _WORD_32
+    value ^= value >> 16
+    return abs(value - (value >> 31 << 32)) % _FEATURES
+
+
+def _rotate(word: int, bits: int) -> int:
+    return (word << bits | word >> (32 - bits)) & _WORD_32
 
 
 def _fingerprints(vectors: Any) -> NDArray[np.uint64]:
