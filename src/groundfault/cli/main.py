@@ -29,7 +29,7 @@ _COMMANDS = {
         "groundfault.cli.audit",
         "Say what an audit can test and detect, before it opens the holdout.",
     ),
-    "verify": ("groundfault.cli.audit", "Recompute a report and say whether it reproduces."),
+    "verify": ("groundfault.cli.audit", "Check every statement of a report."),
     "anchor": ("groundfault.cli.anchor", "Sign the head of a ledger, so that erasing it shows."),
     "show": ("groundfault.cli.show", "Show examples of a failure mode of a report."),
     "gate": ("groundfault.cli.gate", "Fail a build on new findings of a report."),
