@@ -48,7 +48,7 @@ from groundfault.testing.card import Card
 
 STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 FEW = settings(
-    max_examples=count_examples(400, fast=12),
+    max_examples=count_examples(400, fast=6),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 DEEP: Any = []

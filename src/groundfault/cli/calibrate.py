@@ -73,7 +73,7 @@ def calibrate(**options: Any) -> None:
         # simulated candidates are not chosen by outcomes
         judge = case.judge.name if case else "max-t"
     place = Path(options["out"]) if options["out"] else None
-    earlier = _read_earlier(place) if place and place.exists() else None
+    earlier = _read_earlier(place) if place and place.is_file() else None
 
     # after every block of simulations, so that an interrupted calibration resumes from the file
     def keep(card: Card) -> None:
