@@ -39,8 +39,8 @@ def reconcile(
     unique = _drop_copies(last, conflicts)
     _require_one_result(unique, logs)
     counts = {"retried": table.height - last.height, "duplicated": last.height - unique.height}
-    _require_same_questions(unique, logs)
-    texts = pl.col("question_hash").drop_nulls().n_unique().over("example_id", WORDING) > 1
+    words = _require_same_questions(unique, logs)
+    texts = pl.col("question_hash").drop_nulls().n_unique().over("example_id", *words) > 1
     other_text = unique.filter(texts)
     if other_text.height and conflicts == "error":
         raise InputError(
@@ -73,9 +73,14 @@ def reconcile(
     }
 
 
-def _require_same_questions(rows: pl.DataFrame, logs: Sequence[LogRead]) -> None:
-    """Examples that configurations ask in other words have one answer, or are other examples."""
+def _require_same_questions(rows: pl.DataFrame, logs: Sequence[LogRead]) -> list[str]:
+    """Examples that configurations ask in other words have one answer, or are other examples.
+
+    Returns the column within which an example has one text, where there is one.
+    """
     reworded = rows.filter(pl.col(WORDING) != "")
+    if not reworded.height:
+        return []
     several = [
         pl.col(c).drop_nulls().n_unique().over("example_id") > 1
         for c in ("question_hash", "target")
@@ -86,6 +91,7 @@ def _require_same_questions(rows: pl.DataFrame, logs: Sequence[LogRead]) -> None
             f"same id, other text and other target: {_example(apart, logs)}; these configurations "
             "were asked different examples, and cannot be compared one by one"
         )
+    return [WORDING]
 
 
 def _identify(table: pl.DataFrame, logs: Sequence[LogRead]) -> pl.DataFrame:
