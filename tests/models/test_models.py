@@ -791,6 +791,13 @@ def test_inspect_tries_once_and_we_count(server: Server, monkeypatch: pytest.Mon
     assert failures.status == "error"
     assert server.times()["500 9 inspect"] == 2
     assert time.monotonic() - start < 10
+    # another model that answers, and a key in an answer, are seen to here, too
+    with pytest.warns(UserWarning, match="'local/tiny' was asked, and the server answered as"):
+        other, echo = models.ask(target, ["other 1", "echo-key inspect"], retries=0)
+    assert (other.model, other.asked, echo.asked) == ("tiny-1", "local/tiny", "")
+    assert echo.text is not None
+    assert "the key is [hidden], in JSON" in echo.text
+    assert KEY not in echo.raw
     monkeypatch.setenv("LOCAL_API_KEY", "sk-wrong-12345678")
     with pytest.raises(InputError) as error:
         models.ask(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from groundfault.auditing.report import Report
 from groundfault.auditing.verification_result import CheckStatus, VerificationCheck
+from groundfault.base.reading import read_bytes
 
 _FILES: dict[str, Callable[[Report], str]] = {
     "library.json": lambda report: report.library.to_json(),
@@ -82,7 +83,7 @@ def check_foreign_pages(writer: str, absent: CheckStatus, *, attested: bool) -> 
 def _read(path: Path) -> str | None:
     if not path.is_file():
         return None
-    return path.read_bytes().decode("utf-8", errors="surrogateescape")
+    return read_bytes(path).decode("utf-8", errors="surrogateescape")
 
 
 def _still(page: str) -> str:

@@ -11,12 +11,15 @@ from typing import Any
 from groundfault.errors import MissingExtraError, PlanError, first_line
 from groundfault.models.openai_server import public
 from groundfault.models.question import Question, Response, whole_text
+from groundfault.models.secrets import read_credentials
+from groundfault.models.served import note_other
 
 # connections of the provider's client; `ask` has the bound on concurrency
 _MANY = 1000
 _CUT = ("max_tokens", "model_length")
 # endings of options that are no part of the name: secrets, and what the temperature decides
-_HIDDEN = ("do_sample", "key", "token", "secret", "password")
+_SECRET = ("key", "token", "secret", "password")
+_HIDDEN = ("do_sample", *_SECRET)
 
 
 class InspectModel:
@@ -67,9 +70,12 @@ class InspectModel:
         # below Inspect's retries, the libraries of most providers have their own
         if hasattr(client, "max_retries"):
             client.max_retries = 0
-        self.name = _name(
-            model, {**options, "base_url": getattr(self._model.api, "base_url", None)}
-        )
+        url = getattr(self._model.api, "base_url", None)
+        self.name = _name(model, {**options, "base_url": url})
+        # the provider is no model: what answers under its name says nothing of which one it is
+        self._provider, _, self._asked = model.partition("/")
+        keys = (v for k, v in options.items() if k.endswith(_SECRET) and isinstance(v, str))
+        self._secrets = (*keys, *(read_credentials(url) if url else ()))
 
     async def answer(self, question: Question) -> Response:
         """One attempt."""
@@ -86,10 +92,14 @@ class InspectModel:
         try:
             output = await model.generate(messages, config=self._config(question), cache=False)
         except RetryError as error:
-            return self._failure(error.last_attempt.exception() or error)
+            response = self._failure(error.last_attempt.exception() or error)
         except Exception as error:  # each provider raises its own
-            return self._failure(error)
-        return self._read(output, question)
+            response = self._failure(error)
+        else:
+            response = self._read(output, question)
+        if not self._local and response.model != self._provider:
+            response = note_other(response, self._asked)
+        return response.without(self._secrets)
 
     def _sampling_model(self) -> Any:
         """The same weights, with answers drawn at random."""
