@@ -43,6 +43,7 @@ FLOORS = {
     "render": "words and pixels",
     "plugins": "what an author of a plug-in imports",
     "testing": "worlds and checks for plug-ins",
+    "pytest_plugin": "the tests that others run",
     "cli": "flags",
     "__main__": "python -m groundfault",
     "groundfault_studies": "a paper's tables",
@@ -57,7 +58,7 @@ INNER = {
 NAMED = {("groundfault.core.evidence", "readers")}
 # rooms whose files are known one by one: a new one is a decision
 CLOSED = {
-    "": "__init__ __main__ errors plugins",
+    "": "__init__ __main__ errors plugins pytest_plugin",
     "base": "__init__ anchors database deprecation digests files folders json_diff ledger ledgers"
     " openings overlap places progress reading registry sheets streams threads time_stamps",
     "core": "__init__ candidate column_names columns equivalence evidence finding fitted_column"
