@@ -96,6 +96,28 @@ def labels(table: pl.DataFrame, *setups: Setup) -> list[str]:
     )
 
 
+def test_a_report_is_verified_by_the_places_of_its_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere, here = tmp_path / "elsewhere", tmp_path / "here"
+    for folder in (elsewhere, here):
+        folder.mkdir()
+        for log in (BASE, NEW):
+            (folder / log.name).write_bytes(log.read_bytes())
+    monkeypatch.chdir(here)
+    for place, message in ((".", ""), (elsewhere, "is neither in this folder nor where")):
+        evidence = Evidence.from_logs(f"base={place}/{BASE.name}", f"new={place}/{NEW.name}")
+        compare = ("base", "new")
+        report = groundfault.audit(evidence, compare=compare, finders=["categories"], ledger=False)
+        report.write("report")
+        if message:
+            # what a report names is not opened because it names it, whatever stands in front
+            with pytest.raises(InputError, match=message):
+                groundfault.verify("report", ledger=None)
+        else:
+            assert not groundfault.verify("report", ledger=None).differences
+
+
 @pytest.mark.parametrize(
     ("one", "two", "expected"),
     [

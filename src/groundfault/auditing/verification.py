@@ -37,6 +37,7 @@ from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.roles import LISTS
 from groundfault.errors import InputError, PlanError
+from groundfault.readers.configurations import split_source
 
 if TYPE_CHECKING:
     from groundfault.base.anchors import AnchorFiles
@@ -294,8 +295,10 @@ def _require_near(sources: Sequence[str], directory: Path) -> Sequence[str]:
 
 
 def _is_near(source: str, directory: Path) -> bool:
-    # reports are written beside their evidence, or where the command was called
-    return is_inside(source, (Path.cwd(), directory.resolve().parent))
+    # reports are written beside their evidence, or where the command was called; of base=logs the
+    # place is what is opened
+    _, place = split_source(source)
+    return is_inside(place, (Path.cwd(), directory.resolve().parent))
 
 
 def select_audited(evidence: Evidence, manifest: Manifest) -> Evidence:

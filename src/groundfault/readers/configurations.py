@@ -60,9 +60,11 @@ def split_source(source: str | Path) -> tuple[str, str | Path]:
     A file or folder that is called so is a place.
     """
     match = _NAMED.fullmatch(source) if isinstance(source, str) else None
-    if match is None or Path(str(source)).exists():
-        return "", source
-    return match["name"], match["place"]
+    try:
+        is_place = match is None or Path(str(source)).exists()
+    except OSError:  # too long for a name, say, as two sources with a long pattern may be
+        is_place = False
+    return ("", source) if match is None or is_place else (match["name"], match["place"])
 
 
 def name_configurations(
