@@ -207,3 +207,38 @@ def test_lm_eval_says_how_the_model_was_set_up(shared: Path, tmp_path: Path) -> 
         "tinygpt2 (dtype=bfloat16, num_fewshot=5)",
         "tinygpt2 (dtype=float32, num_fewshot=0)",
     )
+
+
+def test_tables_with_names_are_configurations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, german in (("old", 0.6), ("new", 0.05)):
+        rows = [
+            {"id": f"{i:03}", "lang": "de" if i % 2 else "en", "error": int(i % 100 < bound)}
+            for i in range(200)
+            for bound in [100 * german if i % 2 else 10]
+        ]
+        pl.DataFrame(rows).write_csv(f"{name}.csv")
+    words = "audit base=old.csv new=new.csv --outcome error --no-ledger --finders categories"
+    run = CliRunner().invoke(cli, [*words.split(), "--id", "id", "--compare", "base", "new"])
+    assert run.exit_code == 0, run.output
+    assert "Where new does better than base: lang = de" in run.output
+    for more, message in (([], "name the column of their ids"), (["--model-column", "m"], "--id")):
+        refused = CliRunner().invoke(cli, [*words.split(), *more])
+        assert message in str(refused.exception)
+    mixed = CliRunner().invoke(cli, ["audit", "base=old.csv", "new.csv", "--outcome", "error"])
+    assert "give each of several a name" in str(mixed.exception)
+    evidence = Evidence.from_table(("base=old.csv", "new=new.csv"), id="id", outcome="error")
+    assert evidence.models == ("base", "new")
+    assert evidence.frame["id"][0] == "000"
+    report = groundfault.audit(
+        evidence, compare=("base", "new"), finders=["categories"], ledger=False
+    )
+    report.write("report")
+    assert not groundfault.verify("report", ledger=None).differences
+    with pytest.raises(InputError, match="has no name; several tables are configurations"):
+        Evidence.from_table(("base=old.csv", "new.csv"), id="id", outcome="error")
+    pl.read_csv("old.csv").with_columns(configuration=1).write_csv("old.csv")
+    with pytest.raises(InputError, match="has a column 'configuration' already"):
+        Evidence.from_table(("base=old.csv", "new=new.csv"), id="id", outcome="error")

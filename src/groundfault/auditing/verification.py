@@ -309,13 +309,17 @@ def select_audited(evidence: Evidence, manifest: Manifest) -> Evidence:
     return evidence if where in (None, evidence.selection) else evidence.where(where)
 
 
-def _find_table(evidence: str | Path | None, sources: tuple[str, ...], directory: Path) -> Path:
+def _find_table(
+    evidence: str | Path | None, sources: tuple[str, ...], directory: Path
+) -> Path | tuple[str, ...]:
     if evidence is not None:
         return Path(evidence)
     if not sources:
         raise InputError(
             "the report is of a table in memory; say where the evidence is with --evidence"
         )
+    if all(split_source(source)[0] for source in sources):
+        return tuple(_require_near(sources, directory))
     first = Path(sources[0])
     near = _is_near(sources[0], directory)
     if first.is_absolute() and not (near and first.exists()):

@@ -12,6 +12,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.roles import LISTS
 from groundfault.errors import InputError, PlanError
+from groundfault.readers.configurations import split_source
 
 _OF_TABLES = (
     "id",
@@ -53,14 +54,11 @@ def _from_table(options: dict[str, Any]) -> Evidence:
         raise InputError(
             f"{_flag(misplaced[0])} is for logs and --outcome for tables: leave one of them out"
         )
-    if len(options["sources"]) > 1:
-        raise InputError(
-            "with --outcome name one table, or one directory of tables with the same columns"
-        )
+    source = _choose_table(options)
     if options["positive_is_good"] is None:
         require_orientation(options["outcome"], one_is_pass=False)
     return Evidence.from_table(
-        options["sources"][0],
+        source,
         outcome=options["outcome"],
         id=options["id"],
         model=options["model_column"],
@@ -72,6 +70,25 @@ def _from_table(options: dict[str, Any]) -> Evidence:
         null_outcome=options["null_outcome"],
         **{name: options.get(name, ()) for name in (*LISTS, "instrument")},
     )
+
+
+def _choose_table(options: dict[str, Any]) -> str | tuple[str, ...]:
+    """The one table, or the tables of several configurations, each with a name."""
+    sources = tuple(options["sources"])
+    names = [split_source(source)[0] for source in sources]
+    if not any(names) and len(sources) == 1:
+        return str(sources[0])
+    if not all(names):
+        raise InputError(
+            "with --outcome name one table, or one directory of tables with the same columns; or "
+            "give each of several a name, as configurations of one model: base=old.csv new=new.csv"
+        )
+    if options["model_column"] or not options["id"]:
+        raise InputError(
+            "tables with names are compared example by example: name the column of their ids "
+            "(--id), and leave --model-column out"
+        )
+    return sources
 
 
 def _from_logs(options: dict[str, Any], progress: Progress | None) -> Evidence:

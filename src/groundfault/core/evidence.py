@@ -128,9 +128,11 @@ class Evidence:
             If the file cannot be read, a column is missing, an outcome is not in [0, 1], a key
             repeats, or nothing says which way an outcome such as ``correct`` points.
         """
+        from groundfault.readers.configurations import CONFIGURATION
         from groundfault.readers.grades import read_grades
         from groundfault.readers.table import read_table
 
+        model = CONFIGURATION if isinstance(source, tuple) and model is None else model
         names = tuple(column for column in (id, model, repeat, group) if column)
         frame, provenance = read_table(source, text=names, numbers=(outcome,))
         frame, is_good, null = read_grades(frame, outcome, positive_is_good, null_outcome)

@@ -13,6 +13,9 @@ import polars as pl
 from groundfault.readers.log import WORDING, Log
 from groundfault.readers.values import name_of
 
+CONFIGURATION = "configuration"
+"""Column: which of several named tables a row is from."""
+
 _NAMED = re.compile(r"(?P<name>\w[\w.-]{0,59})=(?P<place>.+)", re.DOTALL)
 # settings that leave a model's answers what they are, or of which every repeat has its own; and
 # what nobody should read in a report

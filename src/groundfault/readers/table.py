@@ -12,6 +12,7 @@ import polars as pl
 from groundfault.base.files import spell_path
 from groundfault.base.reading import readable
 from groundfault.errors import InputError, first_line
+from groundfault.readers.configurations import CONFIGURATION, split_source
 from groundfault.readers.hugging_face import (
     is_dataset,
     is_saved,
@@ -100,7 +101,8 @@ def read_table(
     ----------
     source : path, or a table in memory
         A file, or a directory whose files are all of one kind and share their columns, or that
-        ``save_to_disk`` of Hugging Face wrote; a polars, pandas, Arrow or DuckDB table, a data set
+        ``save_to_disk`` of Hugging Face wrote; a tuple of several, each ``NAME=PATH``, whose names
+        become a column; a polars, pandas, Arrow or DuckDB table, a data set
         of Hugging Face, a mapping of columns or a list of mappings.
     text : sequence of str
         Columns of names: read as text from a CSV file, so that 01 is not 1.
@@ -120,6 +122,8 @@ def read_table(
     if isinstance(source, str | Path):
         place = Path(source)
         return read_saved(place, numbers) if is_saved(place) else _read_path(place, text)
+    if isinstance(source, tuple):
+        return _read_named(source, text, numbers)
     if isinstance(source, pl.LazyFrame):
         source = source.collect()
     if isinstance(source, pl.DataFrame):
@@ -140,6 +144,28 @@ def _from_python(source: dict[str, Any] | list[Any]) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
         kind = type(source).__name__
         raise InputError(f"cannot read the {kind} as a table: {first_line(error)}") from None
+
+
+def _read_named(
+    sources: tuple[str, ...], text: Sequence[str], numbers: Sequence[str]
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Tables of several configurations of one model, one under the other."""
+    frames = []
+    for source in sources:
+        name, place = split_source(source)
+        if not name:
+            raise InputError(
+                f"{source} has no name; several tables are configurations of one model, each under "
+                "a name, such as base=old.csv new=new.csv"
+            )
+        frame, _ = read_table(place, text=text, numbers=numbers)
+        if CONFIGURATION in frame.columns:
+            raise InputError(f"{place} has a column {CONFIGURATION!r} already; rename it")
+        frames.append(frame.with_columns(pl.lit(name).alias(CONFIGURATION)))
+    try:
+        return pl.concat(frames, how="diagonal_relaxed"), tuple(sources)
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"{sources[0]} and the others differ: {first_line(error)}") from None
 
 
 def _from_other(source: Any) -> pl.DataFrame:
