@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from forgery import DELETED, change, edit, list_leaves
 
+from groundfault.base.ledger import Ledger
 from groundfault.errors import GroundfaultError
 from groundfault.review.annotators import AnnotatorPanel
 from groundfault.sequential import Pool, SequentialAudit, verify_certificate
@@ -148,7 +149,6 @@ def test_a_certificate_that_leaves_out_its_last_rounds_is_noticed(
     rounds: int, desk: Desk, tmp_path: Path
 ) -> None:
     """All of it follows from fewer rounds; that there were more, the ledger says."""
-    from groundfault.base.ledger import Ledger
     from groundfault.sequential import Certificate
     from groundfault.sequential.certificate import certify
     from groundfault.sequential.draws import Draws
@@ -168,3 +168,17 @@ def test_a_certificate_that_leaves_out_its_last_rounds_is_noticed(
     assert result.checks[0].status == "passed"
     assert result.checks[1].status == "failed"
     assert "another record" in result.ledger
+
+
+@pytest.mark.parametrize("body", [[], "x", 1, {}, {"plan": {}}, {"step": []}, {"draws": 1}])
+@pytest.mark.parametrize("kind", ["audit_opened", "audit_asked", "audit_reviewed", "audit_told"])
+def test_a_ledger_that_holds_anything_ends_in_no_traceback(
+    kind: str, body: Any, desk: Desk, tmp_path: Path
+) -> None:
+    """A ledger that comes with a certificate may have been made for it, chain and all."""
+    book = Ledger(tmp_path / "audit.db")
+    for event in Ledger(desk.ledger).events():
+        forged = {"audit": desk.content["seal"], **body} if isinstance(body, dict) else body
+        book.append(event.kind, forged if event.kind == kind else event.body)
+    content = edit(desk.content, "ledger.head", book.head)
+    assert judge_forgery(desk, content, book.place) == "does NOT reproduce"

@@ -28,6 +28,7 @@ from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import ReportData
 from groundfault.auditing.report_versions import parse_report, read_report
 from groundfault.auditing.verification import check_writing
+from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
 
 # what an audit was asked to do: to ask otherwise gives another report, which may be as true
@@ -490,3 +491,21 @@ def test_the_command_says_what_came_out(
     ledger = words or ("--ledger", str(desk.ledger))
     result = CliRunner().invoke(cli, ["verify", str(desk.forged), *ledger])
     assert result.exit_code == status, result.output
+
+
+@pytest.mark.parametrize(
+    "body", [[], "x", 1, None, {}, {"files": 1}, {"files": {"x": []}}, {"outcome": []}]
+)
+@pytest.mark.parametrize("kind", ["holdout_opened", "report_written"])
+def test_a_ledger_that_holds_anything_ends_in_no_traceback(
+    kind: str, body: Any, desk: Desk, tmp_path: Path
+) -> None:
+    """A ledger that comes with a report may have been made for it, chain and all."""
+    book, head = Ledger(tmp_path / "ledger.db"), ""
+    for event in Ledger(desk.ledger).events():
+        same = {"outcome": desk.content["hashes"]["outcome"], "opening": head}
+        forged = {**same, **body} if isinstance(body, dict) else body
+        head = book.append(event.kind, forged if event.kind == kind else event.body).hash
+    for event in book.events():
+        stored = edit(desk.content, "ledger.head", event.hash)
+        assert judge_forgery(desk, stored, tmp_path / "ledger.db") != {"passed"}

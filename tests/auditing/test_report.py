@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,13 @@ def test_a_report_without_its_candidates_is_not_loaded(report: Report, tmp_path:
     report.to_json(tmp_path / "report.json")
     with pytest.raises(InputError, match=r"library\.json"):
         Report.load(tmp_path)
+
+
+def test_a_copy_of_a_recorded_report_leaves_its_ledger_behind(tmp_path: Path) -> None:
+    recorded = groundfault.audit(
+        make_planted_evidence(n=60), ledger=tmp_path / "ledger.db", modes=False
+    )
+    assert recorded.witness is not None
+    again = pickle.loads(pickle.dumps(recorded))
+    assert again.witness is None
+    assert again.data == recorded.data

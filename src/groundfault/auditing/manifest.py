@@ -42,7 +42,14 @@ def record_files(book: Ledger, head: str, digests: Mapping[str, str]) -> None:
 
 def find_records(book: Ledger, head: str) -> list[Mapping[str, str]]:
     """The digests that a ledger holds of the audit whose opening is the event ``head``."""
-    return [e.body["files"] for e in book.events(WRITTEN) if e.body.get("opening") == head]
+    bodies = [event.body for event in book.events(WRITTEN)]
+    records = [b.get("files") for b in bodies if isinstance(b, dict) and b.get("opening") == head]
+    # a ledger that came with a report may hold anything
+    return [
+        record
+        for record in records
+        if isinstance(record, dict) and all(isinstance(digest, str) for digest in record.values())
+    ]
 
 
 def check_files(

@@ -44,6 +44,9 @@ def check_opening(data: ReportData, book: Ledger | None, absent: CheckStatus) ->
         return state("unchecked", f"the opening was not checked: {error}")
     except LedgerError as error:
         return state("failed", f"the ledger contradicts the report: {error}")
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        # one that came with a report may be anybody's, and hold anything in an unbroken chain
+        return state("failed", f"the ledger {book.place} holds no openings of groundfault: {error}")
     stated = read_opening(data.ledger)
     # events of 0.1 say less; whether one is of 0.1, the ledger says and not the report
     names = [f.name for f in fields(Opening) if f.name not in ("path", *_LATER)]

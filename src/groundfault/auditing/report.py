@@ -42,7 +42,7 @@ class Report(ReportData, frozen=True, kw_only=True):
         The candidates as they were frozen.
     witness : Ledger or None
         The ledger that recorded the audit, and records what is written of it; None in a report that
-        was read from a folder, or not recorded.
+        was read from a folder, unpickled, or not recorded.
     """
 
     library: Library
@@ -69,6 +69,10 @@ class Report(ReportData, frozen=True, kw_only=True):
         """
         data = read_report(place).data
         return cls.of(data, Library.load(report_path(place).with_name("library.json")))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a ledger's address may hold a password, and its connection cannot be copied
+        return Report.of, (self.data, self.library)
 
     def __repr__(self) -> str:
         count = len(self.modes)
