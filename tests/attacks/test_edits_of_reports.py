@@ -216,10 +216,11 @@ ATTESTED = {
 }
 
 
-# what an audit was told and made no use of here: the same, where there is no ledger
+# what an audit was told and what makes no difference here: the same, where there is no ledger
 UNASKED = {
     "manifest.roles.allow_leakage.1": "the column would not have been refused anyway",
     "manifest.roles.null_outcome": "no outcome is empty",
+    "robustness.splits": "twenty splits confirm the same, every time",
     "manifest.python": "any version gives the same numbers, or the recomputation differs",
     "manifest.numpy": "likewise",
     "manifest.polars": "likewise",
