@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from groundfault.render import words
-from groundfault.render.figures import BAD, GOOD, MUTED, Figure, chart_rows, make_figure
+from groundfault.render.drawing import Drawing, Scale
+from groundfault.render.figures import BAD, GOOD, MUTED, Figure
 from groundfault.render.page import (
     Block,
     Code,
@@ -301,47 +302,41 @@ def _describe_seed(certificate: Certificate) -> str:
 
 def _draw_wealth(certificate: Certificate) -> Figure:
     """Both e-values after each label, on a scale of powers of ten."""
-    import altair as alt
-
     bar = math.log10(1 / certificate.plan.alpha)
-    names = ("against the model's null", "against the auditor's null")
-    rows: list[dict[str, Any]] = []
-    for point in certificate.wealth_path:
-        for name, value in zip(names, (point.model, point.auditor), strict=True):
-            # an e-value of 0 or infinity has no place on the axis; its end does
-            level = min(max(value / math.log(10), -3.0), bar + 1.0)
-            rows.append({"label": point.step, "evidence": level, "null": name})
-    colour = alt.Color(
-        "null:N",
-        scale=alt.Scale(domain=list(names), range=[BAD, GOOD]),
-        legend=alt.Legend(title=None, orient="top", symbolType="stroke"),
-    )
-    line = (
-        chart_rows()
-        .mark_line(strokeWidth=2, interpolate="step-after")
-        .encode(
-            x=alt.X("label:Q", title="labels", axis=alt.Axis(tickCount=6)),
-            y=alt.Y("evidence:Q", title="e-value, power of ten", axis=alt.Axis(tickCount=5)),
-            color=colour,
+    steps = [point.step for point in certificate.wealth_path]
+    # an e-value of 0 or infinity has no place on the axis; its end does
+    paths = {
+        (name, colour): [min(max(log / math.log(10), -3.0), bar + 1.0) for log in logs]
+        for name, colour, logs in (
+            ("against the model's null", BAD, [p.model for p in certificate.wealth_path]),
+            ("against the auditor's null", GOOD, [p.auditor for p in certificate.wealth_path]),
         )
+    }
+    levels = [0.0, bar, *(level for path in paths.values() for level in path)]
+    drawing = Drawing(
+        Scale.of_numbers(min(steps), max(*steps, min(steps) + 1), "labels"),
+        Scale.of_numbers(min(levels), max(levels), "e-value, power of ten", count=5),
+        width=560,
+        height=260,
     )
-    goal = (
-        alt.Chart(alt.Data(values=[{"bar": bar}]))
-        .mark_rule(color=MUTED, strokeDash=[4, 3])
-        .encode(y="bar:Q")
-    )
-    chart = (line + goal).properties(width=560, height=260)
+    for (name, colour), path in paths.items():
+        drawing.explain("square", colour, name)
+        # each level holds until the next label
+        drawing.line([*_make_stairs(steps, path), (steps[-1], path[-1])], colour, width=2)
+    drawing.line([(min(steps), bar), (max(steps), bar)], MUTED, dash="4,3")
     last = certificate.wealth_path[-1]
     ends = f"{last.model / math.log(10):.2f} and {last.auditor / math.log(10):.2f}"
-    return make_figure(
+    alt = (
+        f"Two step lines over {words.plural(certificate.labelled, 'label')}; powers of ten at the "
+        f"end: {ends}."
+    )
+    return Figure(
         "wealth",
         "Evidence against both nulls",
         f"Dashed: the level at which a null falls, 1 / alpha = {1 / certificate.plan.alpha:g}. "
         "Values beyond the axis are drawn at its end.",
-        f"Two step lines over {words.plural(certificate.labelled, 'label')}; powers of ten at the "
-        f"end: {ends}.",
-        chart,
-        rows,
+        alt,
+        drawing.to_svg(alt),
         wide=True,
     )
 
@@ -399,3 +394,8 @@ def _tabulate_survivors(confirmation: Confirmation) -> Table:
         TableColumn("Reason"),
     )
     return Table("Survivors of the screen", columns, rows).drop_empty_columns()
+
+
+def _make_stairs(steps: list[int], levels: list[float]) -> Iterator[tuple[float, float]]:
+    for step, following, level in zip(steps, steps[1:], levels, strict=False):
+        yield from ((step, level), (following, level))
