@@ -43,7 +43,7 @@ _STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
     nargs=2,
     metavar="A B",
     group=INPUT,
-    help="Judge what changed from model A to model B on the same examples.",
+    help="Judge what changed from model or configuration A to B on the same examples.",
 )
 @option(
     "--every-scorer",
@@ -80,10 +80,10 @@ def audit(**options: Any) -> None:
 
     SOURCE is a CSV, JSONL, Parquet or Arrow file, or a directory of them, with its outcome column
     named by --outcome; or logs of an evaluation tool, folders of logs or patterns, which need no
-    --outcome. Failure modes are readable rules over the other columns, few and in order. Beside
-    them candidates are judged one by one: without --candidate, --declare or --finders those of the
-    default finders, which are measurements of the answer, 0/1 columns, thresholds, categories and
-    text features.
+    --outcome. NAME=SOURCE gives a configuration of a model a name. Failure modes are readable rules
+    over the other columns, few and in order. Beside them candidates are judged one by one: without
+    --candidate, --declare or --finders those of the default finders, which are measurements of the
+    answer, 0/1 columns, thresholds, categories and text features.
 
     \b
     groundfault audit results.parquet --id item_id --outcome error --out report/
@@ -94,6 +94,7 @@ def audit(**options: Any) -> None:
     groundfault audit results.csv --id id --outcome error --within benchmark
     groundfault audit logs/2026-11-20_gsm8k.eval --scorer match
     groundfault audit logs/ --every-scorer --out reports/
+    groundfault audit base=logs/a new=logs/b --compare base new
     """
     from groundfault.auditing.flow import audit as run
 
