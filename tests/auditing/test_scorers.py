@@ -72,6 +72,7 @@ def test_the_command_writes_a_report_for_each(tmp_path: Path) -> None:
     assert run.exit_code == 0, run.output
     assert "2 scorers of the same answers" in run.output
     assert "17" in run.output.split("Where the scorers differ")[1]
+    assert "below the floor" in run.output
     for name in ("match", "includes"):
         report = json.loads((tmp_path / "r" / name / "report.json").read_text())
         assert report["manifest"]["reading"]["scorer"] == [name]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from groundfault.auditing.report import Report
 from groundfault.auditing.scorers import ScorerAudits
+from groundfault.core.finding import Verdict
 from groundfault.render import words
 from groundfault.render.audit_words import Outline
 from groundfault.render.page import Block, Bullets, Page, Section, Table, TableColumn
@@ -79,8 +80,13 @@ def _list_agreements(audits: ScorerAudits) -> Table:
 
 def _list_disputed(audits: ScorerAudits) -> Table:
     rows = tuple(
-        (words.clean(key), *(words.clean(each.get(name, "")) for name in audits.reports))
+        (words.clean(key), *(_name_verdict(each.get(name)) for name in audits.reports))
         for key, each in list(audits.disputed.items())[:_MAX_ROWS]
     )
     columns = (TableColumn("Finding"), *(TableColumn(words.clean(n)) for n in audits.reports))
     return Table("Confirmed by some scorers and not by others", columns, rows)
+
+
+def _name_verdict(verdict: str | None) -> str:
+    """A verdict in words; a scorer whose audit had no such candidate says nothing."""
+    return "" if verdict is None else words.VERDICTS[Verdict(verdict)]
