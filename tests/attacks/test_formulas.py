@@ -50,7 +50,8 @@ def test_memberships(table: Path, tmp_path: Path) -> None:
     report.write(tmp_path / "report")
     out = tmp_path / "m.csv"
     args = ["export", str(tmp_path / "report"), "--to", "memberships", "--all-candidates"]
-    CliRunner().invoke(cli, [*args, "-o", str(out)], catch_exceptions=False)
+    args += ["--evidence", str(table), "-o", str(out)]
+    CliRunner().invoke(cli, args, catch_exceptions=False)
     require_no_formula(out)
 
 
