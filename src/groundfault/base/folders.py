@@ -74,7 +74,7 @@ def replace_folder(place: str | Path, names: Iterable[str] = ()) -> Iterator[Pat
 
 def is_unfinished(place: str | Path) -> bool:
     """Whether a process was killed in a `replace_folder` of a place; the next one finishes it."""
-    return (Path(place) / ASIDE).is_dir()
+    return (Path(place) / ASIDE).parent.is_dir()
 
 
 @contextmanager
