@@ -51,6 +51,8 @@ HEAVY = {
     "study-deim",
     "taxonomy",
 }
+# those that need a client of another tool run where it is installed
+CLIENTS = {"mlflow", "wandb"}
 HOW_TO = [p for p in BOOK if p.parent.name == "how-to" and p.name != "index.md"]
 ROOMS = ("tutorial", "reference", "explanation", "judges")
 HOLDS_EXAMPLES = re.compile("^```(python|console)$", re.MULTILINE)
@@ -223,10 +225,17 @@ def test_examples_run(page: Path, desk: Path) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(p, marks=pytest.mark.slow) if p.stem in HEAVY else p for p in HOW_TO],
+    [
+        pytest.param(p, marks=pytest.mark.slow if p.stem in HEAVY else pytest.mark.clients)
+        if p.stem in HEAVY | CLIENTS
+        else p
+        for p in HOW_TO
+    ],
     ids=named,
 )
 def test_how_to_pages_run(page: Path, desk: Path, answers: bytes) -> None:
+    if page.stem in CLIENTS:
+        pytest.importorskip(page.stem)
     (desk / "answers.csv").write_bytes(answers)
     run(page)
 
