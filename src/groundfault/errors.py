@@ -15,7 +15,6 @@ prints it in one line and exits with status 2."""
 
 from __future__ import annotations
 
-
 MAX_MESSAGE = 2000
 """Characters of an error's message."""
 

@@ -57,7 +57,7 @@ def one_thread() -> AbstractContextManager[object]:
 
 def one_blas_thread() -> AbstractContextManager[object]:
     """One thread for matrix products of small blocks, where a pool of our own uses the cores."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     limit: AbstractContextManager[object] = threadpool_limits(1, "blas")
     return limit

@@ -20,6 +20,7 @@ from groundfault.stats.bits import Bits
 from groundfault.stats.stratified_tail import log_tail
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _PERMUTATIONS = 999
 _TIE = 1e-6
@@ -75,7 +76,7 @@ class JointTest:
         return min(0.0, math.log((1 + reached) / (1 + len(self.largest)) / self.share))
 
 
-def _standardise(errors: Floats | float, inside: Floats, units: int, total: float) -> Floats:
+def _standardise(errors: Floats | Ints | float, inside: Ints, units: int, total: float) -> Floats:
     """Errors inside, less what is expected, over the standard deviation of permutations."""
     rate = total / units
     variance = rate * (1 - rate) * inside * (units - inside) / (units - 1)
@@ -90,7 +91,7 @@ def _permute(language: RuleLanguage, losses: Losses, log_bar: float) -> Floats:
     permuted = stream(0, "modes: single conditions").permuted(
         np.tile(values, (_PERMUTATIONS, 1)), axis=1
     )
-    errors = np.rint(rows.astype(np.float32) @ permuted.T).astype(np.intp)
+    errors = np.rint(rows.astype(np.float32) @ permuted.T).astype(np.int64)
     inside = language.support[language.single]
     largest = _standardise(errors, inside[:, None], units, total).max(axis=0)
     sizes, which = np.unique(inside, return_inverse=True)
