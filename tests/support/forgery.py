@@ -12,7 +12,7 @@ from groundfault.auditing.manifest import write_sums
 
 KeyPath = tuple[str | int, ...]
 
-DELETED = object()
+DELETED = Ellipsis
 """As a value: the field goes away."""
 
 
