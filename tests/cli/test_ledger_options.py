@@ -43,7 +43,7 @@ def test_whoever_records_has_the_same_options() -> None:
     recording = {
         words: command
         for words, command in walk(cli).items()
-        if any("--no-ledger" in option.opts for option in command.params)
+        if any("--reopen" in option.opts for option in command.params)
     }
     assert recording.keys() == COMMANDS.keys()
     for name in NONE:
