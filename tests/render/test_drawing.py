@@ -58,6 +58,16 @@ def test_marks_stand_where_their_values_are() -> None:
     assert texts == ["0%", "20%", "40%", "60%", "80%", "100%", "first", "second"]
 
 
+def test_a_number_above_the_highest_bar_is_not_cut_off() -> None:
+    drawing = Drawing(Scale.of_names(["all"]), Scale.of_numbers(0, 1), 50, 50)
+    drawing.text((0, 1), "29", shift=(0, -4), size=11)
+    root = ElementTree.fromstring(drawing.to_svg("what it shows"))
+    (area,) = root.findall(f"{SVG}g")
+    top = float(area.attrib["transform"].split(",")[1].rstrip(")"))
+    (number,) = (e for e in root.iter(f"{SVG}text") if e.text == "29")
+    assert top + float(number.attrib["y"]) >= 11
+
+
 def test_text_is_text_and_its_lines_are_apart() -> None:
     drawing = Drawing(Scale.of_names(['<script>"&']), Scale.of_names(["one\ntwo"]), 50, 50)
     drawing.text((0, 0), "</text><script>")

@@ -169,7 +169,8 @@ class Drawing:
         lines = max((name.count("\n") + 1 for _, name in self.x.ticks), default=0)
         below = 8 + _LINE * lines + (18 if self.x.title else 0)
         legend = self._draw_legend()
-        above = 8 + 20 * len(legend)
+        # a number may stand above the topmost mark
+        above = 18 + 20 * len(legend)
         width, height = left + self.width + 20, above + self.height + below
         size = {"width": _number(width), "height": _number(height)}
         root = Element(
