@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import polars as pl
@@ -15,12 +15,10 @@ from groundfault.auditing.report_versions import read_report, report_path
 from groundfault.base.deprecation import warn_renamed
 from groundfault.base.files import save_text
 from groundfault.base.folders import replace_folder
+from groundfault.base.ledger import Ledger
 from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
 from groundfault.core.finding import Finding, Verdict
-
-if TYPE_CHECKING:
-    from groundfault.base.ledger import Ledger
 
 # pages stand above audits, so they are found by name: a report knows nothing of how it is shown
 _PAGES = {

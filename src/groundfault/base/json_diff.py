@@ -8,8 +8,8 @@ from typing import Any
 
 _TOLERANCE = 1e-9
 """Relative, which the last digits of another platform stay below."""
-_ROUNDING = 1e-12
-"""What differences of rates may leave where they cancel; p-values are of no such size."""
+_ROUNDING = 1e-10
+"""What rates may differ by where they cancel, or are roots; p-values are of no such size."""
 
 
 def differences_of(a: Any, b: Any, where: str = "") -> Iterator[str]:
