@@ -214,6 +214,7 @@ def test_an_interrupted_study_goes_on(
     assert len(calls) == 11
 
 
+@pytest.mark.slow
 def test_processes_do_not_change_the_answer(folder: Path) -> None:
     settings: dict[str, Any] = {"methods": ("cart",), "sizes": (100,), "replicates": 2}
     alone = known_holes.study(folder, **settings)

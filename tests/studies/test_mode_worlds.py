@@ -146,6 +146,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mode_worlds, "_BATCH", 2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_an_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep, calls = tmp_path / "rows.jsonl", []
