@@ -11,7 +11,7 @@ from audit_tables import make_planted_table
 from msgspec import structs
 
 import groundfault
-from groundfault import Candidate, Evidence, InputError, Plan
+from groundfault import Candidate, Evidence, InputError, Plan, PlanError
 from groundfault.auditing.report_schema import Derivation
 from groundfault.auditing.verification import DERIVATIONS
 from groundfault.base.registry import load_object
@@ -36,6 +36,27 @@ def test_verify_reproduces_and_notices(tmp_path: Path) -> None:
     variant = groundfault.verify(tmp_path / "report")
     assert not variant.reproduces
     assert any("hashes.evidence" in d for d in variant.differences)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "name"),
+    [
+        ('"permutations": 999', '"permutations": 1000000000000', "permutations"),
+        ('"robustness": null', '"robustness": {"splits": 1000000000, "nonempty": 0}', "splits"),
+    ],
+)
+def test_a_report_cannot_ask_for_work_without_end(
+    before: str, after: str, name: str, tmp_path: Path
+) -> None:
+    make_planted_table().write_parquet(tmp_path / "t.parquet")
+    evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
+    groundfault.audit(evidence).write(tmp_path / "report")
+    path = tmp_path / "report" / "report.json"
+    edited = path.read_text().replace(before, after)
+    assert after in edited
+    path.write_text(edited)
+    with pytest.raises(PlanError, match=name):
+        groundfault.verify(tmp_path / "report")
 
 
 def test_a_report_of_rows_without_ids_reproduces(tmp_path: Path) -> None:

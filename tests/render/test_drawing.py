@@ -32,6 +32,12 @@ def test_ticks_are_round_numbers_between_the_ends(low: float, high: float, names
     assert all(0 <= scale.share(value) <= 1 + 1e-9 for value, _ in scale.ticks)
 
 
+def test_a_bar_of_no_length_is_not_drawn() -> None:
+    drawing = Drawing(Scale.of_numbers(0, 1), Scale.of_names(["one"]), width=100, height=40)
+    drawing.bar((0, 0), (0, 0), 16, "green")
+    assert "<rect" not in drawing.to_svg("nothing")
+
+
 def test_marks_stand_where_their_values_are() -> None:
     drawing = Drawing(
         Scale.of_numbers(0, 1, percent=True),

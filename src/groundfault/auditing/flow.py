@@ -18,12 +18,16 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.row_names import sampler_of
 from groundfault.core.status import Status
+from groundfault.errors import PlanError
 from groundfault.judges.rule import Ruling
 
 if TYPE_CHECKING:
     from groundfault.base.ledger import Ledger
     from groundfault.base.ledgers import LedgerChoice
     from groundfault.base.openings import Opening
+
+_MAX_SPLITS = 10_000
+"""Of the repeats; a report names how many it had, and to verify it is to do as much work."""
 
 
 def audit(
@@ -139,6 +143,8 @@ def judge_audit(
     """
     from groundfault.base.ledgers import find_ledger
 
+    if not 0 <= robustness <= _MAX_SPLITS:
+        raise PlanError(f"robustness must be 0 to {_MAX_SPLITS:,} splits, not {robustness:,}")
     report_progress = listener(progress)
     modes = modes and not prepared.compare
     units = prepared.evidence.unit_count

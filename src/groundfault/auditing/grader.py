@@ -80,9 +80,9 @@ def write_grader_hint(
     if names and not evidence:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         yield (
-            f"about answers, not examples: {', '.join(names[:3])}{more}; long answers go with hard "
-            "questions, and among examples of like difficulty nothing here speaks for a fault of "
-            "the grader, or difficulty is not known"
+            f"these findings describe the answers and not the examples: {', '.join(names[:3])}"
+            f"{more}; long answers go with hard questions, and among examples of like difficulty "
+            "nothing here speaks for a fault of the grader, or difficulty is not known"
         )
 
 

@@ -41,6 +41,9 @@ _LATER_SETTINGS: dict[str, Any] = {
 AUTO = "auto"
 """The judge of a plan that leaves it to the audit: what finders see decides."""
 
+MAX_PERMUTATIONS = 10_000_000
+"""A hundred times what any p-value that is reported needs."""
+
 MAX_DEPTH = 3
 """Conditions that a rule of a failure mode may join."""
 
@@ -167,6 +170,11 @@ class Plan:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise PlanError(f"{name} must be at least 1, not {value}")
+        # a report brings its plan along, and to verify it is to do as much work
+        if self.permutations > MAX_PERMUTATIONS:
+            raise PlanError(
+                f"permutations must be at most {MAX_PERMUTATIONS:,}, not {self.permutations:,}"
+            )
         for name in ("min_on_total", "seed"):
             if getattr(self, name) < 0:
                 raise PlanError(f"{name} must be at least 0, not {getattr(self, name)}")

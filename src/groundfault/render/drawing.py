@@ -94,8 +94,10 @@ class Drawing:
     def bar(
         self, start: tuple[float, float], end: tuple[float, float], thickness: float, colour: str
     ) -> None:
-        """A bar from one place to another, upright or level."""
+        """A bar from one place to another, upright or level; none where they are one."""
         (x1, y1), (x2, y2) = self._place(*start), self._place(*end)
+        if (x1, y1) == (x2, y2):
+            return
         half = thickness / 2
         left, right = (x1 - half, x1 + half) if x1 == x2 else sorted((x1, x2))
         top, bottom = (y1 - half, y1 + half) if y1 == y2 else sorted((y1, y2))
