@@ -82,8 +82,8 @@ def look_up_examples(
         )
     sources = read_evidence_again(report.data, directory, evidence)
     case = match_evidence(report, sources)
-    inside, near = _mark(report, case, subject)
-    losses = _select_failures(subject, case)
+    inside, near = mark_rule(report, case, subject)
+    losses = select_subject_losses(subject, case)
     # of a comparison the second model's answers are shown
     model = case.compare[1] if case.compare else subject.outcome
     examples = choose_examples(
@@ -93,8 +93,19 @@ def look_up_examples(
     return RuleExamples(subject, _add_values(of_side, case.evidence, subject))
 
 
-def _select_failures(subject: Mode | Finding, case: PreparedAudit) -> NDArray[np.float64]:
-    """The losses that an example's side is told by; of a comparison, what changed as it says."""
+def select_subject_losses(subject: Mode | Finding, case: PreparedAudit) -> NDArray[np.float64]:
+    """The losses that an example's side is told by; of a comparison, what changed as it says.
+
+    Parameters
+    ----------
+    subject : Mode or Finding
+    case : PreparedAudit
+
+    Returns
+    -------
+    float64 array, shape (units,)
+        In [0, 1]; NaN where not scored.
+    """
     losses = case.losses()
     if not case.compare or isinstance(subject, Mode):
         return select_losses(subject.outcome, losses, case.outcomes)
@@ -153,10 +164,19 @@ def _find_subject(report: Report, name: int | str) -> Mode | Finding:
     )
 
 
-def _mark(
+def mark_rule(
     report: Report, case: PreparedAudit, subject: Mode | Finding
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Units for which a rule holds, and those for which it nearly does."""
+    """Units for which a rule holds, and those for which it nearly does: each of shape (units,).
+
+    Parameters
+    ----------
+    report : Report
+    case : PreparedAudit
+        The evidence as the report's audit judged it.
+    subject : Mode or Finding
+        What the rule is of.
+    """
     columns = [name for name in _columns(subject) if name in case.evidence.frame.columns]
     table, _ = tabulate_units(case.evidence, columns)
     if isinstance(subject, Mode) and set(subject.columns) <= set(table.columns):

@@ -278,7 +278,7 @@ def _choose(
     """Examples of all sides: failing, passing, near."""
     scored = ~np.isnan(losses)
     inside = inside & scored
-    wrong = _find_failures(losses, inside)
+    wrong = find_failures(losses, inside)
     failing = rows.take(_pool(inside & wrong), outcome)
     passing = rows.take(_pool(inside & ~wrong), outcome, worst=False)
     beside = rows.take(_pool(near & scored), outcome)
@@ -294,8 +294,16 @@ def _choose(
     )
 
 
-def _find_failures(losses: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Units that count as failing: half wrong at least, or where none is, worse than the mean."""
+def find_failures(losses: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which count as failing: half wrong at least, or where none is, worse than the mean.
+
+    Parameters
+    ----------
+    losses : float64 array, shape (n,)
+        NaN where not scored.
+    inside : bool array, shape (n,)
+        For which a rule holds; all of them scored.
+    """
     if not inside.any() or losses[inside].max() >= 0.5:
         return np.asarray(losses >= 0.5)
     return np.asarray(losses > losses[inside].mean())
