@@ -15,7 +15,6 @@ from scipy.stats import norm
 
 from groundfault.modes import compiled, kernels
 from groundfault.modes.kernels import (
-    count_pairs,
     count_triples,
     guarantee,
     search_triples,
@@ -89,13 +88,6 @@ def _size(request: pytest.FixtureRequest) -> Iterator[None]:
         if request.param == "compiled":
             patch.setattr(kernels, "_WORTH_COMPILING", 0)
         yield
-
-
-@few
-@given(worlds())
-def test_pairs_are_counted(world: World) -> None:
-    expected = world.a.astype(int) @ world.b.T.astype(int)
-    assert np.array_equal(count_pairs(bitset.pack(world.a), bitset.pack(world.b)), expected)
 
 
 @few

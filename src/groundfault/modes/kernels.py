@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.stats.bits import Bits, count_and
+from groundfault.stats.bits import Bits
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -77,19 +77,31 @@ def sum_rows(
     return sum_pairs(rows, everything, inside, planes, scale, runs, rates)[:, :, 0]
 
 
-def count_pairs(a: Bits, b: Bits) -> Ints:
-    """Units of each pair of rows: shape (A, B)."""
-    return count_and(a, b)
+def guarantee(
+    units: Floats, losses: Floats, expected: Floats, z: Floats | float, gamma: float
+) -> Floats:
+    """Guaranteed excess of rules: how much more often they fail than expected, at least.
 
+    Parameters
+    ----------
+    units, losses, expected : float64 arrays
+        Of each rule; shapes are broadcast together with that of ``z``.
+    z : float64 array, or float
+        Standard deviations that the lower bound of the failure rate is below it (Wilson).
+    gamma : float
+        Power of the size that the excess is multiplied with.
 
-def guarantee(units: Floats, losses: Floats, expected: Floats, z: float, gamma: float) -> Floats:
-    """Lower bound of the loss rate, less what is expected, times a weak power of the size."""
+    Returns
+    -------
+    float64 array
+        -9 where a rule holds for no unit.
+    """
     n = np.maximum(units, 1e-9)
     rate = np.minimum(losses / n, 1.0)
-    z2 = z * z
+    z2 = np.square(z)
     spread = z * np.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n))
     low = (rate + z2 / (2 * n) - spread) / (1 + z2 / n)
-    return np.where(units >= 1, (low - expected / n) * n**gamma, -9.0)
+    return np.asarray(np.where(units >= 1, (low - expected / n) * n**gamma, -9.0))
 
 
 @dataclass(frozen=True)

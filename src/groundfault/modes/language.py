@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from groundfault.core.rules import literal as constant
 from groundfault.core.rules import quote
-from groundfault.modes.kernels import count_pairs, count_triples
+from groundfault.modes.kernels import count_triples
 from groundfault.modes.layout import Layout
 from groundfault.modes.literal import MIN_SUPPORT, MOST, Literal, Tier
 from groundfault.stats import bits as bitset
@@ -106,8 +106,8 @@ class RuleLanguage:
 
     def _join_pairs(self) -> None:
         plain, others = self.bits[self.plain], self.bits[self.others]
-        self.pair_support = count_pairs(plain, plain)
-        mixed_support = count_pairs(plain, others)
+        self.pair_support = bitset.count_and(plain, plain)
+        mixed_support = bitset.count_and(plain, others)
         self.pairs = self._allow(self.pair_support, self.plain, self.plain)
         self.pairs &= np.triu(np.ones_like(self.pairs), 1)
         self.mixed = self._allow(mixed_support, self.plain, self.others)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.modes.kernels import search_triples, sum_pairs
+from groundfault.modes.kernels import guarantee, search_triples, sum_pairs
 from groundfault.modes.language import (
     MAX_SET,
     MAX_WORDS,
@@ -47,7 +47,7 @@ class RuleProposal:
     rule : ModeRule
     mask : uint64 array, shape (words,)
     score : float
-        Guaranteed excess on new units; `guarantee`.
+        Guaranteed excess on new units; `groundfault.modes.kernels.guarantee`.
     """
 
     rule: ModeRule
@@ -63,13 +63,8 @@ def score_masks(masks: Bits, strata: Strata, log_costs: Floats) -> Floats:
 
 
 def score_counts(units: Floats, losses: Floats, expected: Floats, z: Floats | float) -> Floats:
-    """`guarantee`, for arrays."""
-    n = np.maximum(units, 1e-9)
-    rate = np.minimum(losses / n, 1.0)
-    z2 = np.square(z)
-    spread = z * np.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n))
-    low = (rate + z2 / (2 * n) - spread) / (1 + z2 / n)
-    return np.asarray(np.where(units >= 1, (low - expected / n) * n**GAMMA, -9.0))
+    """`groundfault.modes.kernels.guarantee`, with the weight of size of this search."""
+    return guarantee(units, losses, expected, z, GAMMA)
 
 
 def search(language: RuleLanguage, strata: Strata) -> list[RuleProposal]:
