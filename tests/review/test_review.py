@@ -392,11 +392,16 @@ def test_a_session_goes_on_where_the_last_one_stopped(store: Store) -> None:
     order = queue.of("ana")
     for item in order[:4]:
         assert first.item == item
+        following = first.following
         first.decide(**SAYS["model_error"])
+        assert first.item == following
     again = Session(queue, store, "ana")
     assert (again.item, again.remaining, again.total) == (order[4], 9, 13)
     again.skip()
     assert again.item == order[5]
+    while again.following is not None:
+        again.skip()
+    assert again.item == order[-1]
     assert Session(queue, store, "ben").remaining == 13
 
 

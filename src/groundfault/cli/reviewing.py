@@ -13,35 +13,13 @@ from rich.text import Text
 
 from groundfault.errors import InputError
 from groundfault.render.words import clean, plural
+from groundfault.review.questions import GUIDANCE, QUESTIONS, find_open
 
 if TYPE_CHECKING:
     from groundfault.review import Decision, Item, Session
 
-_WORDS = {"y": "yes", "n": "no", "u": "unsure"}
-_BLAME = {"e": "extraction", "f": "format"}
-_QUESTIONS = {
-    "prompt_valid": (
-        "Does the prompt still ask the task, so that the expected answer is right?",
-        _WORDS,
-    ),
-    "extraction_valid": ("Is what was read the response's final answer?", _WORDS),
-    "artefact": (
-        "Why not: did the extraction misread it, or is the form of the answer to blame?",
-        _BLAME,
-    ),
-    "model_wrong": ("Is the response's final answer wrong?", _WORDS),
-}
-_NOTHING = {
-    "extraction_valid": "Nothing was read. Is that right: does the response give no final answer?",
-    "model_wrong": "Is that wrong? To give no answer is, where there is one.",
-}
 _HELP = (
-    "Prompt: valid if its entities, relations, operations and constraints are the task's, and "
-    "the expected answer is right for it. "
-    "If it is not, nothing is an error of the model, whatever it answered.",
-    "Extraction: valid if the extracted answer is the one on which the response ends, or if none "
-    "was extracted from a response that ends on none.",
-    "Model: wrong if its final answer is not equivalent to the expected one.",
+    *GUIDANCE,
     "Unsure leaves the item to others. Every decision is kept at once; b goes back to change one.",
 )
 # characters of a text that are shown at first: some responses repeat themselves for pages
@@ -89,10 +67,10 @@ def _decide(session: Session, console: Console, read_key: Callable[[], str]) -> 
     _show(session, item, console)
     answers: dict[str, str] = {}
     note = session.previous.note if session.previous else ""
-    while (question := _next(answers)) is not None:
+    while (question := find_open(answers)) is not None:
         _prompt(question, item, console)
         pressed = read_key().lower()
-        words = _QUESTIONS[question][1]
+        words = QUESTIONS[question].words
         console.print(Text(words.get(pressed, ""), style="bold"))
         if pressed in words:
             answers[question] = words[pressed]
@@ -116,18 +94,6 @@ def _decide(session: Session, console: Console, read_key: Callable[[], str]) -> 
                 console.print(Padding(Text(line), (0, 0, 0, 2)), width=_width(console))
     session.decide(**answers, note=note)
     return True
-
-
-def _next(answers: dict[str, str]) -> str | None:
-    """The first question that is neither answered nor moot."""
-    if "prompt_valid" not in answers:
-        return "prompt_valid"
-    if answers["prompt_valid"] == "no":
-        return None
-    if "extraction_valid" not in answers:
-        return "extraction_valid"
-    last = "artefact" if answers["extraction_valid"] == "no" else "model_wrong"
-    return None if last in answers else last
 
 
 def _show(session: Session, item: Item, console: Console) -> None:
@@ -173,11 +139,8 @@ def _lines(text: str, max_length: int | None) -> str:
 
 
 def _prompt(question: str, item: Item, console: Console) -> None:
-    text, words = _QUESTIONS[question]
-    if item.extracted is None:
-        text = _NOTHING.get(question, text)
-    keys = ", ".join(f"{key} {word}" for key, word in words.items())
-    console.print(Text(text, style="bold"))
+    keys = ", ".join(f"{key} {word}" for key, word in QUESTIONS[question].words.items())
+    console.print(Text(QUESTIONS[question].word(item), style="bold"))
     console.print(Text(f"  {keys}   |   b back, s skip, t note, q quit, ? help > "), end="")
 
 

@@ -60,9 +60,19 @@ class Session:
         return self._way[self._place] if self._place < len(self._way) else None
 
     @property
+    def following(self) -> Item | None:
+        """What is shown after it, so that a page can have it ready; None at the end."""
+        place = self._place + 1
+        return self._way[place] if place < len(self._way) else None
+
+    @property
     def previous(self) -> Decision | None:
         """What this reviewer said of it before, or None."""
-        return self._mine.get(self.item.id) if self.item else None
+        return self.find_previous(self.item) if self.item else None
+
+    def find_previous(self, item: Item) -> Decision | None:
+        """What this reviewer said last of an item, or None."""
+        return self._mine.get(item.id)
 
     @property
     def remaining(self) -> int:
