@@ -41,6 +41,7 @@ FLOORS = {
     "probes": "many wordings",
     "exports": "one other tool a file",
     "render": "words and pixels",
+    "workbench": "the browser's side",
     "plugins": "what an author of a plug-in imports",
     "testing": "worlds and checks for plug-ins",
     "pytest_plugin": "the tests that others run",
@@ -62,10 +63,11 @@ CLOSED = {
     "base": "__init__ anchors database deprecation digests files folders json_diff ledger ledgers"
     " openings overlap places progress reading registry sheets streams threads time_stamps",
     "core": "__init__ candidate column_names columns equivalence evidence finding fitted_column"
-    " judge pairs plan roles row_names rules status time_split units",
+    " judge pairs patterns plan roles row_names rules status time_split units",
 }
 HEAVY = set(
-    "sklearn altair vl_convert sqlglot sqlalchemy rich jinja2 joblib torch spacy duckdb".split()
+    "sklearn altair vl_convert sqlglot sqlalchemy rich jinja2 joblib torch spacy duckdb"
+    " uvicorn".split()
 )
 
 

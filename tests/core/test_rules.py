@@ -129,6 +129,41 @@ def test_null_cannot_be_off_by_a_side_door(rule: str):
         Rule.parse(rule)
 
 
+ODD = pl.DataFrame(
+    {
+        "i": [7, -7, None],
+        "x": [0.5, 2.5, 2.7],
+        "s": ["Straße", "É", "abc"],
+        "day": pl.Series(["2026-01-31"] * 3).str.to_date(),
+    }
+)
+
+
+# the table of docs/reference/rules.md, row by row
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("i / 2 = 3.5", [True, False, None]),
+        ("i % 3 = -1", [False, True, None]),
+        ("ROUND(x) = 0", [True, False, False]),
+        ("ROUND(x) = 2", [False, True, False]),
+        ("CAST(x AS INT) = 2", [False, True, True]),
+        ("UPPER(s) = 'STRASSE'", [True, False, False]),
+        ("s ILIKE 'é'", [False, True, False]),
+        ("s ~* '^é$'", [False, True, False]),
+        ("LENGTH(s) = 1", [False, True, False]),
+        ("SUBSTRING(s, 0, 2) = 'a'", [False, False, True]),
+        ("LEFT(s, -1) = 'ab'", [False, False, True]),
+        ("RIGHT(s, -1) = 'bc'", [False, False, True]),
+        ("s < 'a'", [True, False, False]),
+        ("s NOT IN ('abc', NULL)", [None, None, False]),
+        ("day > DATE '2026-01-30'", [True, True, True]),
+    ],
+)
+def test_rules_mean_what_the_reference_says(rule: str, expected: list[bool | None]):
+    assert values(rule, ODD) == expected
+
+
 def test_a_column_name_is_no_pattern():
     frame = pl.DataFrame({"a": [1, 2], "^a$": [5, 0], "error": [0, 1]})
     with pytest.raises(InputError, match="pattern"):

@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from groundfault.core.patterns import ESCAPE, to_regex, use_backslash
 from groundfault.errors import RuleError, first_line
 
 if TYPE_CHECKING:
     import polars as pl
+    from sqlglot import exp
 
 # a list of what is safe, not of what is not: no subqueries, no functions of other rows, no files
 _ALLOWED = frozenset(
     "Column Identifier Literal Boolean Null Paren Tuple "
-    "And Or Not EQ NEQ GT GTE LT LTE Is In Between Like ILike "
+    "And Or Not EQ NEQ GT GTE LT LTE Is In Between Like ILike Escape "
     "RegexpLike RegexpILike StartsWith EndsWith "
     "Add Sub Mul Div Mod Neg Abs Round Floor Ceil "
     "Coalesce Nullif "
@@ -70,7 +72,7 @@ class Rule:
         import polars as pl
 
         try:
-            return pl.sql_expr(self.sql)
+            return pl.sql_expr(_without_escapes(self.sql))
         except Exception as error:
             raise RuleError(f"cannot evaluate {self.sql!r}: {first_line(error)}") from None
 
@@ -143,10 +145,52 @@ def _parse(text: str) -> Rule:
             "expression",
             exp.Nullif(this=quotient.expression.copy(), expression=exp.Literal.number(0)),
         )
+    tree = _normalise_patterns(tree, _short(text))
     try:
         return Rule(tree.sql(dialect="postgres", comments=False), columns)
     except RecursionError:
         raise RuleError(f"{_short(text)} is nested too deeply") from None
+
+
+def _normalise_patterns(tree: exp.Expression, where: str) -> exp.Expression:
+    """The same rule with a backslash as the only escape of LIKE."""
+    from sqlglot import exp
+
+    for like in list(tree.find_all(exp.Like, exp.ILike)):
+        parent = like.parent if isinstance(like.parent, exp.Escape) else None
+        escape = ESCAPE if parent is None else parent.expression
+        if not like.expression.is_string or not (isinstance(escape, str) or escape.is_string):
+            raise RuleError(f"{where}: LIKE takes a pattern in quotes, and no column or expression")
+        try:
+            pattern = use_backslash(
+                like.expression.this, escape if isinstance(escape, str) else escape.this
+            )
+        except RuleError as error:
+            raise RuleError(f"{where}: {error}") from None
+        like.set("expression", exp.Literal.string(pattern))
+        if parent is tree:
+            tree = like.pop()
+        elif parent is not None:
+            parent.replace(like)
+    return tree
+
+
+def _without_escapes(sql: str) -> str:
+    """SQL for polars, whose LIKE knows no escape: regular expressions where a pattern has one."""
+    if ESCAPE not in sql or "LIKE" not in sql:
+        return sql
+    from sqlglot import exp, parse_one
+
+    tree = exp.paren(parse_one(sql, read="postgres"))
+    for like in list(tree.find_all(exp.Like, exp.ILike)):
+        pattern = like.expression.this
+        if ESCAPE in pattern:
+            regex = "(?i)" * isinstance(like, exp.ILike) + to_regex(pattern)
+            text = like.this if isinstance(like.this, exp.Column) else exp.paren(like.this)
+            match = exp.RegexpLike(this=text, expression=exp.Literal.string(regex))
+            # newer sqlglot has NOT LIKE as one node
+            like.replace(exp.not_(match) if like.args.get("negate") else match)
+    return tree.sql(dialect="postgres")
 
 
 def _filled(node: object) -> list[str]:

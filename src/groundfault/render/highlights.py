@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from groundfault.core.patterns import quote_character, split_pattern
 from groundfault.core.rules import Rule
 from groundfault.render.page import Highlight, Line
 
@@ -38,13 +39,14 @@ def find_patterns(rule: str) -> dict[str, tuple[str, ...]]:
     kinds = (exp.RegexpLike, exp.RegexpILike, exp.Like, exp.ILike)
     for node in tree.find_all(*kinds):
         column, text = node.this.find(exp.Column), node.expression
-        if column is None or not text.is_string or node.find_ancestor(exp.Not):
+        is_under_not = node.find_ancestor(exp.Not) or node.args.get("negate")
+        if column is None or not text.is_string or is_under_not:
             continue
         pattern = text.this
         if _STRETCH.search(pattern):
             continue
         if isinstance(node, exp.Like | exp.ILike):
-            pattern = "|".join(map(_quote, filter(None, pattern.split("%"))))
+            pattern = "|".join(filter(None, _split_words(pattern)))
         folds = isinstance(node, exp.RegexpILike | exp.ILike) or not isinstance(
             node.this, exp.Column
         )
@@ -94,6 +96,12 @@ def _find_spans(text: str, pattern: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _quote(part: str) -> str:
-    """A piece of a LIKE pattern as a regular expression."""
-    return "".join("." if c == "_" else c if c.isalnum() or c == " " else f"\\{c}" for c in part)
+def _split_words(pattern: str) -> list[str]:
+    """The pieces of a LIKE pattern between its ``%``, as regular expressions."""
+    words = [""]
+    for character, is_plain in split_pattern(pattern):
+        if character == "%" and not is_plain:
+            words.append("")
+        else:
+            words[-1] += quote_character(character) if is_plain else "."
+    return words
