@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 OPENED = "holdout_opened"
 REPLAYED = "holdout_replayed"
+TRIED = "rule_tried"
+"""Kind of an event: somebody counted failures under a rule, on units whose outcomes are free."""
 
 ALL = "all outcomes"
 """What an event says that it looked at, where that is more than a holdout."""

@@ -32,6 +32,7 @@ _COMMANDS = {
     "verify": ("groundfault.cli.audit", "Check every statement of a report."),
     "anchor": ("groundfault.cli.anchor", "Sign the head of a ledger, so that erasing it shows."),
     "show": ("groundfault.cli.show", "Show examples of a failure mode of a report."),
+    "open": ("groundfault.cli.open_", "Look at a report's failures in the browser."),
     "gate": ("groundfault.cli.gate", "Fail a build on new findings of a report."),
     "export": (
         "groundfault.cli.export",
@@ -56,6 +57,9 @@ _COMMANDS = {
     "study": ("groundfault.cli.study", "Regenerate a paper's tables."),
 }
 
+# commands whose functions cannot have their names: a keyword, and what opens files
+_NAMES_OF_PYTHON = ("import", "open")
+
 
 class _Lazy(click.Group):
     """Lists the commands by name and one line, and imports only the one that is called."""
@@ -67,7 +71,8 @@ class _Lazy(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         command = getattr(
-            import_module(_COMMANDS[cmd_name][0]), "import_" if cmd_name == "import" else cmd_name
+            import_module(_COMMANDS[cmd_name][0]),
+            f"{cmd_name}_" if cmd_name in _NAMES_OF_PYTHON else cmd_name,
         )
         assert isinstance(command, click.Command)
         return command

@@ -1,0 +1,67 @@
+"""The application: screens behind doors."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from groundfault.errors import GroundfaultError
+from groundfault.workbench.doors import DoorKeeper, Doors
+from groundfault.workbench.pages import show_page
+from groundfault.workbench.screen import load_screens
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from groundfault.workbench.bench import Bench
+    from groundfault.workbench.screen import Screen
+
+
+def make_app(
+    bench: Bench, doors: Doors | None = None, screens: tuple[Screen, ...] | None = None
+) -> Starlette:
+    """The workbench as an ASGI application.
+
+    Parameters
+    ----------
+    bench : Bench
+    doors : Doors, optional
+        Left out, doors of their own, at ``app.state.doors``.
+    screens : tuple of Screen, optional
+        Left out, all.
+    """
+    doors = doors or Doors()
+    screens = load_screens() if screens is None else screens
+    routes = [route for screen in screens for route in screen.routes]
+    files = StaticFiles(directory=str(resources.files("groundfault.workbench") / "static"))
+    app = Starlette(
+        routes=[*routes, Route("/keys", _show_keys), Mount("/static", files)],
+        middleware=[Middleware(DoorKeeper, doors)],
+        exception_handlers={GroundfaultError: _show_error, 404: _show_missing},
+    )
+    app.state.bench, app.state.screens, app.state.doors = bench, screens, doors
+    return app
+
+
+def _show_keys(request: Request) -> Response:
+    return show_page(request, "keys.html.j2")
+
+
+def _show_error(request: Request, error: Exception) -> Response:
+    if "hx-request" in request.headers:
+        return show_page(request, "alert.html.j2", status=400, message=str(error))
+    return show_page(request, "error.html.j2", status=400, message=str(error))
+
+
+def _show_missing(request: Request, _: Exception) -> Response:
+    if request.scope["path"].endswith((".js", ".css")):
+        return PlainTextResponse("not there", 404)
+    return show_page(
+        request, "error.html.j2", status=404, message="There is no such page in this workbench."
+    )

@@ -1,0 +1,100 @@
+"""What a workbench was opened on: a report, its ledger, and the rows that may be looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from groundfault.auditing.report import Report
+from groundfault.base.ledgers import LedgerChoice, find_ledger, find_witness
+from groundfault.workbench.holdout_state import HoldoutState, find_state
+from groundfault.workbench.rows import Rows, load_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from groundfault.base.ledger import Ledger
+
+
+@dataclass
+class Bench:
+    """What the screens show.
+
+    Attributes
+    ----------
+    place : Path
+        What was opened.
+    report : Report or None
+        None where it is no report, such as a store of reviews.
+    ledger : Ledger or None
+        Where tried rules and openings are recorded; None records nothing.
+    evidence : path, optional
+        Where the report's evidence is now, if it has moved.
+    """
+
+    place: Path
+    report: Report | None = None
+    ledger: Ledger | None = None
+    evidence: str | Path | None = None
+    _lock: Lock = field(default_factory=Lock, repr=False)
+    _state: HoldoutState | None = field(default=None, repr=False)
+
+    @classmethod
+    def of_report(
+        cls,
+        place: Path,
+        *,
+        evidence: str | Path | None = None,
+        ledger: LedgerChoice = True,
+    ) -> Bench:
+        """Open the folder that ``Report.write`` wrote.
+
+        Parameters
+        ----------
+        place : Path
+        evidence : path, optional
+        ledger : Ledger, path, URL or bool, optional
+            True takes the ledger of the report where it is the caller's own or lies beside the
+            report, else the default place.
+
+        Raises
+        ------
+        InputError
+            If there is no report, or it cannot be read.
+        """
+        report = Report.load(place)
+        stated = report.ledger.path if report.ledger else ""
+        folder = place if place.is_dir() else place.parent
+        witness = find_witness(ledger, stated, folder) or find_ledger(ledger)
+        return cls(place, report, witness, evidence)
+
+    @cached_property
+    def _rows(self) -> Rows:
+        assert self.report is not None
+        folder = self.place if self.place.is_dir() else self.place.parent
+        return load_rows(self.report, folder, self.evidence)
+
+    @property
+    def rows(self) -> Rows:
+        """The discovery rows of the report's evidence, read when they are first asked for.
+
+        Raises
+        ------
+        InputError
+            If the evidence is not there, or is not what was audited.
+        """
+        # two requests at once must not read a large file twice
+        with self._lock:
+            return self._rows
+
+    @property
+    def state(self) -> HoldoutState | None:
+        """What was looked at and tried so far; None where it is not about a holdout."""
+        if self.report is None:
+            return None
+        head = self.ledger.head if self.ledger is not None else ""
+        if self._state is None or self._state.head != head:
+            self._state = find_state(self.report, self.ledger, head)
+        return self._state

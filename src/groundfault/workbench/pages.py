@@ -1,0 +1,111 @@
+"""Pages: templates filled in, everything from a model or a file as text."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.responses import HTMLResponse
+
+from groundfault.errors import InputError
+from groundfault.render import words
+from groundfault.render.drawing import Drawing
+from groundfault.workbench.meters import draw_meter
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from starlette.requests import Request
+
+    from groundfault.workbench.bench import Bench
+
+_MAX_FORM = 65_536
+"""Bytes of a form; there are no uploads."""
+
+
+def bench_of(request: Request) -> Bench:
+    """What the workbench shows."""
+    bench: Bench = request.app.state.bench
+    return bench
+
+
+def show_page(
+    request: Request, template: str, *, status: int = 200, **content: Any
+) -> HTMLResponse:
+    """A page, or for a request of htmx that asks for a part, the block that it names.
+
+    Parameters
+    ----------
+    request : Request
+    template : str
+        A file of ``templates``.
+    status : int
+    **content
+        What the template reads, beside ``bench``, ``link``, ``words`` and ``path``.
+    """
+    content |= {
+        "bench": bench_of(request),
+        "screens": [s for s in request.app.state.screens if s.shown(bench_of(request))],
+        "path": request.scope["path"].removeprefix(request.scope.get("root_path", "")) or "/",
+        "link": lambda path, **query: make_link(request, path, **query),
+    }
+    return HTMLResponse(load_templates().get_template(template).render(content), status)
+
+
+def make_link(request: Request, path: str, **query: Any) -> str:
+    """An address of the workbench, behind a proxy too; what is None or empty is left out.
+
+    Parameters
+    ----------
+    request : Request
+    path : str
+        Such as ``/rule``.
+    **query
+        Lists give the name several times.
+    """
+    root: str = request.scope.get("root_path", "").rstrip("/")
+    pairs = {name: value for name, value in query.items() if value not in (None, "", [], ())}
+    return root + path + (f"?{urlencode(pairs, doseq=True)}" if pairs else "")
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields of a form that was sent, each once.
+
+    Raises
+    ------
+    InputError
+        If it is no form, or too large.
+    """
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_FORM:
+            raise InputError(f"a form has at most {_MAX_FORM:,} bytes")
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=100))
+    except ValueError:
+        raise InputError("the form cannot be read") from None
+
+
+@cache
+def load_templates() -> Environment:
+    """The templates; text is escaped, and what would steer a terminal or a line is replaced."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("groundfault.workbench"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: words.clean(value) if type(value) is str else value,
+    )
+
+    def draw(drawing: Drawing, alt: str) -> Markup:
+        # a drawing has escaped the text in it
+        return Markup(drawing.to_svg(alt))
+
+    environment.globals |= {"words": words, "draw": draw}
+    environment.globals["meter"] = lambda *rates: Markup(draw_meter(*rates))
+    return environment

@@ -1,0 +1,95 @@
+"""The rows that may be looked at: those of the discovery units, and no others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from groundfault.auditing.report_examples import match_evidence
+from groundfault.auditing.verification import read_evidence_again
+from groundfault.errors import InputError
+from groundfault.modes.examples import find_text_columns
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from groundfault.auditing.report import Report
+    from groundfault.core.evidence import Evidence
+
+LOSS = "_loss"
+"""Column of `Rows.frame` with the loss of a row."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The discovery rows of a report's evidence.
+
+    Attributes
+    ----------
+    evidence : Evidence
+        Of the discovery units alone: no held-out row is in it.
+    total : int
+        Units of the whole evidence.
+    """
+
+    evidence: Evidence
+    total: int
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of the table."""
+        return tuple(self.evidence.frame.columns)
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """Columns with texts to read: prompts, answers, targets."""
+        return find_text_columns(self.evidence)
+
+    @cached_property
+    def loss(self) -> NDArray[np.float64]:
+        """The loss of each row, NaN where it was not scored: shape (rows,)."""
+        return np.asarray(self.evidence.loss.to_numpy(), dtype=np.float64)
+
+    def __len__(self) -> int:
+        return len(self.evidence)
+
+
+def load_rows(report: Report, folder: Path, place: str | Path | None = None) -> Rows:
+    """Read the evidence of a report, and keep its discovery rows.
+
+    The file has all rows, and its hash is taken over all to see that it is what was audited. The
+    rest is let go here, before anything is shown: no screen can reach a held-out row.
+
+    Parameters
+    ----------
+    report : Report
+    folder : Path
+        Where the report is.
+    place : path, optional
+        Where the evidence is now, if it has moved.
+
+    Raises
+    ------
+    InputError
+        If it is not there, or is not what was audited.
+    """
+    if report.manifest.derivation is not None:
+        raise InputError(
+            f"the evidence of this report was made from others ({report.manifest.derivation.kind}),"
+            " so its examples cannot be shown"
+        )
+    case = match_evidence(report, read_evidence_again(report.data, folder, place))
+    evidence = case.evidence
+    part = evidence.take(case.discovery_mask[evidence.unit_index])
+    return Rows(part, evidence.unit_count)
+
+
+def select(frame: pl.DataFrame, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Places of the rows that a mask holds for."""
+    return np.flatnonzero(mask[: frame.height])

@@ -1,0 +1,1 @@
+"""One screen a file: what it shows, its addresses, its keys."""

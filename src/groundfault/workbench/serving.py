@@ -1,0 +1,131 @@
+"""Serving: a socket on this machine, the addresses that are printed, and the browser."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from groundfault.errors import InputError, MissingExtraError, PlanError
+
+if TYPE_CHECKING:
+    from groundfault.workbench.bench import Bench
+
+PORT = 8457
+"""Where the workbench listens if that is free and nothing else was asked for."""
+
+
+def require_web() -> None:
+    """Raise `MissingExtraError` where the libraries of the extra ``web`` are not there."""
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise MissingExtraError("the workbench needs its server: pip install 'groundfault[web]'")
+
+
+def serve(
+    bench: Bench,
+    *,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    unix_socket: str | None = None,
+    root_path: str = "",
+    allow_hosts: tuple[str, ...] = (),
+    announce: Callable[[str, str], None],
+) -> None:
+    """Serve until interrupted.
+
+    Parameters
+    ----------
+    bench : Bench
+    host : str
+        An address of this machine; others than loopback open it to the network.
+    port : int, optional
+        Left out, 8457 or, where that is in use, any that is free.
+    unix_socket : str, optional
+        A file to listen at instead, for a proxy on the same machine.
+    root_path : str
+        What a proxy puts before every path.
+    allow_hosts : tuple of str
+        Further names that requests may address.
+    announce : callable
+        Takes the address with its token, and a line that says how to get there from elsewhere.
+
+    Raises
+    ------
+    MissingExtraError
+        If the extra ``web`` is not installed.
+    InputError
+        If it cannot listen there.
+    """
+    require_web()
+    import uvicorn
+
+    from groundfault.workbench.app import make_app
+    from groundfault.workbench.doors import LOOPBACK, TOKEN, Doors
+
+    if root_path and not root_path.startswith("/"):
+        raise PlanError(f"--root-path is a path such as /audits, not {root_path!r}")
+    root_path = root_path.rstrip("/")
+    with _listen(host, port, unix_socket) as listener:
+        number = 0 if unix_socket else int(listener.getsockname()[1])
+        names = frozenset({*LOOPBACK, *allow_hosts, *({host} - {"0.0.0.0", "::"})})
+        doors = Doors(hosts=names, cookie=f"groundfault-{number or 'socket'}")
+        config = uvicorn.Config(
+            make_app(bench, doors),
+            root_path=root_path,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            # a header that anybody can send must not say where a request is from
+            proxy_headers=False,
+        )
+        path = f"{root_path}/?{TOKEN}={doors.token}"
+        shown = f"[{host}]" if ":" in host else host
+        if unix_socket:
+            announce(f"unix:{unix_socket} {path}", "")
+        else:
+            announce(f"http://{shown}:{number}{path}", _name_tunnel(number))
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def _listen(host: str, port: int | None, place: str | None) -> Iterator[socket.socket]:
+    """A socket that listens, closed in the end."""
+    if place is not None:
+        with socket.socket(socket.AF_UNIX) as listener:
+            # nobody else may connect, not for a moment either
+            mask = os.umask(0o177)
+            try:
+                listener.bind(place)
+            except OSError as error:
+                raise InputError(f"cannot listen at {place}: {error.strerror}") from None
+            finally:
+                os.umask(mask)
+            try:
+                yield listener
+            finally:
+                Path(place).unlink(missing_ok=True)
+        return
+    listener: socket.socket | None = None
+    for attempt in (PORT, 0) if port is None else (port,):
+        try:
+            listener = socket.create_server(
+                (host, attempt), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+            )
+            break
+        except OSError as error:
+            trouble = error.strerror or str(error)
+    if listener is None:
+        raise InputError(f"cannot listen at {host}, port {attempt}: {trouble}; choose another")
+    with listener:
+        yield listener
+
+
+def _name_tunnel(port: int) -> str:
+    """The command that reaches this machine's port from another one."""
+    return f"ssh -L {port}:127.0.0.1:{port} {getpass.getuser()}@{platform.node()}"

@@ -1,0 +1,83 @@
+"""A report to look at, and a browser to look with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from bench_reports import open_bench, serve_in_thread, visit, write_bench_report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+    from starlette.testclient import TestClient
+
+    from groundfault.workbench.bench import Bench
+
+CHROMIUM = Path("/usr/bin/chromium")
+
+
+@pytest.fixture(scope="module")
+def bench_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report that the tests of a module share."""
+    return write_bench_report(tmp_path_factory.mktemp("bench"))
+
+
+@pytest.fixture(scope="module")
+def bench(bench_report: Path) -> Bench:
+    """A workbench on it."""
+    return open_bench(bench_report)
+
+
+@pytest.fixture(scope="module")
+def client(bench: Bench) -> TestClient:
+    """A visitor who has shown the token, without a browser."""
+    return visit(bench)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real Chromium: Debian's, or where that is not there the one Playwright installed."""
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright: browser-test")
+    settings: dict[str, Any] = {"executable_path": CHROMIUM} if CHROMIUM.exists() else {}
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(args=["--no-sandbox"], **settings)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser, bench: Bench) -> Iterator[Page]:
+    """A page of the workbench, let in; any complaint of the browser or foreign request fails."""
+    with serve_in_thread(bench) as address, Watch(browser, address) as page:
+        page.goto(address)
+        yield page
+
+
+class Watch:
+    """A new page of a browser that may neither complain nor ask anybody but the workbench."""
+
+    def __init__(self, browser: Browser, address: str, **settings: Any) -> None:
+        self._home = address.split("/?")[0]
+        self._context = browser.new_context(**settings)
+        self.trouble: list[str] = []
+
+    def __enter__(self) -> Page:
+        page = self._context.new_page()
+        page.on("request", lambda request: self._see(request.url))
+        page.on("pageerror", lambda error: self.trouble.append(str(error)))
+        page.on("dialog", lambda dialog: self.trouble.append(dialog.message))
+        page.on(
+            "console",
+            lambda line: line.type == "error" and self.trouble.append(line.text),
+        )
+        return page
+
+    def _see(self, url: str) -> None:
+        if not url.startswith((self._home, "data:")):
+            self.trouble.append(f"asked {url}")
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._context.close()
+        assert kind is not None or not self.trouble, self.trouble
