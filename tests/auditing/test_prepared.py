@@ -46,3 +46,12 @@ def test_a_candidate_that_reads_the_outcome_is_refused() -> None:
 def test_no_candidates_is_an_error() -> None:
     with pytest.raises(InputError, match="no candidates"):
         prepare(make_planted_evidence(), None, [], finders=[])
+
+
+def test_each_finder_is_announced() -> None:
+    messages: list[str] = []
+    prepare(make_planted_evidence(), finders=["thresholds", "categories"], progress=messages.append)
+    assert [text.partition(" (")[0] for text in messages] == [
+        "proposing candidates by thresholds",
+        "proposing candidates by categories",
+    ]

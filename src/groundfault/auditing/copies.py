@@ -109,13 +109,14 @@ def table_ids(evidence: Evidence) -> list[str]:
 
 def _is_numbering(table: pl.DataFrame, column: Column) -> bool:
     """Whether a column numbers the examples."""
-    return table.schema[column.name].is_integer() and table[column.name].n_unique() == table.height
+    values = table[column.name]
+    return values.dtype.is_integer() and values.n_unique() == table.height
 
 
 def _is_text(table: pl.DataFrame, column: Column) -> bool:
     if column.kind is Kind.TEXT:
         return True
-    if column.kind is not Kind.CODE or table.schema[column.name] != pl.String:
+    if column.kind is not Kind.CODE or table[column.name].dtype != pl.String:
         return False
     # different texts are read as codes where nearly all differ; codes have no words
     words = table[column.name].str.split(" ").list.len().median()

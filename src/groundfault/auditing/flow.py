@@ -102,7 +102,9 @@ def audit(
     """
     report_progress = listener(progress)
     report_progress("proposing candidates")
-    prepared = prepare(evidence, plan, candidates, finders=finders, compare=compare)
+    prepared = prepare(
+        evidence, plan, candidates, finders=finders, compare=compare, progress=progress
+    )
     results = judge_audit(
         prepared,
         ledger=ledger,

@@ -18,6 +18,7 @@ from groundfault.auditing.leaks import LEAK, find_leaking_rules, measure_columns
 from groundfault.auditing.stages import ColumnStage, Timing, find_stages, list_columns
 from groundfault.auditing.unit_table import number_strata
 from groundfault.base.digests import feed
+from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.evidence import Evidence
 from groundfault.core.judge import Judge
@@ -186,7 +187,7 @@ class PreparedAudit:
         columns_to_test = [c for c in columns if c not in roles.allow_leakage]
         return measure_columns(self.evidence, columns_to_test, rows)
 
-    @property
+    @cached_property
     def leaks(self) -> dict[str, float]:
         """Columns that predict the outcome almost perfectly, so likely consequences of it."""
         return {name: share for name, share in self.shares.items() if share >= LEAK}
@@ -235,7 +236,11 @@ class PreparedAudit:
         return bool(candidate.mined) and candidate.mined == self.origin
 
     def propose(
-        self, finders: Sequence[Any], declarations: Sequence[Candidate] = ()
+        self,
+        finders: Sequence[Any],
+        declarations: Sequence[Candidate] = (),
+        *,
+        progress: Progress | None = None,
     ) -> list[Candidate]:
         """What finders propose from the discovery units.
 
@@ -246,11 +251,14 @@ class PreparedAudit:
         finders : sequence of finder or str
         declarations : sequence of Candidate
             Candidates that were named: proposals get other names, and conjunctions combine them.
+        progress : callable, optional
+            Called with a message before each finder.
         """
         proposals: list[Candidate] = []
         for one in finders:
             so_far = [*declarations, *proposals]
             finder = _make_finder(one, so_far) if isinstance(one, str) else one
+            listener(progress)(f"proposing candidates by {finder.name} ({len(so_far)} so far)")
             # a rule that two finders propose counts for the first, and is judged once
             rules = {(c.rule, c.missing) for c in so_far}
             candidates = (
@@ -269,6 +277,7 @@ def prepare(
     *,
     finders: Sequence[Any] | None = None,
     compare: tuple[str, str] | None = None,
+    progress: Progress | None = None,
 ) -> PreparedAudit:
     """Freeze everything that is decided before the holdout is read, and check it.
 
@@ -283,6 +292,8 @@ def prepare(
         them see all units, but no outcome.
     compare : pair of str, optional
         Two models to compare on the examples both answered.
+    progress : callable, optional
+        Called with a message before each finder.
 
     Raises
     ------
@@ -302,7 +313,8 @@ def prepare(
             "all models are held out, so there is nothing to find candidates in: name "
             "candidates, or leave some models for discovery"
         )
-    library = Library.of([*declarations, *start.propose(finders, declarations)])
+    proposals = start.propose(finders, declarations, progress=progress)
+    library = Library.of([*declarations, *proposals])
     if len(library) == 0:
         raise InputError(
             "no candidates: the evidence has no columns that describe examples; name "

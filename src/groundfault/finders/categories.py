@@ -73,10 +73,11 @@ class Categories(Parameters):
             c for column in columns for c in self._propose_column(table[column.name], column)
         ]
         yield from unique_names(candidates)
+        schema = table.schema
         numeric = [
             c
             for c in columns
-            if table.schema[c.name].is_numeric() and c.kind in (Kind.NUMBER, Kind.CONSTANT)
+            if schema[c.name].is_numeric() and c.kind in (Kind.NUMBER, Kind.CONSTANT)
         ]
         yield from propose_missing(
             table, [c for c in columns if self.columns or c not in numeric], self.name

@@ -62,8 +62,9 @@ class Declared(Parameters):
             _check_flags(table, list(patterns))
         else:
             patterns, missing = {column: column for column in _flags(table)}, self.missing or "drop"
+        schema = table.schema  # made anew from all columns each time it is asked for
         for column, name in _name_candidates(patterns).items():
-            rule = flag_rule(column, table.schema[column])
+            rule = flag_rule(column, schema[column])
             yield Candidate(name, rule, f"{name.replace('_', ' ')} holds", self.name, missing)
         yield from self.candidates
 

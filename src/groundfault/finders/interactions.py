@@ -67,23 +67,29 @@ class Interactions(Parameters):
         on = Marks.of(discovery, library).on
         # a conjunction that marks the same units as its part adds nothing
         digests = {_digest(row) for row in on}
-        candidates: list[Candidate] = []
+        combinations: list[list[Candidate]] = []
         parts: list[tuple[int, ...]] = [(i,) for i in range(len(library))]
         for size in range(2, max(self.order) + 1):
-            parts = [longer for shorter in parts for longer in self._extend(on, shorter, digests)]
-            if size in self.order:
-                combinations = ([library[i] for i in part] for part in parts)
-                candidates += [
-                    self._conjunction(bases) for bases in combinations if _one_fit(bases)
-                ]
-            # refused, not cut: which conjunctions were left out would depend on their order
-            if len(candidates) > self.max_candidates:
-                raise PlanError(
-                    f"{len(library)} candidates make {len(candidates)} or more conjunctions, above "
-                    f"max_candidates={self.max_candidates}: combine fewer, ask for pairs only "
-                    "(interactions:2, order=(2,)), or raise min_size or max_candidates"
-                )
-        return candidates
+            longer_parts = []
+            for part in parts:
+                for longer in self._extend(on, part, digests):
+                    longer_parts.append(longer)
+                    bases = [library[i] for i in longer]
+                    if size in self.order and _one_fit(bases):
+                        combinations.append(bases)
+                self._require_few(len(combinations), len(library))
+            parts = longer_parts
+        # each rule is parsed, which takes far longer than counting: not before all are counted
+        return [self._conjunction(bases) for bases in combinations]
+
+    def _require_few(self, count: int, bases: int) -> None:
+        # refused, not cut: which conjunctions were left out would depend on their order
+        if count > self.max_candidates:
+            raise PlanError(
+                f"{bases} candidates make more than {self.max_candidates} conjunctions "
+                "(max_candidates): combine fewer, ask for pairs only (interactions:2, "
+                "order=(2,)), or raise min_size or max_candidates"
+            )
 
     def _extend(
         self, on: Bits, part: tuple[int, ...], digests: set[bytes]

@@ -123,13 +123,14 @@ def find_text_columns(evidence: Evidence) -> tuple[str, ...]:
     roles = evidence.roles
     names = [name for name in evidence.frame.columns if name not in roles.columns]
     words = {name: re.split(r"[\W_]+", name.lower())[-1] for name in names}
-    strings = [name for name in names if evidence.frame.schema[name] == pl.String]
+    schema = evidence.frame.schema
+    strings = [name for name in names if schema[name] == pl.String]
     prose = {
         column.name
         for column in profile(take_sample(evidence.frame.select(strings)))
         if column.kind is Kind.TEXT
     }
-    simple = [name for name in names if not evidence.frame.schema[name].is_nested()]
+    simple = [name for name in names if not schema[name].is_nested()]
     prompts = [name for name in strings if words[name] in PROMPTS]
     answers = [name for name in simple if words[name] in ANSWERS]
     targets = [name for name in simple if words[name] in _TARGETS]
