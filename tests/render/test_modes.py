@@ -33,7 +33,7 @@ from groundfault.modes.mode import (
 from groundfault.render.audit_page import html, make_summary, markdown
 from groundfault.render.audit_words import Outline
 from groundfault.render.cuts import draw_cuts, read_cut
-from groundfault.render.highlights import find_patterns, highlight
+from groundfault.render.highlights import find_patterns, find_spans, highlight
 from groundfault.render.mode_figures import draw_doses
 from groundfault.render.mode_page import find_openings
 from groundfault.render.mode_words import ModeOutline, describe_rates, say_count, say_share
@@ -524,3 +524,11 @@ def test_what_weaker_rules_say_stands_beside_what_chance_gives() -> None:
     ):
         report = groundfault.audit(evidence, Plan(judge=judge), candidates, modes=False)
         assert words in Page(html(report)).text
+
+
+def test_a_match_is_highlighted_where_it_is_and_not_where_its_letters_stand_first() -> None:
+    texts = pl.Series(["nothing is not", "not", "", None, "\ue000not\ue001 not", "aaa"])
+    spans = find_spans(texts, r"\bnot\b")
+    assert spans == [[(11, 14)], [(0, 3)], [], [], [(1, 4), (6, 9)], []]
+    assert find_spans(texts, "a*")[-1] == [(0, 3)]
+    assert find_spans(texts, "(?<=x)") == [[]] * 6

@@ -1,0 +1,126 @@
+"""Near misses of a rule: what it would hold for, were it not for one of its conditions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.core.rules import Rule
+from groundfault.errors import RuleError, first_line
+from groundfault.modes.examples import split_conditions
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+@dataclass(frozen=True, eq=False)
+class NearMiss:
+    """The rows that one condition alone keeps outside a rule.
+
+    Attributes
+    ----------
+    condition : str
+        In SQL: one of those that AND joins.
+    mask : bool array, shape (rows,)
+        Where every other condition holds and this one does not; with a missing value it does not.
+    distance : float64 array, shape (rows,), or None
+        How far a row is from the condition's threshold, NaN outside the mask and where a value is
+        missing; None for a condition that compares with no number.
+    """
+
+    condition: str
+    mask: NDArray[np.bool_]
+    distance: NDArray[np.float64] | None
+
+    @property
+    def places(self) -> NDArray[np.intp]:
+        """The rows, those next across the threshold first; of equal ones in their order."""
+        places = np.flatnonzero(self.mask)
+        if self.distance is None:
+            return places
+        # NaN sorts last
+        return places[np.argsort(self.distance[places], kind="stable")]
+
+
+def find_near_misses(rule: str, table: pl.DataFrame) -> tuple[NearMiss, ...]:
+    """The near misses of a rule, by the condition that does not hold.
+
+    Parameters
+    ----------
+    rule : str
+        In SQL.
+    table : polars.DataFrame
+
+    Returns
+    -------
+    tuple of NearMiss
+        One for each condition, in their order; no row is in two of them, and together they are the
+        rows that `groundfault.modes.examples.find_near` marks.
+
+    Raises
+    ------
+    RuleError
+        If the rule cannot be read, or evaluated on the table.
+
+    Examples
+    --------
+    >>> table = pl.DataFrame({"n": [1, 5, 9, 4], "lang": ["de", "de", "en", "de"]})
+    >>> for miss in find_near_misses("n > 6 AND lang = 'de'", table):
+    ...     print(miss.condition, miss.places)
+    "n" > 6 [1 3 0]
+    "lang" = 'de' [2]
+    """
+    conditions = split_conditions(rule)
+    parts = [Rule.parse(condition).holds(table).to_numpy() for condition in conditions]
+    near = np.sum(parts, axis=0, dtype=np.int32) == len(parts) - 1
+    misses = []
+    for condition, holds in zip(conditions, parts, strict=True):
+        mask = near & ~holds
+        misses.append(NearMiss(condition, mask, _measure_distance(condition, table, mask)))
+    return tuple(misses)
+
+
+def _measure_distance(
+    condition: str, table: pl.DataFrame, mask: NDArray[np.bool_]
+) -> NDArray[np.float64] | None:
+    """How far the rows of a mask are from the nearest number that a condition names."""
+    from sqlglot import exp, parse_one
+
+    tree = parse_one(condition, read="postgres")
+    if isinstance(tree, exp.Between):
+        measured, bounds = tree.this, [tree.args["low"], tree.args["high"]]
+    elif isinstance(tree, exp.GT | exp.GTE | exp.LT | exp.LTE):
+        sides = [tree.this, tree.expression]
+        numbers = [side for side in sides if _read_number(side) is not None]
+        if len(numbers) != 1:
+            return None
+        measured, bounds = sides[numbers[0] is sides[0]], numbers
+    else:
+        return None
+    limits = [_read_number(bound) for bound in bounds]
+    if None in limits:
+        return None
+    distance = np.full(table.height, np.nan)
+    try:
+        values = table.filter(pl.Series(mask)).select(
+            pl.sql_expr(measured.sql(dialect="postgres")).cast(pl.Float64).alias("value")
+        )
+    except pl.exceptions.PolarsError as error:
+        raise RuleError(f"cannot evaluate {condition!r}: {first_line(error)}") from None
+    steps = [np.abs(values["value"].to_numpy() - limit) for limit in limits]
+    distance[mask] = np.min(steps, axis=0)
+    return distance
+
+
+def _read_number(node: exp.Expression) -> float | None:
+    from sqlglot import exp
+
+    sign, inner = 1.0, node.unnest()
+    if isinstance(inner, exp.Neg):
+        sign, inner = -1.0, inner.this.unnest()
+    is_number = isinstance(inner, exp.Literal) and not inner.is_string
+    return sign * float(inner.this) if is_number else None
