@@ -1,0 +1,307 @@
+"""Means of labels, with a cheap grade of every unit beside the few labels: betting at any time.
+
+A group of units has a grade each, all known, and a label each, of which few are bought, in random
+order. A label less what its grade forecasts varies less than the label itself where the grader is
+any good, and nothing is lost of its mean: the mean of the grades is a number, not an estimate. Bets
+on the mean of the labels use that difference. Wrong grades cost labels and never validity: nothing
+is assumed about them.
+
+Shapes: ``R`` samples of equal length side by side, first; ``G`` means, last.
+
+References
+----------
+Angelopoulos, Bates, Fannjiang, Jordan and Zrnic (2023), Prediction-powered inference,
+https://doi.org/10.1126/science.adi6000. Waudby-Smith and Ramdas (2024), Estimating means of bounded
+random variables by betting, https://doi.org/10.1093/jrsssb/qkad009; (2020), Confidence sequences
+for sampling without replacement, https://doi.org/10.48550/arXiv.2006.04347.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from groundfault.stats.betting import ROUNDING
+
+Floats = NDArray[np.float64]
+
+# a bet may lose this share of the wealth
+_MAX_LOSS = 0.75
+# times the stake that suits the spread so far
+_STAKES = np.array([0.5, 1.0, 2.0])
+
+
+@dataclass(frozen=True, eq=False)
+class GradedBets:
+    """Bets that the mean of a group's labels is above each of some means.
+
+    Attributes
+    ----------
+    means : (G,) array in [0, 1], ascending
+    size : int
+        Units in the group, labelled or not.
+    grade_sum : (R,) array
+        Sum of the grades of those that are not labelled yet.
+    alpha : float in (0, 1)
+        The level at which the wealth should be enough: it moves stakes, not validity.
+    horizon : int or None
+        About how many labels there will be; None for stakes that suit any number.
+    label_count : int
+    label_sum : (R,) array
+    log_wealth : (R, G) array
+        Never increasing along the means: what is refuted at one is refuted below it. Infinite where
+        the labels so far add up to more than the mean allows.
+    log_arms : (R, 2, S, G) array
+        Of each use of the grades (none, and as much as the labels so far suggest) and each stake.
+    moments : (R, 4) array
+        Sums over labelled units of label, grade, their product, and the grade squared.
+    spread, centre : (R, 2) arrays
+        Sum of squares, and mean, of what was bet on.
+
+    Guarantee
+    ---------
+    ``P(wealth at a mean >= 1 / a at any time) <= a`` where the mean of all labels is at most that,
+    whatever the grades, if each unit was drawn at random from those without a label (Ville's
+    inequality: the wealth is an average of martingales that begin at 1).
+    """
+
+    means: Floats
+    size: int
+    grade_sum: Floats
+    alpha: float
+    horizon: int | None
+    label_count: int
+    label_sum: Floats
+    log_wealth: Floats
+    log_arms: Floats
+    moments: Floats
+    spread: Floats
+    centre: Floats
+
+    @classmethod
+    def begin(
+        cls,
+        means: ArrayLike,
+        size: int,
+        grade_sum: ArrayLike,
+        alpha: float,
+        *,
+        horizon: int | None = None,
+    ) -> GradedBets:
+        """Before the first label; ``grade_sum`` is of all units, a number for each sample."""
+        grid = np.asarray(means, dtype=float)
+        total = np.atleast_1d(np.asarray(grade_sum, dtype=float))
+        if not ((total >= 0) & (total <= size * (1 + ROUNDING))).all():
+            raise ValueError(f"grades of {size} units cannot add up to {total}")
+        rows = len(total)
+        arms = np.zeros((rows, 2, len(_STAKES), len(grid)))
+        return cls(
+            means=grid,
+            size=size,
+            grade_sum=total,
+            alpha=alpha,
+            horizon=horizon,
+            label_count=0,
+            label_sum=np.zeros(rows),
+            log_wealth=np.zeros((rows, len(grid))),
+            log_arms=arms,
+            # as if of two units one was graded 1, and its label was half explained by that
+            moments=np.tile([1.0, 1.0, 0.75, 1.0], (rows, 1)),
+            spread=np.full((rows, 2), 0.25),
+            centre=np.full((rows, 2), 0.5),
+        )
+
+    def update(self, label: ArrayLike, grade: ArrayLike, *, bet: bool = True) -> GradedBets:
+        """After one more label.
+
+        Parameters
+        ----------
+        label, grade : float or (R,) array in [0, 1]
+        bet : bool
+            False where the unit was not drawn at random from all of the group without a label: it
+            is counted, not bet on.
+
+        Raises
+        ------
+        ValueError
+            If all units have a label already.
+        """
+        label, grade = (np.broadcast_to(x, self.grade_sum.shape) for x in (label, grade))
+        if self.label_count == self.size:
+            raise ValueError(f"all {self.size} units have a label already")
+        after = self._place_bets(label, grade) if bet else self
+        label_sum = self.label_sum + label
+        is_refuted = label_sum[:, None] > self.size * self.means + ROUNDING
+        return replace(
+            after,
+            grade_sum=self.grade_sum - grade,
+            label_count=self.label_count + 1,
+            label_sum=label_sum,
+            log_wealth=np.where(is_refuted, np.inf, _average(after.log_arms)),
+            moments=self.moments + np.stack([label, grade, label * grade, grade**2], axis=1),
+        )
+
+    def _place_bets(self, label: Floats, grade: Floats) -> GradedBets:
+        count, left = self.label_count + 1, self.size - self.label_count
+        # rounding must not take a mean out of the range of what it is the mean of
+        rest = np.clip(self.grade_sum / left, 0.0, 1.0)
+        share = np.stack([np.zeros_like(rest), self._find_share()], axis=1)
+        value = label[:, None] - share * (grade - rest)[:, None]
+        lowest = -share * (1.0 - rest)[:, None]
+        null = (self.size * self.means - self.label_sum[:, None]) / left
+        arms = self.log_arms + _grow(value, lowest, np.maximum(null, 0.0), self._find_stakes())
+        centre = self.centre + (value - self.centre) / (count + 1)
+        spread = self.spread + (value - centre) ** 2
+        return replace(self, log_arms=arms, spread=spread, centre=centre)
+
+    def _find_share(self) -> Floats:
+        """Share of the grade that forecasts the label best, from 0 to 1."""
+        label, grade, product, square = self.moments.T
+        count = self.label_count + 2
+        share: Floats = np.clip(
+            (product - label * grade / count) / (square - grade**2 / count), 0.0, 1.0
+        )
+        return share
+
+    def _find_stakes(self) -> Floats:
+        """Stakes for each use of the grades; they do not depend on the mean."""
+        count = self.label_count + 1
+        length = self.horizon or count * np.log(count + 1)
+        variance = self.spread / count
+        unit: Floats = np.sqrt(2.0 * np.log(1.0 / self.alpha) / (variance * length))
+        return unit[..., None] * _STAKES
+
+
+def _grow(value: Floats, lowest: Floats, null: Floats, stakes: Floats) -> Floats:
+    """Log of what one unit becomes, for each use of grades, stake and mean.
+
+    A larger null loses more, also where its stake is bounded: wealth falls along the means.
+    """
+    level = null[:, None, None, :]
+    room = np.maximum(level - lowest[:, :, None, None], ROUNDING)
+    bet = np.minimum(stakes[..., None], _MAX_LOSS / room)
+    result: Floats = np.log1p(bet * (value[:, :, None, None] - level))
+    return result
+
+
+def _average(log_arms: Floats) -> Floats:
+    top = log_arms.max(axis=(1, 2), keepdims=True)
+    result: Floats = np.log(np.exp(log_arms - top).mean(axis=(1, 2))) + top[:, 0, 0]
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class GradedDifference:
+    """Bets that one group's mean exceeds another's by more than a difference.
+
+    Attributes
+    ----------
+    inside, outside : GradedBets
+        Of the first group, and of the second with labels and grades taken from 1.
+    """
+
+    inside: GradedBets
+    outside: GradedBets
+
+    @classmethod
+    def begin(
+        cls,
+        sizes: tuple[int, int],
+        grade_sums: tuple[ArrayLike, ArrayLike],
+        alpha: float,
+        *,
+        difference: float = 0.0,
+        horizon: int | None = None,
+        steps: int = 200,
+    ) -> GradedDifference:
+        """Before the first label.
+
+        Parameters
+        ----------
+        sizes : (int, int)
+            Units inside and outside.
+        grade_sums : pair of floats, or of (R,) arrays
+            Of all units inside and outside.
+        alpha, horizon
+            As in `GradedBets`; the horizon is of each group.
+        difference : float in [-1, 1]
+            The null is that the means differ by at most this.
+        steps : int
+            Between means of 0 and 1 that are tried for the outside.
+        """
+        ends = np.linspace(0.0, 1.0, steps + 1)
+        # between two means of the grid, each group is given the end that has less wealth
+        above = np.clip(ends[1:] + difference, 0.0, 1.0)
+        below = 1.0 - ends[:-1]
+        inner = GradedBets.begin(above, sizes[0], grade_sums[0], alpha, horizon=horizon)
+        total = sizes[1] - np.asarray(grade_sums[1], dtype=float)
+        return cls(inner, GradedBets.begin(below, sizes[1], total, alpha, horizon=horizon))
+
+    def update(
+        self, label: ArrayLike, grade: ArrayLike, *, inside: bool, bet: bool = True
+    ) -> GradedDifference:
+        """After one more label; which group it is of may depend on all labels before it."""
+        if inside:
+            return replace(self, inside=self.inside.update(label, grade, bet=bet))
+        label, grade = (1.0 - np.asarray(x, dtype=float) for x in (label, grade))
+        return replace(self, outside=self.outside.update(label, grade, bet=bet))
+
+    @property
+    def log_e(self) -> Floats:
+        """Log e-value of each sample: the least over the means that the groups may have."""
+        least: Floats = (self.inside.log_wealth + self.outside.log_wealth).min(axis=1)
+        return least
+
+
+def find_interval(
+    labels: ArrayLike,
+    grades: ArrayLike,
+    size: int,
+    grade_sum: ArrayLike,
+    alpha: float,
+    *,
+    horizon: int | None = None,
+    steps: int = 1000,
+) -> tuple[Floats, Floats]:
+    """Interval of the mean of a group's labels, which may be looked at after every label.
+
+    Parameters
+    ----------
+    labels, grades : (T,) or (R, T) arrays in [0, 1]
+        Of the labelled units, in the order in which they were drawn.
+    size : int
+        Units in the group, labelled or not.
+    grade_sum : float or (R,) array
+        Sum of the grades of all units.
+    alpha : float in (0, 1)
+        Chance that the mean is ever outside, at most; half of it at each end.
+    horizon : int, optional
+        About how many labels there will be; narrower where that is so, and valid anyway.
+    steps : int
+        Means between 0 and 1 that are tried; ends are rounded outwards to them.
+
+    Returns
+    -------
+    low, high : (R,) arrays
+
+    Raises
+    ------
+    ValueError
+        If there are more labels than units, or the grades cannot add up to their sum.
+    """
+    y, g = (np.atleast_2d(np.asarray(x, dtype=float)) for x in (labels, grades))
+    total = np.broadcast_to(np.asarray(grade_sum, dtype=float), len(y))
+    grid = np.linspace(0.0, 1.0, steps + 1)
+    ends = []
+    for one, two, whole in ((y, g, total), (1.0 - y, 1.0 - g, size - total)):
+        bets = GradedBets.begin(grid, size, whole, alpha / 2, horizon=horizon)
+        best = bets.log_wealth
+        for label, grade in zip(one.T, two.T, strict=True):
+            bets = bets.update(label, grade)
+            best = np.maximum(best, bets.log_wealth)
+        # wealth falls along the means, so what is refuted comes first
+        count = (best >= np.log(2.0 / alpha)).sum(axis=1)
+        ends.append(grid[np.maximum(count - 1, 0)])
+    return ends[0], 1.0 - ends[1]
