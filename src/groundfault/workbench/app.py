@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from groundfault.errors import GroundfaultError
 from groundfault.workbench.doors import DoorKeeper, Doors
-from groundfault.workbench.pages import show_page
+from groundfault.workbench.pages import make_link, show_page
 from groundfault.workbench.screen import load_screens
 
 if TYPE_CHECKING:
@@ -34,19 +34,30 @@ def make_app(
     doors : Doors, optional
         Left out, doors of their own, at ``app.state.doors``.
     screens : tuple of Screen, optional
-        Left out, all.
+        Left out, all. Those with nothing to show are not there at all.
     """
     doors = doors or Doors()
-    screens = load_screens() if screens is None else screens
+    screens = tuple(s for s in screens or load_screens() if s.shown(bench))
     routes = [route for screen in screens for route in screen.routes]
     files = StaticFiles(directory=str(resources.files("groundfault.workbench") / "static"))
     app = Starlette(
-        routes=[*routes, Route("/keys", _show_keys), Mount("/static", files)],
+        routes=[
+            *routes,
+            Route("/", _go_to_first),
+            Route("/keys", _show_keys),
+            Mount("/static", files),
+        ],
         middleware=[Middleware(DoorKeeper, doors)],
         exception_handlers={GroundfaultError: _show_error, 404: _show_missing},
     )
     app.state.bench, app.state.screens, app.state.doors = bench, screens, doors
     return app
+
+
+def _go_to_first(request: Request) -> Response:
+    """The first screen, where what was opened has none at this address."""
+    titles = [screen for screen in request.app.state.screens if screen.title]
+    return RedirectResponse(make_link(request, titles[0].path), 303)
 
 
 def _show_keys(request: Request) -> Response:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from groundfault.base.ledger import Ledger
+    from groundfault.probes.review.reviewed_runs import ReviewedRuns
+    from groundfault.workbench.live_desk import LiveDesk
+    from groundfault.workbench.review_desk import ReviewDesk
 
 
 @dataclass
@@ -32,12 +35,21 @@ class Bench:
         Where tried rules and openings are recorded; None records nothing.
     evidence : path, optional
         Where the report's evidence is now, if it has moved.
+    review : ReviewDesk, optional
+        Where a reviewer decides.
+    progress : ReviewedRuns, optional
+        A review to be told how far it is, and how far reviewers agree.
+    live : LiveDesk, optional
+        A sequential audit as its labels come in.
     """
 
     place: Path
     report: Report | None = None
     ledger: Ledger | None = None
     evidence: str | Path | None = None
+    review: ReviewDesk | None = None
+    progress: ReviewedRuns | None = None
+    live: LiveDesk | None = None
     _lock: Lock = field(default_factory=Lock, repr=False)
     _state: HoldoutState | None = field(default=None, repr=False)
 
