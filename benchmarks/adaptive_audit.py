@@ -62,7 +62,7 @@ def main() -> None:
             policy=policy,
             claim="literal",
             alpha=1e-280,
-            limit=options.labels,
+            budget=options.labels,
         )
         took = []
         while True:

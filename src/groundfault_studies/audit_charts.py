@@ -50,7 +50,7 @@ def verdicts(rows: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> str:
 
 
 def labels(rows: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> str:
-    """Boxes: labels until the right verdict, or the limit where it did not come, by method and
+    """Boxes: labels until the right verdict, or the budget where it did not come, by method and
     setting.
 
     Parameters
@@ -69,7 +69,7 @@ def labels(rows: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> str:
         )
         .mark_boxplot(extent="min-max", size=10, color=PASSED)
         .encode(
-            x=alt.X("until:Q", title="cases labelled until the right verdict, or the limit"),
+            x=alt.X("until:Q", title="cases labelled until the right verdict, or the budget"),
             y=alt.Y("method:N", sort=list(methods), title=None),
         )
         .properties(width=300, height=alt.Step(16))
@@ -77,14 +77,14 @@ def labels(rows: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> str:
     return _svg(_by_setting(chart, rows))
 
 
-def wealth(curve: Sequence[Sequence[float]], alpha: float, budget: int) -> str:
-    """Both e-values of one audit, on a log scale, with the bar at 1 / alpha and the budget m.
+def wealth(curve: Sequence[Sequence[float]], alpha: float, burn_in: int) -> str:
+    """Both e-values of one audit, on a log scale, with the bar at 1 / alpha and the burn-in m.
 
     Parameters
     ----------
     curve : sequence of (step, log e-value of the model's test, of the auditor's)
     alpha : float
-    budget : int
+    burn_in : int
     """
     import altair as alt
 
@@ -111,7 +111,9 @@ def wealth(curve: Sequence[Sequence[float]], alpha: float, budget: int) -> str:
     bar = alt.Chart(alt.Data(values=[{"y": -log(alpha) / log(10)}])).mark_rule(
         color=BAR, strokeDash=[5, 4]
     )
-    begins = alt.Chart(alt.Data(values=[{"x": budget}])).mark_rule(color=NEITHER, strokeDash=[2, 3])
+    begins = alt.Chart(alt.Data(values=[{"x": burn_in}])).mark_rule(
+        color=NEITHER, strokeDash=[2, 3]
+    )
     return _svg(lines + bar.encode(y="y:Q") + begins.encode(x="x:Q"))
 
 

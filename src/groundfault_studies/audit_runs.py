@@ -1,5 +1,5 @@
 """Settings in which audits are compared, and the audits: one trajectory of a policy serves all bets
-and budgets.
+and burn-ins.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Setting:
         The score of every case in a replicate: of its number, from 1, a float64 array of shape
         (N,).
     threshold : float
-    limit : int
+    budget : int
     failing : str
         The group that an oracle knows; where none fails, the one that it believes in.
     sound : bool
@@ -87,7 +87,7 @@ class Setting:
     pool: Pool
     scores: Callable[[int], Floats]
     threshold: float
-    limit: int
+    budget: int
     failing: str
     sound: bool = False
     accuracy: dict[str, float] = field(default_factory=dict)
@@ -102,24 +102,24 @@ class Setting:
 
 
 def run_audits(
-    setting: Setting, policy: str, budgets: Sequence[int], replicate: int
+    setting: Setting, policy: str, burn_ins: Sequence[int], replicate: int
 ) -> list[dict[str, Any]]:
-    """What audits of one policy come to in one replicate: a row for each bet and budget."""
+    """What audits of one policy come to in one replicate: a row for each bet and burn-in."""
     name = f"oracle:{setting.failing}" if policy == "oracle" else policy
     remembered = CachedPolicy(policies.get(name))
     scores = setting.scores(replicate)
     rows = []
     for method in (m for m in METHODS if m.policy == policy):
-        for budget in budgets:
+        for burn_in in burn_ins:
             plan = SequentialPlan(
                 threshold=setting.threshold,
-                budget=budget,
+                burn_in=burn_in,
                 policy=name,
                 bet=method.bet,
                 seed=replicate,
                 # the right verdict is counted in the cases themselves
                 claim="declared-groups",
-                limit=setting.limit,
+                budget=setting.budget,
                 warm_up=getattr(remembered.policy, "warm_up", 0),
             )
             audit = SequentialAudit.of(setting.pool, plan, policy=remembered)
@@ -129,7 +129,7 @@ def run_audits(
                     "experiment": setting.experiment,
                     "setting": setting.name,
                     "method": method.label,
-                    "m": budget,
+                    "m": burn_in,
                     "replicate": replicate,
                     "verdict": audit.verdict,
                     "right": setting.right(replicate),
@@ -144,7 +144,7 @@ def run_audits(
 
 @dataclass(frozen=True)
 class CachedPolicy:
-    """A policy that is not asked twice about the same history: bets and budgets change nothing of
+    """A policy that is not asked twice about the same history: bets and burn-ins change nothing of
     what it sees.
     """
 
@@ -317,9 +317,9 @@ def all_rows(
     return resume_parts({_key(*job): job for job in audits}, run_audits, keep, jobs, progress)
 
 
-def _key(setting: Setting, policy: str, budgets: Sequence[int], replicate: int) -> str:
+def _key(setting: Setting, policy: str, burn_ins: Sequence[int], replicate: int) -> str:
     what = (
-        f"{setting.experiment} {setting.name}, {policy}, m {'/'.join(map(str, budgets))}, "
+        f"{setting.experiment} {setting.name}, {policy}, m {'/'.join(map(str, burn_ins))}, "
         f"replicate {replicate}"
     )
     return f"{what} [{setting.pool.hash[:8]}]"

@@ -38,7 +38,7 @@ SOURCE = (
     "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, "
     "arXiv:2605.07002"
 )
-BUDGETS = (10, 40, 70)
+BURN_INS = (10, 40, 70)
 ALPHA = 0.05
 _FIGURES = {40: "Figure 2", 10: "Figure C.1", 70: "Figure C.2"}
 _PAPERS_RHO = "−0.84"
@@ -88,7 +88,7 @@ def study(
     first = [*read_pool(folder), *read_bank(folder)] if folder else []
     second, third = [skills(folder)] if folder else [], [digits()]
     todo = [
-        (setting, policy, BUDGETS if setting in first else (40,), replicate)
+        (setting, policy, BURN_INS if setting in first else (40,), replicate)
         for replicate in range(1, replicates + 1)
         for setting in [*first, *second, *third]
         for policy in dict.fromkeys(method.policy for method in METHODS)
@@ -99,12 +99,12 @@ def study(
     for experiment, title in (
         (("1a", "pool without labels"), ("1b", "generated cases")) if folder else ()
     ):
-        for budget, figure in _FIGURES.items():
+        for burn_in, figure in _FIGURES.items():
             selection = [
-                row for row in rows if row["experiment"] == experiment and row["m"] == budget
+                row for row in rows if row["experiment"] == experiment and row["m"] == burn_in
             ]
             tables.append(
-                _verdicts(f"{figure} ({experiment[1]}), m = {budget}: {title}", selection)
+                _verdicts(f"{figure} ({experiment[1]}), m = {burn_in}: {title}", selection)
             )
             name = f"{figure.lower().replace(' ', '-').replace('.', '')}{experiment[1]}"
             figures |= _draw_figures(name, selection)
@@ -127,7 +127,7 @@ def study(
     settings = {
         "replicates": replicates,
         "shared": str(folder) if folder else None,
-        "budgets": list(BUDGETS),
+        "burn-ins": list(BURN_INS),
     }
     return PaperStudy(
         "sequential",
@@ -156,15 +156,15 @@ def _folder(shared: str | Path | None) -> tuple[Path | None, tuple[str, ...]]:
 
 
 def _with_labels(rows: Rows, settings: Sequence[Setting]) -> list[dict[str, Any]]:
-    """Rows with the labels until the right verdict; the limit where it did not come, as the paper
+    """Rows with the labels until the right verdict; the budget where it did not come, as the paper
     plots it.
     """
     of = {(s.experiment, s.name): s for s in settings}
     out = []
     for row in rows:
         setting = of[row["experiment"], row["setting"]]
-        limit = min(setting.limit, len(setting.pool))
-        out.append({**row, "until": row["labelled"] if row["verdict"] == row["right"] else limit})
+        budget = min(setting.budget, len(setting.pool))
+        out.append({**row, "until": row["labelled"] if row["verdict"] == row["right"] else budget})
     return out
 
 
@@ -207,7 +207,7 @@ def _verdicts(title: str, rows: Rows) -> PaperTable:
     note = (
         "Shares of the audits by their verdict, and of those whose verdict is not so: of given "
         "cases the truth is in their scores, of generated ones in the generators. Then quartiles "
-        "of the cases labelled, warm-up included, until the right verdict or the limit. The claim "
+        "of the cases labelled, warm-up included, until the right verdict or the budget. The claim "
         "is that every declared group reaches the threshold; draws, thresholds and bets are those "
         "of a default plan, every method has the same m, and only claims count in the auditor's "
         "test: not the paper's sampling, which keeps no error rate."

@@ -33,7 +33,7 @@ from groundfault_studies.resuming import resume_parts
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable, Value
 
 THRESHOLD, EPSILON, TESTED = 0.85, 0.05, 250
-BETS, BUDGETS = ("lr", "sr-lr", "lr-ui", "sr-lr-ui"), (10, 40, 70)
+BETS, BURN_INS = ("lr", "sr-lr", "lr-ui", "sr-lr-ui"), (10, 40, 70)
 SEEDS = (1, *range(3, 22))
 """Draws of the scores that the reference's adaptive auditor was run on."""
 
@@ -63,8 +63,8 @@ def study(
     keep: Path | None = None,
     progress: Progress | None = None,
 ) -> PaperStudy:
-    """Verdicts and labels of each policy, bet and budget, beside those of the reference on the same
-    scores.
+    """Verdicts and labels of each policy, bet and burn-in, beside the reference's, on the
+    same scores.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def study(
     settings = {
         "replicates": replicates,
         "bets": list(BETS),
-        "budgets": list(BUDGETS),
+        "burn-ins": list(BURN_INS),
         "most tested": TESTED,
     }
     return PaperStudy("sequential-pool", "Policies on the paper's pool", _SOURCE, settings, tables)
@@ -119,23 +119,23 @@ def study(
 
 def audits(folder: Path, way: str, policy: str, setting: str, seed: int) -> list[dict[str, Any]]:
     """What the audits of one policy come to on one draw of the scores: a row for each bet and
-    budget.
+    burn-in.
 
-    They share one trajectory as far as each goes, for neither bet nor budget has a part in what a
+    They share one trajectory as far as each goes, for neither bet nor burn-in has a part in what a
     policy sees."""
     pool = _pool(folder, setting, seed, grouped=WAYS[way].get("claim") == "declared-groups")
     remembered = CachedPolicy(policies.get(policy))
     warm_up = getattr(remembered.policy, "warm_up", 0)
     rows = []
     for bet in BETS:
-        for budget in BUDGETS:
+        for burn_in in BURN_INS:
             plan = SequentialPlan(
                 threshold=THRESHOLD,
-                budget=budget,
+                burn_in=burn_in,
                 policy=policy,
                 bet=bet,
                 seed=seed,
-                limit=TESTED + warm_up,
+                budget=TESTED + warm_up,
                 warm_up=warm_up,
                 **WAYS[way],
             )
@@ -148,7 +148,7 @@ def audits(folder: Path, way: str, policy: str, setting: str, seed: int) -> list
                     "setting": setting,
                     "seed": seed,
                     "bet": bet,
-                    "m": budget,
+                    "m": burn_in,
                     "verdict": verdict,
                     "labelled": audit.labelled,
                     "true": bool(_reaches(pool)),
@@ -219,22 +219,24 @@ def _table(way: str, rows: pl.DataFrame, records: pl.DataFrame) -> PaperTable:
     lines = []
     for setting in DEGRADATIONS:
         for bet in BETS:
-            for budget in BUDGETS:
+            for burn_in in BURN_INS:
                 here = (
                     (pl.col("setting") == setting)
                     & (pl.col("bet") == bet)
-                    & (pl.col("m") == budget)
+                    & (pl.col("m") == burn_in)
                 )
                 there = (
                     (pl.col("setting") == setting)
                     & (pl.col("method") == bet.upper())
-                    & (pl.col("m") == budget)
+                    & (pl.col("m") == burn_in)
                 )
                 paper = _reference_numbers(records.filter(there))
                 for policy in dict.fromkeys(rows["policy"] if rows.height else ()):
                     mine = rows.filter(here & (pl.col("policy") == policy))
                     lines.append(
-                        PaperRow(f"{setting}, {bet}, m = {budget}, {policy}", _numbers(mine), paper)
+                        PaperRow(
+                            f"{setting}, {bet}, m = {burn_in}, {policy}", _numbers(mine), paper
+                        )
                     )
     note = (
         "Each line audits the scores that the reference was run on. Lines marked paper are the "

@@ -730,7 +730,7 @@ def test_a_rate_is_asked_anew_each_time() -> None:
     coin = Scripted(*(Response(str(i % 2)) for i in range(100)))
     table = pl.DataFrame({"id": ["a", "b"], "prompt": ["flip", "toss"]})
     audit = SequentialAudit(
-        Pool.from_table(table, id="id"), threshold=0.9, claim="rates", limit=30, seed=0
+        Pool.from_table(table, id="id"), threshold=0.9, claim="rates", budget=30, seed=0
     )
     audit.run(answers.model(coin, lambda text, case: float(text), fresh=True))
     assert len({question.hash for question in coin.questions}) == len(coin.questions) > 2

@@ -34,7 +34,7 @@ def hostile_certificate(labels: int = 30, **settings: object) -> Certificate:
     topics = np.array(HOSTILE)[np.arange(120) % len(HOSTILE)]
     pool = Pool.from_arrays(names, {SCRIPT: topics}, **settings)
     audit = SequentialAudit(
-        pool, threshold=0.8, budget=20, policy="stratified", limit=labels, seed=1
+        pool, threshold=0.8, burn_in=20, policy="stratified", budget=labels, seed=1
     )
     while (query := audit.ask()) is not None:
         audit.tell(query, None if query.step == 2 else 1.0)
@@ -142,7 +142,7 @@ def test_a_case_without_a_score_is_marked(hostile: Certificate) -> None:
 
 def test_of_very_many_labels_the_first_are_listed() -> None:
     pool = Pool.from_arrays(range(700), {"topic": ["x"] * 700})
-    audit = SequentialAudit(pool, threshold=0.5, alpha=1e-300, budget=650, policy="uniform")
+    audit = SequentialAudit(pool, threshold=0.5, alpha=1e-300, burn_in=650, policy="uniform")
     while (query := audit.ask()) is not None and query.step <= MAX_LABELS + 3:
         audit.tell(query, float(query.step % 2))
     text = markdown(audit.certificate())
@@ -152,7 +152,7 @@ def test_of_very_many_labels_the_first_are_listed() -> None:
 def test_where_the_error_rate_is_unknown_the_page_says_so() -> None:
     pool = Pool.from_arrays(range(40), {"topic": ["x", "y"] * 20})
     audit = SequentialAudit(
-        pool, threshold=0.8, policy="uniform", sampling="paper", limit=3, warm_up=0
+        pool, threshold=0.8, policy="uniform", sampling="paper", budget=3, warm_up=0
     )
     audit.run(lambda _: 1.0)
     text = markdown(audit.certificate())

@@ -220,7 +220,7 @@ def test_the_least_lift_is_asked_for_as_well():
 
 def test_the_last_open_survivor_is_asked_about_both_sides():
     evidence, truth = world()
-    session = audit(evidence, limit=40)
+    session = audit(evidence, budget=40)
     session.run(lambda query: truth[query.id])
     [standing] = session.survivors
     assert session.labelled <= 40
@@ -239,10 +239,10 @@ def test_held_out_outcomes_are_not_looked_at():
 
 def test_resuming_is_bit_identical_and_openings_are_counted(tmp_path):
     evidence, truth = world()
-    whole = audit(evidence, limit=8)
+    whole = audit(evidence, budget=8)
     whole.run(lambda query: truth[query.id])
     for turn in range(30):
-        session = audit(evidence, limit=8, ledger=tmp_path / "l.db")
+        session = audit(evidence, budget=8, ledger=tmp_path / "l.db")
         query = session.ask()
         if query is None:
             break
@@ -334,7 +334,7 @@ def test_telling_is_guarded(tmp_path):
 
 def test_a_record_that_was_rewritten_is_refused(tmp_path):
     evidence, truth = world()
-    session = audit(evidence, limit=5, ledger=tmp_path / "l.db")
+    session = audit(evidence, budget=5, ledger=tmp_path / "l.db")
     session.run(lambda query: truth[query.id])
     forged = Ledger(tmp_path / "forged.db")
     for event in Ledger(tmp_path / "l.db").events():
@@ -343,7 +343,7 @@ def test_a_record_that_was_rewritten_is_refused(tmp_path):
             body["id"] = "u001"
         forged.append(event.kind, body)
     with pytest.raises(LedgerError, match="round 3 of the record does not reproduce"):
-        audit(evidence, limit=5, ledger=tmp_path / "forged.db")
+        audit(evidence, budget=5, ledger=tmp_path / "forged.db")
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_a_record_that_was_rewritten_is_refused(tmp_path):
     [
         (Plan(judge="holm"), {}, "holds nothing out"),
         (Plan(effect="risk_ratio"), {}, "use risk_difference"),
-        (Plan(), {"limit": 0}, "limit=0 must be"),
+        (Plan(), {"budget": 0}, "budget=0 must be"),
     ],
 )
 def test_what_cannot_be_bought(plan, options, message):

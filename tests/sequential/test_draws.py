@@ -18,7 +18,7 @@ from groundfault.sequential.answers import replay
 from groundfault.sequential.draws import Draws, SealedKey, hash_key, pick, read_draws
 from groundfault.sequential.policies import Query
 
-SETTINGS = {"threshold": 0.85, "policy": "stratified", "limit": 12, "alpha": 1e-9}
+SETTINGS = {"threshold": 0.85, "policy": "stratified", "budget": 12, "alpha": 1e-9}
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_simulations_need_no_seed(pool):
 
     plan = SequentialAudit(pool, **SETTINGS).plan
     forecasts = [
-        forecast_stopping(pool, replace(plan, alpha=0.05), budgets=[5], replicates=3)
+        forecast_stopping(pool, replace(plan, alpha=0.05), burn_ins=[5], replicates=3)
         for _ in range(2)
     ]
     assert forecasts[0] == forecasts[1]

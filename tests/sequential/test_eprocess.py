@@ -18,8 +18,8 @@ from groundfault.errors import InputError, PlanError
 from groundfault.sequential import BETS, Bet, EProcess, conditional_threshold, e_process
 
 Q = 0.85
-BELOW = {"alternative": 0.7, "grid": (0.3, 0.6, 0.82), "eta": 0.4, "budget": 3}
-ABOVE = {"alternative": 0.95, "grid": (0.88, 0.91, 0.98), "eta": 0.4, "budget": 3}
+BELOW = {"alternative": 0.7, "grid": (0.3, 0.6, 0.82), "eta": 0.4, "burn_in": 3}
+ABOVE = {"alternative": 0.95, "grid": (0.88, 0.91, 0.98), "eta": 0.4, "burn_in": 3}
 AUDITOR = [bet for bet in BETS if not bet.startswith(("sr-", "cusum-"))]
 BOTH = [("model", bet) for bet in BETS] + [("auditor", bet) for bet in AUDITOR]
 
@@ -57,7 +57,7 @@ def replay_golden(golden):
                     alternative=p["model_alt" if null == "model" else "auditor_alt"],
                     grid=sequence["grids_used"][null],
                     eta=p["eta"],
-                    budget=run_["m"],
+                    burn_in=run_["m"],
                     warm_start=sequence["init_scores"],
                     forecast=sequence["forecast"],
                 )
@@ -134,7 +134,7 @@ def test_sr_and_cusum_are_the_sum_and_the_largest_over_starts(scores, q, m):
             [weights[j] * np.prod(s[j : t + 1]) for j in range(t + 1)] for t in range(count)
         ]
         idle = 1 - np.cumsum(weights)
-        options = {"alternative": p, "budget": m, "shares": shares}
+        options = {"alternative": p, "burn_in": m, "shares": shares}
         total, largest = (
             np.array([sum(row) for row in products]),
             np.array([max(row) for row in products]),
@@ -157,7 +157,7 @@ def test_forecaster_with_rate_one_is_the_uniform_mixture(scores, q, null):
         else 1 - np.array([0.2, 0.5, 0.9]) * (1 - q)
     )
     mixture = np.log(np.mean([np.cumprod(steps(scores, q, g)) for g in grid], axis=0))
-    ui = e_process(scores, q, null=null, bet="lr-ui", grid=grid, eta=1.0, budget=1)
+    ui = e_process(scores, q, null=null, bet="lr-ui", grid=grid, eta=1.0, burn_in=1)
     np.testing.assert_allclose(ui, mixture, atol=1e-9)
 
 
@@ -176,7 +176,7 @@ def test_the_auditor_at_budget_one_is_the_model_in_a_mirror(scores, q, bet):
         alternative=1 - p,
         grid=[1 - g for g in grid],
         forecast=1 - forecast,
-        budget=1,
+        burn_in=1,
     )
     np.testing.assert_allclose(model, mirror, atol=1e-9)
 
@@ -289,10 +289,10 @@ def test_thresholds_beyond_reach(null, bet):
     """An impossible null is refuted for good; where the null is certain, nothing is staked."""
     impossible, certain = (1.2, -0.2) if null == "model" else (-0.2, 1.2)
     m = 3
-    log_e = run(np.ones(6) * 0.5, [Q, Q, Q, impossible, Q, Q], null, bet, budget=m)
+    log_e = run(np.ones(6) * 0.5, [Q, Q, Q, impossible, Q, Q], null, bet, burn_in=m)
     assert np.isfinite(log_e[:3]).all()
     assert (log_e[3:] == np.inf).all()
-    quiet = run([0, 1, 0, 1, 0, 1], [certain] * 6, null, bet, budget=1)
+    quiet = run([0, 1, 0, 1, 0, 1], [certain] * 6, null, bet, burn_in=1)
     np.testing.assert_allclose(quiet, 0, atol=1e-12)
 
 
@@ -314,8 +314,8 @@ def test_unstaked_steps_pass_by():
         if bet.startswith(("sr-", "cusum-")):
             continue
         scores, stake = np.array([0, 1, 1, 0, 1, 1]), np.array([1, 1, 1, 0, 1, 0], dtype=bool)
-        some = run(scores, null=null, bet=bet, stake=stake, budget=1)
-        staked_only = run(scores[stake], null=null, bet=bet, budget=1)
+        some = run(scores, null=null, bet=bet, stake=stake, burn_in=1)
+        staked_only = run(scores[stake], null=null, bet=bet, burn_in=1)
         np.testing.assert_allclose(some, staked_only[np.cumsum(stake) - 1], atol=1e-12)
 
 
@@ -379,7 +379,7 @@ def test_no_law_of_the_null_and_no_stopping_rule_wins(null, bet, outcomes, kind)
     level = LEVELS[kind][: scores.shape[1]]
     laws = [extreme_laws(outcomes, q, null) for q in level]
     if null == "auditor":  # says nothing of the steps before the budget
-        laws[: ABOVE["budget"] - 1] = [list(np.eye(len(outcomes)))] * (ABOVE["budget"] - 1)
+        laws[: ABOVE["burn_in"] - 1] = [list(np.eye(len(outcomes)))] * (ABOVE["burn_in"] - 1)
     for shares, idle in DESIGNS:
         log_e = run(scores, level, null, bet, shares=shares, idle_mass=idle)
         assert best_value(scores, log_e, outcomes, laws) <= 1 + 1e-12
@@ -405,7 +405,7 @@ def test_at_the_threshold_wealth_is_fair_after_every_history(null, bet):
 def test_uniform_shares_without_idle_mass_have_expectation_t_over_m(bet):
     scores = np.array(list(product((0.0, 1.0), repeat=6)))
     chance = np.prod(np.where(scores == 1, Q, 1 - Q), axis=1)
-    expected = chance @ np.exp(run(scores, bet=bet, budget=4))
+    expected = chance @ np.exp(run(scores, bet=bet, burn_in=4))
     np.testing.assert_allclose(expected, np.minimum(np.arange(1, 7), 4) / 4, rtol=1e-9)
 
 
@@ -442,7 +442,7 @@ def finite_groups(null, bet, conditional, passes=3, length=5):
         if null == "model"
         else {"alternative": 0.9, "grid": (0.8, 0.95)}
     )
-    e = np.exp(run(score, level, null, bet, budget=2, idle_mass=True, **grid))
+    e = np.exp(run(score, level, null, bet, burn_in=2, idle_mass=True, **grid))
     value = e[:, -1]
     for t in range(length - 1, -1, -1):
         repeat = 4 ** (length - t - 1)
@@ -472,8 +472,8 @@ def test_a_constant_threshold_is_exploited_on_finite_groups(null, bet):
 # -------------------------------------------------------- --- type-I error in simulated null worlds
 
 PAPER = {
-    "model": {"alternative": 0.82, "grid": (0.6, 0.655, 0.71, 0.765, 0.82), "budget": 40},
-    "auditor": {"alternative": 0.9, "grid": (0.88, 0.91, 0.94), "budget": 40},
+    "model": {"alternative": 0.82, "grid": (0.6, 0.655, 0.71, 0.765, 0.82), "burn_in": 40},
+    "auditor": {"alternative": 0.9, "grid": (0.88, 0.91, 0.94), "burn_in": 40},
 }
 CUT = math.log(20)
 REPLICATES = 2000
@@ -551,7 +551,7 @@ def test_depleted_groups():
 
 # ------------------------------------------------------------------------------------ --- bad input
 
-GOOD = {"scores": [1, 0], "threshold": 0.85, "alternative": 0.7, "grid": [0.6, 0.7], "budget": 10}
+GOOD = {"scores": [1, 0], "threshold": 0.85, "alternative": 0.7, "grid": [0.6, 0.7], "burn_in": 10}
 
 
 @pytest.mark.parametrize(
@@ -572,10 +572,10 @@ GOOD = {"scores": [1, 0], "threshold": 0.85, "alternative": 0.7, "grid": [0.6, 0
         ({"bet": []}, PlanError, "one bet or more"),
         ({"null": "nobody"}, PlanError, "not one of model, auditor"),
         ({"null": "auditor", "bet": "sr-lr", "alternative": 0.9}, PlanError, "model's null only"),
-        ({"budget": 0}, PlanError, "budget=0"),
-        ({"budget": 2.5}, PlanError, "budget=2.5"),
-        ({"budget": None}, PlanError, "needs budget="),
-        ({"null": "auditor", "bet": "agrapa", "budget": None}, PlanError, "needs budget="),
+        ({"burn_in": 0}, PlanError, "burn_in=0"),
+        ({"burn_in": 2.5}, PlanError, "burn_in=2.5"),
+        ({"burn_in": None}, PlanError, "needs burn_in="),
+        ({"null": "auditor", "bet": "agrapa", "burn_in": None}, PlanError, "needs burn_in="),
         ({"bet": "lr", "alternative": None}, PlanError, "needs alternative="),
         ({"bet": "lr", "alternative": 0.9}, PlanError, "does not contradict"),
         ({"bet": "lr", "alternative": 0.85}, PlanError, "does not contradict"),
@@ -613,7 +613,7 @@ def test_bad_updates_are_refused():
         process.update([1, 0], 0.9).warm_start([1], 0.9)
     with pytest.raises(PlanError, match="same null"):
         EProcess.begin(
-            [Bet("lr", alternative=0.5), Bet("lr", "auditor", alternative=0.9, budget=2)]
+            [Bet("lr", alternative=0.5), Bet("lr", "auditor", alternative=0.9, burn_in=2)]
         )
     for text in (
         "",
@@ -628,4 +628,4 @@ def test_bad_updates_are_refused():
 
 def test_nothing_seen_is_no_evidence():
     assert e_process([], **{k: v for k, v in GOOD.items() if k != "scores"}).shape == (0,)
-    assert EProcess.begin(Bet("sr-lr", alternative=0.5, budget=4)).log_e.tolist() == [0.0]
+    assert EProcess.begin(Bet("sr-lr", alternative=0.5, burn_in=4)).log_e.tolist() == [0.0]

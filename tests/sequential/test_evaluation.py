@@ -17,7 +17,7 @@ from inspect_ai.scorer import SampleScore, Score, exact, match
 from groundfault.errors import InputError, LedgerError
 from groundfault.sequential import StopEarly, verify_certificate
 
-SETTINGS = {"threshold": 0.85, "groups": ["topic"], "budget": 20, "seed": 1}
+SETTINGS = {"threshold": 0.85, "groups": ["topic"], "burn_in": 20, "seed": 1}
 
 
 def samples(count=160):
@@ -132,6 +132,28 @@ def complete(stopping, order):
         return await stopping.complete_task()
 
     return asyncio.run(play())
+
+
+def schedule(stopping):
+    """Ids of the samples that are begun where none completes meanwhile."""
+
+    async def play():
+        ids = [sample.id for sample in stopping.dataset]
+        return [name for name in ids if await stopping.schedule_sample(name, 1) is None]
+
+    return asyncio.run(play())
+
+
+def test_no_more_samples_run_than_the_budget_has_labels(tmp_path):
+    settings = {**SETTINGS, "alpha": 1e-9, "budget": 12, "ledger": tmp_path / "audit.db"}
+    first = StopEarly(samples(), **settings)
+    complete(first, list(first.dataset)[:5])
+    # those that have their labels are not paid for again
+    again = StopEarly(samples(), **settings)
+    assert again.audit.labelled == 5
+    assert schedule(again) == [sample.id for sample in again.dataset][5:12]
+    stop = asyncio.run(again.schedule_sample(again.dataset[20].id, 1))
+    assert stop.reason == "the budget of 12 labels is spent"
 
 
 def test_the_order_in_which_samples_complete_does_not_matter():

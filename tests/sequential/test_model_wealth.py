@@ -110,7 +110,7 @@ def test_a_failing_group_is_found_after_many_sound_ones():
         found = 0
         for seed in range(3):
             audit = SequentialAudit(
-                pool, threshold=Q, bet=bet, policy="stratified", seed=seed, budget=500
+                pool, threshold=Q, bet=bet, policy="stratified", seed=seed, burn_in=500
             )
             found += audit.run(replay(pool)) == "failure mode found"
         verdicts[bet] = found

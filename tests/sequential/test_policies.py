@@ -37,7 +37,7 @@ def make_planted_pool(accuracy, size=80, seed=0, embedding=True):
 
 def run(pool, policy, **settings):
     # about these cases, so that policies may learn from the embedding; with draws that stay
-    fixed = {"threshold": 0.85, "limit": 150, "claim": "declared-groups", "seed": 0}
+    fixed = {"threshold": 0.85, "budget": 150, "claim": "declared-groups", "seed": 0}
     audit = SequentialAudit(pool, policy=policy, **{**fixed, **settings})
     audit.run(replay(pool))
     return audit
@@ -119,13 +119,15 @@ def test_a_failing_group_is_found_with_few_labels(name):
 
 @pytest.mark.parametrize("name", LEARNED)
 def test_a_sound_model_passes_though_nothing_looks_bad(name):
-    assert run(make_planted_pool([0.98, 0.98, 0.98]), name, budget=10).verdict == "audit passed"
+    assert run(make_planted_pool([0.98, 0.98, 0.98]), name, burn_in=10).verdict == "audit passed"
 
 
 def test_fewer_labels_than_looking_everywhere_alike():
     worlds = [make_planted_pool([0.93] * 7 + [0.55], size=50, seed=seed) for seed in range(5)]
     ours, plain = (
-        np.array([run(world, policy, seed=s, limit=300).labelled for s, world in enumerate(worlds)])
+        np.array(
+            [run(world, policy, seed=s, budget=300).labelled for s, world in enumerate(worlds)]
+        )
         for policy in ("logistic", "stratified")
     )
     assert np.median(ours) < 0.7 * np.median(plain)
@@ -141,7 +143,7 @@ def test_a_literal_claim_is_audited_by_the_cases_of_lowest_prediction(name):
 
 def test_a_group_that_has_reached_the_threshold_is_left_alone():
     pool = make_planted_pool([0.9, 1.0], size=20)
-    audit = run(pool, "logistic", budget=500, alpha=1e-9, limit=None)
+    audit = run(pool, "logistic", burn_in=500, alpha=1e-9, budget=None)
     for r in audit.rounds:
         assert r.thresholds.auditor > 0
 
@@ -166,7 +168,9 @@ def wrong(name, replicates, **settings):
             + scores[:, None] * rng.normal(size=8)
         )
         pool = Pool.from_arrays(range(160), {"in": group}, embedding=points, scores=scores)
-        errors += run(pool, name, seed=seed, limit=None, **settings).verdict == "failure mode found"
+        errors += (
+            run(pool, name, seed=seed, budget=None, **settings).verdict == "failure mode found"
+        )
     return errors
 
 
@@ -268,7 +272,7 @@ def _plain(rows, scores, width, seed, epochs):
 
 def test_the_setting_that_foretells_best_is_used():
     pool = make_planted_pool([0.9, 0.4])
-    audit = run(pool, "adaptive", limit=20, alpha=1e-9)
+    audit = run(pool, "adaptive", budget=20, alpha=1e-9)
     audit.policy.ask(audit.counts.make_history(), np.random.default_rng(0))
     standing = audit.policy._memory["last"]
     assert standing.loss.shape == (4, 2)
@@ -371,7 +375,7 @@ def test_a_learner_of_ones_own():
         pool,
         threshold=0.85,
         policy=Learned("frequencies", frequencies),
-        limit=120,
+        budget=120,
         claim="declared-groups",
         seed=0,
     )

@@ -57,7 +57,7 @@ def test_the_hash_does_not_depend_on_the_order_of_groups():
 @pytest.mark.parametrize("names", list(permutations(COLUMNS)))
 def test_status_reads_what_it_recorded_whatever_the_order(names, tmp_path):
     pool, ledger = make_pool(names), tmp_path / "audit.db"
-    audit = SequentialAudit(pool, threshold=0.8, policy="stratified", limit=5, ledger=ledger)
+    audit = SequentialAudit(pool, threshold=0.8, policy="stratified", budget=5, ledger=ledger)
     audit.run(replay(pool))
     again = SequentialAudit.from_ledger(ledger)
     assert again.certificate().to_dict()["pool"] == audit.certificate().to_dict()["pool"]

@@ -75,7 +75,7 @@ def test_a_verdict_on_a_pool_says_so_and_names_the_group_with_its_counts():
 def test_groups_too_small_for_epsilon_are_left_out_and_listed():
     labels = ["big"] * 40 + ["mid"] * 15 + ["tiny"] * 3
     pool = Pool.from_arrays(range(58), {"in": labels}, scores=np.ones(58))
-    audit = run(pool, epsilon=0.1, limit=20)
+    audit = run(pool, epsilon=0.1, budget=20)
     history = audit.counts.make_history()
     assert history.groups == (ALL, "in=big", "in=mid")
     assert history.members.shape == (3, 58)
@@ -118,7 +118,9 @@ def test_groups_that_overlap_do_not_fool_the_audit():
     wrong = 0
     for seed in range(8):
         scores = (np.random.default_rng(seed).random(240) < rates).astype(float)
-        audit = run(Pool.from_arrays(range(240), {"good": good}, scores=scores), Drain(), limit=200)
+        audit = run(
+            Pool.from_arrays(range(240), {"good": good}, scores=scores), Drain(), budget=200
+        )
         wrong += audit.verdict == "failure mode found"
         # of the used-up half no more is known than that it is at most 1
         assert audit.rounds[-1].thresholds == pytest.approx((0.7, 1.7))
@@ -139,7 +141,7 @@ def test_type_one_error_at_the_threshold():
             )
 
     wrong = sum(
-        run(sample([Q] * 8, 8, seed), Worst(), budget=500).verdict == "failure mode found"
+        run(sample([Q] * 8, 8, seed), Worst(), burn_in=500).verdict == "failure mode found"
         for seed in range(30)
     )
     assert wrong <= 4  # P(more | 30, .05) is .02
@@ -147,7 +149,7 @@ def test_type_one_error_at_the_threshold():
 
 def test_a_failing_population_is_found():
     verdicts = [
-        run(sample([0.97, 0.97, 0.4, 0.97], 60, seed), "logistic", budget=80).verdict
+        run(sample([0.97, 0.97, 0.4, 0.97], 60, seed), "logistic", burn_in=80).verdict
         for seed in range(6)
     ]
     assert verdicts.count("failure mode found") >= 5

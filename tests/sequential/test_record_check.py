@@ -11,7 +11,7 @@ from groundfault.sequential.record_check import check_record, read_key
 
 def test_a_ledger_that_is_gone_leaves_it_open_and_none_may_be_waived(tmp_path: Path) -> None:
     pool = Pool.from_arrays(["a", "b", "c", "d"], scores=[1.0, 0.0, 1.0, 1.0])
-    audit = SequentialAudit(pool, threshold=0.5, budget=2, ledger=tmp_path / "audit.db")
+    audit = SequentialAudit(pool, threshold=0.5, burn_in=2, ledger=tmp_path / "audit.db")
     audit.tell(audit.ask(), 1.0)
     certificate = audit.certificate()
     assert verify_certificate(certificate, ledger=tmp_path / "audit.db").reproduces

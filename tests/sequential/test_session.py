@@ -41,7 +41,7 @@ from groundfault.sequential.answers import command, replay
 from groundfault.sequential.certificate import Certificate
 from groundfault.sequential.draws import pick
 from groundfault.sequential.policies import History, Policy, Query
-from groundfault.sequential.stopping_time import advise_budget, count_to_stop, forecast_stopping
+from groundfault.sequential.stopping_time import advise_burn_in, count_to_stop, forecast_stopping
 
 Q = 0.85
 
@@ -162,7 +162,7 @@ def test_several_bets_are_averaged():
     pool = blocks(size=60, passes=50)
     wealth = {}
     for bet in ("lr", "sr-lr-ui", ("lr", "sr-lr-ui")):
-        audit = run(pool, policy=Always("in=g1"), bet=bet, limit=12, alpha=1e-9)
+        audit = run(pool, policy=Always("in=g1"), bet=bet, budget=12, alpha=1e-9)
         wealth[bet] = audit.wealth
     both = wealth["lr", "sr-lr-ui"]
     assert both.model == pytest.approx(
@@ -184,9 +184,9 @@ def test_a_failing_group_is_found_by_counting():
     assert "counted: in=g2" in audit.reason
 
 
-def test_a_sound_claim_passes_by_betting_from_the_budget_on():
+def test_a_sound_claim_passes_by_betting_after_the_burn_in():
     pool = blocks(size=200, passes=196)
-    audit = run(pool, policy="oracle:in=g1", budget=30)
+    audit = run(pool, policy="oracle:in=g1", burn_in=30)
     assert audit.verdict == "audit passed"
     assert 30 < audit.tested < 140
     assert [r.log_e.auditor for r in audit.rounds[:29]] == [0.0] * 29
@@ -195,21 +195,21 @@ def test_a_sound_claim_passes_by_betting_from_the_budget_on():
 
 
 def test_a_claim_that_has_reached_the_threshold_passes_by_counting():
-    audit = run(blocks(size=20, passes=18), policy="oracle:in=g1", budget=2, alpha=1e-9)
+    audit = run(blocks(size=20, passes=18), policy="oracle:in=g1", burn_in=2, alpha=1e-9)
     assert audit.verdict == "audit passed"
     assert "in=g1, which the auditor claimed" in audit.reason
 
 
 def test_only_claims_count_in_the_auditors_test():
     pool = blocks(size=200, passes=200)
-    idle = run(pool, policy=Always(claim=False), limit=400)
+    idle = run(pool, policy=Always(claim=False), budget=400)
     assert (idle.verdict, idle.wealth.auditor) == ("inconclusive", 1.0)
-    assert run(pool, policy=Always(claim=True), limit=400).verdict == "audit passed"
+    assert run(pool, policy=Always(claim=True), budget=400).verdict == "audit passed"
 
 
-def test_an_audit_ends_at_its_limit_or_where_nothing_is_left():
+def test_an_audit_ends_at_its_budget_or_where_nothing_is_left():
     pool = blocks(groups=1, size=20, passes=18)
-    audit = run(pool, limit=7, alpha=1e-9)
+    audit = run(pool, budget=7, alpha=1e-9)
     assert (audit.labelled, audit.verdict, audit.finished) == (7, "inconclusive", True)
     assert audit.ask() is None
     assert run(pool, alpha=1e-9).verdict == "audit passed"  # by counting, whatever is bet
@@ -242,7 +242,7 @@ def test_nothing_is_bet_on_the_warm_up():
 def test_what_could_not_be_scored_speaks_for_neither_side():
     pool = blocks(size=60, passes=30)
     audits = {
-        score: pool_audit(pool, threshold=Q, policy=Always("in=g0"), budget=2, limit=25)
+        score: pool_audit(pool, threshold=Q, policy=Always("in=g0"), burn_in=2, budget=25)
         for score in (None, 0.0, 1.0)
     }
     for score, audit in audits.items():
@@ -267,7 +267,7 @@ def test_counting_never_errs(groups, q, seed):
     labels = np.repeat([f"g{i}" for i in range(len(groups))], [len(g) for g in groups])
     masks = {name: labels == name for name in set(labels)}
     pool = Pool.from_arrays(range(len(scores)), masks, scores=scores)
-    audit = pool_audit(pool, threshold=q, alpha=1e-200, seed=seed, budget=2)
+    audit = pool_audit(pool, threshold=q, alpha=1e-200, seed=seed, burn_in=2)
     means = [np.mean(g) for g in groups] + [scores.mean()]
     audit.run(replay(pool))
     if audit.verdict == "failure mode found":
@@ -347,7 +347,7 @@ def test_literal_scores_are_tested_against_the_threshold_itself():
 
 def test_rates_ask_again_and_keep_the_threshold():
     pool = Pool.from_arrays(range(4))
-    audit = pool_audit(pool, threshold=Q, claim="rates", policy=Always(), limit=60, alpha=1e-9)
+    audit = pool_audit(pool, threshold=Q, claim="rates", policy=Always(), budget=60, alpha=1e-9)
     audit.run(lambda _: 1.0)
     ids = [r.query.id for r in audit.rounds]
     assert len(ids) == 60
@@ -388,7 +388,7 @@ def test_a_literal_claim_on_generated_cases_chooses_among_one_of_each_category()
 
 def test_paper_sampling_says_so():
     pool = blocks()
-    audit = run(pool, sampling="paper", budget=1, limit=30)
+    audit = run(pool, sampling="paper", burn_in=1, budget=30)
     assert {r.thresholds for r in audit.rounds} == {(Q, Q)}
     assert audit.certificate().to_dict()["guaranteed"] is False
     assert "keeps no error rate" in audit.null
@@ -410,7 +410,7 @@ def test_paper_sampling_reproduces_the_golden_values(shared):
                 audit = pool_audit(
                     Pool.from_arrays(range(len(scores))),
                     threshold=p["q"],
-                    budget=expected["m"],
+                    burn_in=expected["m"],
                     alpha=1e-280,
                     policy=Always(),
                     bet=bet,
@@ -421,7 +421,7 @@ def test_paper_sampling_reproduces_the_golden_values(shared):
                     eta=p["eta"],
                     grid=sequence["grids_used"]["model"],
                     auditor_grid=sequence["grids_used"]["auditor"],
-                    limit=len(sequence["init_scores"]) + 60,
+                    budget=len(sequence["init_scores"]) + 60,
                 )
                 audit.run(lambda query, scores=scores: scores[query.step - 1])
                 ours = np.array([r.log_e for r in audit.rounds if r.query.stake])
@@ -510,7 +510,7 @@ class KnowsWorst:
         return Query(items=items, claim=True)
 
 
-def worst(sampling, size, replicates, limit=120):
+def worst(sampling, size, replicates, budget=120):
     """Spec 6c (iii): 2,268 cases of which 17 fail for certain, so that the worst 5 % are right 97
     times in 114.
     """
@@ -524,7 +524,7 @@ def worst(sampling, size, replicates, limit=120):
             claim="literal",
             sampling=sampling,
             seed=seed,
-            limit=limit,
+            budget=budget,
             bet="sr-lr-ui",
         )
         errors += audit.verdict == "failure mode found"
@@ -546,7 +546,7 @@ def test_draws_with_replacement_keep_the_error_where_answers_vary():
     for seed in range(12):
         rng = np.random.default_rng(seed)
         audit = pool_audit(
-            pool, threshold=Q, claim="rates", policy="stratified", seed=seed, limit=100, budget=2
+            pool, threshold=Q, claim="rates", policy="stratified", seed=seed, budget=100, burn_in=2
         )
         audit.run(lambda _, rng=rng: float(rng.random() < Q))
         errors += audit.verdict == "failure mode found"
@@ -559,9 +559,9 @@ SETTINGS = {
     "threshold": Q,
     "policy": "stratified",
     "seed": 5,
-    "budget": 10,
+    "burn_in": 10,
     "alpha": 1e-9,
-    "limit": 40,
+    "budget": 40,
     "warm_up": 3,
 }
 
@@ -689,7 +689,7 @@ def test_other_settings_need_a_reason(tmp_path):
     pool_audit(pool, ledger=ledger, **SETTINGS).ask()
     for change in (
         {"seed": 6},
-        {"budget": 11},
+        {"burn_in": 11},
         {"threshold": 0.8},
         {"bet": "lr-ui"},
         {"policy": "uniform"},
@@ -731,7 +731,7 @@ def test_two_models_are_two_audits_of_the_same_cases(tmp_path):
 
 def test_a_certificate_states_the_level_over_all_audits_of_its_cases(tmp_path):
     pool, ledger = hard_pool(), tmp_path / "audit.db"
-    settings = {**SETTINGS, "alpha": 0.4, "limit": 5}
+    settings = {**SETTINGS, "alpha": 0.4, "budget": 5}
     audits = [
         pool_audit(pool, ledger=ledger, reopen="again", **{**settings, "seed": seed})
         for seed in range(3)
@@ -1069,7 +1069,7 @@ def test_policies_on_the_shared_pool(shared):
             pool = Pool.from_table(
                 table, id="question_id", groups=["domain"], scores=f"{setting}_s{seed:03d}"
             )
-            audit = run(pool, policy="oracle:domain=Chemistry", seed=seed, limit=250)
+            audit = run(pool, policy="oracle:domain=Chemistry", seed=seed, budget=250)
             verdicts[setting] += audit.verdict == "failure mode found"
             assert setting != "Large" or audit.labelled <= 20
             assert setting != "None" or audit.verdict == "audit passed"
@@ -1242,19 +1242,19 @@ BAD_PLANS = {
     "threshold NaN": ({"threshold": float("nan")}, "must be a number"),
     "threshold of words": ({"threshold": "high"}, "must be a number"),
     "alpha 1": ({"alpha": 1}, "alpha=1 must lie"),
-    "budget 0": ({"budget": 0}, "budget=0 must be a whole number of 2 or more"),
-    "budget 1": ({"budget": 1}, "2 or more"),
-    "half a budget": ({"budget": 2.5}, "whole number"),
+    "burn-in 0": ({"burn_in": 0}, "burn_in=0 must be a whole number of 2 or more"),
+    "burn-in 1": ({"burn_in": 1}, "2 or more"),
+    "half a burn-in": ({"burn_in": 2.5}, "whole number"),
     "epsilon 0": ({"epsilon": 0}, r"epsilon=0 must lie in \(0, 1\]"),
-    "limit 0": ({"limit": 0}, "limit=0"),
-    "warm-up and nothing else": ({"limit": 5, "warm_up": 5}, "leaves nothing to test"),
+    "budget 0": ({"budget": 0}, "budget=0"),
+    "warm-up and nothing else": ({"budget": 5, "warm_up": 5}, "leaves nothing to test"),
     "unknown bet": ({"bet": "all in"}, "not one of"),
     "grid on the wrong side": ({"grid": [0.9]}, "below the threshold"),
     "auditor's grid on the wrong side": ({"auditor_grid": [0.6]}, "above the threshold"),
     "unknown claim": ({"claim": "all"}, "not one of population, declared-groups, literal, rates"),
-    "rates without end": ({"claim": "rates"}, "set limit"),
+    "rates without end": ({"claim": "rates"}, "set budget"),
     "rates as in the paper": (
-        {"claim": "rates", "sampling": "paper", "limit": 9},
+        {"claim": "rates", "sampling": "paper", "budget": 9},
         "without replacement",
     ),
     "population as in the paper": (
@@ -1363,7 +1363,7 @@ def test_a_program_gives_scores(tmp_path):
 def test_what_it_would_take_to_stop_is_what_it_takes():
     pool = blocks(size=60, passes=50)
     for score, index, verdict in ((0.0, 1, "failure mode found"), (1.0, 2, "audit passed")):
-        audit = pool_audit(pool, threshold=Q, policy=Always("in=g1"), budget=5)
+        audit = pool_audit(pool, threshold=Q, policy=Always("in=g1"), burn_in=5)
         audit.tell(audit.ask(), 1)
         audit.ask()
         run_length = count_to_stop(audit)[index]
@@ -1374,12 +1374,12 @@ def test_what_it_would_take_to_stop_is_what_it_takes():
 
 
 def test_prospects_before_a_label_is_spent():
-    plan = SequentialPlan(threshold=Q, policy="oracle:in=g1", limit=60)
+    plan = SequentialPlan(threshold=Q, policy="oracle:in=g1", budget=60)
     pool = blocks(size=40)
     forecasts = forecast_stopping(
-        pool, plan, budgets=(40, 10), failing="in=g1", at=(0.4,), replicates=6
+        pool, plan, burn_ins=(40, 10), failing="in=g1", at=(0.4,), replicates=6
     )
-    assert [(p.world.startswith("everywhere"), p.budget) for p in forecasts] == [
+    assert [(p.world.startswith("everywhere"), p.burn_in) for p in forecasts] == [
         (True, 10),
         (True, 40),
         (False, 10),
@@ -1390,20 +1390,20 @@ def test_prospects_before_a_label_is_spent():
         assert 1 <= p.labels[0] <= p.labels[1] <= p.labels[2] <= 60
     assert forecasts[2].failure_rate == 1.0
     assert forecasts[0].labels[1] <= forecasts[1].labels[1]
-    assert advise_budget(forecasts, 0.05) == 10
+    assert advise_burn_in(forecasts, 0.05) == 10
     assert forecasts == forecast_stopping(
-        pool, plan, budgets=(10, 40), failing="in=g1", at=(0.4,), replicates=6
+        pool, plan, burn_ins=(10, 40), failing="in=g1", at=(0.4,), replicates=6
     )
 
 
-def test_the_script_of_smaller_budgets_is_what_the_policy_would_have_done():
-    """`prospects` runs the largest budget and replays its queries for the others: exact, because
+def test_the_script_of_shorter_burn_ins_is_what_the_policy_would_have_done():
+    """`prospects` runs the longest burn-in and replays its queries for the others: exact, because
     draws share a seed.
     """
-    pool, plan = blocks(size=40), SequentialPlan(threshold=Q, limit=60)
-    alone = forecast_stopping(pool, plan, budgets=(10,), at=(0.5,), replicates=5)
-    together = forecast_stopping(pool, plan, budgets=(10, 40), at=(0.5,), replicates=5)
-    assert alone == [p for p in together if p.budget == 10]
+    pool, plan = blocks(size=40), SequentialPlan(threshold=Q, budget=60)
+    alone = forecast_stopping(pool, plan, burn_ins=(10,), at=(0.5,), replicates=5)
+    together = forecast_stopping(pool, plan, burn_ins=(10, 40), at=(0.5,), replicates=5)
+    assert alone == [p for p in together if p.burn_in == 10]
 
 
 # ------------------------------------------------------------------------------------ --- the shell
@@ -1522,17 +1522,17 @@ def test_planning_in_the_shell(shell):
         "0.3",
         "--replicates",
         "3",
-        "--limit",
+        "--budget",
         "40",
         "--json",
         "-",
     )
     assert result.exit_code == 0, result.output
     data = json.loads(result.output)
-    assert [p["budget"] for p in data["prospects"]] == [10, 40, 70] * 2
-    table_result = shell("plan", *POOL, "--replicates", "2", "--limit", "20", "--cost", "3")
+    assert [p["burn_in"] for p in data["prospects"]] == [10, 40, 70] * 2
+    table_result = shell("plan", *POOL, "--replicates", "2", "--budget", "20", "--cost", "3")
     assert "Cost" in table_result.output.splitlines()[0]
-    assert "smallest budget" in table_result.output or "no budget" in table_result.output
+    assert "shortest burn-in" in table_result.output or "no burn-in" in table_result.output
 
 
 @pytest.mark.parametrize(
@@ -1541,6 +1541,7 @@ def test_planning_in_the_shell(shell):
         (("run", "nowhere.parquet", "--threshold", "0.85", "--label", "file"), "does not exist"),
         (("run", *POOL[:-1], "1.5", "--label", "file"), "strictly between 0 and 1"),
         (("run", *POOL, "--label", "file", "--scores", "grade"), "no column 'grade'"),
+        (("run", *POOL, "--label", "file", "--burn-in", "0"), "burn_in=0"),
         (("run", *POOL, "--label", "file", "--budget", "0"), "budget=0"),
         (("run", *POOL, "--label", "file", "--epsilon", "1.5"), "epsilon=1.5"),
         (("run", *POOL, "--label", "file", "--grid", "a,b"), "numbers with commas"),
@@ -1568,7 +1569,7 @@ def test_the_session_agrees_with_the_plain_e_process():
     audit = reference(pool)
     staked_rounds = [r for r in audit.rounds if r.query.stake]
     warm = [r.score for r in audit.rounds if not r.query.stake]
-    common = {"bet": "lr-ui", "budget": 10, "warm_start": warm}
+    common = {"bet": "lr-ui", "burn_in": 10, "warm_start": warm}
     auditor = e_process(
         [r.score for r in staked_rounds], [r.thresholds.auditor for r in staked_rounds],
         null="auditor",

@@ -29,7 +29,7 @@ def few(monkeypatch, tmp_path):
     monkeypatch.setattr(audit_runs, "METHODS", FEW)
     monkeypatch.setattr(sequential, "METHODS", FEW)
     monkeypatch.setattr(sequential, "_LABELS", [method.label for method in FEW])
-    monkeypatch.setattr(sequential, "digits", lambda: replace(digits(), limit=80))
+    monkeypatch.setattr(sequential, "digits", lambda: replace(digits(), budget=80))
     monkeypatch.delenv("GROUNDFAULT_SHARED", raising=False)
     monkeypatch.chdir(tmp_path)
 
@@ -75,8 +75,8 @@ def test_the_experiments_of_the_paper_in_form(few, shared, monkeypatch):
     assert "figure-c1a-verdicts" in result.figures
 
 
-def test_one_trajectory_serves_all_bets_and_budgets(few):
-    setting = replace(digits(), limit=80)
+def test_one_trajectory_serves_all_bets_and_burn_ins(few):
+    setting = replace(digits(), budget=80)
     together = audit_runs.run_audits(setting, "stratified", (10, 70), 1)
     assert [(row["method"], row["m"]) for row in together] == [
         (label, m) for label in ("LR, stratified", MAIN) for m in (10, 70)
@@ -85,12 +85,12 @@ def test_one_trajectory_serves_all_bets_and_budgets(few):
     for row, bet in zip(together, ("lr", "lr", "sr-lr-ui", "sr-lr-ui"), strict=True):
         plan = SequentialPlan(
             threshold=0.85,
-            budget=row["m"],
+            burn_in=row["m"],
             policy="stratified",
             bet=bet,
             seed=1,
             claim="declared-groups",
-            limit=80,
+            budget=80,
         )
         alone = SequentialAudit.of(setting.pool, plan)
         alone.run(lambda query: float(scores[setting.pool.position[query.id]]))
@@ -118,7 +118,7 @@ def test_an_interrupted_study_goes_on(few, tmp_path, monkeypatch):
     assert all(json.loads(line) for line in keep.read_text().splitlines() if line != lines[2][:40])
 
 
-def test_wrong_verdicts_count_as_the_limit(few):
+def test_wrong_verdicts_count_as_the_budget(few):
     setting = digits()
     row = {"experiment": "3", "setting": "digits", "labelled": 12, "right": setting.right(1)}
     assert row["right"] == "failure mode found"

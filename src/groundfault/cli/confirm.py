@@ -60,7 +60,7 @@ def confirm(**options: Any) -> None:
         read_plan(options),
         candidates,
         finders=finders,
-        limit=options["limit"],
+        budget=options["budget"],
         ledger=choose_ledger(options),
         reopen=options["reopen"],
     )

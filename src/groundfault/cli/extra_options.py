@@ -64,7 +64,12 @@ label_options = apply(
             multiple=True,
             help="Column to show at the prompt, all by default; repeatable.",
         ),
-        _label("--limit", type=int, help="Largest number of cases to label."),
+        _label(
+            "--budget",
+            type=int,
+            old_name="--limit",
+            help="Largest number of cases to label; all of them by default.",
+        ),
         _label("--cost", type=float, help="Cost of one label; progress then shows the total."),
     ]
 )

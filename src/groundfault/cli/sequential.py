@@ -165,17 +165,23 @@ def status(
 
 
 @sequential.command(
-    cls=GroupedCommand, first="id groups threshold budget alpha budgets replicates json_path"
+    cls=GroupedCommand, first="id groups threshold budget alpha burn_ins replicates json_path"
 )
 @pool_options
 @sequential_plan_options
-@_simulation("--limit", type=int, help="Largest number of cases to label.")
 @_simulation(
-    "--budgets",
+    "--budget",
+    type=int,
+    old_name="--limit",
+    help="Largest number of cases to label; all of them by default.",
+)
+@_simulation(
+    "--burn-ins",
     default="10,40,70",
     show_default=True,
     metavar="M,M,...",
-    help="Values of --budget to compare.",
+    old_name="--budgets",
+    help="Values of --burn-in to compare.",
 )
 @_simulation(
     "--base-rate",
@@ -210,27 +216,27 @@ def status(
 @option("--cost", type=float, help="Cost of one label; the table then shows costs.")
 @json_option("the table")
 def plan(**options: Any) -> None:
-    """Simulate the audit before the first label, and say which budget to use.
+    """Simulate the audit before the first label, and say which burn-in to use.
 
     For each world the table gives how often each verdict is reached, and after how many labels.
     """
-    from groundfault.sequential.stopping_time import advise_budget, forecast_stopping
+    from groundfault.sequential.stopping_time import advise_burn_in, forecast_stopping
 
     pool, settings = read_pool(options, None), read_sequential_plan(options)
     prospects = forecast_stopping(
         pool,
         settings,
-        budgets=[int(m) for m in read_numbers(options["budgets"], "--budgets") or ()],
+        burn_ins=[int(m) for m in read_numbers(options["burn_ins"], "--burn-ins") or ()],
         base=options["base"],
         failing=options["failing"],
         at=read_numbers(options["at"], "--failing-rates"),
         replicates=options["replicates"],
         jobs=options["jobs"],
     )
-    advice = advise_budget(prospects, settings.alpha)
+    advice = advise_burn_in(prospects, settings.alpha)
     data = {
         "prospects": [forecast.to_dict() for forecast in prospects],
-        "advised_budget": advice,
+        "advised_burn_in": advice,
         "plan": settings.settings,
     }
     text = json.dumps(data, indent=1, ensure_ascii=False)
@@ -245,10 +251,10 @@ def plan(**options: Any) -> None:
     console.print(fit_table(table, console.width))
     click.echo(table.note)
     if advice is None:
-        click.echo("no budget keeps wrong passes at alpha; try larger ones, or another policy")
+        click.echo("no burn-in keeps wrong passes at alpha; try longer ones, or another policy")
     else:
         click.echo(
-            "smallest budget that passes a failing model with probability at most "
+            "shortest burn-in that passes a failing model with probability at most "
             f"{settings.alpha:g}: {advice}"
         )
 

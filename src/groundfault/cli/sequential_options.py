@@ -68,11 +68,11 @@ sequential_plan_options = apply(
             help="Mean score, 1 for a pass, below which a group is a failure mode.",
         ),
         _rule(
-            "--budget",
+            "--burn-in",
             type=int,
             default=40,
             show_default=True,
-            help="Number of cases (m) before the auditor's own null hypothesis is tested.",
+            help="Number of tested cases (m) before the auditor's own null hypothesis is tested.",
         ),
         _rule(
             "--alpha",
@@ -193,7 +193,7 @@ def read_sequential_plan(options: dict[str, Any]) -> SequentialPlan:
     from groundfault.sequential import SequentialPlan, policies
 
     names = (
-        "threshold budget alpha policy claim sampling epsilon limit alternative "
+        "threshold budget burn_in alpha policy claim sampling epsilon alternative "
         "auditor_alternative eta shares seed model"
     ).split()
     warm_up = options["warm_up"]

@@ -74,7 +74,7 @@ def tabulate_prospects(prospects: Sequence[StoppingForecast], cost: float | None
     """Simulated verdicts and stopping times."""
     from groundfault.render.page import Table, TableColumn
 
-    heads = ["Budget", "Found", "Passed", "Neither", "10%", "Median", "90%"]
+    heads = ["Burn-in", "Found", "Passed", "Neither", "10%", "Median", "90%"]
     heads += [] if cost is None else ["Cost"]
     columns = (TableColumn("Pass rate", "code"), *(TableColumn(head, "number") for head in heads))
     rows = tuple(_prospect_row(prospect, cost) for prospect in prospects)
@@ -86,7 +86,7 @@ def _prospect_row(prospect: StoppingForecast, cost: float | None) -> tuple[str, 
     rates = (prospect.failure_rate, prospect.pass_rate, prospect.inconclusive_rate)
     return (
         prospect.world,
-        str(prospect.budget),
+        str(prospect.burn_in),
         *(f"{rate:.2f}" for rate in rates),
         *(str(count) for count in prospect.labels),
         *(() if cost is None else (f"{cost * prospect.labels[1]:.2f}",)),

@@ -282,7 +282,8 @@ def _manifest(certificate: Certificate) -> Iterator[tuple[str, str | Code]]:
     yield "Sampling", plan.sampling
     yield "Bet", ", ".join(plan.bet)
     yield "Seed", _describe_seed(certificate)
-    yield "Cases after which the auditor's test begins", words.count(plan.budget)
+    yield "Budget (most labels)", words.NONE if plan.budget is None else words.count(plan.budget)
+    yield "Burn-in (tested cases before the auditor's test)", words.count(plan.burn_in)
     yield "Judgements of people", words.count(certificate.judgements)
     yield "Seal (SHA-256 of plan and pool)", Code(certificate.seal)
     yield "Pool (SHA-256)", Code(certificate.pool.hash)

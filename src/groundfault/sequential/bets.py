@@ -2,7 +2,7 @@
 
 The null
     At each step, given everything before it, the expected score is at least the threshold (the
-    *model's* null), or at most the threshold at every staked step from the budget ``m`` on (the
+    *model's* null), or at most the threshold at every staked step from the burn-in ``m`` on (the
     *auditor's*).
 
 The guarantee, the same for every bet
@@ -48,6 +48,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from groundfault.base.deprecation import rename_fields
 from groundfault.errors import PlanError
 from groundfault.stats import betting
 
@@ -83,6 +84,7 @@ class Wealth(NamedTuple):
     moments: Floats
 
 
+@rename_fields(budget="burn_in")
 @dataclass(frozen=True)
 class Bet:
     """One way to bet against a null.
@@ -101,7 +103,7 @@ class Bet:
         Several of them (``-ui``, ``-mix``).
     eta : float >= 0
         Learning rate of ``-ui``.
-    budget : int >= 1, optional
+    burn_in : int >= 1, optional
         The paper's m: the auditor's bets start at step m, and uniform shares of an ``sr-`` form are
         1/m on 1..m.
     shares : {"uniform", "heavy-tailed"}
@@ -130,7 +132,7 @@ class Bet:
     alternative: float | None = None
     grid: tuple[float, ...] = ()
     eta: float = 0.1
-    budget: int | None = None
+    burn_in: int | None = None
     shares: Shares = "uniform"
     idle_mass: bool = False
 
@@ -141,7 +143,7 @@ class Bet:
         object.__setattr__(
             self, "alternative", None if self.alternative is None else float(self.alternative)
         )
-        object.__setattr__(self, "budget", None if self.budget is None else int(self.budget))
+        object.__setattr__(self, "burn_in", None if self.burn_in is None else int(self.burn_in))
 
     @property
     def source(self) -> str:
@@ -210,10 +212,10 @@ class Bet:
             # nulls.
             score, threshold = 1.0 - score, 1.0 - threshold
             forecast = None if forecast is None else 1.0 - forecast
-            stake = stake & (step >= (self.budget or 1))
+            stake = stake & (step >= (self.burn_in or 1))
         # Shiryaev-Roberts: a share of the wealth starts at every step, so that a failure mode that
         # the policy reaches late is not paid for by early losses
-        share = betting.start_weight(step, self.starts, self.budget or 1)
+        share = betting.start_weight(step, self.starts, self.burn_in or 1)
         log_start = float(np.log(share)) if share > 0 else -np.inf
         rule = "max" if self.name.startswith("cusum-") else "sum"
         if not stake.any():
@@ -246,7 +248,7 @@ class Bet:
             return np.zeros(arms.shape[1])
         log_e = betting.log_mean(arms, wealth.log_weights) if len(arms) > 1 else arms[0]
         # shares that have not started are money in hand, worth their face value
-        idle = betting.idle_weight(step, self.starts, self.budget or 1) if self.idle_mass else 0.0
+        idle = betting.idle_weight(step, self.starts, self.burn_in or 1) if self.idle_mass else 0.0
         return np.logaddexp(log_e, np.log(idle)) if idle > 0 else log_e
 
     def _forecasts(self, wealth: Wealth, threshold: Floats, forecast: Floats | None) -> Floats:
@@ -287,14 +289,14 @@ def _check_numbers(bet: Bet) -> None:
             )
     if not (_is_number(bet.eta) and 0 <= bet.eta < np.inf):
         raise PlanError(f"eta={bet.eta!r} must be a finite number, 0 or more")
-    if bet.budget is None and (bet.null == "auditor" or bet.starts == "uniform"):
+    if bet.burn_in is None and (bet.null == "auditor" or bet.starts == "uniform"):
         raise PlanError(
-            f"{bet.name} against the {bet.null}'s null needs budget=, a whole number of 1 or more"
+            f"{bet.name} against the {bet.null}'s null needs burn_in=, a whole number of 1 or more"
         )
-    if bet.budget is not None and not (
-        _is_number(bet.budget) and bet.budget >= 1 and bet.budget % 1 == 0
+    if bet.burn_in is not None and not (
+        _is_number(bet.burn_in) and bet.burn_in >= 1 and bet.burn_in % 1 == 0
     ):
-        raise PlanError(f"budget={bet.budget!r} must be a whole number of 1 or more")
+        raise PlanError(f"burn_in={bet.burn_in!r} must be a whole number of 1 or more")
 
 
 def _is_number(value: object) -> bool:

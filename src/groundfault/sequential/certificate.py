@@ -27,6 +27,7 @@ from groundfault.sequential.certificate_schema import (
 )
 from groundfault.sequential.draws import SealedKey
 from groundfault.sequential.dual import Verdict
+from groundfault.sequential.plan_names import from_stored_names, to_stored_names
 from groundfault.sequential.pool import from_hex
 from groundfault.sequential.record import Round, write_pair
 
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
 
 _FOUND = "failure mode found"
 
-VERSION = 1
-"""Version of the layout. Version 0.1.0 of groundfault wrote 1. The rule for reading older ones: a
+VERSION = 2
+"""Version of the layout. Version 0.1.0 of groundfault wrote 1, in which two settings of the plan
+have other names (`groundfault.sequential.plan_names`). The rule for reading older ones: a
 change that a reader of the old layout would misread raises it, and `Certificate.from_dict` brings
 what came before up to date; a certificate of a later version is refused."""
 
@@ -127,6 +129,9 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
                 f"{source} is a certificate of layout {version}, and this version of groundfault "
                 f"reads up to {VERSION}: install a newer one"
             )
+        plan = data.get("plan") if isinstance(data, Mapping) else None
+        if version == 1 and isinstance(data, Mapping) and isinstance(plan, Mapping):
+            data = {**data, "plan": from_stored_names(plan)}
         try:
             # unknown fields are refused: a certificate that says more than is checked would be
             # trusted
@@ -140,6 +145,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         """The certificate as plain words and numbers."""
         # not to_builtins, which leaves tuples: what is compared with stored JSON has lists
         content: dict[str, Any] = json.loads(msgspec.json.encode(self))
+        if self.version == 1:
+            content["plan"] = to_stored_names(content["plan"])
         return content
 
     def to_json(self, path: str | Path | None = None) -> str:

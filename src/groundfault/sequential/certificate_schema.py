@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from groundfault.base.deprecation import warn_renamed
+from groundfault.base.deprecation import rename_members, warn_renamed
 from groundfault.sequential.bets import Shares
 from groundfault.sequential.plan import ClaimName, Sampling, SequentialPlan
 
@@ -21,13 +21,17 @@ LogPair = tuple[LogNumber, LogNumber]
 """One number against the model's null, one against the auditor's."""
 
 
+@rename_members(limit="budget")
 class SequentialSettings(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """The settings of a `SequentialPlan`, every default filled in."""
+    """The settings of a `SequentialPlan`, every default filled in.
+
+    In layout 1 ``burn_in`` was stored as ``budget``, and ``budget`` as ``limit``.
+    """
 
     threshold: float
-    budget: int
+    burn_in: int
     alpha: float
     policy: str
     bet: tuple[str, ...]
@@ -35,7 +39,7 @@ class SequentialSettings(
     claim: ClaimName
     sampling: Sampling
     epsilon: float | None
-    limit: int | None
+    budget: int | None
     warm_up: int
     alternative: float | None
     grid: tuple[float, ...]

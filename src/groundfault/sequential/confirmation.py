@@ -14,7 +14,7 @@ import numpy as np
 from groundfault.auditing.guarantee import describe_looks
 from groundfault.auditing.prepared import PreparedAudit, prepare
 from groundfault.auditing.report_schema import PlanSettings
-from groundfault.base.deprecation import rename_members
+from groundfault.base.deprecation import rename_fields, rename_members
 from groundfault.core.plan import AUTO, Plan, exact
 from groundfault.core.row_names import sampler_of
 from groundfault.errors import InputError, LedgerError, PlanError
@@ -44,6 +44,7 @@ ASKED, TOLD = "holdout_asked", "holdout_told"
 _ROUNDING = 1e-12
 
 
+@rename_fields(limit="budget")
 @rename_members(recorded="replay_score", standings="survivors", case="screen")
 class SequentialConfirmation:
     """Confirms what survived a screen by labelling held-out units, one at a time.
@@ -62,7 +63,7 @@ class SequentialConfirmation:
         whose screen leaves the fewest candidates to buy labels for.
     candidates, finders
         As of `groundfault.audit`.
-    limit : int, optional
+    budget : int, optional
         The largest number of labels to buy.
     ledger : Ledger, path, URL or bool, optional
         Where the opening of the holdout and every label are recorded; True is the place that
@@ -76,7 +77,7 @@ class SequentialConfirmation:
     screen : PreparedAudit
         Evidence, plan, candidates and split, prepared as for `groundfault.audit`.
     seal : str
-        SHA-256 of plan, candidates, survivors, split, evidence and limit: fixed before the first
+        SHA-256 of plan, candidates, survivors, split, evidence and budget: fixed before the first
         held-out label.
     opening : Opening, optional
         How often the holdout was opened, by the ledger. None without a ledger, and where nothing
@@ -120,19 +121,19 @@ class SequentialConfirmation:
         candidates: Iterable[Candidate] | None = None,
         *,
         finders: Sequence[Any] | None = None,
-        limit: int | None = None,
+        budget: int | None = None,
         ledger: LedgerChoice = True,
         reopen: str | None = None,
     ) -> None:
-        # bool is an int: limit=True would mean one label
-        if limit is not None and (
-            isinstance(limit, bool) or not isinstance(limit, int) or limit < 1
+        # bool is an int: budget=True would mean one label
+        if budget is not None and (
+            isinstance(budget, bool) or not isinstance(budget, int) or budget < 1
         ):
-            raise PlanError(f"limit={limit!r} must be a whole number of 1 or more")
+            raise PlanError(f"budget={budget!r} must be a whole number of 1 or more")
         plan = plan or Plan()
         if plan.judge == AUTO:
             plan = replace(plan, judge="janus")
-        self.screen, self.limit = prepare(evidence, plan, candidates, finders=finders), limit
+        self.screen, self.budget = prepare(evidence, plan, candidates, finders=finders), budget
         _require_plan(self.screen)
         self._holdout_units = np.flatnonzero(~self.screen.discovery_mask)
         discovery = self.screen.discovery_units()
@@ -158,7 +159,8 @@ class SequentialConfirmation:
             "survivors": [
                 [name, int(sign)] for name, sign in zip(self.names, tests.direction, strict=True)
             ],
-            "limit": self.limit,
+            # the key that ledgers have of 0.1.0
+            "limit": self.budget,
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -344,7 +346,7 @@ class SequentialConfirmation:
             seal=self.seal,
             plan=msgspec.convert(screen.plan.settings, PlanSettings),
             library=screen.library.hash,
-            limit=self.limit,
+            budget=self.budget,
             held_out=len(self._holdout_units),
             labelled=self.labelled,
             survivors=self.survivors,
@@ -365,9 +367,9 @@ class SequentialConfirmation:
 
     @property
     def finished(self) -> bool:
-        """Whether all survivors are confirmed, no unit is left, or the limit is reached."""
+        """Whether all survivors are confirmed, no unit is left, or the budget is spent."""
         is_spent = self.labelled >= min(
-            len(self._holdout_units), self.limit or len(self._holdout_units)
+            len(self._holdout_units), self.budget or len(self._holdout_units)
         )
         return is_spent or bool(self._confirmed.all())
 

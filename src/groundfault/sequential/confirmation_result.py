@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from groundfault.auditing.report_schema import PlanSettings
+from groundfault.base.deprecation import rename_members
 from groundfault.base.files import save_text
 from groundfault.base.reading import read_json_object
 from groundfault.base.registry import load_object
@@ -48,6 +49,7 @@ class SurvivorState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str
 
 
+@rename_members(limit="budget")
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The result of a `SequentialConfirmation`, as it stands.
 
@@ -56,12 +58,12 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     version : int
         Of the layout; stored as ``groundfault_confirmation``.
     seal : str
-        SHA-256 of plan, candidates, survivors, split, evidence and limit.
+        SHA-256 of plan, candidates, survivors, split, evidence and budget.
     plan : PlanSettings
     library : str
         SHA-256 of the candidates.
-    limit : int, optional
-        The largest number of labels allowed.
+    budget : int, optional
+        The largest number of labels allowed; stored as ``limit``.
     held_out, labelled : int
         Units in the holdout, and those labelled.
     survivors : tuple of SurvivorState
@@ -75,7 +77,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     seal: str
     plan: PlanSettings
     library: str
-    limit: int | None
+    budget: int | None = msgspec.field(name="limit")
     held_out: int
     labelled: int
     survivors: tuple[SurvivorState, ...]

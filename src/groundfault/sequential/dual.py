@@ -24,9 +24,9 @@ class EProcessPair(NamedTuple):
 class Dual:
     """Algorithm 1 of the paper, between two scores; each update gives a new one.
 
-    The model's test runs from the first tested case; the auditor's bets start at the plan's budget
-    m, and are placed on claimed rounds only. No correction for two tests is due: where the model's
-    null is true, a claim that some group fails is false.
+    The model's test runs from the first tested case; the auditor's bets start at the end of the
+    plan's burn-in m, and are placed on claimed rounds only. No correction for two tests is due:
+    where the model's null is true, a claim that some group fails is false.
 
     Attributes
     ----------

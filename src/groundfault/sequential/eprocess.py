@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from groundfault.base.deprecation import rename_parameters
 from groundfault.base.reading import decode_json
 from groundfault.errors import InputError, PlanError
 from groundfault.sequential.bets import Bet, Null, Shares, Wealth
+from groundfault.sequential.plan_names import to_stored_names
 from groundfault.stats.betting import log_mean
 
 if TYPE_CHECKING:
@@ -163,7 +165,7 @@ class EProcess:
             {_KEYS[name]: _encode(array) for name, array in w._asdict().items()}
             for w in self.wealth
         ]
-        bets = [asdict(bet) for bet in self.bets]
+        bets = [to_stored_names(asdict(bet)) for bet in self.bets]
         return json.dumps(
             {"groundfault_eprocess": 1, "steps": self.steps, "bets": bets, "wealth": wealth}
         )
@@ -179,7 +181,7 @@ class EProcess:
         """
         try:
             data = decode_json(text, "the text")
-            bets = tuple(Bet(**{**bet, "grid": tuple(bet["grid"])}) for bet in data["bets"])
+            bets = tuple(_read_bet(bet) for bet in data["bets"])
             wealth = tuple(
                 Wealth(**{name: _decode(w[key]) for name, key in _KEYS.items()})
                 for w in data["wealth"]
@@ -221,6 +223,7 @@ class EProcess:
         )
 
 
+@rename_parameters(budget="burn_in")
 def e_process(
     scores: ArrayLike,
     threshold: ArrayLike,
@@ -230,7 +233,7 @@ def e_process(
     alternative: float | None = None,
     grid: Sequence[float] | None = None,
     eta: float = 0.1,
-    budget: int | None = None,
+    burn_in: int | None = None,
     warm_start: ArrayLike | None = None,
     forecast: ArrayLike | None = None,
     stake: ArrayLike = True,
@@ -248,17 +251,17 @@ def e_process(
         (`conditional_threshold`).
     null : {"model", "auditor"}
         The model's null: expected scores are at least the threshold. The auditor's: from step
-        ``budget`` on they are below it.
+        ``burn_in`` on they are below it.
     bet : str or sequence of str
         One of `BETS`; several are averaged.
-    alternative, grid, eta, budget, shares, idle_mass
+    alternative, grid, eta, burn_in, shares, idle_mass
         See `Bet`. The defaults of the last two are the paper's.
     warm_start : (k,) or (N, k) array in [0, 1]
         Scores that forecasts learn from (the last five) but no e-value counts.
     forecast : (T,) or (N, T) array, optional
         Expected scores for ``-pred`` bets.
     stake : bool, or (T,) or (N, T) array of bool
-        Steps on which to bet; the others count towards the budget and nothing else.
+        Steps on which to bet; the others count towards the burn-in and nothing else.
 
     Returns
     -------
@@ -288,7 +291,7 @@ def e_process(
     """
     names = (bet,) if isinstance(bet, str) else tuple(bet)
     points = () if grid is None else tuple(grid)
-    bets = [Bet(name, null, alternative, points, eta, budget, shares, idle_mass) for name in names]
+    bets = [Bet(name, null, alternative, points, eta, burn_in, shares, idle_mass) for name in names]
     table = _scores(scores, "score")
     if table.ndim not in (1, 2):
         raise InputError(f"scores have {table.ndim} axes; give one sequence, or one sequence a row")
@@ -363,6 +366,13 @@ def _per_step(values: NDArray[Any], columns: Floats, what: str) -> NDArray[Any]:
             f"score ({sequences}, {steps})"
         )
     return np.broadcast_to(rows, (steps, rows.shape[1]))
+
+
+def _read_bet(stored: dict[str, Any]) -> Bet:
+    content = {**stored, "grid": tuple(stored["grid"])}
+    # the name that `to_json` keeps from version 0.1.0
+    content["burn_in"] = content.pop("budget")
+    return Bet(**content)
 
 
 def _encode(array: Floats) -> list[list[float | str]]:

@@ -29,7 +29,7 @@ class StopEarly:
 
     Give the task its `dataset`, which holds the samples in the order in which the audit asks for
     them, and this as its ``early_stopping``. Samples that were running when a null fell are
-    completed, and count for nothing.
+    completed, and count for nothing. With ``budget=`` no more than so many samples are ever run.
 
     Parameters
     ----------
@@ -109,6 +109,8 @@ class StopEarly:
         of = {str(sample.id): sample for sample in samples}
         self.dataset: MemoryDataset = MemoryDataset([of[name] for name in _order_ids(self.audit)])
         self._scorer = scorer
+        self._labelled = {r.query.id for r in self.audit.rounds if r.closed}
+        self._begun: set[str] = set()
         self._running: set[str] = set()
         self._scores: dict[str, float | None] = {}
 
@@ -131,10 +133,9 @@ class StopEarly:
         """Whether a sample need not be run."""
         from inspect_ai.util import EarlyStop
 
-        if self.audit.finished:
-            return EarlyStop(
-                id=id, epoch=epoch, reason=f"{self.audit.verdict}: {self.audit.reason}"
-            )
+        if reason := self._refuse(str(id)):
+            return EarlyStop(id=id, epoch=epoch, reason=reason)
+        self._begun.add(str(id))
         if epoch == 1:
             self._running.add(str(id))
         return None
@@ -174,6 +175,19 @@ class StopEarly:
             "labelled": audit.labelled,
             "seal": audit.seal,
         }
+
+    def _refuse(self, name: str) -> str:
+        """Why a sample need not be run; empty if it has to be."""
+        budget = self.audit.plan.budget
+        if self.audit.finished:
+            return f"{self.audit.verdict}: {self.audit.reason}"
+        if name in self._labelled:
+            return "the audit has its label already"
+        # what runs is paid for, whether or not its score arrives before a null falls
+        is_spent = budget is not None and len(self._labelled | self._begun) >= budget
+        if is_spent and name not in self._begun:
+            return f"the budget of {budget} labels is spent"
+        return ""
 
     def _tell(self) -> None:
         while (query := self.audit.ask()) is not None and query.id in self._scores:
@@ -258,7 +272,7 @@ def _read_labels(samples: Sequence[Sample], name: str) -> list[Any]:
 def _order_ids(audit: SequentialAudit) -> list[str]:
     """Ids as the audit asks where no score sways it; what it never asks for comes last."""
     # a rehearsal without scores: samples then run in about the order in which they are needed
-    plan, pool, order = replace(audit.plan, limit=None), audit.pool, []
+    plan, pool, order = replace(audit.plan, budget=None), audit.pool, []
     rehearsal = AuditState(pool, plan, audit.draws)
     while not rehearsal.decided and (query := rehearsal.choose(audit.policy)) is not None:
         draft = rehearsal.draw_round(query)

@@ -16,6 +16,11 @@ from groundfault.base.streams import stream
 from groundfault.core.plan import exact
 from groundfault.errors import PlanError
 from groundfault.sequential.bets import SOURCES, Bet, Null, Shares
+from groundfault.sequential.plan_names import (
+    accept_stored_names,
+    from_stored_names,
+    to_stored_names,
+)
 
 ClaimName = Literal["population", "declared-groups", "literal", "rates"]
 Sampling = Literal["guaranteed", "paper"]
@@ -31,7 +36,8 @@ _LITERAL_EPSILON = 0.05
 _BY_GROUP = "group-"
 
 
-@rename_members(least="min_cases")
+@accept_stored_names
+@rename_members(least="min_cases", limit="budget")
 @dataclass(frozen=True, kw_only=True)
 class SequentialPlan:
     """Everything decided before the first score.
@@ -40,7 +46,7 @@ class SequentialPlan:
     ----------
     threshold : float in (0, 1)
         The least mean score, q, that a group has to have; 1 is a pass.
-    budget : int
+    burn_in : int
         The paper's m: the auditor's test counts claims from the m-th tested case on. At least 2.
     alpha : float in (0, 1)
         Chance of a wrong verdict, whenever one stops.
@@ -64,8 +70,9 @@ class SequentialPlan:
     epsilon : float in (0, 1], optional
         Least share of the cases that a group must have; smaller ones are left out of the audit, and
         listed. Left out, .05 for sampling and claims that need one, and none otherwise.
-    limit : int, optional
-        Most cases to label, warm-up included.
+    budget : int, optional
+        Most cases to label, warm-up and burn-in included; no more are asked for. Left out, all
+        cases. An audit whose budget ends with its burn-in cannot pass.
     warm_up : int
         Cases drawn uniformly at first, to learn from; nothing is bet on them.
     alternative, grid, auditor_alternative, auditor_grid, eta, shares, idle_mass
@@ -83,7 +90,7 @@ class SequentialPlan:
     """
 
     threshold: float
-    budget: int = 40
+    burn_in: int = 40
     alpha: float = 0.05
     policy: str = "logistic"
     bet: str | Sequence[str] | None = None
@@ -91,7 +98,7 @@ class SequentialPlan:
     claim: ClaimName | None = None
     sampling: Sampling = "guaranteed"
     epsilon: float | None = None
-    limit: int | None = None
+    budget: int | None = None
     warm_up: int = 0
     alternative: float | None = None
     grid: Sequence[float] | None = None
@@ -138,17 +145,17 @@ class SequentialPlan:
                 f"epsilon={self.epsilon:g} must lie in (0, 1]: the smallest share of a group"
             )
         # with m = 1 an auditor passes the model without having looked for anything
-        self._whole("budget", 1 if self.sampling == "paper" else 2)
-        for name, minimum in (("seed", 0), ("warm_up", 0), ("limit", 1)):
+        self._whole("burn_in", 1 if self.sampling == "paper" else 2)
+        for name, minimum in (("seed", 0), ("warm_up", 0), ("budget", 1)):
             if getattr(self, name) is not None:
                 self._whole(name, minimum)
-        if self.limit is None and self.claim == "rates":
+        if self.budget is None and self.claim == "rates":
             raise PlanError(
-                'claim="rates" asks again without end: set limit, the most answers to score'
+                'claim="rates" asks again without end: set budget, the most answers to score'
             )
-        if self.limit is not None and self.limit <= self.warm_up:
+        if self.budget is not None and self.budget <= self.warm_up:
             raise PlanError(
-                f"limit={self.limit} leaves nothing to test after warm_up={self.warm_up}"
+                f"budget={self.budget} leaves nothing to test after warm_up={self.warm_up}"
             )
 
     def _number(self, name: str) -> float:
@@ -226,7 +233,7 @@ class SequentialPlan:
                 self.alternative if model else self.auditor_alternative,
                 tuple((self.grid if model else self.auditor_grid) or ()),
                 _FAST_ETA if self.eta is None else self.eta,
-                self.budget,
+                self.burn_in,
                 self.shares or "heavy-tailed",
                 bool(self.idle_mass),
             )
@@ -249,7 +256,8 @@ class SequentialPlan:
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> SequentialPlan:
-        """The plan that `settings` describes."""
+        """The plan that `settings` describes, or that version 0.1.0 stored."""
+        settings = from_stored_names(settings)
         unknown = sorted(set(settings) - {field.name for field in fields(cls)})
         if unknown:
             raise PlanError(f"there is no setting {unknown[0]!r} of a sequential audit")
@@ -261,10 +269,15 @@ class SequentialPlan:
         except (TypeError, AttributeError, ValueError, OverflowError) as error:
             raise PlanError(f"not the settings of a sequential audit: {error}") from None
 
+    @property
+    def stored_settings(self) -> dict[str, Any]:
+        """The settings as seals and ledgers have them, under the names of 0.1.0."""
+        return to_stored_names(self.settings)
+
     def seal(self, pool_hash: str) -> str:
         """SHA-256 of everything decided, the pool included: equal audits, equal seals."""
         # stored with every audit: keys and order of this text must never change
-        text = json.dumps({"plan": self.settings, "pool": pool_hash}, sort_keys=True)
+        text = json.dumps({"plan": self.stored_settings, "pool": pool_hash}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def rng(self, purpose: str, counter: int) -> np.random.Generator:

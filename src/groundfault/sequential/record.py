@@ -12,6 +12,7 @@ from groundfault.base.deprecation import rename_members
 from groundfault.base.ledgers import LedgerChoice, find_ledger
 from groundfault.errors import LedgerError
 from groundfault.sequential.dual import EProcessPair
+from groundfault.sequential.plan_names import from_stored_names
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import from_hex, to_hex
 
@@ -253,5 +254,6 @@ def _asks_the_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
 
 def _list_differences(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     """The settings of a stored plan that are not those wanted now."""
+    stored, wanted = from_stored_names(stored), from_stored_names(wanted)
     names = [name for name in wanted if stored.get(name) != wanted[name]]
     return ", ".join(f"{name}={stored.get(name)}" for name in names) or "its groups are others"

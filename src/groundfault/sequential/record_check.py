@@ -7,11 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import structs
 
 from groundfault.auditing.verification_result import CheckStatus, VerificationCheck
 from groundfault.base.json_diff import differences_of
 from groundfault.errors import GroundfaultError, InputError, LedgerError
-from groundfault.sequential.certificate import Certificate, certify
+from groundfault.sequential.certificate import VERSION, Certificate, certify
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import OPENED, AuditEvent, count_audits
 from groundfault.sequential.state import AuditState
@@ -109,7 +110,7 @@ def read_key(book: Ledger, seal: str) -> Mapping[str, Any]:
 
 def _select_stable(certificate: Certificate) -> dict[str, Any]:
     """What a recomputed certificate must share: all but versions, the ledger and file names."""
-    content = certificate.to_dict()
+    content = structs.replace(certificate, version=VERSION).to_dict()
     content["pool"] = certificate.pool.hash
     # the key of the draws is held against its hash instead
     others = ("groundfault_version", "ledger", "draws")

@@ -15,6 +15,7 @@ from groundfault.sequential import policies
 from groundfault.sequential.draws import read_draws
 from groundfault.sequential.dual import Verdict
 from groundfault.sequential.plan import SequentialPlan
+from groundfault.sequential.plan_names import accept_stored_names
 from groundfault.sequential.policies import History, Policy, Query
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import ASKED, OPENED, TOLD, AuditRecord
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from groundfault.sequential.certificate import Certificate
 
 
+@accept_stored_names
 @rename_members(rounds_told="labelled", tally="counts", choice="choose", prepare="draw_round")
 class SequentialAudit(AuditState):
     """A sequential audit: valid whichever case is asked next, and whenever one stops.
@@ -35,8 +37,11 @@ class SequentialAudit(AuditState):
         The cases and their declared groups.
     threshold : float in (0, 1)
         The least mean score that a group has to have; 1 is a pass.
-    budget : int
-        Cases the auditor has to find a failing group before its own test begins, the paper's m.
+    budget : int, optional
+        Most cases to label, after which the audit ends; left out, all of them.
+    burn_in : int
+        Tested cases before the auditor's claims count, the paper's m: what it has to find a
+        failing group.
     alpha : float in (0, 1)
     policy : str or Policy
         What decides where to look.
@@ -87,7 +92,8 @@ class SequentialAudit(AuditState):
         pool: Pool,
         *,
         threshold: float,
-        budget: int = 40,
+        budget: int | None = None,
+        burn_in: int = 40,
         alpha: float = 0.05,
         policy: str | Policy = "logistic",
         bet: str | Sequence[str] | None = None,
@@ -103,6 +109,7 @@ class SequentialAudit(AuditState):
         main_settings = {
             "threshold": threshold,
             "budget": budget,
+            "burn_in": burn_in,
             "alpha": alpha,
             "bet": bet,
             "seed": seed,
@@ -178,7 +185,7 @@ class SequentialAudit(AuditState):
         self.record = AuditRecord(ledger, self.seal)
         sealed_key = self.draws.sealed_key
         header = {
-            "plan": plan.settings,
+            "plan": plan.stored_settings,
             "pool": pool.outline(),
             "draws": None if sealed_key is None else msgspec.to_builtins(sealed_key),
         }

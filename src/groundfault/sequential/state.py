@@ -204,8 +204,8 @@ class AuditState:
         self.counts.add(query, self.pool.position[query.id], score)
         self._rounds[-1] = open_round.with_score(score, self.dual.log_e)
         self._score_events[query.step] = seq
-        # a claim counts from the budget m on, like the auditor's bets
-        if query.stake and query.claim and query.group and self.dual.steps >= self.plan.budget:
+        # a claim counts from the burn-in m on, like the auditor's bets
+        if query.stake and query.claim and query.group and self.dual.steps >= self.plan.burn_in:
             self._claimed.add(query.group)
 
     # -------------------------------------------------------------------------- --- where it stands
@@ -257,8 +257,8 @@ class AuditState:
 
     @property
     def decided(self) -> bool:
-        """Whether either null has fallen, or the limit is reached."""
-        is_spent = self.plan.limit is not None and self.labelled >= self.plan.limit
+        """Whether either null has fallen, or the budget is spent."""
+        is_spent = self.plan.budget is not None and self.labelled >= self.plan.budget
         return self.verdict != "inconclusive" or is_spent
 
     @property
@@ -267,7 +267,7 @@ class AuditState:
 
     @property
     def _groups_reached(self) -> list[str]:
-        """Groups claimed from the budget on that have reached the threshold; all, if all have."""
+        """Groups claimed from the burn-in on that have reached the threshold; all, if all have."""
         # all groups at the threshold makes every claim false, named or not
         reached = self.counts.reached
         names = [self.claim.pool.groups[g] for g in np.flatnonzero(reached)]
@@ -297,7 +297,7 @@ class AuditState:
                 return f"counted: {name}, which the auditor claimed, has a mean of {q} or more"
             return (
                 f"the e-value against the auditor's null reached {self.wealth.auditor:.4g} after "
-                f"{cases}: this auditor ({self.plan.policy}), given {self.plan.budget} cases to "
+                f"{cases}: this auditor ({self.plan.policy}), given {self.plan.burn_in} cases to "
                 "find one, did not hold a failing group"
             )
         return f"neither null has fallen after {cases}"

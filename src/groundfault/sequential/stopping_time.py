@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from groundfault.base.deprecation import rename_fields
+from groundfault.base.deprecation import rename_attributes, rename_fields, rename_parameters
 from groundfault.errors import PlanError
 from groundfault.sequential import policies
 from groundfault.sequential.plan import SequentialPlan
@@ -60,23 +60,28 @@ def _count_in_a_row(audit: SequentialAudit, group: str | None, score: float) -> 
         is_counted = (
             before.model > 1.0
             if score == 0
-            else before.auditor <= 0.0 and dual.steps >= audit.plan.budget
+            else before.auditor <= 0.0 and dual.steps >= audit.plan.burn_in
         )
         if is_counted or (dual.log_e.model if score == 0 else dual.log_e.auditor) >= cut:
             return count
     return None
 
 
-@rename_fields(found="failure_rate", passed="pass_rate", inconclusive="inconclusive_rate")
+@rename_fields(
+    budget="burn_in",
+    found="failure_rate",
+    passed="pass_rate",
+    inconclusive="inconclusive_rate",
+)
 @dataclass(frozen=True)
 class StoppingForecast:
-    """How an audit would go in one simulated world, under one budget.
+    """How an audit would go in one simulated world, with one burn-in.
 
     Attributes
     ----------
     world : str
         Where cases pass at what rate; elsewhere at that of the world without a failing group.
-    budget : int
+    burn_in : int
     failure_rate, pass_rate, inconclusive_rate : float
         Shares of the replicates with each verdict.
     labels : tuple of three int
@@ -84,17 +89,19 @@ class StoppingForecast:
     """
 
     world: str
-    budget: int
+    burn_in: int
     failure_rate: float
     pass_rate: float
     inconclusive_rate: float
     labels: tuple[int, int, int]
 
     def to_dict(self) -> dict[str, Any]:
-        """The forecast as plain words and numbers, by the keys that version 0.1.0 wrote."""
+        """The forecast as plain words and numbers, by the keys that version 0.1.0 wrote, but for
+        the burn-in.
+        """
         return {
             "world": self.world,
-            "budget": self.budget,
+            "burn_in": self.burn_in,
             "found": self.failure_rate,
             "passed": self.pass_rate,
             "inconclusive": self.inconclusive_rate,
@@ -102,11 +109,12 @@ class StoppingForecast:
         }
 
 
+@rename_parameters(budgets="burn_ins")
 def forecast_stopping(
     pool: Pool,
     plan: SequentialPlan,
     *,
-    budgets: Sequence[int] = (10, 40, 70),
+    burn_ins: Sequence[int] = (10, 40, 70),
     base: float | None = None,
     failing: str | None = None,
     at: Sequence[float] | None = None,
@@ -114,17 +122,17 @@ def forecast_stopping(
     policy: Policy | None = None,
     jobs: int = 1,
 ) -> list[StoppingForecast]:
-    """Simulate an audit before a label is spent: verdicts and stopping times, for several budgets.
+    """Simulate an audit before a label is spent: verdicts and stopping times, for several burn-ins.
 
     Worlds are one without a failing group, every case passing with chance ``base``, and one for
-    each of ``at``, where a group passes with that chance instead. Budgets share their draws, and
+    each of ``at``, where a group passes with that chance instead. Burn-ins share their draws, and
     the plan's seed fixes them all.
 
     Parameters
     ----------
     pool : Pool
     plan : SequentialPlan
-    budgets : sequence of int
+    burn_ins : sequence of int
         Values of m.
     base : float in [0, 1], optional
         A third of the way from 1 to the threshold, where left out.
@@ -141,7 +149,7 @@ def forecast_stopping(
     Returns
     -------
     list of StoppingForecast
-        For each world, one a budget, in rising order.
+        For each world, one a burn-in, in rising order.
 
     Raises
     ------
@@ -158,14 +166,14 @@ def forecast_stopping(
         raise PlanError(
             f"there is no group {failing!r}; the groups are {', '.join(pool.groups[:20])}"
         )
-    if replicates < 1 or not budgets:
-        raise PlanError("a simulation needs one replicate or more, and one budget or more")
+    if replicates < 1 or not burn_ins:
+        raise PlanError("a simulation needs one replicate or more, and one burn-in or more")
     from joblib import Parallel, delayed
 
     policy = policy or policies.get(plan.policy)
-    # the largest budget first: a policy is not shown the budget, so the rounds of the longest audit
+    # the longest burn-in first: a policy is not shown it, so the rounds of the longest audit
     # are the script of the others, and its work is done once
-    plans = [replace(plan, budget=m) for m in sorted(set(budgets), reverse=True)]
+    plans = [replace(plan, burn_in=m) for m in sorted(set(burn_ins), reverse=True)]
     forecasts = []
     for level in (None, *levels):
         worlds = (_simulate_world(pool, plan, base, level, failing, r) for r in range(replicates))
@@ -177,7 +185,7 @@ def forecast_stopping(
             f"everywhere {base:.3g}" if level is None else f"{failing or 'one group'} {level:.3g}"
         )
         forecasts += [
-            _summarize_runs(name, own.budget, [run[i] for run in runs])
+            _summarize_runs(name, own.burn_in, [run[i] for run in runs])
             for i, own in enumerate(plans)
         ][::-1]
     return forecasts
@@ -213,7 +221,7 @@ def _simulate_audits(
     results: list[tuple[str, int]] = []
     current = policy
     for plan in plans:
-        # the same scores for every budget, so that budgets differ by their rule and not by luck
+        # the same scores for every burn-in, so that they differ by their rule and not by luck
         anew = plan.rng("answers", replicate)
         audit = SequentialAudit.of(pool, replace(plan, seed=seed), policy=current)
 
@@ -251,7 +259,7 @@ class _Script:
         return Query(query.group, query.items, query.claim, query.stake, query.forecast)
 
 
-def _summarize_runs(world: str, budget: int, runs: Sequence[tuple[str, int]]) -> StoppingForecast:
+def _summarize_runs(world: str, burn_in: int, runs: Sequence[tuple[str, int]]) -> StoppingForecast:
     verdicts = [verdict for verdict, _ in runs]
     failure_rate, pass_rate = (
         verdicts.count(v) / len(runs) for v in ("failure mode found", "audit passed")
@@ -261,20 +269,25 @@ def _summarize_runs(world: str, budget: int, runs: Sequence[tuple[str, int]]) ->
     )
     share = verdicts.count("inconclusive") / len(runs)
     return StoppingForecast(
-        world, budget, failure_rate, pass_rate, share, (int(low), int(middle), int(high))
+        world, burn_in, failure_rate, pass_rate, share, (int(low), int(middle), int(high))
     )
 
 
-def advise_budget(forecasts: Sequence[StoppingForecast], alpha: float) -> int | None:
-    """The smallest budget that passes a failing model with probability at most ``alpha``.
+def advise_burn_in(forecasts: Sequence[StoppingForecast], alpha: float) -> int | None:
+    """The shortest burn-in that passes a failing model with probability at most ``alpha``.
 
     None if none does. The first world of `forecast_stopping` has no failure, and is left out.
     """
     # the claim to keep is against the failing model that is hardest to notice
     failing = [p for p in forecasts if p.world != forecasts[0].world]
     fit = [
-        p.budget
+        p.burn_in
         for p in failing
-        if all(o.pass_rate <= alpha for o in failing if o.budget == p.budget)
+        if all(o.pass_rate <= alpha for o in failing if o.burn_in == p.burn_in)
     ]
     return min(fit, default=None)
+
+
+__getattr__ = rename_attributes(
+    __name__, {"advise_budget": "groundfault.sequential.stopping_time:advise_burn_in"}
+)

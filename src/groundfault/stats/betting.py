@@ -202,20 +202,20 @@ def accumulate(log_arms: Floats, log_steps: Floats, log_start: float, rule: str)
     return log_arms + log_steps
 
 
-def start_weight(step: int, rule: str, budget: int) -> float:
+def start_weight(step: int, rule: str, burn_in: int) -> float:
     """Share of the wealth that starts to bet at ``step``: all at 1, 1/m on 1..m, or 1/(t(t+1))."""
     if rule == "once":
         return 1.0 if step == 1 else 0.0
     if rule == "uniform":
-        return 1.0 / budget if step <= budget else 0.0
+        return 1.0 / burn_in if step <= burn_in else 0.0
     return 1.0 / (step * (step + 1))
 
 
-def idle_weight(step: int, rule: str, budget: int) -> float:
+def idle_weight(step: int, rule: str, burn_in: int) -> float:
     """Share of the wealth that bets only after ``step``: one minus each `start_weight` so far."""
     if rule == "once":
         return 0.0
-    return max(0.0, 1.0 - step / budget) if rule == "uniform" else 1.0 / (step + 1)
+    return max(0.0, 1.0 - step / burn_in) if rule == "uniform" else 1.0 / (step + 1)
 
 
 def log_mean(log_values: Floats, log_weights: Floats) -> Floats:

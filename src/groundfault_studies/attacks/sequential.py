@@ -37,7 +37,7 @@ def _sound_groups(seed: int) -> bool:
 
 def _groups_at_the_threshold(seed: int) -> bool:
     pool = _make_pool(np.full(GROUPS, THRESHOLD), seed)
-    return _run(pool, seed=seed, limit=100).verdict == FOUND
+    return _run(pool, seed=seed, budget=100).verdict == FOUND
 
 
 def _one_failing_group(seed: int) -> bool:
@@ -96,7 +96,7 @@ def _policy_foresees_the_draws(seed: int) -> bool:
     pool = Pool.from_arrays(
         range(400), {"in": np.repeat([f"g{i:02d}" for i in range(20)], 20)}, scores=scores
     )
-    return _run(pool, Seer(pool), claim="declared-groups", limit=200).verdict == FOUND
+    return _run(pool, Seer(pool), claim="declared-groups", budget=200).verdict == FOUND
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _luck_runs_out(seed: int) -> bool:
     scores = np.concatenate([rng.permutation(block) for _ in range(20)]).astype(float)
     labels = np.repeat([f"g{i:02d}" for i in range(20)], 20)
     pool = Pool.from_arrays(range(400), {"in": labels}, scores=scores)
-    audit = _run(pool, LuckReader(), claim="declared-groups", budget=400, seed=seed)
+    audit = _run(pool, LuckReader(), claim="declared-groups", burn_in=400, seed=seed)
     return audit.verdict == FOUND
 
 
