@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groundfault.errors import GroundfaultError, InputError
+from groundfault.errors import GroundfaultError
 
 if TYPE_CHECKING:
     from groundfault.sequential.policies import Query
@@ -47,15 +47,12 @@ def ask(
     Quit
         If the person quits.
     """
-    from groundfault.sequential.answers import read_score
+    from groundfault.sequential.answers import read_score, select_fields
 
-    unknown = [name for name in columns if query.case and name not in query.case]
-    if unknown:
-        raise InputError(f"there is no column {unknown[0]!r} to show")
+    fields = select_fields(query, columns, score_column)
     click.echo(f"\ncase {clean(query.id)}   (query {query.step})")
-    for name, value in query.case.items():
-        if name in columns or not (columns or name == score_column):
-            click.echo(f"  {clean(name)}: {clean(value)}")
+    for name, value in fields.items():
+        click.echo(f"  {clean(name)}: {clean(value)}")
     words = {"p": "pass", "f": "fail", "u": "unscored"}
     number = f"a number from 0 to 1 (1 is a {'pass' if positive_is_good else 'failure'})"
     while True:

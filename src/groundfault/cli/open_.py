@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from groundfault.base.ledgers import DEFAULT, VARIABLE
 from groundfault.cli.command import INPUT, OUTPUT, GroupedCommand, option
+from groundfault.cli.extra_options import store_option
+from groundfault.cli.server_options import serve_bench, server_options
+from groundfault.errors import PlanError
 
-_SERVER = "Server"
+if TYPE_CHECKING:
+    from groundfault.workbench.bench import Bench
+
+_review = partial(option, group="Review")
 
 
-@click.command("open", cls=GroupedCommand, first="evidence port no_browser ledger no_ledger")
-@click.argument("report", type=click.Path())
+@click.command(
+    "open",
+    cls=GroupedCommand,
+    first="evidence reviewer adjudicate port no_browser ledger no_ledger",
+)
+@click.argument("place", metavar="PATH", type=click.Path())
 @option(
     "--evidence", metavar="FILE", group=INPUT, help="Where the evidence is now, if it has moved."
 )
-@option(
-    "--port", type=click.IntRange(1, 65535), group=_SERVER, metavar="N", help="Where to listen."
-)
-@option("--no-browser", is_flag=True, group=_SERVER, help="Print the address alone.")
-@option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    metavar="ADDRESS",
-    group=_SERVER,
-    help="Address of this machine to listen at; others than loopback open it to the network.",
-)
-@option("--unix-socket", metavar="FILE", group=_SERVER, help="Listen at this file instead.")
-@option("--root-path", default="", metavar="PATH", group=_SERVER, help="What a proxy strips.")
-@option(
-    "--allow-host",
-    multiple=True,
-    metavar="NAME",
-    group=_SERVER,
-    help="A further name that browsers may call it by, such as a proxy's; repeatable.",
-)
+@_review("--reviewer", metavar="NAME", help="Your name, to review; without it, see how far it is.")
+@_review("--adjudicate", is_flag=True, help="Decide items that reviewers dispute.")
+@_review("--split", metavar="A,B", help="Divide the items among these reviewers.")
+@store_option
+@server_options
 @option(
     "--ledger",
     metavar="FILE|URL",
@@ -48,37 +42,50 @@ _SERVER = "Server"
     f"${VARIABLE}, or {DEFAULT}.",
 )
 @option("--no-ledger", is_flag=True, group=OUTPUT, help="Record nothing; the pages say so.")
-def open_(report: str, no_browser: bool, **options: Any) -> None:
-    """Look at the failures of REPORT in the browser.
+@option("--seal", default="", metavar="HEX", help="Seal of the sequential audit to watch.")
+def open_(place: str, **options: Any) -> None:
+    """Look at a report, a review or a sequential audit in the browser.
 
-    REPORT is a folder that audit --out wrote. The workbench shows the failure modes with their
+    PATH is a folder that audit --out wrote: the workbench shows the failure modes with their
     examples, counts rules that you try on the discovery rows, and keeps held-out outcomes closed.
-    The printed address opens it once, in one browser; it listens on this machine alone.
+    Or a folder of probe runs, to review their responses blind; or the ledger of a sequential
+    audit, to watch it (sequential run --label browser labels). The printed address opens it once,
+    in one browser; it listens on this machine alone.
 
     \b
     groundfault open report/
     groundfault open report/ --port 9000 --no-browser
+    groundfault open runs/ --reviewer ana
+    groundfault open groundfault-ledger.db
     """
-    from groundfault.errors import PlanError
-    from groundfault.workbench.serving import require_web, serve
+    from groundfault.workbench.serving import require_web
 
     if options["no_ledger"] and options["ledger"]:
         raise PlanError("--no-ledger does not go with --ledger")
     require_web()
+    serve_bench(_open(place, options), options)
+
+
+def _open(place: str, options: dict[str, Any]) -> Bench:
+    """What lies at a place."""
     from groundfault.workbench.bench import Bench
+    from groundfault.workbench.openings import holds_runs, open_record, open_review
 
+    path = Path(place)
+    if holds_runs(path):
+        if options["adjudicate"] and not options["reviewer"]:
+            raise PlanError("say who adjudicates: --reviewer NAME")
+        split = options["split"]
+        return open_review(
+            path,
+            options["reviewer"],
+            adjudicate=options["adjudicate"],
+            split=[name.strip() for name in split.split(",")] if split else None,
+            store=options["store"],
+        )
+    if options["reviewer"] or options["adjudicate"] or options["split"] or options["store"]:
+        raise PlanError(f"{place} holds no probe runs, and reviews are of their responses")
+    if "://" in place or path.suffix == ".db":
+        return open_record(place, options["seal"])
     ledger = None if options["no_ledger"] else options["ledger"] or True
-    bench = Bench.of_report(Path(report), evidence=options["evidence"], ledger=ledger)
-
-    def announce(address: str, tunnel: str) -> None:
-        click.echo(address)
-        if tunnel:
-            click.echo(f"from another machine: {tunnel}", err=True)
-        click.echo("Ctrl-C ends it", err=True)
-        sys.stdout.flush()
-        if not no_browser and address.startswith("http"):
-            click.launch(address)
-
-    names = ("host", "port", "unix_socket", "root_path")
-    settings = {name: options[name] for name in names}
-    serve(bench, allow_hosts=options["allow_host"], announce=announce, **settings)
+    return Bench.of_report(path, evidence=options["evidence"], ledger=ledger)

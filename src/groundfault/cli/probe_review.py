@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,13 +90,18 @@ def review(runs: str, **options: Any) -> None:
     """
     from groundfault.probes.review.progress import ReviewProgress
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
+    from groundfault.review.measuring import summarize_agreement
 
     _check(options)
     audit = ReviewedRuns(runs, options["store"])
     if options["status"]:
         _tell(ReviewProgress.of(audit), options["json_path"], _say_status)
     elif options["agreement"]:
-        _tell(_agreement(audit), options["json_path"], _say_agreement)
+        _tell(
+            summarize_agreement(audit.decisions, seed=audit.queue.seed),
+            options["json_path"],
+            _say_agreement,
+        )
     elif options["unblind"]:
         _tell(
             audit.unblind(options["reviewer"], options["reason"] or ""),
@@ -203,65 +207,17 @@ def _say_status(progress: ReviewProgress) -> None:
     click.echo(f"kept in {clean(progress.store)}")
 
 
-def _agreement(audit: ReviewedRuns) -> dict[str, dict[str, dict[str, Any]]]:
-    from groundfault.review import agreement
-
-    measures_by_question = agreement(audit.decisions, seed=audit.queue.seed)
-    return {
-        question: {
-            name: {key: None if _is_nan(value) else value for key, value in asdict(measure).items()}
-            for name, measure in measures.items()
-        }
-        for question, measures in measures_by_question.items()
-    }
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
-
-
 def _say_agreement(agreement: dict[str, dict[str, dict[str, Any]]]) -> None:
     from rich.console import Console
 
-    from groundfault.render.page import make_table
+    from groundfault.render.agreement_table import tabulate_agreement
     from groundfault.render.terminal import fit_table
 
-    names = {
-        "raw": "raw agreement",
-        "kappa": "Cohen's kappa",
-        "alpha": "Krippendorff's alpha",
-        "ac1": "Gwet's AC1",
-    }
-    if not any(measures["raw"]["items"] for measures in agreement.values()):
-        click.echo("no item was reviewed blind by two reviewers yet")
-        return
-    rows: list[tuple[str, ...]] = []
-    reasons: dict[str, list[str]] = {}
-    for question, measures in agreement.items():
-        label = question.replace("_", " ")
-        rows.append(
-            (label, str(measures["raw"]["items"]), *(_cell(measures[name]) for name in names))
-        )
-        for name, full in names.items():
-            if measures[name]["reason"]:
-                reasons.setdefault(measures[name]["reason"], []).append(f"{full} of {label}")
-    console = Console()
-    console.print(
-        fit_table(
-            make_table("", "tnnnnn", ("question", "items", *names.values()), rows), console.width
-        )
-    )
-    for reason, where in reasons.items():
-        click.echo(f"{reason} ({', '.join(where)})")
-    click.echo("items that two or more reviewed blind; 95% intervals from a bootstrap over items")
-
-
-def _cell(measure: dict[str, Any]) -> str:
-    if measure["value"] is None:
-        return "-"
-    return f"{measure['value']:.2f}" + (
-        "" if measure["low"] is None else f" [{measure['low']:.2f}, {measure['high']:.2f}]"
-    )
+    table = tabulate_agreement(agreement)
+    if table.rows:
+        console = Console()
+        console.print(fit_table(replace(table, caption="", note=""), console.width))
+    click.echo(table.note)
 
 
 def _say_hidden(rows: list[dict[str, Any]]) -> None:

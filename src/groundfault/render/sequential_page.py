@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from groundfault.render import words
-from groundfault.render.drawing import Drawing, Scale
-from groundfault.render.figures import BAD, GOOD, MUTED, Figure
 from groundfault.render.page import (
     Block,
     Code,
@@ -20,6 +17,7 @@ from groundfault.render.page import (
     Table,
     TableColumn,
 )
+from groundfault.render.wealth_figure import draw_wealth, format_e_value
 from groundfault.sequential.certificate import Certificate, GroupResult
 from groundfault.sequential.confirmation_result import Confirmation
 
@@ -102,7 +100,9 @@ def make_page(certificate: Certificate, title: str = "", *, with_figures: bool =
     """
     pool = certificate.pool
     sources = words.listing([words.tail(source, 1) for source in pool.sources], 3)
-    figures = (_draw_wealth(certificate),) if with_figures and certificate.rounds else ()
+    figures = ()
+    if with_figures and certificate.rounds:
+        figures = (draw_wealth(certificate.wealth_path, certificate.plan.alpha),)
     sections = (
         Section("Evidence after each label", figures=figures, anchor="evidence"),
         _make_group_section(certificate),
@@ -148,7 +148,7 @@ def _lead(certificate: Certificate) -> Iterator[Block]:
         yield Paragraph((_describe_pool_verdict(certificate),), "notice")
     yield Paragraph((f"{words.capital(certificate.reason)}.",))
     yield Paragraph((f"The null of a failure mode: {certificate.null}.",))
-    model, auditor = (_format_e_value(float(value)) for value in certificate.log_wealth)
+    model, auditor = (format_e_value(float(value)) for value in certificate.log_wealth)
     yield Paragraph(
         (
             f"E-values at the end: {model} against the model's null, {auditor} against the "
@@ -264,16 +264,8 @@ def _label_row(point: CertificateRound) -> tuple[str, ...]:
         point.id,
         point.group or "a set of cases",
         words.NONE if point.score is None else f"{point.score:g}",
-        *(_format_e_value(float(value)) for value in point.log_e),
+        *(format_e_value(float(value)) for value in point.log_e),
     )
-
-
-def _format_e_value(log_e: float) -> str:
-    """An e-value from its natural logarithm, which may be too large for a float."""
-    # counting shows for certain what no bet can: the e-value is then infinite
-    if math.isinf(log_e) and log_e > 0:
-        return "infinite (counted)"
-    return f"{math.exp(log_e):.3g}" if log_e < 700 else f"10^{log_e / math.log(10):.0f}"
 
 
 def _manifest(certificate: Certificate) -> Iterator[tuple[str, str | Code]]:
@@ -299,47 +291,6 @@ def _describe_seed(certificate: Certificate) -> str:
     if certificate.draws.key is None:
         return f"sealed until the audit has ended (SHA-256 {certificate.draws.hash})"
     return f"{certificate.draws.key}, random, and sealed until the audit had ended"
-
-
-def _draw_wealth(certificate: Certificate) -> Figure:
-    """Both e-values after each label, on a scale of powers of ten."""
-    bar = math.log10(1 / certificate.plan.alpha)
-    steps = [point.step for point in certificate.wealth_path]
-    # an e-value of 0 or infinity has no place on the axis; its end does
-    paths = {
-        (name, colour): [min(max(log / math.log(10), -3.0), bar + 1.0) for log in logs]
-        for name, colour, logs in (
-            ("against the model's null", BAD, [p.model for p in certificate.wealth_path]),
-            ("against the auditor's null", GOOD, [p.auditor for p in certificate.wealth_path]),
-        )
-    }
-    levels = [0.0, bar, *(level for path in paths.values() for level in path)]
-    drawing = Drawing(
-        Scale.of_numbers(min(steps), max(*steps, min(steps) + 1), "labels"),
-        Scale.of_numbers(min(levels), max(levels), "e-value, power of ten", count=5),
-        width=560,
-        height=260,
-    )
-    for (name, colour), path in paths.items():
-        drawing.explain("square", colour, name)
-        # each level holds until the next label
-        drawing.line([*_make_stairs(steps, path), (steps[-1], path[-1])], colour, width=2)
-    drawing.line([(min(steps), bar), (max(steps), bar)], MUTED, dash="4,3")
-    last = certificate.wealth_path[-1]
-    ends = f"{last.model / math.log(10):.2f} and {last.auditor / math.log(10):.2f}"
-    alt = (
-        f"Two step lines over {words.plural(certificate.labelled, 'label')}; powers of ten at the "
-        f"end: {ends}."
-    )
-    return Figure(
-        "wealth",
-        "Evidence against both nulls",
-        f"Dashed: the level at which a null falls, 1 / alpha = {1 / certificate.plan.alpha:g}. "
-        "Values beyond the axis are drawn at its end.",
-        alt,
-        drawing.to_svg(alt),
-        wide=True,
-    )
 
 
 def make_confirmation_page(confirmation: Confirmation, title: str = "") -> Page:
@@ -395,8 +346,3 @@ def _tabulate_survivors(confirmation: Confirmation) -> Table:
         TableColumn("Reason"),
     )
     return Table("Survivors of the screen", columns, rows).drop_empty_columns()
-
-
-def _make_stairs(steps: list[int], levels: list[float]) -> Iterator[tuple[float, float]]:
-    for step, following, level in zip(steps, steps[1:], levels, strict=False):
-        yield from ((step, level), (following, level))

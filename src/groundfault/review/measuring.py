@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +50,19 @@ def agreement(
     counting = list(select_latest(blind).values())
     return {
         question: _measure(counting, question, Plan(seed=seed), level) for question in QUESTIONS
+    }
+
+
+def summarize_agreement(
+    decisions: Iterable[Decision], *, seed: int = 0
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """`agreement` as JSON holds it: the fields of each `Agreement`, None for NaN."""
+    return {
+        question: {
+            name: {key: None if value != value else value for key, value in asdict(each).items()}
+            for name, each in measures.items()
+        }
+        for question, measures in agreement(decisions, seed=seed).items()
     }
 
 

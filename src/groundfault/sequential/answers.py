@@ -21,6 +21,34 @@ Answer = Callable[[Query], float | None]
 _WORDS = {"pass": 1.0, "true": 1.0, "fail": 0.0, "false": 0.0, "unscored": None}
 
 
+def select_fields(
+    query: Query, columns: Sequence[str] = (), score_column: str | None = None
+) -> dict[str, Any]:
+    """What a person is shown of a case.
+
+    Parameters
+    ----------
+    query : Query
+    columns : sequence of str
+        Columns of the case; by default all but ``score_column``.
+    score_column : str, optional
+        A column with a score that exists already, and is not shown, so as not to sway the person.
+
+    Raises
+    ------
+    InputError
+        If there is no such column.
+    """
+    unknown = [name for name in columns if query.case and name not in query.case]
+    if unknown:
+        raise InputError(f"there is no column {unknown[0]!r} to show")
+    return {
+        name: value
+        for name, value in query.case.items()
+        if name in columns or not (columns or name == score_column)
+    }
+
+
 def replay(pool: Pool) -> Answer:
     """Give the recorded score of each case; None where there is none.
 

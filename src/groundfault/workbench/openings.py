@@ -1,0 +1,70 @@
+"""What can be opened besides a report: a review of probe runs, and the record of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from groundfault.probes.review.reviewed_runs import ReviewedRuns
+from groundfault.probes.running.runs import BANK, GRAMMAR, MANIFEST
+from groundfault.review.decision import check_name
+from groundfault.review.session import Session
+from groundfault.sequential.session import SequentialAudit
+from groundfault.workbench.bench import Bench
+from groundfault.workbench.live_desk import LiveDesk
+from groundfault.workbench.review_desk import ReviewDesk
+
+
+def holds_runs(place: Path) -> bool:
+    """Whether this is a folder of probe runs."""
+    return all((place / name).is_file() for name in (MANIFEST, BANK, GRAMMAR))
+
+
+def open_review(
+    runs: Path,
+    reviewer: str | None = None,
+    *,
+    adjudicate: bool = False,
+    split: Sequence[str] | None = None,
+    store: str | Path | None = None,
+) -> Bench:
+    """A workbench where a reviewer decides; without one, where the review's progress is read.
+
+    Parameters
+    ----------
+    runs : path
+    reviewer : str, optional
+    adjudicate : bool
+        Decide disputed items instead.
+    split : sequence of str, optional
+        Deal the items to these reviewers; fixed with the first session.
+    store : path or str, optional
+        Where decisions are kept, if not in the folder.
+
+    Raises
+    ------
+    InputError, PlanError, LedgerError
+        As `ReviewedRuns` and `Session`.
+    """
+    if reviewer is None:
+        return Bench(runs, progress=ReviewedRuns(runs, store))
+    name = check_name(reviewer)
+
+    def begin() -> Session:
+        # read anew: the run may have gone on since the last session
+        reviewed = ReviewedRuns(runs, store)
+        return Session(reviewed.seal(split), reviewed.store, name, adjudicate=adjudicate)
+
+    return Bench(runs, review=ReviewDesk(begin))
+
+
+def open_record(ledger: str, seal: str = "") -> Bench:
+    """A workbench that watches the audit in a ledger.
+
+    Raises
+    ------
+    InputError
+        If there is no such audit in it.
+    """
+    audit = SequentialAudit.from_ledger(ledger, seal)
+    return Bench(Path(ledger), live=LiveDesk(audit))
