@@ -14,7 +14,13 @@ from groundfault.testing import check_exporter
 
 
 @pytest.mark.parametrize(
-    ("name", "out"), [("eee", "a.jsonl"), ("label-studio", "a.json"), ("memberships", "a.csv")]
+    ("name", "out"),
+    [
+        ("eee", "a.jsonl"),
+        ("html-explorer", "a.html"),
+        ("label-studio", "a.json"),
+        ("memberships", "a.csv"),
+    ],
 )
 def test_built_in_exporters_pass(name: str, out: str) -> None:
     check_exporter(name, out)

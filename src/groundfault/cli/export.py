@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -37,8 +38,15 @@ from groundfault.errors import InputError
     old_name="--every",
     help="Export all candidates, not only the confirmed ones.",
 )
+@option("--no-text", is_flag=True, help="Leave columns of texts out, for html-explorer.")
 def export(
-    report: str, tool: str, out: str, evidence: str | None, logs: tuple[str, ...], every: bool
+    report: str,
+    tool: str,
+    out: str,
+    evidence: str | None,
+    logs: tuple[str, ...],
+    every: bool,
+    no_text: bool,
 ) -> None:
     """Write which examples are on the confirmed slices of REPORT, for another tool to show.
 
@@ -54,18 +62,25 @@ def export(
                   OUT is a .json file
     memberships   a table with one column for each slice; OUT is a .csv, .parquet
                   or .jsonl file
+    html-explorer one .html file that shows the report and its examples in any
+                  browser, without a server; of a report with a holdout, the
+                  discovery rows
 
     Installed packages may add names.
 
     \b
     groundfault export report/ --to inspect -o annotated/
     groundfault export report/ --to memberships -o slices.csv
+    groundfault export report/ --to html-explorer -o report.html
     """
     from groundfault import exports
 
     if logs and tool != "inspect":
         raise InputError("--log goes with --to inspect")
-    exporter = exports.get(tool, **({"logs": logs} if logs else {}))
+    if no_text and tool != "html-explorer":
+        raise InputError("--no-text goes with --to html-explorer")
+    settings: dict[str, Any] = {"logs": logs} if logs else {}
+    exporter = exports.get(tool, **settings, **({"texts": False} if no_text else {}))
     # OUT of inspect may be one log or a folder of several; its suffix tells
     require_writable(out, directory=tool == "inspect" and not Path(out).suffix)
     slices = exports.ReportSlices.load(report, evidence, every=every)

@@ -27,6 +27,8 @@ _REGISTRY = Registry(
         "eee": "groundfault.exports.every_eval_ever:EveryEvalEverRecords",
         "label-studio": "groundfault.exports.label_studio:LabelStudioTasks",
         "memberships": "groundfault.exports.memberships:Memberships",
+        # shows what it writes, so it stands with the workbench, above this room
+        "html-explorer": "groundfault.workbench.one_file.exporter:HtmlExplorer",
     },
 )
 

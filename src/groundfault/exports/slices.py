@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_examples import match_evidence
+from groundfault.auditing.report_versions import report_path
 from groundfault.auditing.verification import read_evidence_again
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
@@ -38,11 +39,14 @@ class ReportSlices:
         The evidence as it was judged, and its split.
     library : Library
         The candidates that are given back, in the order of the report: the confirmed ones, or all.
+    folder : Path or None
+        Where the report was read; None for one in memory.
     """
 
     report: Report
     case: PreparedAudit
     library: Library
+    folder: Path | None = None
 
     @classmethod
     def of(
@@ -102,7 +106,8 @@ class ReportSlices:
         """
         report = Report.load(directory)
         sources = read_evidence_again(report, directory, evidence)
-        return cls.of(report, sources, every=every, judge=judge)
+        slices = cls.of(report, sources, every=every, judge=judge)
+        return replace(slices, folder=report_path(directory).parent)
 
     @property
     def evidence(self) -> Evidence:

@@ -1,0 +1,1 @@
+"""One file that shows a report with its examples in any browser, without a server or a network."""

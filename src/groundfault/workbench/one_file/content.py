@@ -1,0 +1,256 @@
+"""What one file holds of a report: its words, its rules, and the rows that may be looked at.
+
+Which rows these are follows from what was looked at already. A report that held nothing out has
+judged all units, so all rows are in the file. Of a report with a holdout only the discovery rows
+are: the holdout's outcomes were opened for one question, and whoever browses them invents rules
+that they can no longer confirm. What the report itself says of held-out rows, its counts and
+rates, is in the file as it is in the report; the few examples that a report keeps are left out, as
+some of them may be held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from msgspec import structs
+from numpy.typing import NDArray
+
+from groundfault.auditing.report import Report
+from groundfault.core.columns import Kind, profile, take_sample
+from groundfault.core.finding import Finding
+from groundfault.core.rules import Rule
+from groundfault.exports import ReportSlices
+from groundfault.modes.examples import find_text_columns, share_opening
+from groundfault.modes.mode import Mode
+from groundfault.render import audit_page, mode_words, words
+from groundfault.render.audit_tables import holds_out
+from groundfault.render.page import Entry, Page, Section
+from groundfault.workbench.one_file.blocks import find_entries, list_blocks
+from groundfault.workbench.one_file.columns import FileColumn, encode_column
+from groundfault.workbench.one_file.marks import count_units, find_rule_spans
+from groundfault.workbench.one_file.record import list_record
+from groundfault.workbench.one_file.rules import FileRule, list_rules
+
+VERSION = 1
+"""Of the content; the page and its script are always of the same."""
+
+_LONG_OPENING = 80
+_ON_MODES = ("confirmed", "strengths", "too-small", "screened", "limits")
+
+_EVERYTHING: dict[str, Any] = {
+    "name": "All examples",
+    "anchor": "",
+    "kind": "all",
+    "sentence": "",
+    "sql": "",
+    "columns": [],
+    "outcome": "",
+    "first": [],
+    "near": [],
+    "blocks": [],
+}
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """A report and its rows, as one file holds them.
+
+    Attributes
+    ----------
+    slices : ReportSlices
+    texts : bool
+        Whether columns of texts are in it.
+    """
+
+    slices: ReportSlices
+    texts: bool = True
+
+    @cached_property
+    def rows(self) -> NDArray[np.intp]:
+        """Places of the rows in the evidence: those of the discovery units."""
+        case = self.slices.case
+        return np.flatnonzero(case.discovery_mask[case.evidence.unit_index])
+
+    @cached_property
+    def rules(self) -> tuple[FileRule, ...]:
+        """The failure modes, then the findings that are given back, then all rows."""
+        slices = self.slices
+        return tuple(list_rules(slices.report, slices.case, slices.names, self.rows))
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models; empty for a single one."""
+        models = self.slices.evidence.models
+        return models if len(models) > 1 else ()
+
+    @property
+    def units(self) -> list[int]:
+        """The unit of each row."""
+        units: list[int] = self.slices.evidence.unit_index[self.rows].tolist()
+        return units
+
+    @cached_property
+    def openings(self) -> dict[str, int]:
+        """By column of texts: how much of it all rows begin with, where that is long."""
+        openings = {}
+        for column in self.columns:
+            texts = [text for text in column.content if text] if column.kind == "text" else []
+            shared = share_opening(texts) if texts else ""
+            shared = shared[: max(shared.rfind(" "), shared.rfind("\n")) + 1]
+            if len(shared) >= _LONG_OPENING and min(map(len, texts)) > len(shared):
+                openings[column.name] = count_units(shared)
+        return openings
+
+    @cached_property
+    def columns(self) -> tuple[FileColumn, ...]:
+        """What is known of each row: the example, the model, its texts, and everything else."""
+        evidence = self.slices.evidence
+        prose = self._prose
+        roles = evidence.roles
+        first = [c for c in (roles.id, roles.model, roles.repeat) if c]
+        names = dict.fromkeys([*first, *find_text_columns(evidence), *evidence.frame.columns])
+        hidden = {roles.outcome, roles.status, *(() if self.texts else prose)}
+        frame = evidence.frame[self.rows]
+        columns = [
+            encode_column(_as_text(frame[name], name in first), is_text=name in prose)
+            for name in names
+            if name not in hidden
+        ]
+        status = encode_column(evidence.status[self.rows].rename("status"))
+        return tuple(c for c in (*columns, status) if c is not None)
+
+    @cached_property
+    def _prose(self) -> set[str]:
+        """Columns to read rather than to count."""
+        evidence = self.slices.evidence
+        roles = evidence.roles
+        names = [
+            c
+            for c, kind in evidence.frame.schema.items()
+            if kind == pl.String and c not in (roles.id, roles.model, roles.group)
+        ]
+        sample = take_sample(evidence.frame.select(names))
+        prose = {column.name for column in profile(sample) if column.kind is Kind.TEXT}
+        return prose | set(find_text_columns(evidence))
+
+    @cached_property
+    def spans(self) -> list[dict[str, dict[int, list[int]]]]:
+        """For each rule, by column and row: the words that it names."""
+        texts = {
+            c.name: pl.Series(c.name, c.content, pl.String)
+            for c in self.columns
+            if c.kind == "text"
+        }
+        return [
+            find_rule_spans(texts, rule.subject.rule) if rule.subject else {} for rule in self.rules
+        ]
+
+    @cached_property
+    def losses(self) -> list[float | None]:
+        """The loss of each row; None where it was not scored."""
+        return self.slices.evidence.loss[self.rows].round(6).to_list()
+
+    def describe(self) -> dict[str, Any]:
+        """Everything but the rows, as plain values."""
+        slices, report = self.slices, _drop_examples(self.slices.report)
+        roles, page = slices.evidence.roles, audit_page.make_page(report, with_figures=False)
+        kept = [section for name, section in page.anchored if name in _ON_MODES]
+        return {
+            "version": VERSION,
+            "groundfault": report.groundfault_version,
+            "title": words.clean(page.title),
+            "verdict": words.clean(page.verdict),
+            "facts": [[words.clean(text) for text in pair] for pair in page.facts],
+            "rows": len(self.rows),
+            "units": slices.evidence.unit_count,
+            "unit": report.unit,
+            "part": "discovery" if holds_out(report) else "all",
+            "texts": self.texts,
+            "columns": [{"name": c.name, "kind": c.kind} for c in self.columns],
+            "id": roles.id,
+            "model": roles.model,
+            "models": list(self.models),
+            "openings": self.openings,
+            "compare": list(report.manifest.compare or ()),
+            "rules": list(self._describe_rules(page)),
+            "modes": list_blocks(page.lead),
+            "sections": [_plain_section(section) for section in kept],
+            "record": list_blocks(list_record(slices, len(self.rows), texts=self.texts)),
+        }
+
+    def _describe_rules(self, page: Page) -> Iterator[dict[str, Any]]:
+        entries = {
+            str(entry.title): entry
+            for section in page.sections
+            for entry in find_entries(section.content)
+        }
+        for rule in self.rules:
+            subject = rule.subject
+            if subject is None:
+                yield _EVERYTHING | {"unscored": rule.unscored}
+                continue
+            title = _name(rule.number, subject)
+            entry = entries.get(title)
+            yield {
+                "name": title,
+                "anchor": entry.anchor if entry else "",
+                "kind": _name_kind(subject),
+                "sentence": words.clean(_sentence(subject)),
+                "sql": words.clean(subject.rule),
+                "columns": list(_list_columns(subject)),
+                "outcome": subject.outcome,
+                "unscored": rule.unscored,
+                "first": list(rule.first),
+                "near": [words.clean(text) for text in rule.near],
+                "blocks": _describe_numbers(entry),
+            }
+
+
+def _drop_examples(report: Report) -> Report:
+    """The report without the examples of its modes, which may be of held-out rows and have texts.
+
+    What is told of them instead is in the rows."""
+    bare = tuple(structs.replace(mode, sample=()) for mode in report.modes)
+    return Report.of(structs.replace(report.data, modes=bare), report.library)
+
+
+def _as_text(column: pl.Series, is_name: bool) -> pl.Series:
+    return column.cast(pl.String) if is_name else column
+
+
+def _plain_section(section: Section) -> dict[str, Any]:
+    return {"title": words.clean(section.title), "blocks": list_blocks(section.content)}
+
+
+def _name(number: int, subject: Mode | Finding) -> str:
+    """What a page calls a rule."""
+    if isinstance(subject, Mode):
+        return words.clean(f"{number}. {subject.meaning}")
+    return words.label(subject)
+
+
+def _name_kind(subject: Mode | Finding) -> str:
+    if isinstance(subject, Mode):
+        return "mode"
+    if not subject.confirmed:
+        return "candidate"
+    return "strength" if subject.is_strength else "finding"
+
+
+def _sentence(subject: Mode | Finding) -> str:
+    if isinstance(subject, Mode):
+        return f"{words.capital(mode_words.describe_rates(subject))}."
+    return subject.sentence
+
+
+def _list_columns(subject: Mode | Finding) -> tuple[str, ...]:
+    return Rule.parse(subject.rule).columns
+
+
+def _describe_numbers(entry: Entry | None) -> list[Any]:
+    """The numbers of a rule, below its sentence."""
+    return [] if entry is None else list_blocks(entry.blocks)

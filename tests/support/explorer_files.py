@@ -1,0 +1,141 @@
+"""Files of the explorer: written from small reports, and read again without a browser."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import groundfault
+from groundfault import Candidate, Evidence, Plan
+
+MODELS = ("alpha", "beta")
+
+HOSTILE = (
+    "<script>window.HIT=1</script>",
+    "</script><script>window.HIT=1</script>",
+    "<img src=x onerror=window.HIT=1>",
+    "<svg onload=window.HIT=1>",
+    "<svg><script>window.HIT=1</script></svg>",
+    '"><img src=x onerror=window.HIT=1>',
+    "' onfocus=window.HIT=1 autofocus='",
+    "javascript:window.HIT=1",
+    "<a href='javascript:window.HIT=1'>x</a>",
+    "<iframe srcdoc='<script>parent.HIT=1</script>'>",
+    "<iframe src=http://example.invalid/>",
+    "<link rel=stylesheet href=http://example.invalid/a.css>",
+    "<style>body{display:none}</style>",
+    "<meta http-equiv=refresh content='0;url=http://example.invalid'>",
+    "<base href=http://example.invalid/>",
+    "<form action=http://example.invalid><button>x",
+    "<object data=http://example.invalid>",
+    "<math><mi xlink:href='javascript:window.HIT=1'>x",
+    "<template><script>window.HIT=1</script></template>",
+    "<!--", "-->", "]]>", "</style>", "</textarea><script>window.HIT=1</script>",
+    "{{ 7*7 }}${7*7}<%= 7*7 %>", "=HYPERLINK(\"http://example.invalid\")", "+1+cmd|' /C calc'!A0",
+    "\x1b[31mred\x1b[0m\x07", "\u202egnp.exe\u202c", "\u2066hidden\u2069\ufeff",
+    "a\x00b\x08c", "line\u2028break\u2029end", "%3Cscript%3E", "&lt;script&gt;&#x3c;",
+    "__proto__", "constructor", "\U0001f600\ufffd",
+)  # fmt: skip
+
+
+def make_results(count: int = 120) -> pl.DataFrame:
+    """Answers of two models: alpha fails on long German prompts, beta on negations."""
+    rows = []
+    for i in range(count):
+        negated = i % 3 == 0
+        prompt = (
+            f"Nothing is here. Is {i} {'not ' if negated else ''}even? \U0001f600 Say why, briefly."
+        )
+        for model in MODELS:
+            german, size = i % 2 == 0, i % 5
+            wrong = (german and size > 2) if model == "alpha" else negated
+            rows.append(
+                {
+                    "id": f"q{i:03}",
+                    "model": model,
+                    "prompt": prompt,
+                    "answer": f"{model} says {i}",
+                    "lang": "de" if german else "en",
+                    "size": size,
+                    "error": int(wrong if i % 13 else not wrong),
+                }
+            )
+    return pl.DataFrame(rows)
+
+
+def make_hostile(count: int = 120) -> pl.DataFrame:
+    """One model, and something hostile in every field and in the name of every column."""
+    text = [HOSTILE[i % len(HOSTILE)] for i in range(count)]
+    bad = HOSTILE[2]
+    return pl.DataFrame(
+        {
+            f"id{bad}": [f"{i} {t}" for i, t in enumerate(text)],
+            f"prompt {HOSTILE[0]}": [
+                f"Say it is {t} and not {i}, please, now." for i, t in enumerate(text)
+            ],
+            f"kind{bad}": [HOSTILE[i % 4] for i in range(count)],
+            "size": [i % 5 for i in range(count)],
+            "error": [int((i % 4 == 2) != (i % 17 == 0)) for i in range(count)],
+        }
+    )
+
+
+def write_report(place: Path, table: pl.DataFrame, *, judge: str = "max-t", **roles: str) -> Path:
+    """An audit of a table, its ledger beside it; where the report is."""
+    table.write_parquet(place / "answers.parquet")
+    evidence = Evidence.from_table(place / "answers.parquet", outcome="error", **roles)
+    kind = next(name for name in table.columns if name.startswith(("lang", "kind")))
+    quoted = '"' + kind.replace('"', '""') + '"'
+    value = table[kind][4 if kind == "lang" else 2].replace("'", "''")
+    rules = [Candidate("labelled", f"{quoted} = '{value}'"), Candidate("large", "size > 2")]
+    report = groundfault.audit(evidence, Plan(judge=judge), rules, ledger=place / "ledger.db")
+    report.write(place / "report")
+    return place / "report"
+
+
+class ExplorerFile:
+    """What one file holds, read as its page reads it."""
+
+    def __init__(self, path: Path) -> None:
+        self.text = path.read_text(encoding="utf-8")
+        pattern = r'<script type="text/plain" id="([\w-]+)">([^<]*)</script>'
+        self.blocks = dict(re.findall(pattern, self.text))
+        self.shell = re.sub(pattern, "", self.text)
+        self.report: dict[str, Any] = self.json("report")
+        names = [column["name"] for column in self.report["columns"]]
+        self.columns = {name: self._column(place) for place, name in enumerate(names)}
+
+    def bytes(self, name: str) -> bytes:
+        return gzip.decompress(b64decode(self.blocks[name], validate=True))
+
+    def json(self, name: str) -> Any:
+        return json.loads(self.bytes(name))
+
+    def masks(self, name: str = "masks", size: int | None = None) -> NDArray[np.bool_]:
+        """Masks, one a row."""
+        size = self.report["rows"] if size is None else size
+        content = np.frombuffer(self.bytes(name), dtype=np.uint8).reshape(-1, (size + 7) // 8)
+        return np.unpackbits(content, axis=1, count=size, bitorder="little").astype(np.bool_)
+
+    def sides(self, rule: int) -> dict[str, list[int]]:
+        """Rows of each side of a rule, near misses together."""
+        start = sum(2 + len(one["near"]) for one in self.report["rules"][:rule])
+        masks = self.masks()[start:]
+        near = masks[2 : 2 + len(self.report["rules"][rule]["near"])].any(axis=0)
+        sides = {"failing": masks[0], "passing": masks[1], "near": near}
+        return {name: np.flatnonzero(mask).tolist() for name, mask in sides.items()}
+
+    def _column(self, place: int) -> list[Any]:
+        content = self.json(f"column-{place}")
+        if isinstance(content, list):
+            return content
+        levels = content["levels"]
+        return [None if code is None else levels[code] for code in content["codes"]]

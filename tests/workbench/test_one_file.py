@@ -1,0 +1,168 @@
+"""One file holds the rows that may be looked at, sorted as the rules of the report say."""
+
+from __future__ import annotations
+
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from explorer_files import HOSTILE, ExplorerFile, make_hostile, make_results, write_report
+
+from groundfault import Report
+from groundfault.cli.export import export
+from groundfault.core.rules import Rule
+from groundfault.modes.examples import find_near
+
+
+def write_file(report: Path, *options: str) -> ExplorerFile:
+    out = report.parent / f"file{len(options)}.html"
+    arguments = [str(report), "--to", "html-explorer", "-o", str(out), *options]
+    result = CliRunner().invoke(export, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "rows" in result.output
+    return ExplorerFile(out)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of one model, nothing held out."""
+    table = make_results().filter(pl.col("model") == "alpha").drop("model")
+    return write_report(tmp_path_factory.mktemp("one"), table, id="id")
+
+
+@pytest.fixture(scope="module")
+def file(report: Path) -> ExplorerFile:
+    return write_file(report)
+
+
+def list_ids(file: ExplorerFile, rows: list[int]) -> list[str]:
+    return [file.columns["id"][row] for row in rows]
+
+
+def test_lists_are_what_the_rules_hold_for(report: Path, file: ExplorerFile) -> None:
+    table = pl.read_parquet(report.parent / "answers.parquet").sort("id")
+    modes = Report.load(report).modes
+    assert modes
+    for place, rule in enumerate(file.report["rules"][:-1]):
+        inside = Rule.parse(rule["sql"]).holds(table)
+        near = pl.Series(find_near(rule["sql"], table))
+        wrong = table["error"] == 1
+        sides = file.sides(place)
+        for side, mask in (
+            ("failing", inside & wrong),
+            ("passing", inside & ~wrong),
+            ("near", near),
+        ):
+            assert list_ids(file, sides[side]) == table["id"].filter(mask).to_list()
+    (mode, *_), sides = modes, file.sides(0)
+    assert len(sides["failing"]) == mode.errors
+    assert len(sides["failing"]) + len(sides["passing"]) == mode.n
+    # those that the report shows come first, near ones next across the threshold then
+    first = list_ids(file, file.report["rules"][0]["first"])
+    assert first[: len(mode.sample)] == [example.id for example in mode.sample]
+    every = file.sides(len(file.report["rules"]) - 1)
+    assert len(every["failing"]) == table["error"].sum()
+
+
+def test_words_of_the_page_are_those_of_the_report(
+    report: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROUNDFAULT_LEDGER", str(report.parent / "ledger.db"))
+    file = write_file(report)
+    html = unescape((report / "report.html").read_text())
+    for rule in file.report["rules"][:-1]:
+        assert rule["sentence"].split(" (")[0] in html
+        assert rule["blocks"]
+    said = str(file.report["record"])
+    assert "All 120 rows, with their outcomes; nothing was held out." in said
+    assert "['ledger', 'passed', 'it is unbroken and holds this opening']" in said
+    assert "['files', 'passed'," in said
+    assert Report.load(report).hashes.plan in said
+
+
+def test_held_out_rows_are_not_in_the_file(tmp_path: Path) -> None:
+    table = make_results().filter(pl.col("model") == "alpha").drop("model")
+    place = write_report(tmp_path, table, judge="janus", id="id")
+    file, report = write_file(place), Report.load(place)
+    from groundfault.auditing.report_examples import match_evidence
+    from groundfault.core.evidence import Evidence
+
+    evidence = Evidence.from_table(tmp_path / "answers.parquet", outcome="error", id="id")
+    case = match_evidence(report, evidence)
+    names = case.evidence.unit_names.filter(pl.Series(case.discovery_mask)).to_list()
+    held = set(case.evidence.unit_names) - set(names)
+    assert sorted(file.columns["id"]) == names
+    assert len(names) == report.n_discovery < 120
+    # neither in a column nor in words: not even as an example of a mode
+    content = " ".join(file.bytes(name).decode("latin-1") for name in file.blocks)
+    assert not [name for name in held if f'"{name}"' in content]
+    finding = report.findings[0]
+    place = next(i for i, r in enumerate(file.report["rules"]) if r["name"] == finding.name)
+    sides = file.sides(place)
+    assert len(sides["failing"]) == finding.discovery.on_errors
+    assert file.report["part"] == "discovery"
+
+
+def test_texts_can_be_left_out(report: Path) -> None:
+    file = write_file(report, "--no-text")
+    assert not {"prompt", "answer"} & set(file.columns)
+    assert file.columns["lang"]
+    content = " ".join(file.bytes(name).decode("latin-1") for name in file.blocks)
+    assert "Nothing is here" not in content
+    assert "alpha says" not in content
+
+
+def test_words_of_a_rule_are_marked_where_they_stand(tmp_path: Path) -> None:
+    from groundfault.workbench.one_file.marks import find_rule_spans
+
+    texts = {"prompt": pl.Series(["\U0001f600 nothing is not", None, "Not so", "so"])}
+    spans = find_rule_spans(texts, r"prompt ~* '\bnot\b' AND lang = 'de'")
+    # a browser counts what lies beyond the first plane as two
+    assert spans == {"prompt": {0: [14, 3], 2: [0, 3]}}
+    # a pattern for which a backtracking engine would take longer than anybody waits
+    slow = {"prompt": pl.Series(["a" * 5000 + "!"] * 20)}
+    assert find_rule_spans(slow, "prompt ~ '(a+)+b'") == {"prompt": {}}
+
+
+def test_nothing_of_the_data_stands_in_the_page(report: Path, tmp_path: Path) -> None:
+    place = write_report(tmp_path, make_hostile(), id=make_hostile().columns[0])
+    hostile, plain = write_file(place), write_file(report)
+    # but for compressed blocks, all files are the same
+    assert hostile.shell.split() == plain.shell.split()
+    assert not [text for text in HOSTILE if len(text) > 12 and text in hostile.shell]
+    for name in hostile.blocks:
+        content = hostile.bytes(name)
+        if "mask" not in name:
+            content.decode("ascii")
+    # what steers a terminal or the direction of a line is replaced
+    texts = [
+        text for column in hostile.columns.values() for text in column if isinstance(text, str)
+    ]
+    assert not any(c in text for text in texts for c in "\x00\x1b\u202e\u2066")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "content"),
+    [
+        ([1, None, 3], "number", [1, None, 3]),
+        ([0.1, float("nan"), float("inf")], "number", [0.1, None, None]),
+        ([True, False, None], "levels", {"levels": ["false", "true"], "codes": [1, 0, None]}),
+        (["a", "b", "c", "d", "e"], "text", ["a", "b", "c", "d", "e"]),
+        (["x" * 3000], "text", ["x" * 2000 + " […]"]),
+        ([[1], [2]], None, None),
+    ],
+)  # fmt: skip
+def test_columns_are_written_as_what_they_are(values: list[Any], kind: str, content: Any) -> None:
+    from groundfault.workbench.one_file.columns import encode_column
+
+    column = encode_column(pl.Series("c", values), is_text=kind == "text")
+    assert (column and column.kind, column and column.content) == (kind, content)
+
+
+def test_no_text_goes_with_the_explorer_alone(report: Path) -> None:
+    arguments = [str(report), "--to", "memberships", "-o", "x.csv", "--no-text"]
+    result = CliRunner().invoke(export, arguments)
+    assert "--no-text goes with --to html-explorer" in str(result.exception)
