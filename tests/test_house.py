@@ -27,6 +27,7 @@ FLOORS = {
     "base": "no noun of evaluation: touches disk, processes, time, chance or threads",
     "core": "a noun that two ways of working share",
     "readers": "one log format a file",
+    "engines": "one engine that counts a file",
     "slicing": "mixture slicers, and what they stand on",
     "judges": "one judge a file",
     "finders": "one finder a file",

@@ -24,9 +24,14 @@ Exporter: `Exporter`, group ``groundfault.exporters``
     One method, ``export(slices, out)``. Beside it `ReportSlices`, `Report`, `Finding`, `Cell`,
     `write_text`, `write_bytes` and `write_table`.
 
+Engine: `Counter`, group ``groundfault.engines``
+    Made of a tuple of Parquet files, with two methods, ``counts(rules, by)`` and
+    ``evaluate(expressions, where)``, and ``find_schema()``. Beside it `Cells`.
+
 All kinds raise `InputError`, `PlanError`, `RuleError` and `MissingExtraError`. What each plug-in
-has to satisfy is tested by ``check_finder``, ``check_judge``, ``check_reader``, ``check_policy``
-and ``check_exporter`` of `groundfault.testing`. CONTRIBUTING.md has a complete example of each.
+has to satisfy is tested by ``check_finder``, ``check_judge``, ``check_reader``, ``check_policy``,
+``check_exporter`` and ``check_counter`` of `groundfault.testing`. CONTRIBUTING.md has a complete
+example of each kind but engines, of which `groundfault.engines.polars_files` is the shortest.
 """
 
 from __future__ import annotations
@@ -50,6 +55,8 @@ if TYPE_CHECKING:
     from groundfault.core.rules import literal, quote
     from groundfault.core.status import Status
     from groundfault.core.units import Marks, Units
+    from groundfault.engines import Counter
+    from groundfault.engines.cells import Cells
     from groundfault.errors import (
         GroundfaultError,
         InputError,
@@ -86,6 +93,8 @@ _PLACES = {
     "core.rules": ("literal", "quote"),
     "core.status": ("Status",),
     "core.units": ("Marks", "Units"),
+    "engines": ("Counter",),
+    "engines.cells": ("Cells",),
     "errors": ("GroundfaultError", "InputError", "MissingExtraError", "PlanError", "RuleError"),
     "exports": ("Exporter",),
     "exports.slices": ("ReportSlices",),
@@ -106,10 +115,12 @@ __all__ = [
     "Archive",
     "Candidate",
     "Cell",
+    "Cells",
     "Column",
     "Confirmation",
     "ConfirmationBar",
     "ContingencyTables",
+    "Counter",
     "Evidence",
     "Exporter",
     "Finder",

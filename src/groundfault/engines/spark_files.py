@@ -1,0 +1,92 @@
+"""Counts by Spark, on this machine or on a cluster."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from groundfault.engines.cells import Cells
+from groundfault.engines.dialect import quote_name, write_count, write_select
+from groundfault.errors import InputError, MissingExtraError, RuleError, first_line
+
+
+@dataclass(frozen=True)
+class SparkCounter:
+    """Parquet files, scanned by Spark.
+
+    Parameters
+    ----------
+    files : tuple of str
+    session : pyspark.sql.SparkSession, optional
+        Where to count; left out, the active session, else the one that Spark's own configuration
+        describes, which is this machine where nothing says otherwise.
+
+    Raises
+    ------
+    MissingExtraError
+        If PySpark is not installed.
+    """
+
+    files: tuple[str, ...]
+    session: Any = field(default=None, compare=False)
+    name: str = "spark"
+
+    def find_schema(self) -> pl.Schema:
+        """Names and types of the columns."""
+        try:
+            return self._run(f"SELECT * FROM {self._view} LIMIT 0").schema
+        except RuleError as error:
+            raise InputError(f"cannot read {self.files[0]}: {error}") from None
+
+    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> Cells:
+        """As `groundfault.engines.Counter.counts`."""
+        return Cells.of(
+            self._run(write_count(self._view, rules, by, "spark", "`")), list(by), len(rules)
+        )
+
+    def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
+        """As `groundfault.engines.Counter.evaluate`."""
+        return self._run(write_select(self._view, expressions, where, "spark", "`"))
+
+    @property
+    def _view(self) -> str:
+        # of its own: a session may serve several
+        return f"groundfault_{hashlib.sha256(repr(self.files).encode()).hexdigest()[:16]}"
+
+    @cached_property
+    def _spark(self) -> Any:
+        try:
+            from pyspark.sql import SparkSession
+        except ImportError:
+            raise MissingExtraError(
+                "the engine spark needs PySpark and a Java: pip install 'groundfault[spark]'"
+            ) from None
+        spark = self.session or SparkSession.builder.appName("groundfault").getOrCreate()
+        frame = spark.read.parquet(*self.files)
+        floats = [name for name, kind in frame.dtypes if kind in ("float", "double")]
+        names = [quote_name(name, "`") for name in frame.columns]
+        columns = [
+            # NaN is a value there, larger than all others
+            f"CASE WHEN isnan({name}) THEN NULL ELSE {name} END AS {name}"
+            if plain in floats
+            else name
+            for plain, name in zip(frame.columns, names, strict=True)
+        ]
+        frame.selectExpr(*columns).createOrReplaceTempView(self._view)
+        return spark
+
+    def _run(self, statement: str) -> pl.DataFrame:
+        try:
+            result = self._spark.sql(statement).toArrow()
+        except MissingExtraError:
+            raise
+        except Exception as error:
+            raise RuleError(f"Spark cannot evaluate a rule: {first_line(error)}") from None
+        frame = pl.from_arrow(result)
+        assert isinstance(frame, pl.DataFrame)
+        return frame

@@ -1,0 +1,198 @@
+"""What every engine that counts must satisfy, and 63 rules on which engines are known to differ."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from groundfault.core.rules import Rule
+from groundfault.engines import Counter
+from groundfault.engines.agreement import find_disagreements
+from groundfault.testing.checks import require
+
+EDGES = pl.DataFrame(
+    {
+        "id": [f"e{i:02d}" for i in range(12)],
+        "i": [7, -7, 0, 1, 2, None, 3, -3, 10, 10**15 + 1, 5, -1],
+        "j": [2, 2, 0, None, 5, 3, -2, 2, 10, 1, 4, 0],
+        "x": [0.5, 1.5, 2.5, -0.5, None, float("nan"), -0.0, 2.675, 1e300, 0.1, 1e-320, 3.0],
+        "s": ["abc", "a_b", "axb", "a\\b", None, "", " abc ", "100%", "Straße", "É", "İi", "a\nb"],
+        "t": ["2", "x.y", "Zebra", "zebra", "", None, "a,b,c", "ñ", "ſ", "σς", "🙂ab", "10"],
+        "flag": [True, False, None, True, False, True, True, False, None, True, False, True],
+        "day": [date(2026, 1, 1 + 2 * i) if i != 3 else None for i in range(12)],
+        "at": [datetime(2026, 1, 1, i, 30) if i != 4 else None for i in range(12)],
+    },
+    schema_overrides={"i": pl.Int64, "j": pl.Int64, "at": pl.Datetime("us")},
+)
+"""A table of values that engines treat differently."""
+
+PLAIN = {
+    "comparison": "i > 1",
+    "comparison with NULL": "i > NULL OR i = 7",
+    "not equal": "i <> 7",
+    "three-valued and": "flag AND i > 0",
+    "three-valued or": "flag OR i > 0",
+    "not": "NOT flag",
+    "in": "s IN ('abc', '')",
+    "in with NULL": "s IN ('abc', NULL)",
+    "not in with NULL": "s NOT IN ('abc', NULL)",
+    "between": "i BETWEEN -3 AND 7",
+    "between, turned round": "i BETWEEN 7 AND -3",
+    "is null": "x IS NULL",
+    "is not null": "s IS NOT NULL AND flag",
+    "coalesce": "COALESCE(i, 0) = 0",
+    "nullif": "NULLIF(i, 7) > 1",
+    "true division": "i / j = 3.5",
+    "division of negatives": "i / j < -1",
+    "division by zero": "i / j > 0",
+    "sum": "i + j = 9",
+    "difference": "i - j > 3",
+    "product beyond 2^53": "i * 2 = 2000000000000002",
+    "negative": "-i = 7",
+    "absolute": "ABS(i) = 7",
+    "floor": "FLOOR(x) = -1",
+    "ceil": "CEIL(x) = 1",
+    "negative zero": "x = 0",
+    "tiny": "x > 0 AND x < 0.001",
+    "decimal": "x = 0.1",
+    "whole and real": "i = 3.0",
+    "empty text": "s = ''",
+    "joined": "s || '!' = 'abc!'",
+    "starts": "STARTS_WITH(s, 'a')",
+    "ends": "ENDS_WITH(s, 'b')",
+    "replace": "REPLACE(s, 'b', '') = 'ac'",
+    "trim": "TRIM(s) = 'abc'",
+    "lower": "LOWER(t) = 'zebra'",
+    "left": "LEFT(s, 1) = 'a'",
+    "right": "RIGHT(s, 1) = 'b'",
+    "substring": "SUBSTRING(s, 2, 1) = 'b'",
+    "split part": "SPLIT_PART(t, ',', 2) = 'b'",
+    "like": "s LIKE 'a%'",
+    "like, one character": "s LIKE 'a_b'",
+    "regex": "s ~ '^a.b$'",
+    "regex, any case": "t ~* '^z'",
+    "date": "day > DATE '2026-01-10'",
+    "date in between": "day BETWEEN DATE '2026-01-01' AND DATE '2026-01-05'",
+    "cast to text": "CAST(i AS TEXT) = '7'",
+    "cast of text": "NULLIF(t, '2') IS NULL AND CAST(NULLIF(i, 0) AS TEXT) = '7'",
+}
+"""Rules without which no audit is possible: every engine has to agree on these."""
+
+DANGEROUS = {
+    "like, escaped": r"s LIKE 'a\_b'",
+    "like, escaped sign of its own": "s LIKE '100!%' ESCAPE '!'",
+    "like, a backslash": r"s LIKE 'a\\b'",
+    "upper beyond ASCII": "UPPER(s) = 'STRASSE'",
+    "lower beyond ASCII": "LOWER(s) = 'é'",
+    "any case beyond ASCII": "s ILIKE 'é'",
+    "regex, any case beyond ASCII": "t ~* '^s$'",
+    "regex, line ends": "s ~ 'a.b'",
+    "round halves": "ROUND(x) = 2",
+    "round to digits": "ROUND(x, 2) = 2.68",
+    "substring from 0": "SUBSTRING(s, 0, 2) = 'a'",
+    "left, negative": "LEFT(s, -1) = 'ab'",
+    "remainder of negatives": "i % 3 = -1",
+    "cast cuts off": "CAST(NULLIF(x, 1e300) AS INT) = 2",
+    "length in characters": "LENGTH(t) = 3",
+}
+"""Rules that engines differ in, as they stand or in some version."""
+
+EDGE_RULES: Mapping[str, Rule] = {
+    name: Rule.parse(sql) for name, sql in (PLAIN | DANGEROUS).items()
+}
+"""All 63."""
+
+
+def check_counter(open_files: Callable[[tuple[str, ...]], Counter]) -> dict[str, str]:
+    """Check that an engine counts right, and say in which rules it differs from polars.
+
+    An engine need not agree in every rule: an audit compares values of its candidates on a sample
+    before it counts, and leaves out what differs. So what is asked here is that it agrees in
+    `PLAIN` rules, that it never counts anything but what it says the values are, row by row, and
+    that a split by MD5 is the same everywhere.
+
+    Parameters
+    ----------
+    open_files : callable
+        Makes the counter of some Parquet files, as its class does.
+
+    Returns
+    -------
+    dict of str to str
+        The names of `EDGE_RULES` in which it differs or fails, and how.
+
+    Raises
+    ------
+    AssertionError
+        If something does not hold; the message says what.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        files = tuple(str(Path(folder) / f"part-{i}.parquet") for i in range(2))
+        for i, path in enumerate(files):
+            EDGES[i * 6 : i * 6 + 6].write_parquet(path)
+        counter = open_files(files)
+        name = counter.name
+        require(counter.files == files, f"{name} has to say which files it counts in")
+        require(
+            list(counter.find_schema()) == EDGES.columns,
+            f"{name} does not name all columns in order",
+        )
+        differences = find_disagreements(counter, EDGE_RULES, "id IS NOT NULL")
+        wrong = sorted(differences.keys() & PLAIN.keys())
+        require(
+            not wrong,
+            f"{name} differs in rules that every audit needs: "
+            + "; ".join(f"{rule} ({differences[rule]})" for rule in wrong[:3]),
+        )
+        failing = {rule for rule, words in differences.items() if not words.startswith("in ")}
+        _check_counts(counter, [rule for rule in EDGE_RULES if rule not in failing])
+        _check_split(counter)
+        return differences
+
+
+def _check_counts(counter: Counter, names: list[str]) -> None:
+    """Counts have to be those of the values that the engine itself gives, in every cell."""
+    rules = {name: EDGE_RULES[name].sql for name in names}
+    by = {"big": "i > 2", "word": "s"}
+    values = counter.evaluate(by | rules, "id IS NOT NULL")
+    cells = counter.counts(list(rules.values()), by)
+    require(int(cells.rows.sum()) == len(EDGES), f"{counter.name} lost rows, or counted some twice")
+    for place, key in enumerate(cells.keys.iter_rows(named=True)):
+        same = [pl.col(column).eq_missing(pl.lit(value)) for column, value in key.items()]
+        rows = values.filter(*same)
+        on = [int(rows[rule].cast(pl.Boolean).sum()) for rule in rules]
+        defined = [rows[rule].count() for rule in rules]
+        where = f"{counter.name} counts something else than its own values where {key}"
+        require(int(cells.rows[place]) == rows.height, f"{where}: rows")
+        for i, rule in enumerate(rules):
+            require(int(cells.on[place, i]) == on[i], f"{where}: {rule}")
+            require(int(cells.defined[place, i]) == defined[i], f"{where}: {rule} is NULL")
+    whole = counter.counts(list(rules.values()), {})
+    require(
+        len(whole) == 1 and np.array_equal(whole.on[0], cells.on.sum(axis=0)),
+        f"{counter.name}: counts without cells are not the sums over all cells",
+    )
+    part = counter.evaluate({"id": "id"}, EDGE_RULES["comparison"].sql)
+    require(
+        sorted(part["id"]) == sorted(EDGES.filter(pl.col("i") > 1)["id"]),
+        f"{counter.name} evaluates other rows than the rule selects: NULL is no yes",
+    )
+
+
+def _check_split(counter: Counter) -> None:
+    """MD5 of an id with a seed, of which splits and samples are made."""
+    import hashlib
+
+    values = counter.evaluate(
+        {"id": "id", "digest": "MD5('7/' || CAST(id AS TEXT))"}, "TRUE OR flag"
+    )
+    for name, digest in values.iter_rows():
+        expected = hashlib.md5(f"7/{name}".encode(), usedforsecurity=False).hexdigest()
+        require(
+            digest == expected, f"{counter.name}: MD5 of '7/{name}' is {digest}, not {expected}"
+        )

@@ -1,0 +1,163 @@
+"""Engines that count: the same cells everywhere, and what they differ in is found out."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from groundfault.core.rules import Rule
+from groundfault.engines import Cells, Counter, list_files, open_counter
+from groundfault.engines.agreement import find_disagreements
+from groundfault.engines.dialect import spell
+from groundfault.engines.duckdb_files import DuckdbCounter
+from groundfault.engines.polars_files import PolarsCounter
+from groundfault.errors import InputError, PlanError, RuleError
+from groundfault.testing import check_counter
+from groundfault.testing.counting import EDGE_RULES
+
+
+def test_there_are_63_rules() -> None:
+    assert len(EDGE_RULES) == 63
+
+
+def test_polars_agrees_with_itself_in_all_of_them() -> None:
+    assert check_counter(PolarsCounter) == {}
+
+
+def test_duckdb_differs_where_it_is_known_to() -> None:
+    assert set(check_counter(DuckdbCounter)) <= {
+        "upper beyond ASCII",
+        "round halves",
+        "cast cuts off",
+        "any case beyond ASCII",
+        "regex, any case beyond ASCII",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("pyspark") is None or shutil.which("java") is None,
+    reason="PySpark or Java is not installed",
+)
+def test_spark_differs_where_it_is_known_to() -> None:
+    from pyspark.sql import SparkSession
+
+    from groundfault.engines.spark_files import SparkCounter
+
+    builder = SparkSession.builder.master("local[2]")
+    session = builder.config("spark.sql.shuffle.partitions", 2).getOrCreate()
+    try:
+        differences = check_counter(lambda files: SparkCounter(files, session))
+    finally:
+        session.stop()
+    assert set(differences) <= {"round halves", "substring from 0", "left, negative"}
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """An engine with one thing wrong."""
+
+    files: tuple[str, ...]
+    fault: str
+    name: str = "wrong"
+
+    def find_schema(self) -> pl.Schema:
+        return PolarsCounter(self.files).find_schema()
+
+    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> Cells:
+        cells = PolarsCounter(self.files).counts(rules, by)
+        if self.fault == "NULL is false":
+            return replace(cells, defined=np.repeat(cells.rows[:, None], len(rules), axis=1))
+        if self.fault == "rows":
+            return replace(cells, rows=cells.rows + 1)
+        return cells
+
+    def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
+        values = PolarsCounter(self.files).evaluate(expressions, where)
+        if self.fault == "rules" and "value of not" in values.columns:
+            return values.with_columns(pl.lit(True).alias("value of not"))
+        if self.fault == "MD5" and "digest" in values.columns:
+            return values.with_columns(pl.col("digest").str.to_uppercase())
+        return values
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("NULL is false", "is NULL"),
+        ("rows", "lost rows"),
+        ("rules", "every audit needs: not"),
+        ("MD5", "MD5 of"),
+    ],
+)
+def test_an_engine_that_counts_wrong_does_not_pass(fault: str, words: str) -> None:
+    with pytest.raises(AssertionError, match=words):
+        check_counter(lambda files: Wrong(files, fault))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("table")
+    pl.DataFrame(
+        {"x": [1.0, float("nan"), None, 3.0], "odd \"' name": ["a", "b", None, "a"]}
+    ).write_parquet(place / "it's.parquet")
+    (place / "_SUCCESS").touch()
+    return place
+
+
+@pytest.mark.parametrize("name", ["polars", "duckdb"])
+def test_cells_of_odd_names_and_of_nan(folder: Path, name: str) -> None:
+    counter = open_counter(name, folder)
+    assert isinstance(counter, Counter)
+    assert list(counter.find_schema()) == ["x", "odd \"' name"]
+    cells = counter.counts([Rule.parse("x > 2").sql], {"key": '"odd ""\' name"'})
+    assert cells.keys["key"].to_list() == ["a", "b", None]
+    assert cells.rows.tolist() == [2, 1, 1]
+    assert cells.on.tolist() == [[1], [0], [0]]
+    assert cells.defined.tolist() == [[2], [0], [0]]
+    assert counter.counts([], {}).rows.tolist() == [4]
+
+
+@pytest.mark.parametrize("name", ["polars", "duckdb"])
+def test_what_an_engine_cannot_evaluate_is_one_line(folder: Path, name: str) -> None:
+    counter = open_counter(name, folder)
+    for ask in (lambda: counter.counts(["nowhere > 1"], {}), lambda: counter.evaluate({}, "x ~ 1")):
+        with pytest.raises(RuleError, match="cannot evaluate") as refusal:
+            ask()
+        assert "\n" not in str(refusal.value)
+    rules = {"good": Rule.parse("x > 2"), "bad": Rule.parse('"odd ""\' name" ~ \'(\'')}
+    assert set(find_disagreements(counter, rules, "x > 0")) == {"bad"}
+
+
+def test_only_parquet_is_counted_in(folder: Path, tmp_path: Path) -> None:
+    assert list_files(folder) == (str(folder / "it's.parquet"),)
+    with pytest.raises(InputError, match="does not exist"):
+        list_files(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="has none"):
+        list_files(tmp_path)
+    (tmp_path / "a[1].parquet").touch()
+    with pytest.raises(InputError, match="like a pattern"):
+        list_files(tmp_path)
+    (tmp_path / "b.csv").touch()
+    with pytest.raises(InputError, match=r"b\.csv is none"):
+        list_files(tmp_path)
+    with pytest.raises(PlanError, match="no engine is named"):
+        open_counter("abacus", folder)
+    damaged = tmp_path / "c.parquet"
+    damaged.write_text("PAR1")
+    for name in ("polars", "duckdb"):
+        with pytest.raises(InputError, match="cannot read"):
+            open_counter(name, damaged).find_schema()
+
+
+def test_words_of_other_dialects() -> None:
+    assert spell(r"s LIKE 'a\_b'", "duckdb") == r"""(s LIKE 'a\_b' ESCAPE '\')"""
+    assert spell("s ~* 'x'", "spark") == "(s RLIKE '(?iu)x')"
+    assert spell("i / NULLIF(2, 0)", "duckdb") == "(i / NULLIF(2, 0))"
