@@ -84,7 +84,7 @@ def check_policy(
             policy=fresh.name,
             seed=seed,
             warm_up=warm_up,
-            limit=warm_up + rounds,
+            budget=warm_up + rounds,
             **CLAIMS[claim],
         )
         whole = SequentialAudit.of(pool, plan, policy=fresh)
