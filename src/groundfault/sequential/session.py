@@ -191,7 +191,7 @@ class SequentialAudit(AuditState):
         }
         self._draw_by(read_draws(plan.seed, self.record.open(header, reopen).get("draws")))
         # to resume is to replay: the state is recomputed from plan, pool and events, never stored
-        self._catch_up()
+        self.catch_up()
 
     def ask(self) -> Query | None:
         """What to score next; the same query until it is told, and None once the audit has ended.
@@ -201,7 +201,7 @@ class SequentialAudit(AuditState):
         PlanError
             If the policy asks for what the claim does not allow.
         """
-        self._catch_up()
+        self.catch_up()
         if self.open is None and not self.decided:
             query = self.choose(self.policy)
             if query is None:
@@ -230,7 +230,7 @@ class SequentialAudit(AuditState):
             If the query was not asked, was told before, or belongs to another audit; or the score
             is outside [0, 1].
         """
-        self._catch_up()
+        self.catch_up()
         self.require_open(query)
         entry, news = self.record.append(
             TOLD, {"step": query.step, "id": query.id, "score": check_score(score, query)}
@@ -292,7 +292,14 @@ class SequentialAudit(AuditState):
     def _with_case(self, query: Query) -> Query:
         return replace(query, case=self.pool.case(self.pool.position[query.id]), audit=self.seal)
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
+        """Take in what other processes have recorded since the last look.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger was altered.
+        """
         for entry in self.record.read_new():
             self.replay(entry)
 
@@ -314,7 +321,7 @@ class SequentialAudit(AuditState):
         from groundfault.sequential.certificate import certify
         from groundfault.sequential.certificate_schema import LedgerPlace
 
-        self._catch_up()
+        self.catch_up()
         ledger = self.record.check()
         place = None if ledger is None else LedgerPlace(**ledger)
         return certify(self, place, reveal=self.finished)

@@ -9,6 +9,7 @@ import threading
 from dataclasses import dataclass, replace
 
 from groundfault.errors import InputError
+from groundfault.render import words
 from groundfault.render.figures import Figure
 from groundfault.render.wealth_figure import draw_wealth, format_e_value
 from groundfault.review.annotators import AnnotatorPanel
@@ -165,7 +166,7 @@ class LiveDesk:
         path = [WealthPoint(r.query.step, *r.log_e) for r in audit.rounds if r.closed]
         stage = LiveStage(
             version=f"{audit.labelled}.{len(audit.rounds)}.{len(audit.reviews)}",
-            title=audit.plan.model or ", ".join(audit.pool.sources),
+            title=audit.plan.model or ", ".join(words.tail(s, 1) for s in audit.pool.sources),
             verdict=audit.verdict,
             reason=audit.reason,
             null=audit.null,

@@ -107,5 +107,6 @@ def load_templates() -> Environment:
         return Markup(drawing.to_svg(alt))
 
     environment.globals |= {"words": words, "draw": draw}
+    environment.globals["draw_figure"] = lambda figure: Markup(figure.svg)
     environment.globals["meter"] = lambda *rates: Markup(draw_meter(*rates))
     return environment
