@@ -26,7 +26,7 @@ Exporter: `Exporter`, group ``groundfault.exporters``
 
 Engine: `Counter`, group ``groundfault.engines``
     Made of a tuple of Parquet files, with two methods, ``counts(rules, by)`` and
-    ``evaluate(expressions, where)``, and ``find_schema()``. Beside it `Cells`.
+    ``evaluate(expressions, where)``, and ``find_schema()``. Beside it `CellCounts`.
 
 All kinds raise `InputError`, `PlanError`, `RuleError` and `MissingExtraError`. What each plug-in
 has to satisfy is tested by ``check_finder``, ``check_judge``, ``check_reader``, ``check_policy``,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from groundfault.core.status import Status
     from groundfault.core.units import Marks, Units
     from groundfault.engines import Counter
-    from groundfault.engines.cells import Cells
+    from groundfault.engines.cells import CellCounts
     from groundfault.errors import (
         GroundfaultError,
         InputError,
@@ -94,7 +94,7 @@ _PLACES = {
     "core.status": ("Status",),
     "core.units": ("Marks", "Units"),
     "engines": ("Counter",),
-    "engines.cells": ("Cells",),
+    "engines.cells": ("CellCounts",),
     "errors": ("GroundfaultError", "InputError", "MissingExtraError", "PlanError", "RuleError"),
     "exports": ("Exporter",),
     "exports.slices": ("ReportSlices",),
@@ -115,7 +115,7 @@ __all__ = [
     "Archive",
     "Candidate",
     "Cell",
-    "Cells",
+    "CellCounts",
     "Column",
     "Confirmation",
     "ConfirmationBar",

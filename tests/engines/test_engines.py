@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from groundfault.core.rules import Rule
-from groundfault.engines import Cells, Counter, list_files, open_counter
+from groundfault.engines import CellCounts, Counter, list_files, open_counter
 from groundfault.engines.agreement import find_disagreements
 from groundfault.engines.dialect import spell
 from groundfault.engines.duckdb_files import DuckdbCounter
@@ -71,7 +71,7 @@ class Wrong:
     def find_schema(self) -> pl.Schema:
         return PolarsCounter(self.files).find_schema()
 
-    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> Cells:
+    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> CellCounts:
         cells = PolarsCounter(self.files).counts(rules, by)
         if self.fault == "NULL is false":
             return replace(cells, defined=np.repeat(cells.rows[:, None], len(rules), axis=1))

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import polars as pl
 
 from groundfault.base.registry import Registry
-from groundfault.engines.cells import Cells
+from groundfault.engines.cells import CellCounts
 from groundfault.errors import InputError
 
 
@@ -44,7 +44,7 @@ class Counter(Protocol):
         """Names and polars types of the columns."""
         ...
 
-    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> Cells:
+    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> CellCounts:
         """Rows, and rows that each rule is true and defined for, in each cell.
 
         Parameters

@@ -13,7 +13,7 @@ ROWS = "rows"
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellCounts:
     """Counts of R rules in the C cells of a table.
 
     Attributes
@@ -32,8 +32,8 @@ class Cells:
     defined: NDArray[np.int64]
 
     @classmethod
-    def of(cls, frame: pl.DataFrame, by: Sequence[str], rules: int) -> Cells:
-        """Cells of a table with the columns ``by``, ``rows``, and `name_counts` for each rule.
+    def of(cls, frame: pl.DataFrame, by: Sequence[str], rules: int) -> CellCounts:
+        """CellCounts of a table with the columns ``by``, ``rows``, and `name_counts` for each rule.
 
         Sorted by their keys, so that no order of an engine shows.
         """

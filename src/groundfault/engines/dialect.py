@@ -58,7 +58,7 @@ def _name_escape(like: exp.Expression) -> None:
 def write_count(
     table: str, rules: Sequence[str], by: Mapping[str, str], dialect: str, name_quote: str
 ) -> str:
-    """A statement that counts all rules in one scan, in the columns that `Cells.of` reads.
+    """A statement that counts all rules in one scan, in the columns that `CellCounts.of` reads.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from groundfault.core.rules import quote
-from groundfault.engines.cells import Cells
+from groundfault.engines.cells import CellCounts
 from groundfault.engines.dialect import write_count, write_select
 from groundfault.errors import InputError, MissingExtraError, RuleError, first_line
 
@@ -39,10 +39,10 @@ class DuckdbCounter:
         except RuleError as error:
             raise InputError(f"cannot read {self.files[0]}: {error}") from None
 
-    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> Cells:
+    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> CellCounts:
         """As `groundfault.engines.Counter.counts`."""
         frame = self._run(write_count("results", rules, by, "duckdb", '"'))
-        return Cells.of(frame, list(by), len(rules))
+        return CellCounts.of(frame, list(by), len(rules))
 
     def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
         """As `groundfault.engines.Counter.evaluate`."""

@@ -10,7 +10,7 @@ from functools import cached_property
 import polars as pl
 
 from groundfault.core.rules import Rule
-from groundfault.engines.cells import ROWS, Cells, name_counts
+from groundfault.engines.cells import ROWS, CellCounts, name_counts
 from groundfault.errors import InputError, RuleError, first_line
 
 _HASH = "__md5_{}"
@@ -35,7 +35,7 @@ class PolarsCounter:
         except (pl.exceptions.PolarsError, OSError) as error:
             raise InputError(f"cannot read {self.files[0]}: {first_line(error)}") from None
 
-    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> Cells:
+    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> CellCounts:
         """As `groundfault.engines.Counter.counts`."""
         expressions = {**by, **{f"rule {i}": sql for i, sql in enumerate(rules)}}
         table = self._select(expressions)
@@ -46,7 +46,7 @@ class PolarsCounter:
             rule = pl.col(f"rule {i}").cast(pl.Boolean)
             aggregates += [rule.sum().alias(on), rule.count().alias(defined)]
         result = table.group_by(list(by)).agg(aggregates) if by else table.select(aggregates)
-        return Cells.of(_collect(result), list(by), len(rules))
+        return CellCounts.of(_collect(result), list(by), len(rules))
 
     def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
         """As `groundfault.engines.Counter.evaluate`."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.engines.cells import Cells
+from groundfault.engines.cells import CellCounts
 from groundfault.engines.dialect import quote_name, write_count, write_select
 from groundfault.errors import InputError, MissingExtraError, RuleError, first_line
 
@@ -43,9 +43,9 @@ class SparkCounter:
         except RuleError as error:
             raise InputError(f"cannot read {self.files[0]}: {error}") from None
 
-    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> Cells:
+    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> CellCounts:
         """As `groundfault.engines.Counter.counts`."""
-        return Cells.of(
+        return CellCounts.of(
             self._run(write_count(self._view, rules, by, "spark", "`")), list(by), len(rules)
         )
 
