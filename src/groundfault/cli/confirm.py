@@ -30,7 +30,14 @@ if TYPE_CHECKING:
 @evidence_options
 @candidate_options
 @plan_options
-@label_options
+@label_options()
+@option(
+    "--grader",
+    metavar="COL",
+    group="Labels",
+    help="Column with a cheap grade of every case, as the outcome column would hold it: labels are "
+    "bought for what it cannot tell, and a wrong one misleads nobody.",
+)
 @ledger_options()
 @option("--gate", is_flag=True, help="Exit with status 1 if a candidate is confirmed.")
 @json_option("the result")
@@ -61,6 +68,7 @@ def confirm(**options: Any) -> None:
         candidates,
         finders=finders,
         budget=options["budget"],
+        grader=options["grader"],
         ledger=choose_ledger(options),
         reopen=options["reopen"],
     )

@@ -44,14 +44,22 @@ settings_option = option(
     help="Any other setting of the finder; repeatable.",
 )
 
-label_options = apply(
+
+def label_options(*, in_browser: bool = False) -> Decorator:
+    """Who scores one case at a time; and whether one may do so in the browser."""
+    browser = ", in the browser" if in_browser else ""
+    source = _label(
+        "--label",
+        type=click.Choice(["ask", *(["browser"] if in_browser else []), "cmd", "file"]),
+        required=True,
+        help=f"Source of the scores: you at the prompt{browser}, a program, or a column of the "
+        "file.",
+    )
+    return lambda function: source(_label_options(function))
+
+
+_label_options = apply(
     [
-        _label(
-            "--label",
-            type=click.Choice(["ask", "cmd", "file"]),
-            required=True,
-            help="Source of the scores: you at the prompt, a program, or a column of the file.",
-        ),
         _label(
             "--command",
             "program",
@@ -62,7 +70,7 @@ label_options = apply(
             "--show",
             metavar="COL",
             multiple=True,
-            help="Column to show at the prompt, all by default; repeatable.",
+            help="Column to show of a case, all by default; repeatable.",
         ),
         _label(
             "--budget",
@@ -73,7 +81,6 @@ label_options = apply(
         _label("--cost", type=float, help="Cost of one label; progress then shows the total."),
     ]
 )
-"""Who scores one case at a time."""
 
 
 def json_option(what: str) -> Decorator:

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,9 +28,11 @@ from groundfault.cli.sequential_options import (
 )
 from groundfault.cli.sequential_output import echo_state, format_progress, tabulate_prospects
 from groundfault.cli.sequential_report import report
+from groundfault.cli.server_options import serve_bench, server_options
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
+    from groundfault.review.annotators import AnnotatorPanel
     from groundfault.sequential import Pool, SequentialAudit
     from groundfault.sequential.policies import Query
 
@@ -55,7 +58,7 @@ def sequential() -> None:
 )
 @pool_options
 @sequential_plan_options
-@label_options
+@label_options(in_browser=True)
 @_labelling(
     "--scores",
     metavar="COL",
@@ -71,6 +74,7 @@ def sequential() -> None:
 @_labelling("--as", "labeller", metavar="NAME", help="Your name, where several people label.")
 @_labelling("--labellers", metavar="A,B", help="Names of all who label each case on their own.")
 @_labelling("--adjudicator", metavar="C", help="Name of who settles their disagreements.")
+@server_options
 @ledger_options()
 @option("--gate", is_flag=True, help="Exit with status 1 if a failure mode is found.")
 @option("--certificate", metavar="FILE", help="Write the certificate to this file.")
@@ -88,7 +92,7 @@ def run(**options: Any) -> None:
         read_pool(options, options["scores"] if options["label"] == "file" else None),
         read_sequential_plan(options),
     )
-    answer = _answer(pool, options)
+    answer = None if options["label"] == "browser" else _answer(pool, options)
     audit = SequentialAudit.of(
         pool,
         plan,
@@ -104,7 +108,10 @@ def run(**options: Any) -> None:
             err=True,
         )
     try:
-        _label(audit, answer, options, quiet)
+        if answer is None:
+            _label_in_browser(audit, options, quiet)
+        else:
+            _label(audit, answer, options, quiet)
     except (KeyboardInterrupt, click.Abort) as stop:
         status = 0 if isinstance(stop, Quit) else INTERRUPTED
         click.echo(
@@ -262,10 +269,14 @@ def plan(**options: Any) -> None:
 def _check_labelling(options: dict[str, Any]) -> None:
     if options["label"] == "cmd" and not options["program"]:
         raise PlanError("--label cmd needs --command, the program that scores a case")
-    if options["label"] != "ask" and (
+    if options["label"] not in ("ask", "browser") and (
         options["labellers"] or options["labeller"] or options["adjudicator"]
     ):
-        raise PlanError("--as, --labellers and --adjudicator go with --label ask")
+        raise PlanError("--as, --labellers and --adjudicator go with --label ask or browser")
+    if options["label"] == "browser" and options["no_ledger"]:
+        raise PlanError(
+            "--label browser needs the ledger: a page that is closed must not lose a label"
+        )
     if options["labellers"] and not options["labeller"]:
         raise PlanError("several label: say who you are with --as")
 
@@ -311,12 +322,7 @@ def _label_as(
     progress: Callable[[SequentialAudit], None],
 ) -> None:
     """One of several labellers, for as long as it is their turn."""
-    from groundfault.review.annotators import AnnotatorPanel
-
-    names = [name.strip() for name in options["labellers"].split(",")]
-    panel, me = AnnotatorPanel(audit, names, options["adjudicator"]), options["labeller"]
-    if me not in (*names, options["adjudicator"]):
-        raise InputError(f"{me} is neither a labeller nor the adjudicator")
+    panel, me = _join_panel(audit, options), options["labeller"]
     while (query := audit.ask()) is not None:
         waiting = panel.waiting()
         if me not in waiting:
@@ -329,6 +335,41 @@ def _label_as(
     alike, n_cases = panel.agreement()
     if n_cases:
         click.echo(f"labellers agreed on {alike} of {n_cases} settled cases")
+
+
+def _label_in_browser(audit: SequentialAudit, options: dict[str, Any], quiet: bool) -> None:
+    """A page that shows the cases, until Ctrl-C."""
+    from groundfault.workbench.serving import require_web
+
+    require_web()
+    from groundfault.workbench.bench import Bench
+    from groundfault.workbench.live_desk import LiveDesk, Seat
+
+    seat = Seat(
+        columns=tuple(options["show"]),
+        score_column=options["scores"],
+        positive_is_good=options["positive_is_good"] is not False,
+        panel=_join_panel(audit, options) if options["labellers"] else None,
+        labeller=options["labeller"] or "",
+    )
+    desk = LiveDesk(audit, seat)
+    desk.look()  # what is wrong with the options is said here, and not in the page
+    try:
+        serve_bench(Bench(Path(options["source"]), live=desk), options, err=quiet)
+    except KeyboardInterrupt:
+        # the one way to end a server: no interruption of the audit
+        if not audit.finished:
+            raise Quit from None
+
+
+def _join_panel(audit: SequentialAudit, options: dict[str, Any]) -> AnnotatorPanel:
+    """The panel on which this person labels."""
+    from groundfault.review.annotators import AnnotatorPanel
+
+    names = [name.strip() for name in options["labellers"].split(",")]
+    if options["labeller"] not in (*names, options["adjudicator"]):
+        raise InputError(f"{options['labeller']} is neither a labeller nor the adjudicator")
+    return AnnotatorPanel(audit, names, options["adjudicator"])
 
 
 sequential.add_command(confirm)

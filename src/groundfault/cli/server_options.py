@@ -40,8 +40,16 @@ server_options = apply(
 """Where the workbench listens, and by which names."""
 
 
-def serve_bench(bench: Bench, options: dict[str, Any]) -> None:
+def serve_bench(bench: Bench, options: dict[str, Any], *, err: bool = False) -> None:
     """Serve a workbench until interrupted; its address is printed, and opened.
+
+    Parameters
+    ----------
+    bench : Bench
+    options : dict
+        Of a command with `server_options`.
+    err : bool
+        Print the address to standard error.
 
     Raises
     ------
@@ -53,7 +61,7 @@ def serve_bench(bench: Bench, options: dict[str, Any]) -> None:
     from groundfault.workbench.serving import serve
 
     def announce(address: str, tunnel: str) -> None:
-        click.echo(address)
+        click.echo(address, err=err)
         if tunnel:
             click.echo(f"from another machine: {tunnel}", err=True)
         click.echo("Ctrl-C ends it", err=True)
