@@ -1278,7 +1278,7 @@ def test_bad_plans(case, tmp_path):
 def test_the_default_alternatives_are_the_papers_at_its_threshold():
     plan = SequentialPlan(threshold=0.85)
     paper = [0.6, 0.655, 0.71, 0.765, 0.82]
-    np.testing.assert_allclose(plan.grid, [0.085, 0.34, *paper], atol=1e-15)
+    np.testing.assert_allclose(plan.grid, [0.2, 0.4, *paper], atol=1e-15)
     preset = SequentialPlan(threshold=0.85, sampling="paper")
     np.testing.assert_allclose(preset.grid, paper, atol=1e-15)
     assert (preset.eta, preset.claim, preset.epsilon) == (0.1, "declared-groups", 0.05)
