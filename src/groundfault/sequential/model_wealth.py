@@ -5,12 +5,13 @@ ones, and what is left starts low. Under a ``group-`` bet each group has a wealt
 starts when the group is first bet on and which no other group touches. The k-th group that is bet
 on holds the share
 
-    1 / (2 k (k + 1)) + 1 / (2 G)
+    (1 + 1 / G) / (2 k (k + 1)) + 1 / (2 G)
 
-of the whole, for G groups: much where the auditor goes to the failing group at once, and never
-less than half of an equal share. The order in which groups are bet on is known before each score,
-and the shares add up to at most 1, so that their sum, with what has not started, is a nonnegative
-supermartingale as each of them is (Vovk and Wang 2021, https://doi.org/10.1214/20-AOS2020)."""
+of the whole, for G groups: much where the auditor goes to the failing group at once, all of it
+where there is but one group, and never less than half of an equal share. The order in which groups
+are bet on is known before each score, and the shares of all groups add up to 1, so that their sum,
+with what has not started, is a nonnegative supermartingale as each of them is (Vovk and Wang 2021,
+https://doi.org/10.1214/20-AOS2020)."""
 
 from __future__ import annotations
 
@@ -118,4 +119,4 @@ class ModelWealth:
 
 def share_of(place: int, groups: int) -> float:
     """Share of the wealth that the group in a place, 1, 2, ..., ``groups``, begins with."""
-    return 0.5 / (place * (place + 1)) + 0.5 / groups
+    return 0.5 * (1 + 1 / groups) / (place * (place + 1)) + 0.5 / groups

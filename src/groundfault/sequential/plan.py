@@ -25,12 +25,12 @@ from groundfault.sequential.plan_names import (
 ClaimName = Literal["population", "declared-groups", "literal", "rates"]
 Sampling = Literal["guaranteed", "paper"]
 
-# alternatives as shares of what lies on their side of the threshold: at .85 they are the paper's
-_MODEL_SHARES = (0.60 / 0.85, 0.655 / 0.85, 0.71 / 0.85, 0.765 / 0.85, 0.82 / 0.85)
+# alternatives at a threshold of .85; the paper's are carried to others as shares of the threshold
+_PAPER_THRESHOLD, _PAPER_GRID = 0.85, (0.60, 0.655, 0.71, 0.765, 0.82)
 # the paper's stop at .7 q, and a group that fails most of the time is then bet against as if it
-# failed rarely: two lower ones, and weights that move faster, cost mild failures little (decision
-# 0024)
-_LOWER_SHARES, _FAST_ETA, _PAPER_ETA = (0.1, 0.4), 0.3, 0.1
+# failed rarely: two lower ones, and weights that move faster, cost mild failures little (decisions
+# 0024 and 0034)
+_LOWER_POINTS, _FAST_ETA, _PAPER_ETA = (0.2, 0.4), 0.3, 0.1
 _AUDITOR_SHARES = (0.12 / 0.15, 0.09 / 0.15, 0.06 / 0.15, 0.10 / 0.15)
 _LITERAL_EPSILON = 0.05
 _BY_GROUP = "group-"
@@ -76,8 +76,9 @@ class SequentialPlan:
     warm_up : int
         Cases drawn uniformly at first, to learn from; nothing is bet on them.
     alternative, grid, auditor_alternative, auditor_grid, eta, shares, idle_mass
-        See `Bet`. Alternatives left out are at .85 the paper's, and elsewhere in proportion, with
-        two lower ones in the grid; eta is .3; shares are heavy-tailed with the idle mass added.
+        See `Bet`. Alternatives left out are at .85 the paper's, with two lower ones in the grid;
+        elsewhere the odds of those below the threshold have the same ratio to its odds, and those
+        above it are in proportion. Eta is .3; shares are heavy-tailed with the idle mass added.
         Where sampling is the paper's, all of them are the paper's.
     model : str
         Name of who answers, where the same cases are asked of several: of each it is an audit of
@@ -176,18 +177,19 @@ class SequentialPlan:
         object.__setattr__(self, name, int(value))
 
     def _fill(self) -> None:
-        # the paper's alternatives are for q = .85; elsewhere the same shares of what lies below and
-        # above the threshold
+        # the paper's alternatives are for q = .85; the auditor's are elsewhere the same shares of
+        # what lies above the threshold
         q, paper = self.threshold, self.sampling == "paper"
-        below = tuple(q * share for share in _MODEL_SHARES)
+        below = tuple(q * (point / _PAPER_THRESHOLD) for point in _PAPER_GRID)
+        if not paper:
+            below = tuple(_keep_odds(point, q) for point in (*_LOWER_POINTS, *_PAPER_GRID))
         any_set = paper or self.claim == "literal"
         bet = self.bet or ("sr-lr-ui" if any_set else "group-lr-ui")
-        lower = () if paper else tuple(q * share for share in _LOWER_SHARES)
         *above, nearer = (1 - (1 - q) * share for share in _AUDITOR_SHARES)
         filled: dict[str, Any] = {
             "bet": (bet,) if isinstance(bet, str) else tuple(bet),
             "alternative": below[-1] if self.alternative is None else self.alternative,
-            "grid": (*lower, *below) if self.grid is None else tuple(self.grid),
+            "grid": below if self.grid is None else tuple(self.grid),
             "auditor_alternative": nearer
             if self.auditor_alternative is None
             else self.auditor_alternative,
@@ -286,3 +288,14 @@ class SequentialPlan:
         The audit's own draws are those of `groundfault.sequential.draws`.
         """
         return stream(self.seed or 0, purpose, counter)
+
+
+def _keep_odds(point: float, threshold: float) -> float:
+    """The alternative whose odds are to the threshold's as ``point``'s are to those of .85.
+
+    Bets on it then grow alike, for like ratios of odds: in proportion to the threshold, those at .5
+    would lie so near to it that a group at .2 is bet against as if it failed rarely.
+    """
+    ratio = point / (1 - point) * (1 - _PAPER_THRESHOLD) / _PAPER_THRESHOLD
+    odds = ratio * threshold / (1 - threshold)
+    return odds / (1 + odds)
