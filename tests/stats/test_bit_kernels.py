@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numba
 import numpy as np
 import pytest
@@ -28,6 +30,20 @@ def test_small_and_large_matrices_are_counted_alike(rows: int, columns: int, thr
 def test_matrices_too_large_for_numpy_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
     packed = bits.pack(np.random.default_rng(0).random((4, 130)) < 0.4)
     plain = bits.count(packed), bits.count_and(packed, packed)
-    monkeypatch.setattr(bits, "_WORTH_COMPILING", 0)
+    monkeypatch.setattr(bits, "_SMALL", 0)
     np.testing.assert_array_equal(bits.count(packed), plain[0])
     np.testing.assert_array_equal(bits.count_and(packed, packed), plain[1])
+
+
+def test_numpy_and_compiled_counts_agree_whichever_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    packed = bits.pack(np.random.default_rng(0).random((4, 130)) < 0.4)
+    monkeypatch.setattr(bits, "_SMALL", 0)
+    compiled = bits.count_and(packed, packed)
+    monkeypatch.delitem(sys.modules, bits._KERNELS)
+    np.testing.assert_array_equal(bits.count_and(packed, packed), compiled)
+    bits.expect(bits._WORTH_LOADING - 1)
+    assert bits._KERNELS not in sys.modules
+    bits.expect(bits._WORTH_LOADING)
+    assert bits._KERNELS in sys.modules

@@ -60,27 +60,6 @@ def test_redrawn_sums_have_the_mean_of_sampling_without_replacement() -> None:
     assert sums.std() == pytest.approx(deviation, rel=0.05)
 
 
-@pytest.mark.parametrize("blocks", [None, np.array([0, 1, 1, 0, 2, 0, 1, 2, 0, 0, 1])])
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64, np.float64])
-def test_rows_are_dealt_in_the_order_that_their_numbers_would_be(
-    dtype: type, blocks: np.ndarray | None
-) -> None:
-    """Reports of earlier versions drew permutations of row numbers, and have to verify."""
-    rows = np.arange(33).reshape(11, 3).astype(dtype)
-    dealt = np.concatenate(
-        list(permutation._reorder(rows, 7, np.random.default_rng(4), blocks=blocks))
-    )
-    rng = np.random.default_rng(4)
-    for one in dealt:
-        if blocks is None:
-            order = rng.permutation(11)
-        else:
-            order = np.empty(11, dtype=int)
-            order[np.argsort(blocks, kind="stable")] = np.lexsort((rng.random(11), blocks))
-            np.testing.assert_array_equal(blocks[order], blocks)
-        np.testing.assert_array_equal(one, rows[order])
-
-
 def test_gaps_and_outcomes_move_together() -> None:
     """A unit without a loss of one model keeps the gap, and the loss of the other, in any order."""
     rng = np.random.default_rng(3)

@@ -5,6 +5,8 @@ word ``i // 64``; the bits beyond ``m`` are zero."""
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,13 @@ from numpy.typing import NDArray
 Bits = NDArray[np.uint64]
 # cells that are unpacked to bytes at a time: 64 MiB
 _BLOCK = 1 << 26
-# below so many words to be read NumPy counts them: that takes some 8 ms at most, and loading numba
-# and compiling a second
-_WORTH_COMPILING = 1 << 21
+# below so many words to be read in one call, or in many to come, NumPy counts: that takes 15 ms
+# and .2 s at most, loading numba .3 s and compiling a second
+_WORTH_COMPILING = 1 << 23
+_WORTH_LOADING = 1 << 27
+# below so many words NumPy is as fast as what is compiled and loaded
+_SMALL = 1 << 12
+_KERNELS = "groundfault.stats.bit_kernels"
 
 
 def pack(matrix: NDArray[np.bool_]) -> Bits:
@@ -55,7 +61,7 @@ def take(bits: Bits, m: int, index: NDArray[np.intp]) -> Bits:
 
 def count(bits: Bits) -> NDArray[np.int64]:
     """How many bits each row has: shape (L,)."""
-    if bits.size < _WORTH_COMPILING:
+    if not _use_kernels(bits.size):
         return np.asarray(np.bitwise_count(bits).sum(axis=1, dtype=np.int64))
     from groundfault.stats.bit_kernels import count_each
 
@@ -75,13 +81,23 @@ def count_and(bits: Bits, planes: Bits) -> NDArray[np.int64]:
     -------
     int64 array, shape (L, P)
     """
-    if bits.size * len(planes) < _WORTH_COMPILING:
+    if not _use_kernels(bits.size * len(planes)):
         shared = [np.bitwise_count(bits & plane).sum(axis=1, dtype=np.int64) for plane in planes]
         return np.stack(shared, axis=1) if shared else np.zeros((len(bits), 0), dtype=np.int64)
     from groundfault.stats.bit_kernels import count_shared
 
     counts: NDArray[np.int64] = count_shared(bits, planes)
     return counts
+
+
+def expect(words: int) -> None:
+    """Load the compiled pass where so many words are to be read, in however many calls."""
+    if words >= _WORTH_LOADING:
+        import_module(_KERNELS)
+
+
+def _use_kernels(words: int) -> bool:
+    return words >= (_SMALL if _KERNELS in sys.modules else _WORTH_COMPILING)
 
 
 def sums(bits: Bits, values: NDArray[Any]) -> NDArray[Any]:
@@ -108,6 +124,8 @@ def sums(bits: Bits, values: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate(blocks) if blocks else np.zeros((0, len(values)))
     # the sum over bit planes of 2^b times a popcount: whole numbers, so nothing is rounded
     top = int(values.max(initial=0)).bit_length()
+    if top == 1:
+        return count_and(bits, pack(values != 0))
     out = np.zeros((len(bits), len(values)), dtype=np.int64)
     for b in range(top):
         plane = pack((values >> b) & 1 == 1)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from groundfault.stats import bits
 from groundfault.stats.bits import Bits
+from groundfault.stats.orders import deal
 from groundfault.stats.robust_lifts import RobustLifts, centre_losses
 
 Floats = NDArray[np.float64]
@@ -17,8 +18,6 @@ Floats = NDArray[np.float64]
 # equal statistics computed for different hypotheses may differ in the last digits; a tie counts
 # against
 _TIE = 1 - 1e-12
-# permuted losses held at a time
-_BATCH = 1 << 20
 
 
 def max_t(
@@ -82,7 +81,8 @@ def max_t(
     order = np.argsort(-statistics, kind="stable")
     bar = statistics[order] * _TIE
     exceed = np.zeros(len(statistics), dtype=np.int64)
-    for batch in _reorder(statistic.units, permutations, rng, blocks):
+    bits.expect(packed.size * len(losses) * permutations)
+    for batch in deal(statistic.units, permutations, rng, blocks):
         permuted = np.where(pairs, statistic(batch), -1.0).reshape(len(batch), -1)[:, order]
         exceed += (np.maximum.accumulate(permuted[:, ::-1], axis=1)[:, ::-1] >= bar).sum(axis=0)
         if progress is not None:
@@ -118,7 +118,7 @@ def redraw_sums(
     float64 array, shape (b, L)
     """
     on = bits.count(packed)
-    for batch in _reorder(values[:, None], draws, rng, strata):
+    for batch in deal(values[:, None], draws, rng, strata):
         permuted = batch[:, :, 0]
         if strata is None:
             yield _sum_first(permuted, on)
@@ -152,7 +152,7 @@ def redraw_robust_lifts(
     yield lifts(residuals[None])
     on = bits.count(packed)
     share = on / max(1, len(residuals))
-    for batch in _reorder(residuals[:, None], draws, rng, strata):
+    for batch in deal(residuals[:, None], draws, rng, strata):
         permuted = batch[:, :, 0]
         if strata is not None:
             yield lifts(permuted)
@@ -184,31 +184,6 @@ def compute_stratum_means(
     return np.asarray((np.bincount(home, weights=values) / np.bincount(home))[home])
 
 
-def _reorder(
-    units: NDArray[Any],
-    draws: int,
-    rng: np.random.Generator,
-    blocks: NDArray[np.int64] | None,
-) -> Iterator[NDArray[Any]]:
-    """Rows of a table, shape (n, k), in random orders: batches of shape (b, n, k)."""
-    n, width = units.shape
-    # a row is one record, and records are dealt themselves: the same draws as of their numbers, and
-    # a table of bytes stays in the processor's cache where a column of numbers does not
-    table = np.ascontiguousarray(units)
-    records = table.view(f"V{table.itemsize * width}").reshape(n)
-    home = None if blocks is None else np.argsort(blocks, kind="stable")
-    step = max(1, _BATCH // max(1, n * width))
-    for start in range(0, draws, step):
-        out = np.empty((min(step, draws - start), n), dtype=records.dtype)
-        for deal in out:
-            if blocks is None or home is None:
-                deal[:] = records
-                rng.shuffle(deal)
-            else:
-                deal[home] = records[np.lexsort((rng.random(len(blocks)), blocks))]
-        yield out.view(table.dtype).reshape(len(out), n, width)
-
-
 class _Statistic:
     """|lift| over its permutation standard deviation, for outcomes in other orders of the units.
 
@@ -228,35 +203,36 @@ class _Statistic:
     ) -> None:
         self.packed, self.losses, self.valid = packed, losses, valid
         self.has_loss = None if has_loss is None or has_loss.all() else has_loss
+        size = losses.shape[1]
+        self.everywhere = bits.pack(np.ones((1, size), dtype=np.bool_))
         self.on = bits.count(packed)[:, None].astype(np.float64)
+        self.defined = (
+            np.full((1, 1), float(size))
+            if valid is None
+            else bits.count(valid)[:, None].astype(np.float64)
+        )
         columns = losses if self.has_loss is None else np.concatenate([losses, self.has_loss])
-        whole = np.issubdtype(columns.dtype, np.integer)
-        small = np.min_scalar_type(columns.max(initial=0)) if whole else columns.dtype
+        self.is_whole = np.issubdtype(columns.dtype, np.integer)
+        self.highest = losses.max(initial=0)
+        small = np.min_scalar_type(columns.max(initial=0)) if self.is_whole else columns.dtype
         self.units = np.ascontiguousarray(columns.T.astype(small))
 
     def __call__(self, batch: NDArray[Any]) -> Floats:
         """The statistics for units in other orders, shape (orders, n, ...): (orders, L, M)."""
         losses = self._select(batch, 0)
         on_sum = self._sums(self.packed, losses)
-        if self.valid is None and self.has_loss is None:
-            n = np.full((1, 1, 1), float(self.losses.shape[1]))
-            on = self.on[None]
+        on, n = self.on[None], self.defined[None]
+        present = None if self.has_loss is None else self._select(batch, 1)
+        if self.valid is None and present is None:
             total = self.losses.sum(axis=1)[None, None].astype(np.float64)
             squares = (self.losses.astype(np.float64) ** 2).sum(axis=1)[None, None]
         else:
-            present = (
-                np.ones(losses.shape, dtype=np.int64)
-                if self.has_loss is None
-                else self._select(batch, 1).astype(np.int64)
-            )
-            inside = (
-                bits.pack(np.ones((1, self.losses.shape[1]), dtype=np.bool_))
-                if self.valid is None
-                else self.valid
-            )
-            on = self._sums(self.packed, present)
-            squared: NDArray[Any] = losses.astype(self.losses.dtype) ** 2
-            n, total, squares = (self._sums(inside, a) for a in (present, losses, squared))
+            inside = self.everywhere if self.valid is None else self.valid
+            total = self._sums(inside, losses)
+            # of whole numbers, 0 and one other, which need no pass of their own
+            squares = self.highest * total if self.is_whole else self._sums(inside, losses**2)
+            if present is not None:
+                on, n = self._sums(self.packed, present), self._sums(inside, present)
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = on * (n - on) * (n * squares - total**2) / np.maximum(n - 1, 1)
             size = np.abs(n * on_sum - on * total) / np.sqrt(variance)
