@@ -74,7 +74,7 @@ def look_up_examples(
         If there is no such mode or finding, or the evidence is not there or has changed.
     """
     report = Report.load(directory)
-    subject = _find_subject(report, name)
+    subject = find_subject(report, name)
     if report.manifest.derivation is not None:
         raise InputError(
             f"the evidence of this report was made from others ({report.manifest.derivation.kind}),"
@@ -145,7 +145,14 @@ def match_evidence(
     return case
 
 
-def _find_subject(report: Report, name: int | str) -> Mode | Finding:
+def find_subject(report: Report, name: int | str) -> Mode | Finding:
+    """The failure mode of a number, from 1, or the finding of a name.
+
+    Raises
+    ------
+    InputError
+        If the report has none such.
+    """
     if isinstance(name, int):
         if not 1 <= name <= len(report.modes):
             modes = f"{len(report.modes)} failure mode{'s' * (len(report.modes) != 1)}"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from groundfault.auditing.report import Report
 from groundfault.base.ledgers import LedgerChoice, find_ledger, find_witness
 from groundfault.workbench.holdout_state import HoldoutState, find_state
-from groundfault.workbench.rows import Rows, load_rows
+from groundfault.workbench.row_index import RowIndex
+from groundfault.workbench.rows import Rows, load_apart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +52,7 @@ class Bench:
     progress: ReviewedRuns | None = None
     live: LiveDesk | None = None
     _lock: Lock = field(default_factory=Lock, repr=False)
+    _finder: RowIndex | None = field(default=None, repr=False)
     _state: HoldoutState | None = field(default=None, repr=False)
 
     @classmethod
@@ -86,7 +88,7 @@ class Bench:
     def _rows(self) -> Rows:
         assert self.report is not None
         folder = self.place if self.place.is_dir() else self.place.parent
-        return load_rows(self.report, folder, self.evidence)
+        return load_apart(self.report, folder, self.evidence)
 
     @property
     def rows(self) -> Rows:
@@ -100,6 +102,19 @@ class Bench:
         # two requests at once must not read a large file twice
         with self._lock:
             return self._rows
+
+    @property
+    def index(self) -> RowIndex:
+        """Finds rows of them."""
+        rows = self.rows
+        with self._lock:
+            return self._index(rows)
+
+    def _index(self, rows: Rows) -> RowIndex:
+        assert self.report is not None
+        if self._finder is None:
+            self._finder = RowIndex(rows, self.report.library)
+        return self._finder
 
     @property
     def state(self) -> HoldoutState | None:

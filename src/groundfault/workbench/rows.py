@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cached_property
+from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from groundfault.auditing.report_examples import match_evidence
 from groundfault.auditing.verification import read_evidence_again
+from groundfault.core.units import average_losses
 from groundfault.errors import InputError
 from groundfault.modes.examples import find_text_columns
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from groundfault.auditing.report import Report
     from groundfault.core.evidence import Evidence
-
-LOSS = "_loss"
-"""Column of `Rows.frame` with the loss of a row."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,38 @@ class Rows:
         """Columns with texts to read: prompts, answers, targets."""
         return find_text_columns(self.evidence)
 
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The table."""
+        return self.evidence.frame
+
     @cached_property
     def loss(self) -> NDArray[np.float64]:
         """The loss of each row, NaN where it was not scored: shape (rows,)."""
         return np.asarray(self.evidence.loss.to_numpy(), dtype=np.float64)
+
+    @cached_property
+    def outcomes(self) -> tuple[str, ...]:
+        """Names of the models; one empty name where there is one alone."""
+        return self.evidence.models if len(self.evidence.models) > 1 else ("",)
+
+    @cached_property
+    def unit_losses(self) -> NDArray[np.float64]:
+        """The mean loss of each unit for each model, NaN where not scored: (models, units)."""
+        return average_losses(self.evidence)
+
+    @cached_property
+    def fails(self) -> NDArray[np.bool_]:
+        """Which rows failed: half wrong at least or, where none is, worse than the mean."""
+        scored = self.loss[~np.isnan(self.loss)]
+        if scored.size and scored.max() < 0.5:
+            return np.asarray(self.loss > scored.mean())
+        return np.asarray(self.loss >= 0.5)
+
+    @cached_property
+    def passes(self) -> NDArray[np.bool_]:
+        """Which rows were scored and did not fail."""
+        return np.asarray(~self.fails & ~np.isnan(self.loss))
 
     def __len__(self) -> int:
         return len(self.evidence)
@@ -90,6 +119,15 @@ def load_rows(report: Report, folder: Path, place: str | Path | None = None) -> 
     return Rows(part, evidence.unit_count)
 
 
-def select(frame: pl.DataFrame, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Places of the rows that a mask holds for."""
-    return np.flatnonzero(mask[: frame.height])
+def load_apart(report: Report, folder: Path, place: str | Path | None = None) -> Rows:
+    """Do what `load_rows` does in a process of its own, which ends with it.
+
+    This process then never holds a held-out outcome, nor the memory that all rows take.
+    """
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        try:
+            return pool.submit(load_rows, report, folder, place).result()
+        except BrokenProcessPool:
+            raise InputError(
+                "the process that read the evidence was ended, perhaps for lack of memory"
+            ) from None

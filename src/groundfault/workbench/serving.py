@@ -71,7 +71,7 @@ def serve(
     if root_path and not root_path.startswith("/"):
         raise PlanError(f"--root-path is a path such as /audits, not {root_path!r}")
     root_path = root_path.rstrip("/")
-    with _listen(host, port, unix_socket) as listener:
+    with _listen_at_file(unix_socket) if unix_socket else _listen(host, port) as listener:
         number = 0 if unix_socket else int(listener.getsockname()[1])
         names = frozenset({*LOOPBACK, *allow_hosts, *({host} - {"0.0.0.0", "::"})})
         doors = Doors(hosts=names, cookie=f"groundfault-{number or 'socket'}")
@@ -94,36 +94,33 @@ def serve(
 
 
 @contextmanager
-def _listen(host: str, port: int | None, place: str | None) -> Iterator[socket.socket]:
-    """A socket that listens, closed in the end."""
-    if place is not None:
-        with socket.socket(socket.AF_UNIX) as listener:
-            # nobody else may connect, not for a moment either
-            mask = os.umask(0o177)
-            try:
-                listener.bind(place)
-            except OSError as error:
-                raise InputError(f"cannot listen at {place}: {error.strerror}") from None
-            finally:
-                os.umask(mask)
-            try:
-                yield listener
-            finally:
-                Path(place).unlink(missing_ok=True)
-        return
-    listener: socket.socket | None = None
-    for attempt in (PORT, 0) if port is None else (port,):
+def _listen_at_file(place: str) -> Iterator[socket.socket]:
+    """A Unix socket that only this user can connect to; its file goes in the end."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        # nobody else may connect, not for a moment either
+        mask = os.umask(0o177)
         try:
-            listener = socket.create_server(
-                (host, attempt), family=socket.AF_INET6 if ":" in host else socket.AF_INET
-            )
-            break
+            listener.bind(place)
+        except OSError as error:
+            raise InputError(f"cannot listen at {place}: {error.strerror}") from None
+        finally:
+            os.umask(mask)
+        try:
+            yield listener
+        finally:
+            Path(place).unlink(missing_ok=True)
+
+
+def _listen(host: str, port: int | None) -> socket.socket:
+    """A socket that listens at a port, or where none is named at ours or any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    ports = (PORT, 0) if port is None else (port,)
+    for number in ports:
+        try:
+            return socket.create_server((host, number), family=family)
         except OSError as error:
             trouble = error.strerror or str(error)
-    if listener is None:
-        raise InputError(f"cannot listen at {host}, port {attempt}: {trouble}; choose another")
-    with listener:
-        yield listener
+    raise InputError(f"cannot listen at {host}, port {ports[-1]}: {trouble}; choose another")
 
 
 def _name_tunnel(port: int) -> str:

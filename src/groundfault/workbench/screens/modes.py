@@ -1,11 +1,16 @@
-"""The first screen: what fails, how much of it, and what could not be said."""
+"""The first screen: what fails, how much of it, and what could not be said; and all findings."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from starlette.routing import Route
 
+from groundfault.core.finding import Finding, Verdict
+from groundfault.render.audit_groups import main_cell
+from groundfault.render.audit_words import Outline
+from groundfault.render.mode_words import ModeOutline
 from groundfault.workbench.pages import bench_of, show_page
 from groundfault.workbench.screen import Screen
 
@@ -13,15 +18,57 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+_ORDERS: dict[str, Callable[[Finding], Any]] = {
+    "lift": lambda finding: -abs(main_cell(finding).lift or 0.0),
+    "p": lambda finding: 2.0 if main_cell(finding).p is None else main_cell(finding).p,
+    "n": lambda finding: -main_cell(finding).on,
+    "name": lambda finding: finding.key,
+}
+_MAX_FINDINGS = 300
+
 
 def show_modes(request: Request) -> Response:
-    """The failure modes of the report."""
-    return show_page(request, "modes.html.j2", report=bench_of(request).report)
+    """The failure modes of the report, its findings, and its limits."""
+    report = bench_of(request).report
+    assert report is not None
+    return show_page(
+        request,
+        "modes.html.j2",
+        report=report,
+        outline=Outline(report),
+        modes=ModeOutline(report) if report.mode_search is not None else None,
+        tally={str(verdict): number for verdict, number in report.counts().items()},
+    )
+
+
+def list_findings(request: Request) -> Response:
+    """All findings, with any verdict."""
+    report, params = bench_of(request).report, request.query_params
+    assert report is not None
+    text, verdict = params.get("q", "").lower(), params.get("verdict", "")
+    order = params.get("sort", "lift")
+    picks = [
+        finding
+        for finding in map(Outline(report).face, report.findings)
+        if verdict in ("", str(finding.verdict))
+        and text in f"{finding.key} {finding.rule} {finding.source}".lower()
+    ]
+    picks.sort(key=_ORDERS.get(order, _ORDERS["lift"]))
+    return show_page(
+        request,
+        "findings.html.j2",
+        findings=[(finding, main_cell(finding)) for finding in picks[:_MAX_FINDINGS]],
+        size=len(picks),
+        total=len(report.findings),
+        verdicts=[str(one) for one in Verdict],
+        query={"q": params.get("q", ""), "verdict": verdict, "sort": order},
+        orders=tuple(_ORDERS),
+    )
 
 
 SCREEN = Screen(
     "Modes",
     "/",
-    (Route("/", show_modes),),
+    (Route("/", show_modes), Route("/findings", list_findings)),
     shown=lambda bench: bench.report is not None,
 )

@@ -1,0 +1,190 @@
+"""Rows set for reading: texts shortened, the words and values that a rule names highlighted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from groundfault.core.patterns import quote_character
+from groundfault.core.rules import Rule
+from groundfault.render.highlights import find_patterns, find_spans
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groundfault.workbench.rows import Rows
+
+SHORT, LONG, WHOLE = 240, 700, 20_000
+"""Characters of a text in a table, on a card, and on a page of its own."""
+
+# a pattern that matches as much of a text as this says nothing about a place in it
+_MAX_SHARE, _MIN_LENGTH = 0.5, 40
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a line.
+
+    Attributes
+    ----------
+    text : str
+    mark : bool
+        Whether it is highlighted.
+    """
+
+    text: str
+    mark: bool
+
+
+@dataclass(frozen=True)
+class Field:
+    """One value of a row.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    lines : tuple of tuple of Piece
+    value : object
+        As the table has it.
+    mark : bool
+        Whether the rule reads this column as a whole.
+    cut : int
+        Characters that are left out.
+    """
+
+    name: str
+    lines: tuple[tuple[Piece, ...], ...]
+    value: Any
+    mark: bool = False
+    cut: int = 0
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the value is a number."""
+        return isinstance(self.value, int | float) and not isinstance(self.value, bool)
+
+
+@dataclass(frozen=True)
+class RowView:
+    """One row of a page.
+
+    Attributes
+    ----------
+    place : int
+        In the table.
+    id, model : str
+    fails : bool or None
+        None where it was not scored.
+    loss : float or None
+    fields : tuple of Field
+    """
+
+    place: int
+    id: str
+    model: str
+    fails: bool | None
+    loss: float | None
+    fields: tuple[Field, ...]
+
+
+def show_rows(
+    rows: Rows,
+    places: NDArray[np.intp],
+    columns: Sequence[str],
+    *,
+    rule: str = "",
+    text: str = "",
+    length: int = SHORT,
+) -> tuple[RowView, ...]:
+    """Some rows with some of their columns.
+
+    Parameters
+    ----------
+    rows : Rows
+    places : intp array, shape (m,)
+    columns : sequence of str
+    rule : str
+        What is highlighted: the words that it looks for, and the columns that it compares.
+    text : str
+        Highlighted too.
+    length : int
+        Characters of a text that are shown.
+    """
+    frame = rows.frame.select(columns)[places] if len(columns) else pl.DataFrame()
+    patterns = find_patterns(rule) if rule else {}
+    read = set(Rule.parse(rule).columns) - set(patterns) if rule else set()
+    search = ("(?i)" + "".join(map(quote_character, text)),) if text else ()
+    fields = {
+        name: _set_column(frame[name], (*patterns.get(name, ()), *search), length, name in read)
+        for name in columns
+    }
+    roles = rows.evidence.roles
+    ids = rows.frame[roles.id or ""][places].cast(pl.String)
+    models = rows.frame[roles.model][places].cast(pl.String) if roles.model else [""] * len(places)
+    views = []
+    for number, place in enumerate(places):
+        loss = float(rows.loss[place])
+        scored = not np.isnan(loss)
+        views.append(
+            RowView(
+                int(place),
+                str(ids[number]),
+                str(models[number] or ""),
+                bool(rows.fails[place]) if scored else None,
+                loss if scored else None,
+                tuple(fields[name][number] for name in columns),
+            )
+        )
+    return tuple(views)
+
+
+def _set_column(column: pl.Series, patterns: Sequence[str], length: int, mark: bool) -> list[Field]:
+    """A field for each value of a column."""
+    values = column.to_list()
+    if column.dtype != pl.String:
+        texts = pl.Series([None if value is None else _write(value) for value in values])
+        texts = texts.cast(pl.String)
+    else:
+        texts = column
+    full = texts.str.len_chars().fill_null(0).to_list()
+    shown = texts.str.slice(0, length)
+    spans: list[list[tuple[int, int]]] = [[] for _ in values]
+    for pattern in patterns:
+        for place, some in enumerate(find_spans(shown, pattern)):
+            size = min(full[place], length)
+            if size <= _MIN_LENGTH or sum(b - a for a, b in some) <= _MAX_SHARE * size:
+                spans[place] += some
+    return [
+        Field(column.name, _split(text or "", spans[i]), values[i], mark, max(full[i] - length, 0))
+        for i, text in enumerate(shown)
+    ]
+
+
+def _write(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _split(text: str, spans: list[tuple[int, int]]) -> tuple[tuple[Piece, ...], ...]:
+    """A text in lines of highlighted and other pieces."""
+    on = [False] * (len(text) + 1)
+    for start, end in spans:
+        on[start:end] = [True] * (end - start)
+    lines: list[tuple[Piece, ...]] = []
+    pieces: list[Piece] = []
+    start = 0
+    for place, character in enumerate(text):
+        is_end = character == "\n"
+        if place > start and (is_end or on[place] != on[start]):
+            pieces.append(Piece(text[start:place], on[start]))
+            start = place
+        if is_end:
+            lines.append(tuple(pieces))
+            pieces, start = [], place + 1
+    if start < len(text):
+        pieces.append(Piece(text[start:], on[start]))
+    return (*lines, tuple(pieces))

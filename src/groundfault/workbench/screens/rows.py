@@ -1,0 +1,136 @@
+"""Rows: all that may be looked at, filtered and searched, sixty a page; and each by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from starlette.routing import Route
+
+from groundfault.core.rules import Rule
+from groundfault.errors import InputError
+from groundfault.workbench.column_values import summarise_column
+from groundfault.workbench.excerpts import SHORT, WHOLE, show_rows
+from groundfault.workbench.pages import bench_of, show_page
+from groundfault.workbench.row_query import PAGE, RowQuery
+from groundfault.workbench.screen import Screen
+from groundfault.workbench.tried_rules import needs_fresh_data, try_rule
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from groundfault.workbench.row_index import RowIndex
+
+_MAX_COLUMNS = 10
+_MAX_VALUES = 200
+"""Columns of a table, and of a page of one row."""
+
+
+def list_rows(request: Request) -> Response:
+    """A page of rows."""
+    bench, query = bench_of(request), RowQuery.of(request.query_params)
+    late = False
+    if query.rule:
+        try_rule(bench, query.rule)
+        late = needs_fresh_data(bench, query.rule)
+    index = bench.index
+    places = index.select(query)
+    start = min(query.start, max(0, (len(places) - 1) // PAGE * PAGE))
+    columns = _choose_columns(index, query)
+    shown = places[start : start + PAGE]
+    name = request.query_params.get("column", "")
+    return show_page(
+        request,
+        "rows.html.j2",
+        query=query,
+        late=late,
+        counts=index.count_views(query),
+        rows=show_rows(index.rows, shown, columns, rule=query.rule, text=query.text, length=SHORT),
+        columns=columns,
+        every_column=index.rows.columns,
+        models=index.rows.evidence.models if index.rows.evidence.roles.model else (),
+        column=summarise_column(index, query, name) if name else None,
+        start=start,
+        size=len(places),
+        page=PAGE,
+    )
+
+
+def show_row(request: Request) -> Response:
+    """One row whole, the same example under other models, and its neighbours in the list."""
+    bench, query = bench_of(request), RowQuery.of(request.query_params)
+    if query.rule:
+        try_rule(bench, query.rule)
+    index = bench.index
+    name, at = request.query_params.get("id", ""), request.query_params.get("at", "")
+    places = index.select(query) if at.isdecimal() and at.isascii() else np.zeros(0, dtype=int)
+    number = int(at) if len(places) else -1
+    if 0 <= number < len(places):
+        place = int(places[number])
+    else:
+        place, number = _find_row(index, name, query.model), -1
+    columns = index.rows.columns[:_MAX_VALUES]
+    rows = index.rows
+    (row,) = show_rows(
+        rows, np.array([place]), columns, rule=query.rule, text=query.text, length=WHOLE
+    )
+    texts = [field for field in row.fields if field.name in rows.texts]
+    return show_page(
+        request,
+        "row.html.j2",
+        query=query,
+        row=row,
+        texts=sorted(texts, key=lambda field: rows.texts.index(field.name)),
+        others=[field for field in row.fields if field.name not in rows.texts],
+        siblings=_find_siblings(index, row.id, place),
+        number=number,
+        size=len(places),
+    )
+
+
+def _find_row(index: RowIndex, name: str, model: str) -> int:
+    roles, frame = index.rows.evidence.roles, index.rows.frame
+    mask = frame[roles.id or ""].cast(pl.String) == name
+    if model and roles.model:
+        mask &= frame[roles.model].cast(pl.String) == model
+    places = np.flatnonzero(mask.fill_null(False).to_numpy())
+    if not len(places):
+        raise InputError(f"there is no example {name!r} among the rows that may be looked at")
+    return int(places[0])
+
+
+def _find_siblings(index: RowIndex, name: str, place: int) -> list[tuple[int, str, bool | None]]:
+    """Other rows of the same example: their places, models, and whether they fail."""
+    roles, rows = index.rows.evidence.roles, index.rows
+    if not roles.model:
+        return []
+    mask = (rows.frame[roles.id or ""].cast(pl.String) == name).fill_null(False)
+    views = show_rows(rows, np.flatnonzero(mask.to_numpy())[:100], ())
+    return [(view.place, view.model, view.fails) for view in views if view.place != place]
+
+
+def _choose_columns(index: RowIndex, query: RowQuery) -> tuple[str, ...]:
+    """What a table shows: texts, what rules and filters read, and others while there is room."""
+    roles, rows = index.rows.evidence.roles, index.rows
+    rules = [query.rule] if query.rule else []
+    read = [name for rule in (*rules, *query.where) for name in Rule.parse(rule).columns]
+    read += [query.sort.removeprefix("-")] if query.sort else []
+    first = dict.fromkeys(name for name in (*rows.texts, *read) if name in rows.columns)
+    names = {roles.id, roles.model, roles.outcome}
+    rest = [name for name in rows.columns if name not in first and name not in names]
+    return (*first, *rest[: max(0, _MAX_COLUMNS - len(first))])
+
+
+SCREEN = Screen(
+    "Rows",
+    "/rows",
+    (Route("/rows", list_rows), Route("/row", show_row)),
+    keys=(
+        ("g", "The box of the rule"),
+        ("1 2 3 4 5", "Failing, passing, near misses, inside, all"),
+        ("m", "Choose a model"),
+    ),
+    shown=lambda bench: bench.report is not None,
+)

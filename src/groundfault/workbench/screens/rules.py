@@ -1,0 +1,89 @@
+"""The rule editor: change a rule, and see what it counts on the discovery rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.routing import Route
+
+from groundfault.core.rules import Rule
+from groundfault.errors import InputError, RuleError
+from groundfault.modes.examples import split_conditions
+from groundfault.workbench.pages import bench_of, show_page
+from groundfault.workbench.screen import Screen
+from groundfault.workbench.subjects import list_modes
+from groundfault.workbench.tried_rules import list_rules, needs_fresh_data, try_rule
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from groundfault.workbench.bench import Bench
+
+
+def edit_rule(request: Request) -> Response:
+    """A rule in a box, its conditions, and its counts."""
+    bench = bench_of(request)
+    assert bench.report is not None
+    text = request.query_params.get("rule", "").strip()
+    content: dict[str, Any] = {"rule": text, "trouble": "", "cells": {}}
+    status = 200
+    if text:
+        try:
+            content |= _count(bench, text)
+        except (RuleError, InputError) as error:
+            content["trouble"], status = str(error), 400
+    rows = bench.rows
+    return show_page(
+        request,
+        "rule.html.j2",
+        status=status,
+        **content,
+        modes=list_modes(bench.report),
+        columns=[(name, str(kind)) for name, kind in rows.frame.schema.items()],
+        size=rows.evidence.unit_count,
+        total=rows.total,
+        unit=bench.report.unit,
+        tried=_list_tried(bench),
+    )
+
+
+def _count(bench: Bench, text: str) -> dict[str, Any]:
+    cells = try_rule(bench, text)
+    parts = split_conditions(text)
+    shorter = [
+        (part, " AND ".join(f"({other})" for other in parts if other != part)) for part in parts
+    ]
+    assert bench.report is not None
+    return {
+        "cells": cells,
+        "conditions": shorter,
+        "late": needs_fresh_data(bench, text),
+        "is_known": Rule.parse(text).sql in list_rules(bench.report),
+        "near": [
+            (miss.condition, int(miss.mask.sum())) for miss in bench.index.find_near_misses(text)
+        ],
+    }
+
+
+def _list_tried(bench: Bench) -> list[dict[str, Any]]:
+    """Rules that were tried, the last first, each once."""
+    state = bench.state
+    assert state is not None
+    late = {str(event.body.get("rule")) for event in state.late}
+    rules: dict[str, dict[str, Any]] = {}
+    for event in state.tried:
+        rule = str(event.body.get("rule"))
+        rules.setdefault(
+            rule, {"rule": rule, "counts": event.body.get("counts", {}), "late": rule in late}
+        )
+    return list(rules.values())[::-1]
+
+
+SCREEN = Screen(
+    "Rules",
+    "/rule",
+    (Route("/rule", edit_rule),),
+    keys=(("g", "The box of the rule"), ("x", "Examples of the rule")),
+    shown=lambda bench: bench.report is not None,
+)

@@ -1,0 +1,84 @@
+"""Tried rules: what is counted on the discovery rows is recorded, since who tries many finds some.
+
+A rule of the report itself is no try, and the same rule again is none either: it tells nothing new.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from groundfault.base.openings import TRIED
+from groundfault.core.rules import Rule
+
+if TYPE_CHECKING:
+    from groundfault.auditing.report import Report
+    from groundfault.core.finding import Cell
+    from groundfault.workbench.bench import Bench
+
+
+def try_rule(bench: Bench, rule: str) -> dict[str, Cell]:
+    """Count a rule on the discovery rows, and record that it was tried.
+
+    Parameters
+    ----------
+    bench : Bench
+        With a report.
+    rule : str
+        In SQL.
+
+    Returns
+    -------
+    dict of str to Cell
+        Units and failures on and off the rule, by outcome.
+
+    Raises
+    ------
+    RuleError
+        If the rule cannot be read or evaluated; nothing is recorded then.
+    InputError
+        If the ledger cannot be written to.
+    """
+    report, state = bench.report, bench.state
+    assert report is not None
+    assert state is not None
+    cells = bench.index.count(rule)
+    sql = Rule.parse(rule).sql
+    if bench.ledger is None or sql in list_rules(report):
+        return cells
+    if sql not in {event.body.get("rule") for event in state.tried}:
+        counts = {
+            outcome: [cell.on, cell.on_errors, cell.off, cell.off_errors]
+            for outcome, cell in cells.items()
+        }
+        hashes = report.hashes
+        body = {
+            "evidence": hashes.evidence,
+            "outcome": hashes.outcome,
+            "split": hashes.split,
+            "plan": hashes.plan,
+            "rule": sql,
+            "counts": counts,
+            "via": "web",
+        }
+        bench.ledger.append(TRIED, body)
+    return cells
+
+
+def needs_fresh_data(bench: Bench, rule: str) -> bool:
+    """Whether a rule was first tried after the outcomes had been looked at."""
+    sql, state = Rule.parse(rule).sql, bench.state
+    return state is not None and sql in {event.body.get("rule") for event in state.late}
+
+
+def list_rules(report: Report) -> frozenset[str]:
+    """The rules that a report is about, in their normal form."""
+    alternatives = (other.rule for mode in report.modes for other in mode.alternatives)
+    modes = (mode.rule for mode in report.modes)
+    rules = (candidate.rule for candidate in report.library)
+    return _normalise((*modes, *alternatives, *rules))
+
+
+@cache
+def _normalise(rules: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(Rule.parse(rule).sql for rule in rules)
