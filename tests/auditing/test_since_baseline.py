@@ -14,7 +14,9 @@ from scipy import stats
 import groundfault
 from groundfault import Candidate, Report
 from groundfault.auditing.since_baseline import (
+    KNOWN_MODE_SHARE,
     MODE_SHARE,
+    SinceBaseline,
     decide_worse,
     find_churn,
     has_anything_alike,
@@ -100,17 +102,71 @@ def test_the_churn_is_how_often_answers_change(then: Report, now: Report) -> Non
     assert find_churn(now.data, structs.replace(then.data, units=None)) is None
 
 
-def test_the_level_is_shared_by_everything_that_was_tested(now: Report) -> None:
-    rows = [{"kind": "finding"}] * 2
-    size = now.candidates.distinct
-    assert size == 3
-    assert decide_worse(now.data, rows, [0.03, 0.06], 0.1) == [True, False]
-    assert decide_worse(now.data, rows, [0.03, 0.049], 0.1) == [True, True]
-    assert decide_worse(now.data, rows, [0.04, 0.001], 0.1) == [True, True]
+def decide(now: Report, then: Report, kinds: str, p: list[float]) -> list[bool]:
+    """What is decided of p-values of findings (f), modes (m), and modes of the baseline (k)."""
+    rows = [{"kind": "finding" if kind == "f" else "mode"} for kind in kinds]
+    changes = [
+        SinceBaseline(0.1, 0.2, 100, True, each, known_slice=kind == "k")
+        for kind, each in zip(kinds, p, strict=True)
+    ]
+    return decide_worse(now.data, then.data, rows, changes, 0.1)
+
+
+def test_the_level_is_shared_by_everything_that_was_tested(now: Report, then: Report) -> None:
+    assert now.candidates.distinct == 3
+    assert decide(now, then, "ff", [0.03, 0.06]) == [True, False]
+    assert decide(now, then, "ff", [0.03, 0.049]) == [True, True]
+    assert decide(now, then, "ff", [0.04, 0.001]) == [True, True]
     searched = audit_run(FRAME, "new")
     assert searched.mode_search is not None
     least = 0.1 * MODE_SHARE / searched.mode_search.rules
-    modes = [{"kind": "mode"}] * 2 + rows
     p = [0.9 * least, 1.2 * least, 0.03, 0.026]
-    assert decide_worse(searched.data, modes, p, 0.1) == [True, False, True, True]
-    assert decide_worse(now.data, [], [], 0.1) == []
+    assert decide(searched, then, "mmff", p) == [True, False, True, True]
+    assert decide(now, then, "", []) == []
+
+
+def test_modes_of_the_baseline_share_a_level_of_their_own(searches: tuple[Report, Report]) -> None:
+    then, now = searches
+    known = len(then.modes)
+    assert known
+    assert now.mode_search is not None
+    least = 0.1 * KNOWN_MODE_SHARE / known
+    assert decide(now, then, "k", [0.9 * least]) == [True]
+    assert decide(now, then, "k", [1.1 * least]) == [False]
+    # what is the same mode of the baseline counts once
+    later = 0.1 * KNOWN_MODE_SHARE / max(1, known - 1)
+    assert decide(now, then, "kkk", [0.5 * least, 0.5 * least, 1.1 * later])[2] == (known > 2)
+    candidates = 0.1 * (1 - MODE_SHARE - KNOWN_MODE_SHARE) / 3
+    assert decide(now, then, "ff", [0.99 * candidates, 1.01 * candidates]) == [True, True]
+    assert decide(now, then, "f", [1.01 * candidates]) == [False]
+
+
+@pytest.fixture(scope="module")
+def searches() -> tuple[Report, Report]:
+    """Reports with failure modes: hard questions fail, and fail .2 more often in the second."""
+    return audit_run(FRAME, "old"), audit_run(FRAME, "new")
+
+
+def test_a_mode_of_the_baseline_is_compared_on_its_own_slice(
+    searches: tuple[Report, Report],
+) -> None:
+    then, now = searches
+    place = next(i for i, mode in enumerate(now.modes) if "hard" in mode.rule)
+    row = {"kind": "mode", "mode": now.modes[place], "outcome": now.modes[place].outcome}
+    since = measure_since(now.data, then.data, row)
+    assert since is not None
+    assert since.known_slice
+    earlier = next(mode for mode in then.modes if "hard" in mode.rule)
+    assert since.units == earlier.n
+    assert since.before == pytest.approx(earlier.rate)
+    # a mode that the baseline does not have pays for the search
+    others = structs.replace(then.data, modes=())
+    assert not measure_since(now.data, others, row).known_slice
+
+
+def test_a_mode_that_got_worse_fails_the_gate(searches: tuple[Report, Report]) -> None:
+    then, now = searches
+    verdict = groundfault.gate(now, "kind = 'mode'", baseline=then)
+    assert not verdict.passed
+    assert any("hard" in match.name for match in verdict.new)
+    assert groundfault.gate(now, "kind = 'mode'", baseline=now).passed

@@ -18,12 +18,12 @@ from groundfault.auditing.gate_rows import (
 )
 from groundfault.auditing.report_schema import ReportData
 from groundfault.auditing.since_baseline import (
-    MODE_SHARE,
     SinceBaseline,
     decide_worse,
     find_churn,
     has_anything_alike,
     measure_since,
+    share_of_candidates,
 )
 from groundfault.errors import InputError, PlanError
 
@@ -226,9 +226,8 @@ def _sort_rows(
     tested: dict[GateKey, SinceBaseline] = {
         key: change for key, change in changes.items() if change is not None
     }
-    decisions = decide_worse(
-        now.report, [now.rows[key] for key in tested], [c.p for c in tested.values()], level
-    )
+    rows = [now.rows[key] for key in tested]
+    decisions = decide_worse(now.report, then.report, rows, list(tested.values()), level)
     parts: dict[bool, list[GateMatch]] = {True: [], False: []}
     for (key, change), worse in zip(tested.items(), decisions, strict=True):
         parts[worse].append(replace(matches[key], since=replace(change, worse=worse)))
@@ -261,12 +260,13 @@ def _require_likeness(now: ReportData, then: ReportData) -> None:
 def _find_detectable(now: ReportData, then: ReportData | None, level: float) -> float | None:
     """The least lift that the report, and the test against the baseline, could find."""
     least = now.minimum_detectable_lift
-    churn = None if then is None or now.manifest.compare else find_churn(now, then)
+    if then is None or now.manifest.compare:
+        return least
+    churn = find_churn(now, then)
     if least is None or churn is None:
         return least
-    share = 1.0 if now.mode_search is None else 1 - MODE_SHARE
     # one-sided, so that the two-sided level is twice as much
-    each = 2 * level * share / max(1, now.candidates.distinct)
+    each = 2 * level * share_of_candidates(now, then) / max(1, now.candidates.distinct)
     change = ChangeDesign(churn, each, 0.0, 0.0).least_change(USUAL_PREVALENCE * now.n)
     return None if change is None else max(least, change)
 

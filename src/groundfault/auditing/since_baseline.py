@@ -1,7 +1,11 @@
 """What changed on a slice since an earlier report: the same test as of two models, or of two sets.
 
 On units that both reports have, each is compared with itself and the two reports are swapped within
-units; without such units, the failures of the slice then and now are two samples."""
+units; without such units, the failures of the slice then and now are two samples.
+
+A failure mode that the baseline had is compared on the baseline's slice. That slice was not chosen
+by today's outcomes, so it need not be paid for like one of all the rules that were searched; and
+having been chosen because the baseline failed there, it errs towards less failures now."""
 
 from __future__ import annotations
 
@@ -18,13 +22,17 @@ from groundfault.modes.mode import EVERY_MODEL, Mode
 from groundfault.stats import bits, flips, paired
 
 MODE_SHARE = 0.1
-"""Of the level, what failure modes get: there are so many rules that more would not help them."""
+"""Of the level, what new failure modes get: there are so many rules that more would not help."""
+
+KNOWN_MODE_SHARE = 0.3
+"""Of the level, what the failure modes of the baseline get, where it has any."""
 
 _DRAWS = 99_999
 _SHARED = 0.5
 """Share of a slice's units that the baseline has to have, or the two are two samples."""
 _SAME = 0.5
-"""Overlap of a slice with that of the same rule in the baseline, or ids name other examples now."""
+"""Overlap of a slice with that of the same rule in the baseline, or ids name other examples now;
+and of a failure mode with one of the baseline's that is taken for the same."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,8 @@ class SinceBaseline:
         So many of the report's units.
     shared : bool
         Whether these are the same in both reports.
+    known_slice : bool
+        Whether they are the slice of a failure mode of the baseline.
     p : float
         One-sided, that the slice fails no more often than in the baseline; for it alone.
     worse : bool
@@ -61,6 +71,7 @@ class SinceBaseline:
     shared: bool
     p: float
     worse: bool = False
+    known_slice: bool = False
 
 
 def measure_since(
@@ -82,36 +93,51 @@ def measure_since(
     return shared if shared is not None else _measure_samples(now, then, row)
 
 
+def share_of_candidates(now: ReportData, then: ReportData) -> float:
+    """Of the level, what the candidates of a report get beside failure modes."""
+    if now.mode_search is None:
+        return 1.0
+    return 1.0 - MODE_SHARE - (KNOWN_MODE_SHARE if then.modes else 0.0)
+
+
 def decide_worse(
-    now: ReportData, rows: Sequence[Mapping[str, Any]], changes: Sequence[float], level: float
+    now: ReportData,
+    then: ReportData,
+    rows: Sequence[Mapping[str, Any]],
+    changes: Sequence[SinceBaseline],
+    level: float,
 ) -> list[bool]:
-    """Which changes are confirmed: Holm over everything that the report could have named.
+    """Which changes are confirmed: Holm over everything that the reports could have named.
 
     Parameters
     ----------
-    now : ReportData
+    now, then : ReportData
     rows : sequence of mapping
         Those with a change.
-    changes : sequence of float
-        Their p-values.
+    changes : sequence of SinceBaseline
     level : float
 
     Notes
     -----
-    The rows were selected by the outcomes of the report, so the level is shared out among all
-    candidates that were tested and all rules that were searched, not among the rows alone.
+    Rows are selected by the outcomes of the report, so the level is shared out among all candidates
+    that were tested and all rules that were searched, not among the rows alone. The slices of the
+    baseline's failure modes are not, and share a part of the level among themselves.
     """
     modes = np.array([row["kind"] == "mode" for row in rows], dtype=np.bool_)
-    p = np.asarray(changes, dtype=np.float64)
+    known = np.array([change.known_slice for change in changes], dtype=np.bool_)
+    p = np.array([change.p for change in changes], dtype=np.float64)
     search = now.mode_search
-    share = 0.0 if search is None else MODE_SHARE
     rules = 0 if search is None else search.rules * len(search.outcomes)
     worse = np.zeros(len(p), dtype=np.bool_)
-    for part, size, part_level in (
-        (~modes, now.candidates.distinct, level * (1 - share)),
-        (modes, rules, level * share),
+    for part, size, share in (
+        (~modes, now.candidates.distinct, share_of_candidates(now, then)),
+        (modes & known, len(then.modes), KNOWN_MODE_SHARE),
+        (modes & ~known, rules, MODE_SHARE),
     ):
-        worse[part] = _holm(p[part], max(size, int(part.sum()))) <= part_level
+        # modes that are taken for the same one of the baseline have one p-value: counted as one
+        tests, places = np.unique(p[part], return_inverse=True)
+        adjusted = _holm(tests, max(size, len(tests)))
+        worse[part] = adjusted[places] <= level * share
     return [bool(each) for each in worse]
 
 
@@ -137,9 +163,41 @@ def _measure_shared(
     inside = members[both.here]
     if not inside.any() or inside.sum() < _SHARED * members.sum():
         return None
-    old = None if row["kind"] == "mode" else _find_members(then, row)
+    if row["kind"] == "mode":
+        known = _find_known_slice(now, then, row["outcome"], both, inside)
+        return _compare_shared(both, inside if known is None else known, known is not None)
+    old = _find_members(then, row)
     if old is not None and _overlap(inside, old[both.there]) < _SAME:
         return None
+    return _compare_shared(both, inside, known=False)
+
+
+def _find_known_slice(
+    now: ReportData,
+    then: ReportData,
+    outcome: str,
+    both: _SharedUnits,
+    inside: NDArray[np.bool_],
+) -> NDArray[np.bool_] | None:
+    """Of the slices of the baseline's failure modes, the one most alike; None if none is the same.
+
+    Of the units that both reports scored, as ``inside`` is."""
+    earlier = _find_outcome(now, then, outcome)
+    if then.units is None:
+        return None
+    slices = [
+        members[both.there]
+        for place, mode in enumerate(then.modes)
+        if mode.outcome == earlier and (members := read_slice(then.units, place)) is not None
+        if members[both.there].sum() >= _SHARED * members.sum()
+    ]
+    overlaps = [_overlap(inside, each) for each in slices]
+    best = int(np.argmax(overlaps)) if overlaps else 0
+    return slices[best] if overlaps and overlaps[best] >= _SAME else None
+
+
+def _compare_shared(both: _SharedUnits, inside: NDArray[np.bool_], known: bool) -> SinceBaseline:
+    """The change of a slice of shared units, tested by swapping the reports within units."""
     changes = (both.losses - both.earlier)[inside]
     whole = bits.pack(np.ones((1, len(changes)), dtype=np.bool_))
     up = np.ones(1, dtype=np.int64)
@@ -151,6 +209,7 @@ def _measure_shared(
         units=len(changes),
         shared=True,
         p=float(p[0]),
+        known_slice=known,
     )
 
 
