@@ -172,6 +172,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         outcomes=tuple(audit.outcomes),
         error_rate=float(full.losses.sum() / (full.denominator or 1) / n_scored),
         statuses={str(status): n for status, n in audit.evidence.status_counts.items()},
+        counted_as_failed=audit.evidence.counted_as_failed,
         judge=audit.judge.name,
         judge_reason=audit.judge_reason,
         guarantee=describe_guarantee(

@@ -204,6 +204,7 @@ class RecordedOpening(_Section, frozen=True, kw_only=True):
     looks: tuple[RecordedLook, ...] = ()
     overlapping: int = 0
     overlap: float = 0.0
+    tried: int = 0
 
 
 class ReportHashes(_Section, frozen=True, kw_only=True):
@@ -233,6 +234,7 @@ class ColumnRoles(_Section, frozen=True, kw_only=True):
     post_outcome: tuple[str, ...]
     allow_leakage: tuple[str, ...]
     numbered: bool
+    count_as_failed: tuple[str, ...] = ()
 
 
 class LogReading(_Section, frozen=True, kw_only=True):
@@ -246,6 +248,17 @@ class LogReading(_Section, frozen=True, kw_only=True):
     conflicts: str = "error"
 
 
+class OfficialCount(_Section, frozen=True, kw_only=True):
+    """What a tool counts in a log; see `groundfault.readers.official.OfficialFigure`."""
+
+    tool: str
+    model: str
+    passes: int
+    total: int
+    score: float
+    rows: dict[str, int]
+
+
 class ImportedLog(_Section, frozen=True, kw_only=True):
     """One log that the evidence was read from."""
 
@@ -255,6 +268,7 @@ class ImportedLog(_Section, frozen=True, kw_only=True):
     harness: str
     observations: int
     notes: tuple[str, ...]
+    official: OfficialCount | None = None
 
 
 class ImportAccount(_Section, frozen=True, kw_only=True):
@@ -381,6 +395,9 @@ class ReportData(_Section, frozen=True, kw_only=True):
         Mean loss over units and outcomes, of what was scored; of a comparison, the second model's.
     statuses, ineligible : dict of str to int
         Rows of each status; hypotheses with each reason code.
+    counted_as_failed : dict of str to int
+        Rows that could not be scored, by status, and count as failures because the caller said so:
+        they are among the scored ones.
     minimum_detectable_lift : float or None
         Least lift found with 80 % power at prevalence 30 %; None where none would be.
     baselines : Baselines or None
@@ -440,6 +457,7 @@ class ReportData(_Section, frozen=True, kw_only=True):
     mode_search: ModeSearch | None = None
     change: OverallChange | None = None
     parts: str = ""
+    counted_as_failed: dict[str, int] = {}
     units: UnitRecord | None = None
     grader: tuple[GraderEvidence, ...] | None = None
     findings: tuple[Finding, ...]

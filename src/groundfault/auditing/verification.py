@@ -16,7 +16,11 @@ from groundfault.auditing.anchor_check import check_anchor
 from groundfault.auditing.assemble import assemble
 from groundfault.auditing.comparable import compare_reports
 from groundfault.auditing.copies import take_each_for_a_unit
+from groundfault.auditing.counted_audit import prepare_counted
+from groundfault.auditing.counted_flow import judge_counted
+from groundfault.auditing.counted_report import COUNTS, assemble_counted
 from groundfault.auditing.flow import judge_audit
+from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.manifest import check_files, find_records
 from groundfault.auditing.opening_check import check_opening, read_opening
 from groundfault.auditing.page_check import check_foreign_pages, check_pages, make_pages
@@ -106,9 +110,11 @@ def verify(
     place = Path(directory)
     stored, library = read_report(place), Library.load(place / "library.json")
     data = stored.data
-    again = _recompute(
-        data, library, place, read_evidence_again(data, place, evidence, reader), judge
-    )
+    if data.manifest.derivation is not None and data.manifest.derivation.kind == COUNTS:
+        again = _recount(data, library, place, evidence)
+    else:
+        sources = read_evidence_again(data, place, evidence, reader)
+        again = _recompute(data, library, place, sources, judge)
     differences = compare_reports(data, again.data, same_version=_is_of_this_version(stored))
     what = "every number, verdict and sentence follows from the evidence and the plan"
     record = check_record(place, stored, library, ledger, anchor)
@@ -230,6 +236,28 @@ def _repeat_audit(
     return assemble(replace(results, opening=opening))
 
 
+def _recount(
+    data: ReportData, library: Library, place: Path, evidence: str | Path | None
+) -> Report:
+    """The same audit by counts, by the engine that the report names."""
+    assert data.manifest.derivation is not None
+    roles = to_plain(data.manifest.roles)
+    names = ("model", "repeat", "group", "numbered", "count_as_failed")
+    source = _find_table(evidence, data.manifest.sources, place)
+    if isinstance(source, tuple):
+        raise InputError("a report by counts names files, and this one something else")
+    lazy = LazyEvidence.scan(
+        source,
+        engine=data.manifest.derivation.settings.get("engine", ""),
+        **{role: column for role, column in roles.items() if role not in names},
+    )
+    audit = prepare_counted(lazy, data.plan.to_plan(), library, finders=())
+    # which judge was open, and which candidates were asked for, the library does not tell
+    audit = replace(audit, judge_reason=data.judge_reason, own_rules=data.manifest.own_rules)
+    opening = None if data.ledger is None else read_opening(data.ledger)
+    return assemble_counted(replace(judge_counted(audit), opening=opening))
+
+
 def _rerun_of(manifest: Manifest) -> Callable[[Evidence, Manifest, Path, Rerun], Report]:
     assert manifest.derivation is not None
     kind = manifest.derivation.kind
@@ -271,7 +299,7 @@ def read_evidence_again(
     manifest = data.manifest
     roles = to_plain(manifest.roles)
     if manifest.reading is not None:
-        columns = {role: roles[role] for role in ("group", "split", *LISTS)}
+        columns = {role: roles[role] for role in ("group", "split", "count_as_failed", *LISTS)}
         reading = msgspec.structs.asdict(manifest.reading)
         if reader is not None:
             reading["reader"] = reader

@@ -63,6 +63,13 @@ _LOGS: list[Decorator] = [
         help="Range of that scorer's values, where it is not 0 to 1.",
     ),
     _input(
+        "--count-as-failed",
+        metavar="STATUS",
+        multiple=True,
+        help="Count answers of this status as failures, as some leaderboards do: unparsed, "
+        "refused, error or missing; repeatable.",
+    ),
+    _input(
         "--map",
         "mapping",
         metavar="FILE",

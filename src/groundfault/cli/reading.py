@@ -68,7 +68,7 @@ def _from_table(options: dict[str, Any]) -> Evidence:
         status=options["status"],
         positive_is_good=options["positive_is_good"],
         null_outcome=options["null_outcome"],
-        **{name: options.get(name, ()) for name in (*LISTS, "instrument")},
+        **{name: options.get(name, ()) for name in (*LISTS, "instrument", "count_as_failed")},
     )
 
 
@@ -107,7 +107,7 @@ def _from_logs(options: dict[str, Any], progress: Progress | None) -> Evidence:
         conflicts=options["conflicts"],
         group=options.get("group"),
         split=options.get("split"),
-        **{name: options.get(name, ()) for name in LISTS},
+        **{name: options.get(name, ()) for name in (*LISTS, "count_as_failed")},
         progress=progress,
     )
 

@@ -14,7 +14,14 @@ import polars as pl
 from groundfault.base.deprecation import rename_parameters
 from groundfault.base.digests import feed
 from groundfault.base.registry import load_object
-from groundfault.core.roles import Roles, add_id, check_keys, check_shape, read_outcomes
+from groundfault.core.roles import (
+    Roles,
+    add_id,
+    check_keys,
+    check_shape,
+    count_failed_statuses,
+    read_outcomes,
+)
 from groundfault.core.rules import Rule
 from groundfault.core.status import Status
 from groundfault.errors import InputError
@@ -97,6 +104,7 @@ class Evidence:
         instrument: Sequence[str] = (),
         post_outcome: Sequence[str] = (),
         allow_leakage: Sequence[str] = (),
+        count_as_failed: Sequence[str] = (),
     ) -> Evidence:
         """Read evidence from a file, a directory, or a table in memory.
 
@@ -119,7 +127,7 @@ class Evidence:
             outcomes are an error: an observation must not leave the denominator silently.
         ignore : sequence of str
             Columns that must not be used as attributes.
-        instrument, post_outcome, allow_leakage : sequence of str
+        instrument, post_outcome, allow_leakage, count_as_failed : sequence of str
             See `Roles`.
 
         Raises
@@ -138,6 +146,7 @@ class Evidence:
         frame, is_good, null = read_grades(frame, outcome, positive_is_good, null_outcome)
         columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
         roles = Roles(outcome, id, model, repeat, group, split, status, is_good, null, *columns)
+        roles = replace(roles, count_as_failed=tuple(count_as_failed))
         return cls.from_frame(frame, roles, provenance)
 
     @classmethod
@@ -156,6 +165,7 @@ class Evidence:
         ignore: Sequence[str] = (),
         post_outcome: Sequence[str] = (),
         allow_leakage: Sequence[str] = (),
+        count_as_failed: Sequence[str] = (),
         progress: Progress | None = None,
     ) -> Evidence:
         """Read logs of evaluation tools, or a directory that `save` or ``import`` wrote.
@@ -181,6 +191,9 @@ class Evidence:
             example and model: stop, or keep them as different examples, and as repeats.
         group, split, ignore, post_outcome, allow_leakage
             As in `from_table`.
+        count_as_failed : sequence of str
+            Statuses that count as failures, as the leaderboards of some benchmarks count them, such
+            as ``unparsed``: BFCL's answers without a call, SWE-bench's runs without a patch.
         progress : callable, optional
             Called with a message at each step.
 
@@ -207,7 +220,12 @@ class Evidence:
             conflicts=conflicts,
             progress=progress,
         )
-        lists = {"ignore": ignore, "post_outcome": post_outcome, "allow_leakage": allow_leakage}
+        lists = {
+            "ignore": ignore,
+            "post_outcome": post_outcome,
+            "allow_leakage": allow_leakage,
+            "count_as_failed": count_as_failed,
+        }
         roles = logs.roles.join(group, split, lists)
         read: dict[str, Any] = {
             "account": logs.account,
@@ -350,6 +368,11 @@ class Evidence:
         """Rows of each status."""
         counts = dict(self.status.value_counts().iter_rows())
         return {str(status): int(counts.get(str(status), 0)) for status in Status}
+
+    @cached_property
+    def counted_as_failed(self) -> dict[str, int]:
+        """Rows of each status that counts as a failure only because the caller said so."""
+        return count_failed_statuses(self.frame, self.roles)
 
     @cached_property
     def hash(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from groundfault.base.deprecation import rename_fields
-from groundfault.core.status import UNSCORED, Status
+from groundfault.core.status import COUNTABLE, UNSCORED, Status
 from groundfault.errors import InputError, RuleError
 
 # beyond this a table is most likely turned on its side
@@ -50,6 +50,9 @@ class Roles:
         taken for consequences of it.
     numbered : bool
         The id is the number of the row: the table has none.
+    count_as_failed : tuple of str
+        Statuses of observations that count as failures although they could not be scored, as some
+        tools count them: of `groundfault.core.status.COUNTABLE`.
     """
 
     outcome: str
@@ -66,6 +69,7 @@ class Roles:
     post_outcome: tuple[str, ...] = ()
     allow_leakage: tuple[str, ...] = ()
     numbered: bool = False
+    count_as_failed: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -88,11 +92,11 @@ class Roles:
         ----------
         group, split : str, optional
         lists : mapping of str to sequence of str
-            Under the names in `LISTS`.
+            Under the names in `LISTS`, or ``count_as_failed``.
         """
         columns: dict[str, Any] = {
             name: tuple(dict.fromkeys([*getattr(self, name), *lists.get(name, ())]))
-            for name in LISTS
+            for name in (*LISTS, "count_as_failed")
         }
         return replace(self, group=group or self.group, split=split or self.split, **columns)
 
@@ -215,7 +219,37 @@ def read_outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Ser
     if roles.positive_is_good:
         loss = 1.0 - loss
     status = _read_statuses(frame, roles, loss, where)
+    if roles.count_as_failed:
+        fails = status.is_in(_check_countable(roles, where))
+        loss = pl.select(pl.when(fails).then(1.0).otherwise(loss).alias("loss")).to_series()
+        scored = pl.when(fails).then(pl.lit(str(Status.SCORED))).otherwise(status)
+        status = pl.select(scored.alias("status")).to_series()
     return pl.select(pl.when(status == Status.SCORED).then(loss).alias("loss")).to_series(), status
+
+
+def count_failed_statuses(frame: pl.DataFrame, roles: Roles) -> dict[str, int]:
+    """How many rows of each status count as failures because the roles say so."""
+    if not roles.count_as_failed:
+        return {}
+    loss = frame[roles.outcome].cast(pl.Float64).alias("loss")
+    counts = dict(_read_statuses(frame, roles, loss, "the table").value_counts().iter_rows())
+    return {name: int(counts[name]) for name in roles.count_as_failed if name in counts}
+
+
+def _check_countable(roles: Roles, where: str) -> list[str]:
+    """The statuses that count as failures; raises unless some row may have each."""
+    for name in roles.count_as_failed:
+        if name not in COUNTABLE:
+            raise InputError(
+                f"count_as_failed={name!r} is not one of {', '.join(COUNTABLE)}, which are the "
+                "statuses that can be counted as failures (--count-as-failed)"
+            )
+        if roles.status is None and roles.null_outcome != name:
+            raise InputError(
+                f"{where} has no status column, so no row is {name}: name the column (--status), "
+                f"or say that rows without an outcome are {name} (--null-outcome)"
+            )
+    return list(roles.count_as_failed)
 
 
 def _read_statuses(frame: pl.DataFrame, roles: Roles, loss: pl.Series, where: str) -> pl.Series:

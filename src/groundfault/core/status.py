@@ -21,4 +21,7 @@ class Status(StrEnum):
     MISSING = "missing"
 
 
+COUNTABLE = (Status.UNPARSED, Status.REFUSED, Status.ERROR, Status.MISSING)
+"""Statuses that a caller may count as failures. An artefact is known to be no failure."""
+
 UNSCORED = tuple(status for status in Status if status is not Status.SCORED)

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from groundfault.base.deprecation import rename_members
+from groundfault.readers.official import OfficialFigure
 
 T = TypeVar("T")
 
@@ -28,6 +29,8 @@ class LogRead:
         Rows read, scored or not, of all scorers.
     notes : tuple of str
         Remarks of the reader, such as a run that was cut short.
+    official : OfficialFigure, optional
+        What its tool makes of it, where the log says so.
     """
 
     path: str
@@ -36,6 +39,17 @@ class LogRead:
     harness: str = ""
     observations: int = 0
     notes: tuple[str, ...] = ()
+    official: OfficialFigure | None = None
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> LogRead:
+        """The log that ``asdict`` gave."""
+        official = data.get("official")
+        changes = {
+            "notes": tuple(data["notes"]),
+            "official": None if official is None else OfficialFigure(**official),
+        }
+        return cls(**{**data, **changes})
 
 
 @rename_members(lines="to_lines")
@@ -96,7 +110,7 @@ class Account:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Account:
         """The account that ``to_dict`` gave."""
-        logs = tuple(LogRead(**{**log, "notes": tuple(log["notes"])}) for log in data["logs"])
+        logs = tuple(LogRead.from_dict(log) for log in data["logs"])
         lists: dict[str, Any] = {
             name: tuple(data[name]) for name in ("unread", "notes", "outcome") if name in data
         }

@@ -10,8 +10,9 @@ from typing import Any
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.log import Log, Observation
+from groundfault.readers.official import OfficialFigure
 from groundfault.readers.safely import head, json_lines
-from groundfault.readers.values import drop_empty, listing, mapping, text, texts_by
+from groundfault.readers.values import drop_empty, listing, mapping, number, text, texts_by
 
 _NAME = re.compile(r"(?P<version>BFCL_v\d+)_(?P<category>.+)_score")
 _FIRST = re.compile(rb'\s*\{\s*"accuracy"\s*:[^{}]*"correct_count"\s*:[^{}]*"total_count"\s*:')
@@ -38,16 +39,14 @@ class Bfcl:
         result_file = _find_results(path)
         notes: list[str] = []
         observations = _observations(path, result_file, notes)
-        return Log(observations, "bfcl", notes, beside=[result_file] if result_file else [])
+        beside = [result_file] if result_file else []
+        return Log(observations, "bfcl", notes, beside=beside, official=_read_figure(path))
 
 
 def _observations(path: Path, result_file: Path | None, notes: list[str]) -> Iterator[Observation]:
     name_match = _NAME.fullmatch(path.stem)
     category = name_match["category"] if name_match else path.stem
-    model = next(
-        (p.name for p in path.resolve().parents if p.parent.name == "score"),
-        path.resolve().parent.name,
-    )
+    model = _name_model(path)
     lines = json_lines(path, dict[str, Any])
     header = next(lines, None)
     if header is None or "total_count" not in header:
@@ -65,10 +64,27 @@ def _observations(path: Path, result_file: Path | None, notes: list[str]) -> Ite
     names = [*results, *(name for name in failures if name not in results)]
     for position, name in enumerate(names, 1):
         observation = _observation(name, failures.get(name), results.get(name, {}), position)
-        # folders are named org_model, since a name with a slash would be two folders
-        observation.model, observation.task = model.replace("_", "/", 1), category
+        observation.model, observation.task = model, category
         observation.attributes = {"category": category}
         yield observation
+
+
+def _name_model(path: Path) -> str:
+    name = next(
+        (p.name for p in path.resolve().parents if p.parent.name == "score"),
+        path.resolve().parent.name,
+    )
+    # folders are named org_model, since a name with a slash would be two folders
+    return name.replace("_", "/", 1)
+
+
+def _read_figure(path: Path) -> OfficialFigure | None:
+    """What the first line counts."""
+    header = next(json_lines(path, dict[str, Any]), {})
+    counts = [number(header.get(name)) for name in ("correct_count", "total_count")]
+    if counts[0] is None or counts[1] is None:
+        return None
+    return OfficialFigure("BFCL", _name_model(path), int(counts[0]), int(counts[1]))
 
 
 def _observation(

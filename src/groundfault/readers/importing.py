@@ -154,14 +154,17 @@ def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progres
     for i, (alias, (path, name, reader)) in enumerate(logs):
         report(f"reading log {i + 1:,} of {len(logs):,}: {path.name}")
         log = reader.read(path)
-        rows, scorers = 0, dict[str, None]()
+        rows, scorers, figure = 0, dict[str, None](), log.official
         for frame, columns in log.tables():
             frames.append(_mark(frame, i, log.run))
             measured_columns |= dict.fromkeys(sorted(columns))
             rows += frame.height
+            figure = figure and figure.add_rows(frame)
             scorers |= dict.fromkeys(list_scorers(frame))
         log_accounts.append(
-            LogRead(spell_path(path), _sha256(path), name, log.harness, rows, tuple(log.notes))
+            LogRead(
+                spell_path(path), _sha256(path), name, log.harness, rows, tuple(log.notes), figure
+            )
         )
         headlines.append(log.find_headline(tuple(scorers)))
         setups.append(Setup.of(log, alias))

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import polars as pl
 
 from groundfault.core.status import Status
 from groundfault.errors import InputError
+from groundfault.readers.official import OfficialFigure
 
 COLUMNS: dict[str, Any] = {
     "example_id": pl.String,
@@ -47,6 +49,8 @@ _CHUNK = 50_000
 _MAX_ATTRIBUTES = 2_000
 _NUMBERS = {int, float}
 _PLAIN = {str, int, float, bool, type(None)}
+_CELLS = attrgetter(*COLUMNS)
+_ENCODE = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 @dataclass(slots=True)
@@ -130,6 +134,8 @@ class Log:
         differ in them are of two configurations.
     rewords : bool
         Whether models may have been asked the same example in other words, as by two prompts.
+    official : OfficialFigure, optional
+        What the tool itself counts, where the log says so; complete as notes are.
     """
 
     observations: Iterable[Observation]
@@ -141,6 +147,7 @@ class Log:
     beside: list[Path] = field(default_factory=list)
     settings: Mapping[str, Any] = field(default_factory=dict)
     rewords: bool = False
+    official: OfficialFigure | None = None
 
     def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
         """The observations as tables of up to 50,000 rows, each with its measured columns."""
@@ -178,9 +185,10 @@ class TableLog(Log):
 
 def _table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
     try:
+        cells = zip(*map(_CELLS, rows), strict=True)
         columns = [
-            pl.Series(name, [_clean(getattr(row, name)) for row in rows], dtype=dtype, strict=False)
-            for name, dtype in COLUMNS.items()
+            _make_series(name, list(values), dtype)
+            for (name, dtype), values in zip(COLUMNS.items(), cells, strict=True)
         ]
         columns.append(pl.Series(ORIGIN, [row.origin for row in rows], dtype=pl.String))
         names = set(COLUMNS)
@@ -200,6 +208,13 @@ def _as_columns(rows: list[Mapping[str, Any]], names: set[str]) -> list[pl.Serie
 
     The names are added to ``names``.
     """
+    # scores of one answer share what describes it, which is looked at once
+    places = {id(row): row for row in rows}
+    distinct = list(places.values())
+    if len(distinct) < len(rows):
+        numbers = dict(zip(places, range(len(distinct)), strict=True))
+        index = pl.Series([numbers[id(row)] for row in rows], dtype=pl.UInt32)
+        return [column.gather(index) for column in _as_columns(distinct, names)]
     values: dict[str, list[Any]] = {}
     for i, row in enumerate(rows):
         for key, value in row.items():
@@ -264,7 +279,7 @@ def _make_series(name: str, values: list[Any], dtype: Any) -> pl.Series:
 def _text(value: Any) -> Any:
     if value is None or isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return _ENCODE(value)
 
 
 def _clean(value: Any) -> Any:

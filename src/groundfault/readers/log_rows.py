@@ -142,6 +142,7 @@ def choose_scorer(
     frame, roles, account = evidence.log_rows.choose(names, disagreement=disagreement, scale=scale)
     before = evidence.roles
     lists = {role: [c for c in getattr(before, role) if c in frame.columns] for role in LISTS}
+    lists["count_as_failed"] = list(before.count_as_failed)
     choice = {"scorer": list(names) or None, "disagreement": disagreement, "scale": scale}
     return Evidence.from_frame(
         frame,

@@ -10,6 +10,7 @@ from typing import Any
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.log import Log, Observation
+from groundfault.readers.official import OfficialFigure
 from groundfault.readers.safely import head, json_file
 from groundfault.readers.swebench_instances import LISTS, PREDICTIONS, find_instances
 from groundfault.readers.values import mapping, number
@@ -77,13 +78,28 @@ class SweBench:
             if _list(name) and isinstance(ids, list)
         }:
             notes: list[str] = []
-            return Log(list(_run(path, lists, notes)), "swebench", notes)
+            rows = list(_run(path, lists, notes))
+            figure = _read_figure(content, lists, rows)
+            return Log(rows, "swebench", notes, official=figure)
         return Log(list(_map(path, content)), "swebench")
 
 
 def _list(name: str) -> str | None:
     short = name.removesuffix("_ids")
     return short if short in _LISTS or short == _GENERATED else None
+
+
+def _read_figure(
+    content: dict[str, Any], lists: dict[str | None, list[Any]], rows: list[Observation]
+) -> OfficialFigure | None:
+    """What is resolved, of all instances: a run report counts them, a leaderboard entry has all."""
+    total = number(content.get("total_instances"))
+    resolved = len({str(instance) for instance in lists.get("resolved", [])})
+    if not rows or "resolved" not in lists:
+        return None
+    return OfficialFigure(
+        "SWE-bench", rows[0].model, resolved, len(rows) if total is None else int(total)
+    )
 
 
 def _run(path: Path, lists: dict[str | None, list[Any]], notes: list[str]) -> Iterator[Observation]:

@@ -35,7 +35,7 @@ from groundfault.render.page import (
     Table,
     TableColumn,
 )
-from groundfault.render.scorer_words import describe_scorer
+from groundfault.render.scorer_words import describe_counting, describe_scorer
 
 MAX_ROWS = 5000
 MAX_NAMES = 12
@@ -137,6 +137,8 @@ def _notices(outline: Outline) -> Iterator[Block]:
     """What nobody may overlook."""
     if scoring := describe_scorer(outline.report):
         yield Paragraph((scoring,))
+    for sentence in describe_counting(outline.report):
+        yield Paragraph((sentence,))
     if outline.selection:
         yield Paragraph((outline.selection,))
     for sentence in filter(

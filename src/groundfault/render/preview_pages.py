@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from groundfault.auditing.stages import OPTIONS
+from groundfault.readers.official import compare_official
 from groundfault.render import words
 from groundfault.render.page import Block, Bullets, Page, Paragraph, Section, Table, TableColumn
+from groundfault.render.scorer_words import describe_counted
 
 if TYPE_CHECKING:
     from groundfault.auditing.checking import Check, Prospect
@@ -104,10 +106,16 @@ def make_import_page(evidence: Evidence, written: str | Path | None = None) -> P
     )
     mean = scored.mean()
     rate = f"; error rate {words.rate(float(mean))}" if isinstance(mean, float) else ""
+    figures = [log.official for log in account.logs]
+    asides = [
+        *describe_counted(evidence.counted_as_failed),
+        *(f"{line}." for line in compare_official(figures, evidence.roles.count_as_failed)),
+    ]
     lines = account.to_lines()
     lead: tuple[Block, ...] = (
         _logs(account),
         Paragraph((f"Rows by status: {counts}{rate}.",)),
+        *(Paragraph((sentence,)) for sentence in asides),
         Bullets(tuple((f"{words.capital(line)}.",) for line in lines[1:])),
     )
     title = words.plural(len(account.logs), "log")
