@@ -14,14 +14,7 @@ import polars as pl
 from groundfault.base.deprecation import rename_parameters
 from groundfault.base.digests import feed
 from groundfault.base.registry import load_object
-from groundfault.core.roles import (
-    Roles,
-    add_id,
-    check_keys,
-    check_shape,
-    count_failed_statuses,
-    read_outcomes,
-)
+from groundfault.core.roles import Roles, count_failed_statuses, read_outcomes, sort_rows
 from groundfault.core.rules import Rule
 from groundfault.core.status import Status
 from groundfault.errors import InputError
@@ -268,20 +261,7 @@ class Evidence:
     ) -> Evidence:
         """Check a table and make evidence of it; `from_table` is the friendlier way."""
         where = provenance[0] if provenance else "the table"
-        check_shape(frame, roles, where)
-        frame, roles = add_id(frame, roles)
-        check_keys(frame, roles, where)
-        key = [column for column in (roles.id, roles.model, roles.repeat) if column]
-        # NaN and NULL both mean "missing" in data, but compare differently in rules: only NULL is
-        # kept
-        floats = [c for c, t in frame.schema.items() if t.is_float() and c != roles.outcome]
-        # names are text, so that a table sorts and splits alike whether its file kept 1 as a number
-        # or as a word
-        frame = frame.with_columns(pl.col(floats).fill_nan(None)).sort(
-            pl.col(c).cast(pl.String) for c in key
-        )
-        # rows in the order of their keys: whatever order a file has, masks, splits and hashes are
-        # the same
+        frame, roles = sort_rows(frame, roles, where)
         loss, status = read_outcomes(frame, roles, where)
         return cls(frame, roles, loss, status, provenance, account, reading, log_rows=log_rows)
 

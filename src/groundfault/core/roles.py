@@ -193,6 +193,23 @@ def check_keys(frame: pl.DataFrame, roles: Roles, where: str) -> None:
         )
 
 
+def sort_rows(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.DataFrame, Roles]:
+    """The table, checked and with an id, its rows in the order of their keys.
+
+    Whatever order a file has, masks, splits and hashes are then the same.
+    """
+    check_shape(frame, roles, where)
+    frame, roles = add_id(frame, roles)
+    check_keys(frame, roles, where)
+    key = [column for column in (roles.id, roles.model, roles.repeat) if column]
+    # NaN and NULL both mean "missing" in data, but compare differently in rules: only NULL is kept
+    floats = [c for c, t in frame.schema.items() if t.is_float() and c != roles.outcome]
+    # names are text, so that a table sorts and splits alike whether its file kept 1 as a number or
+    # as a word
+    frame = frame.with_columns(pl.col(floats).fill_nan(None))
+    return frame.sort(pl.col(c).cast(pl.String) for c in key), roles
+
+
 def read_outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series, pl.Series]:
     """Loss and status of every row; raises `InputError` where one cannot be told."""
     raw = frame[roles.outcome]
