@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from probe_runs import BANK, row, write_runs
 from profiles import count_examples
 from rich.console import Console
 
@@ -25,14 +26,13 @@ from groundfault.cli.main import cli
 from groundfault.cli.reviewing import review
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models import Response
-from groundfault.probes import Bank, Config, Grammar, render, route, run
+from groundfault.probes import Config, run
 from groundfault.probes.bank.bank import SHIPPED
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.review.statuses import Status, items, queue, statuses
 from groundfault.probes.running.runs import ProbeRow
 from groundfault.review import Decision, Session
 
-BANK, GRAMMAR = Bank.shipped(), Grammar.shipped()
 MODELS = ("vendor/secret-model-7b", "rival/other-model-9b")
 POLICIES = ("stratified", "gp")
 HIDDEN = [
@@ -49,36 +49,6 @@ HIDDEN = [
 HIDDEN += ["policy", "strategy", "score", "chance", "iteration", "query", "control"]
 ERROR: dict[str, Any] = {"prompt_valid": "yes", "extraction_valid": "yes", "model_wrong": "yes"}
 FINE: dict[str, Any] = {**ERROR, "model_wrong": "no"}
-
-
-def row(
-    model: str, policy: str, query: int, task: str, response: str | None, distractor: str = "none"
-) -> ProbeRow:
-    probe = render(BANK, GRAMMAR, task, {"distractor": distractor})
-    routing = route(probe.task, response) if response is not None else None
-    return ProbeRow(
-        model=model,
-        policy=policy,
-        seed=4711,
-        iteration=1 + query // 4,
-        query=query,
-        key=f"{task}|{'|'.join(probe.assignment)}",
-        task=task,
-        family=probe.task.family,
-        assignment=probe.assignment,
-        prompt=probe.prompt,
-        answer=probe.task.answer,
-        rule=probe.task.rule,
-        errors=probe.errors,
-        status="answered" if response is not None else "refused",
-        response=response,
-        extracted=routing.answer.text if routing else None,
-        how=routing.answer.how if routing else "none",
-        reason=routing.reason if routing else "the model refused",
-        signal=routing.signal if routing else "unanswered",
-        score={"mismatch": 1.0, "match": 0.0}.get(routing.signal) if routing else None,
-        chance=0.25,
-    )
 
 
 def _rows() -> list[ProbeRow]:
@@ -108,27 +78,9 @@ ROWS = _rows()
 ROUTED = [each for each in ROWS if each.signal in ("mismatch", "unreadable")]
 
 
-def write_runs(folder: Path, rows: list[ProbeRow] = ROWS, **review: Any) -> Path:
-    """A folder as ``probe run`` writes it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    manifest = {
-        "seeds": [4711],
-        "review": {"reviewers": 1, "unit": "key", "controls": 0.25, **review},
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    for name in ("bank.toml", "grammar.toml"):
-        (folder / name).write_bytes((SHIPPED / name).read_bytes())
-    for each in {(r.model, r.policy) for r in rows}:
-        place = folder / each[0].replace("/", "-") / each[1] / "seed-4711"
-        place.mkdir(parents=True, exist_ok=True)
-        batch = [r.to_dict() for r in rows if (r.model, r.policy) == each]
-        (place / "trajectory.jsonl").write_text(json.dumps({"batch": batch}) + "\n")
-    return folder
-
-
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    return write_runs(tmp_path / "runs")
+    return write_runs(tmp_path / "runs", ROWS)
 
 
 def call(*arguments: Any, keys: str | None = None) -> Result:
@@ -382,7 +334,7 @@ def test_controls_tell_what_the_signal_misses(runs: Path) -> None:
 
 
 def test_a_review_by_row_is_as_the_config_says(tmp_path: Path) -> None:
-    runs = write_runs(tmp_path / "runs", unit="row", reviewers=2, controls=0)
+    runs = write_runs(tmp_path / "runs", ROWS, unit="row", reviewers=2, controls=0)
     audit = ReviewedRuns(runs)
     assert len(audit.seal().items) == len(ROUTED)
     first = items(ROWS, unit="row")[ROUTED[0].id]
@@ -521,7 +473,7 @@ def test_nothing_hidden_is_ever_shown(runs: Path, tmp_path: Path) -> None:
 
 
 def test_an_adjudicator_sees_no_more(tmp_path: Path) -> None:
-    runs = write_runs(tmp_path / "runs", reviewers=2)
+    runs = write_runs(tmp_path / "runs", ROWS, reviewers=2)
     audit = ReviewedRuns(runs)
     first = audit.seal().items[0]
     audit.store.add(
@@ -593,7 +545,7 @@ def test_a_sheet_goes_out_and_comes_back_all_or_none(runs: Path, tmp_path: Path)
 
 
 def test_agreement_of_two_and_an_adjudicator(tmp_path: Path) -> None:
-    runs = write_runs(tmp_path / "runs", reviewers=2)
+    runs = write_runs(tmp_path / "runs", ROWS, reviewers=2)
     call(runs, "--reviewer", "ana", keys="yyy" * 100)
     assert "by two reviewers yet" in call(runs, "--agreement").output
     call(runs, "--reviewer", "ben", keys="yyn" + "yyy" * 100)

@@ -47,13 +47,15 @@ async function send(act) {
   const body = new URLSearchParams(new FormData(document.getElementById("decision")));
   const [before, ready] = [item(), document.getElementById("ready")];
   const shown = act === "decide" && ready ? ready.innerHTML : "";
+  stage.ariaBusy = "true";
   if (shown) {
     before.replaceWith(ready.content.cloneNode(true));
     begin();
   }
   try {
-    const headers = { "HX-Request": "true" };
-    const response = await fetch(stage.dataset.home + act, { method: "POST", body, headers });
+    // kept alive: who closes the page at once has decided all the same
+    const settings = { method: "POST", body, headers: { "HX-Request": "true" }, keepalive: true };
+    const response = await fetch(stage.dataset.home + act, settings);
     const page = document.createElement("template");
     page.innerHTML = await response.text();
     if (!response.ok) throw new Error(page.content.textContent.trim());
@@ -68,6 +70,7 @@ async function send(act) {
     item().replaceWith(before);
     complain(error);
   }
+  stage.ariaBusy = "false";
 }
 
 function complain(error) {
