@@ -213,13 +213,8 @@ class Evidence:
             conflicts=conflicts,
             progress=progress,
         )
-        lists = {
-            "ignore": ignore,
-            "post_outcome": post_outcome,
-            "allow_leakage": allow_leakage,
-            "count_as_failed": count_as_failed,
-        }
-        roles = logs.roles.join(group, split, lists)
+        lists = {"ignore": ignore, "post_outcome": post_outcome, "allow_leakage": allow_leakage}
+        roles = logs.roles.join(group, split, {**lists, "count_as_failed": count_as_failed})
         read: dict[str, Any] = {
             "account": logs.account,
             "reading": logs.reading,
