@@ -21,10 +21,10 @@ from groundfault.auditing.unit_record import read_losses, read_names, read_slice
 from groundfault.modes.mode import EVERY_MODEL, Mode
 from groundfault.stats import bits, flips, paired
 
-MODE_SHARE = 0.1
+MODE_SHARE = 0.05
 """Of the level, what new failure modes get: there are so many rules that more would not help."""
 
-KNOWN_MODE_SHARE = 0.3
+KNOWN_MODE_SHARE = 0.2
 """Of the level, what the failure modes of the baseline get, where it has any."""
 
 _DRAWS = 99_999
