@@ -12,6 +12,7 @@ import msgspec
 
 from groundfault.core.status import Status
 from groundfault.errors import InputError
+from groundfault.readers.helm_annotations import find_ungraded, needs_grader
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import json_file
 from groundfault.readers.values import mapping, number, text, texts_by
@@ -76,6 +77,7 @@ class _State(msgspec.Struct):
     request_mode: Any = None
     prompt_truncated: Any = None
     num_train_instances: Any = None
+    annotations: Any = None
 
 
 class _States(msgspec.Struct):
@@ -95,6 +97,7 @@ class _Entry(msgspec.Struct):
     train_trial_index: int = 0
     predicted_text: Any = None
     mapped_output: Any = None
+    annotations: Any = None
 
 
 class Helm:
@@ -103,8 +106,10 @@ class Helm:
     A perturbed instance is an example of its own, in the group of the instance it comes from;
     trials with other in-context examples are epochs. The task is the run's name without the model.
     A request that failed is an error, one that was blocked is refused, and an instance without
-    statistics is missing. Where ``scenario_state.json`` is absent, as in published runs,
-    ``instances.json`` and ``display_predictions.json`` are read in its place.
+    statistics is missing. Where a grading model was asked and gave no verdict, the metrics that may
+    rest on it are errors; the statistics alone do not tell this, annotations do. Where
+    ``scenario_state.json`` is absent, as in published runs, ``instances.json`` and
+    ``display_predictions.json`` are read in its place.
     """
 
     companions = (
@@ -152,12 +157,15 @@ class _Run:
             self.notes.append("no samples")
         # instances that also occur perturbed: the variants of one are a group
         varied = {key[0] for key in (*states, *entries) if key[1]}
+        notes = {key: entry.annotations for key, entry in displays.items()}
+        notes |= {k: each[0].annotations for k, each in states.items() if each[0].annotations}
+        ungraded = find_ungraded(notes)
         for position, key in enumerate(dict.fromkeys([*states, *entries]), 1):
             scores = _means(entries[key]) if key in entries else {}
             state = self._best_state(states.get(key, []), scores)
             base = self._base(key, state, displays.get(key), scores, position)
             base.group = key[0] if varied else None
-            yield from _observations(base, scores, state)
+            yield from _observations(base, scores, state, key in ungraded)
 
     def _entries(self, name: str) -> dict[Key, _Entry]:
         entries: dict[Key, _Entry] = {}
@@ -306,7 +314,7 @@ class _Run:
 
 
 def _observations(
-    base: Observation, scores: dict[str, float | None], state: _State | None
+    base: Observation, scores: dict[str, float | None], state: _State | None, is_ungraded: bool
 ) -> Iterator[Observation]:
     """A row a metric, or one row with the reason why there is none."""
     result = mapping(state.result) if state else {}
@@ -323,6 +331,8 @@ def _observations(
         status = (
             base.status if base.status != Status.SCORED or value is not None else Status.MISSING
         )
+        if is_ungraded and status == Status.SCORED and needs_grader(name):
+            value, status = None, Status.ERROR
         yield Observation(
             base.example_id,
             value,
