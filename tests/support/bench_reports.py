@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -50,8 +51,9 @@ def write_bench_report(place: Path, table: pl.DataFrame | None = None) -> Path:
 
 
 def open_bench(report: Path) -> Bench:
-    """A workbench on a report that `write_bench_report` wrote."""
-    return Bench.of_report(report, ledger=report.parent / "ledger.db")
+    """A workbench on a report that `write_bench_report` wrote, all of it in this process."""
+    bench = Bench.of_report(report, ledger=report.parent / "ledger.db")
+    return replace(bench, apart=False)
 
 
 def visit(bench: Bench) -> TestClient:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from bench_reports import open_bench, serve_in_thread, visit, write_bench_report
+from browser_watch import Watch
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 CHROMIUM = Path("/usr/bin/chromium")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def bench_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report that the tests of a module share."""
+    """A report that tests share; who records in its ledger takes one of its own."""
     return write_bench_report(tmp_path_factory.mktemp("bench"))
 
 
@@ -53,31 +54,3 @@ def page(browser: Browser, bench: Bench) -> Iterator[Page]:
     with serve_in_thread(bench) as address, Watch(browser, address) as page:
         page.goto(address)
         yield page
-
-
-class Watch:
-    """A new page of a browser that may neither complain nor ask anybody but the workbench."""
-
-    def __init__(self, browser: Browser, address: str, **settings: Any) -> None:
-        self._home = address.split("/?")[0]
-        self._context = browser.new_context(**settings)
-        self.trouble: list[str] = []
-
-    def __enter__(self) -> Page:
-        page = self._context.new_page()
-        page.on("request", lambda request: self._see(request.url))
-        page.on("pageerror", lambda error: self.trouble.append(str(error)))
-        page.on("dialog", lambda dialog: self.trouble.append(dialog.message))
-        page.on(
-            "console",
-            lambda line: line.type == "error" and self.trouble.append(line.text),
-        )
-        return page
-
-    def _see(self, url: str) -> None:
-        if not url.startswith((self._home, "data:")):
-            self.trouble.append(f"asked {url}")
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._context.close()
-        assert kind is not None or not self.trouble, self.trouble

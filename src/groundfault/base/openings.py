@@ -69,6 +69,8 @@ class Opening:
         How many of these were at other evidence, which has part of these outcomes.
     overlap : float in [0, 1]
         The largest such part, estimated from samples.
+    tried : int
+        Rules whose failures somebody had counted by hand before, on units that were open to it.
     """
 
     path: str
@@ -86,6 +88,7 @@ class Opening:
     looks: tuple[Look, ...] = ()
     overlapping: int = 0
     overlap: float = 0.0
+    tried: int = 0
 
     @property
     def sentence(self) -> str:
@@ -111,6 +114,9 @@ class Opening:
             text += "; all outcomes had been looked at before, so it was not fresh"
         elif self.holdout and self.all_outcomes:
             text += "; the search for failure modes looked at all outcomes"
+        if self.tried:
+            many = self.tried > 1
+            text += f"; {self.tried} rule{'s' * many} {'were' if many else 'was'} tried before it"
         if self.reasons:
             text += (
                 f"; reason{'s' if len(self.reasons) > 1 else ''} given: {'; '.join(self.reasons)}"
@@ -153,6 +159,11 @@ def describe_opening(path: str, events: Sequence[Event], event: Event) -> Openin
     others = [e.body["outcome"] for e in distinct if e.body["outcome"] != outcome]
     several = {key: len({e.body.get(key) for e in distinct}) for key in _HASHES}
     all_outcomes = body.get("looked_at") == ALL
+    tries = {
+        str(e.body.get("rule"))
+        for e in events
+        if e.kind == TRIED and e.seq < event.seq and e.body.get("outcome") in {outcome, *overlaps}
+    }
     return Opening(
         path=path,
         head=event.hash,
@@ -175,6 +186,7 @@ def describe_opening(path: str, events: Sequence[Event], event: Event) -> Openin
         looks=tuple(Look(e.body.get("rule") or "", e.body.get("level")) for e in distinct),
         overlapping=len(others),
         overlap=max((overlaps[other] for other in others), default=0.0),
+        tried=len(tries),
     )
 
 

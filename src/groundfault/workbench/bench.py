@@ -11,7 +11,7 @@ from groundfault.auditing.report import Report
 from groundfault.base.ledgers import LedgerChoice, find_ledger, find_witness
 from groundfault.workbench.holdout_state import HoldoutState, find_state
 from groundfault.workbench.row_index import RowIndex
-from groundfault.workbench.rows import Rows, load_apart
+from groundfault.workbench.rows import Rows, load_apart, load_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
     from groundfault.workbench.live_desk import LiveDesk
     from groundfault.workbench.review_desk import ReviewDesk
+    from groundfault.workbench.spending import Spending
 
 
 @dataclass
@@ -42,6 +43,11 @@ class Bench:
         A review to be told how far it is, and how far reviewers agree.
     live : LiveDesk, optional
         A sequential audit as its labels come in.
+    apart : bool
+        Whether the evidence is read in a process of its own, so that this one never holds a
+        held-out outcome.
+    spendings : list of Spending
+        Holdouts that were opened here.
     """
 
     place: Path
@@ -51,6 +57,8 @@ class Bench:
     review: ReviewDesk | None = None
     progress: ReviewedRuns | None = None
     live: LiveDesk | None = None
+    apart: bool = True
+    spendings: list[Spending] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock, repr=False)
     _finder: RowIndex | None = field(default=None, repr=False)
     _state: HoldoutState | None = field(default=None, repr=False)
@@ -88,7 +96,8 @@ class Bench:
     def _rows(self) -> Rows:
         assert self.report is not None
         folder = self.place if self.place.is_dir() else self.place.parent
-        return load_apart(self.report, folder, self.evidence)
+        load = load_apart if self.apart else load_rows
+        return load(self.report, folder, self.evidence)
 
     @property
     def rows(self) -> Rows:

@@ -6,13 +6,14 @@ import getpass
 import os
 import platform
 import socket
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from groundfault.errors import InputError, MissingExtraError, PlanError
+from groundfault.errors import GroundfaultError, InputError, MissingExtraError, PlanError
 
 if TYPE_CHECKING:
     from groundfault.workbench.bench import Bench
@@ -84,6 +85,8 @@ def serve(
             # a header that anybody can send must not say where a request is from
             proxy_headers=False,
         )
+        # before anybody asks: a large file takes seconds
+        threading.Thread(target=_read_ahead, args=(bench,), daemon=True).start()
         path = f"{root_path}/?{TOKEN}={doors.token}"
         shown = f"[{host}]" if ":" in host else host
         if unix_socket:
@@ -91,6 +94,13 @@ def serve(
         else:
             announce(f"http://{shown}:{number}{path}", _name_tunnel(number))
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def _read_ahead(bench: Bench) -> None:
+    """Read the rows; what is wrong with them is said to whoever asks for them."""
+    with suppress(GroundfaultError):
+        if bench.report is not None:
+            _ = bench.rows
 
 
 @contextmanager

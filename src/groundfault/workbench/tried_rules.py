@@ -5,6 +5,8 @@ A rule of the report itself is no try, and the same rule again is none either: i
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -69,6 +71,37 @@ def needs_fresh_data(bench: Bench, rule: str) -> bool:
     """Whether a rule was first tried after the outcomes had been looked at."""
     sql, state = Rule.parse(rule).sql, bench.state
     return state is not None and sql in {event.body.get("rule") for event in state.late}
+
+
+@dataclass(frozen=True)
+class TriedRule:
+    """A rule that was tried.
+
+    Attributes
+    ----------
+    rule : str
+        In its normal form.
+    counts : mapping of str to list of float
+        By outcome: units and failures on the rule, and off it.
+    late : bool
+        Whether the outcomes had been looked at before.
+    """
+
+    rule: str
+    counts: Mapping[str, Sequence[float]]
+    late: bool
+
+
+def list_tried(bench: Bench) -> tuple[TriedRule, ...]:
+    """The rules that were tried, the last first, each once."""
+    state = bench.state
+    assert state is not None
+    late = {str(event.body.get("rule")) for event in state.late}
+    rules: dict[str, TriedRule] = {}
+    for event in state.tried:
+        rule = str(event.body.get("rule"))
+        rules.setdefault(rule, TriedRule(rule, event.body.get("counts", {}), rule in late))
+    return tuple(rules.values())[::-1]
 
 
 def list_rules(report: Report) -> frozenset[str]:

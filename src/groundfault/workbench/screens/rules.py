@@ -12,7 +12,7 @@ from groundfault.modes.examples import split_conditions
 from groundfault.workbench.pages import bench_of, show_page
 from groundfault.workbench.screen import Screen
 from groundfault.workbench.subjects import list_modes
-from groundfault.workbench.tried_rules import list_rules, needs_fresh_data, try_rule
+from groundfault.workbench.tried_rules import list_rules, list_tried, needs_fresh_data, try_rule
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -44,7 +44,7 @@ def edit_rule(request: Request) -> Response:
         size=rows.evidence.unit_count,
         total=rows.total,
         unit=bench.report.unit,
-        tried=_list_tried(bench),
+        tried=list_tried(bench),
     )
 
 
@@ -64,20 +64,6 @@ def _count(bench: Bench, text: str) -> dict[str, Any]:
             (miss.condition, int(miss.mask.sum())) for miss in bench.index.find_near_misses(text)
         ],
     }
-
-
-def _list_tried(bench: Bench) -> list[dict[str, Any]]:
-    """Rules that were tried, the last first, each once."""
-    state = bench.state
-    assert state is not None
-    late = {str(event.body.get("rule")) for event in state.late}
-    rules: dict[str, dict[str, Any]] = {}
-    for event in state.tried:
-        rule = str(event.body.get("rule"))
-        rules.setdefault(
-            rule, {"rule": rule, "counts": event.body.get("counts", {}), "late": rule in late}
-        )
-    return list(rules.values())[::-1]
 
 
 SCREEN = Screen(

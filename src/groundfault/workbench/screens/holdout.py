@@ -1,0 +1,69 @@
+"""The holdout: what it was opened for, and the one form that opens it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse
+from starlette.routing import Route
+
+from groundfault.errors import GroundfaultError
+from groundfault.render.audit_groups import main_cell
+from groundfault.render.audit_words import Outline
+from groundfault.workbench.pages import bench_of, make_link, read_form, show_page
+from groundfault.workbench.screen import Screen
+from groundfault.workbench.spending import PREFIX, spend_holdout
+from groundfault.workbench.tried_rules import list_tried
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+
+def show_holdout(
+    request: Request, trouble: str = "", form: dict[str, str] | None = None
+) -> Response:
+    """The form, and what was opened here before."""
+    bench = bench_of(request)
+    report = bench.report
+    assert report is not None
+    return show_page(
+        request,
+        "holdout.html.j2",
+        status=400 if trouble else 200,
+        trouble=trouble,
+        form=form or {},
+        tried=list_tried(bench),
+        prefix=PREFIX,
+        guarantee=Outline(report).guarantee,
+        spendings=[
+            (spending, [(finding, main_cell(finding)) for finding in spending.report.findings])
+            for spending in reversed(bench.spendings)
+        ],
+    )
+
+
+async def open_holdout(request: Request) -> Response:
+    """Open it for the rules that were ticked."""
+    form, bench = await read_form(request), bench_of(request)
+    rules = [value for name, value in form.items() if name.startswith("rule-")]
+    try:
+        spending = await run_in_threadpool(
+            spend_holdout, bench, rules, form.get("seal", ""), form.get("reason", "")
+        )
+    except GroundfaultError as error:
+        return await run_in_threadpool(show_holdout, request, str(error), form)
+    bench.spendings.append(spending)
+    return RedirectResponse(make_link(request, "/holdout"), 303)
+
+
+SCREEN = Screen(
+    "",
+    "/holdout",
+    (
+        Route("/holdout", open_holdout, methods=["POST"]),
+        Route("/holdout", show_holdout),
+    ),
+    shown=lambda bench: bench.report is not None,
+)

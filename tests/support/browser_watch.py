@@ -1,0 +1,36 @@
+"""A browser page that fails its test if anything in it complains, or asks a stranger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+
+class Watch:
+    """A new page of a browser that may neither complain nor ask anybody but the workbench."""
+
+    def __init__(self, browser: Browser, address: str, **settings: Any) -> None:
+        self._home = address.split("/?")[0]
+        self._context = browser.new_context(**settings)
+        self.trouble: list[str] = []
+
+    def __enter__(self) -> Page:
+        page = self._context.new_page()
+        page.on("request", lambda request: self._see(request.url))
+        page.on("pageerror", lambda error: self.trouble.append(str(error)))
+        page.on("dialog", lambda dialog: self.trouble.append(dialog.message))
+        page.on(
+            "console",
+            lambda line: line.type == "error" and self.trouble.append(line.text),
+        )
+        return page
+
+    def _see(self, url: str) -> None:
+        if not url.startswith((self._home, "data:")):
+            self.trouble.append(f"asked {url}")
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._context.close()
+        assert kind is not None or not self.trouble, self.trouble

@@ -1,0 +1,130 @@
+"""Every tried rule is recorded, and the holdout opens by one form, with a seal and a reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+from bench_reports import open_bench, visit
+from starlette.testclient import TestClient
+
+from groundfault.auditing.report import Report
+from groundfault.auditing.verification import verify
+from groundfault.base.openings import OPENED, TRIED
+from groundfault.workbench.bench import Bench
+
+RULE = "n_words >= 14 AND lang = 'de'"
+SQL = '"n_words" >= 14 AND "lang" = \'de\''
+
+
+@pytest.fixture
+def bench(bench_report: Path, tmp_path: Path) -> Bench:
+    """A copy of the report, whose ledger each test may write to."""
+    copytree(bench_report.parent, tmp_path, dirs_exist_ok=True)
+    return replace(open_bench(tmp_path / "report"), evidence=tmp_path / "answers.csv")
+
+
+@pytest.fixture
+def client(bench: Bench) -> TestClient:
+    return visit(bench)
+
+
+def events(bench: Bench, kind: str) -> list[dict[str, object]]:
+    assert bench.ledger is not None
+    return [dict(event.body) for event in bench.ledger.events(kind)]
+
+
+def test_a_rule_is_recorded_once_and_a_rule_of_the_report_never(
+    client: TestClient, bench: Bench
+) -> None:
+    for path in ("/rule", "/examples", "/rows"):
+        client.get(path, params={"rule": "lang='de'"})
+        client.get(path, params={"rule": RULE})
+        client.get(path, params={"rule": "n_words>=14 and lang='de'"})
+    client.get("/rule", params={"rule": "lang = nothing"})
+    (event,) = events(bench, TRIED)
+    assert event["rule"] == SQL
+    assert event["via"] == "web"
+    cell = bench.index.count(RULE)[""]
+    assert event["counts"] == {"": [cell.on, cell.on_errors, cell.off, cell.off_errors]}
+    page = client.get("/rule", params={"rule": RULE}).text
+    assert "1 rule tried since needs fresh data" in page
+    assert "Needs fresh data" in page
+    assert "Needs fresh data" not in client.get("/rule", params={"rule": "lang = 'de'"}).text
+    assert "Rule tried" in client.get("/ledger").text
+
+
+def spend(client: TestClient, bench: Bench, **form: str) -> str:
+    assert bench.state is not None
+    fields = {"rule-1": SQL, "seal": bench.state.seal[:8], "reason": "a new idea"} | form
+    return client.post("/holdout", data=fields).text
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"seal": "00000000"}, "first 8 characters"),
+        ({"seal": ""}, "first 8 characters"),
+        ({"reason": " "}, "give the reason"),
+        ({"rule-1": "\"lang\" = 'en'"}, "was not tried here"),
+        ({"rule-1": "lang ="}, "not SQL"),
+    ],
+)
+def test_the_holdout_stays_closed_without_seal_reason_or_rule(
+    client: TestClient, bench: Bench, form: dict[str, str], message: str
+) -> None:
+    client.get("/rule", params={"rule": RULE})
+    assert message in spend(client, bench, **form)
+    assert len(events(bench, OPENED)) == 1
+    assert (
+        "choose the rules"
+        in client.post(
+            "/holdout",
+            data={"seal": bench.state.seal[:8], "reason": "x"},  # type: ignore[union-attr]
+        ).text
+    )
+
+
+def test_the_holdout_opens_as_the_command_opens_it(client: TestClient, bench: Bench) -> None:
+    client.get("/rule", params={"rule": RULE})
+    client.get("/rule", params={"rule": "n_words = 11"})
+    page = spend(client, bench)
+    assert "Opened for 1 rule" in page
+    assert "Opened 2×" in page
+    assert "0 rules tried since" not in page
+    assert events(bench, OPENED)[-1]["reason"] == "a new idea"
+    (spending,) = bench.spendings
+    report = Report.load(spending.place)
+    (finding,) = report.findings
+    assert finding.rule == SQL
+    assert finding.source == "tried after an opening"
+    assert report.ledger is not None
+    assert report.ledger.tried == 2
+    assert "2 rules were tried before it; reason given: a new idea" in report.ledger.sentence
+    assert str(spending.place) in page
+    assert "the same rules were tested before" in spend(client, bench)
+    checks = verify(spending.place, evidence=bench.evidence, ledger=bench.ledger).checks
+    assert {check.status for check in checks} == {"passed"}
+
+
+def test_without_a_ledger_nothing_is_recorded_and_nothing_opens(bench: Bench) -> None:
+    client = visit(replace(bench, ledger=None))
+    page = client.get("/rule", params={"rule": RULE}).text
+    assert "No ledger" in page
+    assert "Exploratory" in page
+    assert "Not without a ledger" in client.get("/holdout").text
+    assert "without a ledger" in client.post("/holdout", data={"rule-1": SQL}).text
+
+
+def test_an_altered_ledger_shows(client: TestClient, bench: Bench) -> None:
+    import sqlite3
+
+    client.get("/rule", params={"rule": RULE})
+    assert "Chain passed" in client.get("/ledger").text
+    with sqlite3.connect(bench.place.parent / "ledger.db") as connection:
+        connection.execute("UPDATE groundfault_ledger SET actor = 'nobody' WHERE seq = 2")
+    page = client.get("/ledger").text
+    assert "Chain failed" in page
+    assert "event 2" in page

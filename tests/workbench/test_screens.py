@@ -1,0 +1,255 @@
+"""What the screens show is what the audit counted, and never a held-out row."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import polars as pl
+import pytest
+from bench_reports import make_answers, open_bench, visit, write_bench_report
+from starlette.testclient import TestClient
+
+from groundfault.core.rules import Rule
+from groundfault.render import words
+from groundfault.workbench.bench import Bench
+from groundfault.workbench.row_query import PAGE, RowQuery
+from groundfault.workbench.rows import load_apart
+
+RULE = "lang = 'de' AND n_words >= 13"
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return open_bench(write_bench_report(tmp_path_factory.mktemp("screens")))
+
+
+def read(client: TestClient, path: str, status: int = 200, **query: object) -> str:
+    answer = client.get(path, params={k: v for k, v in query.items() if v is not None})
+    assert answer.status_code == status, answer.text[:500]
+    return unescape(answer.text)
+
+
+def list_ids(page: str) -> list[str]:
+    return re.findall(r"<code>(e\d{3})</code></a>", page)
+
+
+def discovery_of(bench: Bench) -> pl.DataFrame:
+    return make_answers().filter(pl.col("id").is_in(bench.rows.frame["id"].implode()))
+
+
+def test_the_first_screen_has_every_mode_and_what_was_not_said(
+    client: TestClient, bench: Bench
+) -> None:
+    report, page = bench.report, read(client, "/")
+    assert report is not None
+    assert report.modes
+    for mode in report.modes:
+        assert mode.meaning in page
+    assert "Opened 1×" in page
+    assert report.conclusion in page
+    assert 'href="/examples?mode=1"' in page
+
+
+def test_findings_are_listed_filtered_and_ordered(client: TestClient) -> None:
+    assert "german" in read(client, "/findings")
+    assert "german" not in read(client, "/findings", verdict="untestable")
+    page = read(client, "/findings", q="LONG", sort="p")
+    assert "n_words > 12" in page
+    assert "german" not in page
+
+
+def test_counts_are_those_of_the_audit(client: TestClient, bench: Bench) -> None:
+    assert bench.report is not None
+    for finding in bench.report.findings:
+        cell = bench.index.count(finding.rule)[""]
+        seen = finding.discovery
+        assert (cell.on, cell.on_errors, cell.off, cell.off_errors, cell.lift) == (
+            seen.on,
+            seen.on_errors,
+            seen.off,
+            seen.off_errors,
+            seen.lift,
+        )
+        for path in ("/rule", "/examples"):
+            page = read(client, path, rule=finding.rule)
+            assert words.share(seen, "on") in page
+            assert words.share(seen, "off") in page
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        ("failing", "({rule}) AND error = 1"),
+        ("passing", "({rule}) AND error = 0"),
+        ("inside", "{rule}"),
+        ("all", "error >= 0"),
+    ],
+)
+def test_each_view_lists_the_rows_that_the_rule_holds_for(
+    client: TestClient, bench: Bench, view: str, expected: str
+) -> None:
+    table = discovery_of(bench)
+    ids = table.filter(Rule.parse(expected.format(rule=RULE)).holds(table))["id"].to_list()
+    pages = [read(client, "/rows", rule=RULE, view=view, start=n) for n in range(0, 120, PAGE)]
+    first, second = map(list_ids, pages)
+    assert first + (second if len(ids) > PAGE else []) == ids
+    assert f"of {len(ids)}" in pages[0]
+
+
+def test_no_page_shows_a_held_out_row(client: TestClient, bench: Bench) -> None:
+    table = make_answers()
+    held_out = set(table["id"]) - set(bench.rows.frame["id"])
+    assert len(held_out) == 100
+    one = min(held_out)
+    assert f"no example '{one}'" in read(client, "/row", 400, id=one)
+    assert "No row is like that" in read(client, "/rows", where=f"id = '{one}'")
+    assert "No row is like that" in read(client, "/rows", q=f"Question {int(one[1:])}:")
+    paths = ["/", "/findings", "/rule", "/holdout", "/ledger", "/rows", f"/examples?rule={RULE}"]
+    for path in [*paths, "/examples?mode=1"]:
+        assert not held_out & set(re.findall(r"\be\d{3}\b", client.get(path).text)), path
+
+
+@pytest.mark.slow
+def test_the_rows_are_the_same_when_they_are_read_apart(bench: Bench) -> None:
+    assert bench.report is not None
+    rows = load_apart(bench.report, bench.place)
+    assert rows.total == bench.rows.total
+    assert rows.frame.equals(bench.rows.frame)
+    assert rows.evidence.loss.equals(bench.rows.evidence.loss)
+
+
+def test_near_misses_stand_beside_with_the_condition_that_fails(
+    client: TestClient, bench: Bench
+) -> None:
+    page = read(client, "/examples", rule=RULE)
+    near = page[page.index('id="near-head"') :]
+    assert 'Misses "n_words" >= 13 by 1' in near
+    assert "Misses \"lang\" = 'de'" in near
+    table = discovery_of(bench)
+    ids = set(list_ids(near))
+    hits = table.filter(pl.col("id").is_in(list(ids)))
+    assert ids
+    assert ((hits["lang"] == "de") != (hits["n_words"] >= 13)).all()
+
+
+def test_examples_of_both_sides_are_inside(client: TestClient, bench: Bench) -> None:
+    page = read(client, "/examples", rule=RULE)
+    failing, passing = page.split('id="passing-head"')
+    table = discovery_of(bench)
+    for part, error in ((failing, 1), (passing.split('id="near-head"')[0], 0)):
+        rows = table.filter(pl.col("id").is_in(list_ids(part)))
+        assert rows.height >= 2
+        assert Rule.parse(RULE).holds(rows).all()
+        assert (rows["error"] == error).all()
+
+
+def test_what_a_rule_reads_is_highlighted(client: TestClient) -> None:
+    page = read(client, "/rows", rule=r"prompt ~ '\btimes\b' AND n_words > 12", q="FIRST")
+    assert "<mark>times</mark>" in page
+    assert "<mark>13</mark>" in page
+    assert "Think <mark>first</mark>." in page
+    assert "<br>" in page
+
+
+def test_filters_searches_and_orders_agree_with_the_table(client: TestClient, bench: Bench) -> None:
+    table = discovery_of(bench)
+    page = read(client, "/rows", where="n_words = 15", q="it IS 1", sort="-target")
+    some = table.filter((pl.col("n_words") == 15) & pl.col("answer").str.contains("It is 1"))
+    order = some.sort(pl.col("target").cast(pl.Int64), descending=True)
+    assert list_ids(page)[0] == order["id"][0]
+    assert set(list_ids(page)) == set(some["id"])
+
+
+def test_a_click_on_a_value_filters_by_it(client: TestClient, bench: Bench) -> None:
+    page = read(client, "/rows", column="lang")
+    link = next(one for one in re.findall(r'href="([^"]+)"', page) if "+%3D+%27de%27" in one)
+    german = discovery_of(bench).filter(pl.col("lang") == "de")
+    assert f"of {german.height}" in unescape(client.get(link).text)
+
+
+@pytest.mark.parametrize("name", ["id", "lang", "n_words", "prompt", "error"])
+def test_every_column_has_values_to_filter_by_that_hold_for_as_many(
+    bench: Bench, name: str
+) -> None:
+    from groundfault.workbench.column_values import summarise_column
+
+    summary = summarise_column(bench.index, RowQuery(), name)
+    assert summary.values
+    for one in summary.values:
+        assert len(bench.index.select(RowQuery(where=(one.where,)))) == one.count
+
+
+@pytest.mark.parametrize("values", [[0.5, 1.25, 3.0], list(range(100)), [1e300, -1e300, 0.0]])
+def test_ranges_of_numbers_hold_for_as_many_as_they_say(values: list[float]) -> None:
+    from groundfault.workbench.column_values import _count_ranges
+
+    column = pl.Series("x", values * 3)
+    ranges = _count_ranges("x", column)
+    table = column.to_frame()
+    assert sum(one.count for one in ranges) == len(column)
+    for one in ranges:
+        assert Rule.parse(one.where).holds(table).sum() == one.count
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "message"),
+    [
+        ("/rows", {"rule": "nothing = 1"}, "'nothing'"),
+        ("/rows", {"where": "n_words >"}, "not SQL"),
+        ("/rows", {"sort": "nothing"}, "no column 'nothing'"),
+        ("/rows", {"column": "nothing"}, "no column 'nothing'"),
+        ("/rows", {"view": "other"}, "no view 'other'"),
+        ("/rows", {"start": "-1"}, "not '-1'"),
+        ("/rule", {"rule": "lang"}, "not true or false"),
+        ("/rule", {"rule": "(SELECT 1) = 1"}, "which rules may not"),
+        ("/examples", {"mode": "99"}, "no mode 99"),
+        ("/examples", {"finding": "nobody"}, "no finding 'nobody'"),
+        ("/row", {"id": "e999"}, "no example 'e999'"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(
+    client: TestClient, path: str, query: dict[str, str], message: str
+) -> None:
+    page = read(client, path, 400, **query)
+    assert message in page
+    assert 'role="alert"' in page
+
+
+def test_neighbours_in_a_list_lead_from_row_to_row(client: TestClient) -> None:
+    page = read(client, "/rows", rule=RULE, view="inside")
+    ids = list_ids(page)
+    middle = read(client, "/row", at=1, rule=RULE, view="inside")
+    assert f"<h1>{ids[1]}" in middle
+    following = re.search(r'href="([^"]+)" data-key="n"', middle)
+    assert following is not None
+    assert f"<h1>{ids[2]}" in unescape(client.get(following[1]).text)
+
+
+def test_behind_a_proxy_every_address_has_its_path(bench: Bench) -> None:
+    from groundfault.workbench.app import make_app
+
+    app = make_app(bench)
+    client = TestClient(app, base_url="http://localhost", root_path="/audits")
+    page = client.get("/audits/rule", params={"token": app.state.doors.token}).text
+    addresses = re.findall(r'(?:href|src|action)="([^"#]+)', page)
+    assert len(addresses) > 8
+    assert all(one.startswith("/audits/") for one in addresses)
+
+
+def test_the_last_selections_are_remembered_and_the_first_forgotten(bench: Bench) -> None:
+    index = bench.index
+    query = RowQuery(where=("n_words = 11",))
+    assert index.select(query) is index.select(query)
+    for number in range(40):
+        index.select(RowQuery(text=f"no such {number}"))
+    assert len(index._memory) <= 24
+
+
+def test_a_report_without_its_evidence_still_shows_its_modes(tmp_path: Path) -> None:
+    report = write_bench_report(tmp_path)
+    (tmp_path / "answers.csv").unlink()
+    client = visit(open_bench(report))
+    assert "Failure" in read(client, "/") or "failure" in read(client, "/")
+    assert "is not there" in read(client, "/rows", 400)
