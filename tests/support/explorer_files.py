@@ -96,6 +96,8 @@ def write_report(place: Path, table: pl.DataFrame, *, judge: str = "max-t", **ro
     quoted = '"' + kind.replace('"', '""') + '"'
     value = table[kind][4 if kind == "lang" else 2].replace("'", "''")
     rules = [Candidate("labelled", f"{quoted} = '{value}'"), Candidate("large", "size > 2")]
+    if "prompt" in table.columns:
+        rules.append(Candidate("negated", "prompt ~* '\\bNOT\\b'"))
     report = groundfault.audit(evidence, Plan(judge=judge), rules, ledger=place / "ledger.db")
     report.write(place / "report")
     return place / "report"
@@ -119,18 +121,19 @@ class ExplorerFile:
     def json(self, name: str) -> Any:
         return json.loads(self.bytes(name))
 
-    def masks(self, name: str = "masks", size: int | None = None) -> NDArray[np.bool_]:
+    def masks(self) -> NDArray[np.bool_]:
         """Masks, one a row."""
-        size = self.report["rows"] if size is None else size
-        content = np.frombuffer(self.bytes(name), dtype=np.uint8).reshape(-1, (size + 7) // 8)
+        size = self.report["rows"]
+        content = np.frombuffer(self.bytes("masks"), dtype=np.uint8).reshape(-1, (size + 7) // 8)
         return np.unpackbits(content, axis=1, count=size, bitorder="little").astype(np.bool_)
 
     def sides(self, rule: int) -> dict[str, list[int]]:
-        """Rows of each side of a rule, near misses together."""
-        start = sum(2 + len(one["near"]) for one in self.report["rules"][:rule])
-        masks = self.masks()[start:]
-        near = masks[2 : 2 + len(self.report["rules"][rule]["near"])].any(axis=0)
-        sides = {"failing": masks[0], "passing": masks[1], "near": near}
+        """Rows of each side of a rule."""
+        masks, one = self.masks(), self.report["rules"][rule]
+        number = masks[one["masks"]].sum(axis=0)
+        here, wrong, count = masks[one["here"]], masks[one["wrong"]], len(one["masks"])
+        inside, near = here & (number == count), here & (number == count - 1)
+        sides = {"failing": inside & wrong, "passing": inside & ~wrong, "near": near}
         return {name: np.flatnonzero(mask).tolist() for name, mask in sides.items()}
 
     def _column(self, place: int) -> list[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64encode
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -98,10 +97,34 @@ def pack_json(content: Any) -> str:
     return _pack(json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii"))
 
 
-def pack_masks(masks: Iterable[NDArray[np.bool_]]) -> str:
-    """Masks of one length, one after the other, a bit each row, the lowest first; compressed."""
-    rows = (np.packbits(mask, bitorder="little").tobytes() for mask in masks)
-    return _pack(b"".join(rows))
+class MaskPool:
+    """Masks of one length, each kept once: rules share conditions, models and what is wrong.
+
+    Parameters
+    ----------
+    size : int
+        Rows of a mask.
+
+    Examples
+    --------
+    >>> pool = MaskPool(2)
+    >>> [pool.add(np.array(mask)) for mask in ([True, False], [True, True], [True, False])]
+    [0, 1, 0]
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._places: dict[bytes, int] = {}
+
+    def add(self, mask: NDArray[np.bool_]) -> int:
+        """The place of a mask."""
+        assert mask.shape == (self._size,)
+        content = np.packbits(mask, bitorder="little").tobytes()
+        return self._places.setdefault(content, len(self._places))
+
+    def pack(self) -> str:
+        """All of them one after the other, a bit each row, the lowest first; compressed."""
+        return _pack(b"".join(self._places))
 
 
 def _pack(content: bytes) -> str:

@@ -30,7 +30,7 @@ from groundfault.render import audit_page, mode_words, words
 from groundfault.render.audit_tables import holds_out
 from groundfault.render.page import Entry, Page, Section
 from groundfault.workbench.one_file.blocks import find_entries, list_blocks
-from groundfault.workbench.one_file.columns import FileColumn, encode_column
+from groundfault.workbench.one_file.columns import FileColumn, MaskPool, encode_column
 from groundfault.workbench.one_file.marks import count_units, find_rule_spans
 from groundfault.workbench.one_file.record import list_record
 from groundfault.workbench.one_file.rules import FileRule, list_rules
@@ -50,7 +50,7 @@ _EVERYTHING: dict[str, Any] = {
     "columns": [],
     "outcome": "",
     "first": [],
-    "near": [],
+    "conditions": [],
     "blocks": [],
 }
 
@@ -80,6 +80,18 @@ class FileContent:
         """The failure modes, then the findings that are given back, then all rows."""
         slices = self.slices
         return tuple(list_rules(slices.report, slices.case, slices.names, self.rows))
+
+    @cached_property
+    def masks(self) -> MaskPool:
+        """The masks of all rules, which `describe` names by their places."""
+        return MaskPool(len(self.rows))
+
+    def _place_masks(self, rule: FileRule) -> dict[str, Any]:
+        return {
+            "masks": [self.masks.add(mask) for _, mask in rule.conditions],
+            "here": self.masks.add(rule.here),
+            "wrong": self.masks.add(rule.wrong),
+        }
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -166,7 +178,6 @@ class FileContent:
             "verdict": words.clean(page.verdict),
             "facts": [[words.clean(text) for text in pair] for pair in page.facts],
             "rows": len(self.rows),
-            "units": slices.evidence.unit_count,
             "unit": report.unit,
             "part": "discovery" if holds_out(report) else "all",
             "texts": self.texts,
@@ -191,7 +202,7 @@ class FileContent:
         for rule in self.rules:
             subject = rule.subject
             if subject is None:
-                yield _EVERYTHING | {"unscored": rule.unscored}
+                yield _EVERYTHING | {"unscored": rule.unscored, **self._place_masks(rule)}
                 continue
             title = _name(rule.number, subject)
             entry = entries.get(title)
@@ -205,7 +216,8 @@ class FileContent:
                 "outcome": subject.outcome,
                 "unscored": rule.unscored,
                 "first": list(rule.first),
-                "near": [words.clean(text) for text in rule.near],
+                "conditions": [words.clean(text) for text, _ in rule.conditions],
+                **self._place_masks(rule),
                 "blocks": _describe_numbers(entry),
             }
 

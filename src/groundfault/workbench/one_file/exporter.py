@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from groundfault.base.files import write_text
 from groundfault.exports import ReportSlices
 from groundfault.render import words
-from groundfault.workbench.one_file.columns import pack_json, pack_masks
+from groundfault.workbench.one_file.columns import pack_json
 from groundfault.workbench.one_file.content import FileContent
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def _pack(content: FileContent) -> Iterator[tuple[str, str]]:
     """Blocks of the file by their names."""
     yield "report", pack_json(content.describe())
     yield "losses", pack_json(content.losses)
-    masks = (m for r in content.rules for m in (r.failing, r.passing, *r.near.values()))
-    yield "masks", pack_masks(masks)
+    # after the report, which puts them there
+    yield "masks", content.masks.pack()
     for place, column in enumerate(content.columns):
         yield f"column-{place}", pack_json(column.content)
     for place, spans in enumerate(content.spans):
@@ -79,7 +79,6 @@ def _pack(content: FileContent) -> Iterator[tuple[str, str]]:
             yield f"spans-{place}", pack_json(spans)
     if len(content.models) > 1:
         yield "units", pack_json(content.units)
-        yield "unit-masks", pack_masks([rule.units for rule in content.rules])
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,9 @@ _MAX_ORDER = 300
 
 @dataclass(frozen=True)
 class FileRule:
-    """A rule on the rows of a file.
+    """A rule on the rows of a file: where each of its conditions holds, and what counts as wrong.
+
+    A row is inside where all conditions hold, and a near miss where all do but one.
 
     Attributes
     ----------
@@ -34,15 +36,14 @@ class FileRule:
         What the rule is of; a finding faces its failures. None for all rows, whatever the rule.
     number : int
         Of a mode in the report, from 1; 0 for a finding.
-    failing, passing : bool array, shape (rows,)
-        Inside the rule and wrong, inside it and right. Rows that were not scored, and those of
-        other models than the rule is of, are in none of the masks.
-    near : dict of str to bool array, shape (rows,)
-        By the condition that alone keeps them outside, in words where the rule has some.
+    conditions : tuple of (str, bool array of shape (rows,))
+        What AND joins, in words where the rule has some.
+    here : bool array, shape (rows,)
+        Rows that were scored, of the model that the rule is of.
+    wrong : bool array, shape (rows,)
+        Those of them that count as failing.
     unscored : int
         Rows inside that were not scored.
-    units : bool array, shape (units,)
-        Units of the whole evidence inside the rule.
     first : tuple of int
         Rows to be shown first, in this order: the report's examples, and of near ones those next
         across a threshold.
@@ -50,11 +51,10 @@ class FileRule:
 
     subject: Mode | Finding | None
     number: int
-    failing: Bools
-    passing: Bools
-    near: dict[str, Bools]
+    conditions: tuple[tuple[str, Bools], ...]
+    here: Bools
+    wrong: Bools
     unscored: int
-    units: Bools = field(repr=False)
     first: tuple[int, ...]
 
 
@@ -80,7 +80,10 @@ def list_rules(
         if finding.name in names:
             face = finding.face_failures(report.plan.effect)
             yield _sort_rows(report, case, face, 0, rows, places)
-    yield _sort_everything(case, rows)
+    losses = case.evidence.loss.to_numpy()[rows]
+    scored = ~np.isnan(losses)
+    wrong = find_failures(losses, scored) & scored
+    yield FileRule(None, 0, (), scored, wrong, int((~scored).sum()), ())
 
 
 def _sort_rows(
@@ -91,35 +94,37 @@ def _sort_rows(
     rows: NDArray[np.intp],
     places: dict[str, list[int]],
 ) -> FileRule:
-    inside_units, _ = mark_rule(report, case, subject)
     units = case.evidence.unit_index[rows]
+    inside = mark_rule(report, case, subject)[0][units]
     losses = case.evidence.loss.to_numpy()[rows]
     if case.compare:
         # what changed as the finding says, shown on the second model's answers
         losses = select_subject_losses(subject, case)[units]
-    here = _select_model(case, subject.outcome, rows)
-    scored = here & ~np.isnan(losses)
-    inside = inside_units[units] & scored
-    wrong = find_failures(losses, inside) & scored
+    of_model = _select_model(case, subject.outcome, rows)
+    here = of_model & ~np.isnan(losses)
     misses = _find_misses(case, subject)
-    near = {text: miss.mask[units] & scored for text, miss in misses.items()}
-    distances = [miss.distance[units] for miss in misses.values() if miss.distance is not None]
+    conditions = tuple((text, holds[units]) for text, (holds, _) in misses.items())
+    if not conditions or not np.array_equal(np.all([c for _, c in conditions], axis=0), inside):
+        # its judge took missing values otherwise, or it reads what a finder fitted
+        conditions = ((subject.rule, inside),)
+    distances = [miss.distance[units] for _, miss in misses.values() if miss.distance is not None]
     sample = subject.sample if isinstance(subject, Mode) else ()
-    typical = [row for e in sample for row in places.get(e.id, ()) if here[row]]
+    typical = [row for e in sample for row in places.get(e.id, ()) if of_model[row]]
     return FileRule(
         subject,
         number,
-        inside & wrong,
-        inside & ~wrong,
-        near,
-        int((inside_units[units] & here & ~scored).sum()),
-        inside_units,
-        tuple(dict.fromkeys([*typical, *_order_near(distances, scored)])),
+        conditions,
+        here,
+        find_failures(losses, inside & here) & here,
+        int((inside & of_model & ~here).sum()),
+        tuple(dict.fromkeys([*typical, *_order_near(distances, here)])),
     )
 
 
-def _find_misses(case: PreparedAudit, subject: Mode | Finding) -> dict[str, NearMiss]:
-    """Near misses by condition; none of a rule that reads what units do not share."""
+def _find_misses(case: PreparedAudit, subject: Mode | Finding) -> dict[str, tuple[Bools, NearMiss]]:
+    """By condition: the units it holds for, and the near misses that lack it alone.
+
+    Empty for a rule that reads what units do not share."""
     columns = Rule.parse(subject.rule).columns
     frame = case.evidence.frame
     table, _ = tabulate_units(case.evidence, [name for name in columns if name in frame.columns])
@@ -128,24 +133,17 @@ def _find_misses(case: PreparedAudit, subject: Mode | Finding) -> dict[str, Near
     misses = find_near_misses(subject.rule, table)
     texts = subject.conditions if isinstance(subject, Mode) else ()
     names = texts if len(texts) == len(misses) else tuple(miss.condition for miss in misses)
-    return dict(zip(names, misses, strict=True))
+    holds = [Rule.parse(miss.condition).holds(table).to_numpy() for miss in misses]
+    return dict(zip(names, zip(holds, misses, strict=True), strict=True))
 
 
-def _order_near(distances: list[NDArray[np.float64]], scored: Bools) -> list[int]:
+def _order_near(distances: list[NDArray[np.float64]], here: Bools) -> list[int]:
     """The rows nearest to a threshold, the nearest first."""
     if not distances:
         return []
-    nearest = np.fmin.reduce([np.where(scored, one, np.nan) for one in distances])
+    nearest = np.fmin.reduce([np.where(here, one, np.nan) for one in distances])
     order = np.argsort(nearest, kind="stable")[:_MAX_ORDER]
     return [int(row) for row in order if not np.isnan(nearest[row])]
-
-
-def _sort_everything(case: PreparedAudit, rows: NDArray[np.intp]) -> FileRule:
-    losses = case.evidence.loss.to_numpy()[rows]
-    scored = ~np.isnan(losses)
-    wrong = find_failures(losses, scored) & scored
-    units = np.ones(case.evidence.unit_count, dtype=np.bool_)
-    return FileRule(None, 0, wrong, scored & ~wrong, {}, int((~scored).sum()), units, ())
 
 
 def _select_model(case: PreparedAudit, outcome: str, rows: NDArray[np.intp]) -> Bools:

@@ -17,7 +17,7 @@ const readJson = async (id) => (await readBlock(id)).json();
 const readBytes = async (id) => new Uint8Array(await (await readBlock(id)).arrayBuffer());
 
 let report; // everything but the rows
-let bits; // of each rule: failing, passing, and one a near miss; a bit each row, the lowest first
+let masks; // one after the other, a bit each row, the lowest first; rules name them by their places
 let losses;
 const reading = new Map(); // columns, which are read when they are first needed
 
@@ -34,18 +34,31 @@ function readColumn(place) {
 
 const readColumns = () => Promise.all(report.columns.map((_, place) => readColumn(place)));
 
-// whether a row is in a mask of a rule
-function holds(rule, mask, row) {
-  const size = Math.ceil(report.rows / 8);
-  return (bits[(report.rules[rule].mask + mask) * size + (row >> 3)] >> (row & 7)) & 1;
+const mask = (place) => masks.subarray(place * Math.ceil(report.rows / 8), (place + 1) * Math.ceil(report.rows / 8));
+const isIn = (bytes, row) => (bytes[row >> 3] >> (row & 7)) & 1;
+
+const sorted = new Map();
+
+// the rows of each side of a rule as masks: failing, passing, near
+function sortRows(place) {
+  if (!sorted.has(place)) {
+    const rule = report.rules[place];
+    const [here, wrong, conditions] = [mask(rule.here), mask(rule.wrong), rule.masks.map(mask)];
+    const sides = [0, 1, 2].map(() => new Uint8Array(here.length));
+    for (let i = 0; i < here.length; i++) {
+      let [all, near] = [0xff, 0]; // of the conditions so far: all hold, all but one do
+      for (const holds of conditions) [all, near] = [all & holds[i], (near & holds[i]) | (all & ~holds[i])];
+      sides[0][i] = all & here[i] & wrong[i];
+      sides[1][i] = all & here[i] & ~wrong[i];
+      sides[2][i] = near & here[i];
+    }
+    sorted.set(place, sides);
+  }
+  return sorted.get(place);
 }
 
-// the side of a rule that a row is on: failing, passing, near; -1 for none
-function findSide(rule, row) {
-  const count = 2 + report.rules[rule].near.length;
-  for (let mask = 0; mask < count; mask++) if (holds(rule, mask, row)) return Math.min(mask, 2);
-  return -1;
-}
+// the side of a rule that a row is on; -1 for none
+const findSide = (place, row) => sortRows(place).findIndex((side) => isIn(side, row));
 
 // ------------------------------------------------------------------------------- making elements
 
@@ -159,11 +172,6 @@ const ruleState = (now, change) => ({
   rule: now.rule, side: SIDES[now.side]?.[0], words: now.words, filter: now.filters.map((f) => f.text), ...change,
 });
 
-function replace(content) {
-  history.replaceState(null, "", link(content));
-  render();
-}
-
 // -------------------------------------------------------------------------------------- examples
 
 function test({ rest }, column) {
@@ -227,7 +235,8 @@ function makeCard(row, columns, now, spans, heading = true) {
   const read = columns.filter((column) => column.kind !== "text" && rule?.columns.includes(column.name));
   const name = (place) => columns.find((column) => column.name === place)?.at(row);
   const target = now.screen === "rule" ? ruleState(now, { row }) : { rule: report.rules.length - 1, row };
-  const missing = rule ? rule.near.filter((_, place) => holds(now.rule, 2 + place, row)) : [];
+  const isNear = rule && findSide(now.rule, row) === 2;
+  const missing = isNear ? rule.conditions.filter((_, place) => !isIn(mask(rule.masks[place]), row)) : [];
   return make("article", { class: "excerpt", "data-item": "" },
     make("p", { class: "small" }, heading ? make("a", { href: link(target), "data-open": "" }, make("code", {}, showValue(name(report.id)))) : null,
       report.models.length ? ` ${name(report.model)}` : null, ` ${nameOutcome(row)}`, missing.map((text) => `; not: ${text}`)),
@@ -298,8 +307,8 @@ let waiting;
 function search(event) {
   clearTimeout(waiting);
   waiting = setTimeout(() => {
-    replace(ruleState(state(), { words: event.target.value }));
-    element("words").focus();
+    history.replaceState(null, "", link(ruleState(state(), { words: event.target.value })));
+    render();
   }, 150);
 }
 
@@ -374,7 +383,7 @@ function averageUnits(units, models, model) {
 
 async function showComparison(now) {
   const columns = (shown = await readColumns());
-  const [units, inside] = await Promise.all([readJson("units"), readBytes("unit-masks")]);
+  const units = await readJson("units");
   const models = columns.find((column) => column.name === report.model);
   const [a, b] = [report.models[now.first], report.models[now.second]];
   const [first, second] = [a, b].map((model) => averageUnits(units, models, model));
@@ -388,8 +397,7 @@ async function showComparison(now) {
   const say = (cell) => CELLS[cell].replace("the first fails", `${a} fails`).replace("the second fails", `${b} fails`);
   const choose = (name, value) => make("select", { "aria-label": name, onchange: (event) => { location.hash = link({ compare: 1, first: now.first, second: now.second, [name]: event.target.value }).slice(1); } },
     report.models.map((model, place) => make("option", { value: place, selected: place === value ? "" : null }, model)));
-  const size = Math.ceil(report.units / 8);
-  const within = (rule, unit) => (inside[rule * size + (unit >> 3)] >> (unit & 7)) & 1;
+  const within = (place, unit) => report.rules[place].masks.every((one) => isIn(mask(one), first.get(unit).row));
   // a rule that is listed for several models is one rule here
   const places = [...new Map(report.rules.slice(0, -1).map((rule, place) => [rule.sql, place]).reverse()).values()];
   const rules = places.map((place) => {
@@ -443,7 +451,15 @@ async function render() {
   if (turn !== drawing) return; // a later state came first
   element("screens").replaceChildren(...SCREENS.filter(([name]) => name !== "compare" || report.models.length > 1).map(([name, title, to, key]) =>
     make("a", { href: link(to), "aria-current": name === now.screen ? "page" : null, "data-key": key }, title)));
+  const box = element("words");
+  const typing = box && document.activeElement === box;
   element("main").replaceChildren(...content.flat(2).filter(Boolean));
+  // who types goes on typing, in a box that is new
+  if (typing && element("words")) {
+    element("words").value = box.value;
+    element("words").focus();
+    element("words").setSelectionRange(box.selectionStart, box.selectionEnd);
+  }
   element("main").removeAttribute("aria-busy");
   document.title = `${element("main").querySelector("h2")?.textContent ?? ""} · ${report.title}`;
 }
@@ -461,10 +477,8 @@ function showKeys() {
 }
 
 async function start() {
-  [report, bits, losses] = await Promise.all([readJson("report"), readBytes("masks"), readJson("losses")]);
+  [report, masks, losses] = await Promise.all([readJson("report"), readBytes("masks"), readJson("losses")]);
   element("title").textContent = report.title;
-  let masks = 0;
-  for (const rule of report.rules) [rule.mask, masks] = [masks, masks + 2 + rule.near.length];
   addEventListener("hashchange", () => render().then(() => scrollTo(0, 0)));
   await render();
 }
