@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from groundfault.auditing.checking import Check, check
     from groundfault.auditing.flow import audit
     from groundfault.auditing.gating import gate
+    from groundfault.auditing.lazy_evidence import LazyEvidence
     from groundfault.auditing.proposals import Proposals, propose
     from groundfault.auditing.report import Report
     from groundfault.auditing.verification import verify
@@ -55,6 +56,7 @@ _HOMES = {
     "InputError": "errors",
     "InternalError": "errors",
     "Judge": "core.judge",
+    "LazyEvidence": "auditing.lazy_evidence",
     "Ledger": "base.ledger",
     "LedgerError": "errors",
     "Library": "core.candidate",
@@ -110,6 +112,7 @@ __all__ = [
     "InputError",
     "InternalError",
     "Judge",
+    "LazyEvidence",
     "Ledger",
     "LedgerError",
     "Library",

@@ -68,11 +68,11 @@ _ORDER = {verdict: place for place, verdict in enumerate(Verdict)}
 
 def assemble(results: AuditResults) -> Report:
     """Make the report of an audit."""
-    findings = _make_findings(results)
+    findings = make_findings(results)
     return Report.of(_make_data(results, findings), results.audit.library, results.witness)
 
 
-def _make_findings(results: AuditResults) -> tuple[Finding, ...]:
+def make_findings(results: AuditResults) -> tuple[Finding, ...]:
     """All findings: by verdict, then by size of discovery lift."""
     confirming = results.discovery if results.holdout is None else results.holdout
     representatives = grouping.find_representatives(results.ruling, results.audit.marks, confirming)
@@ -180,8 +180,8 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         ),
         plan=msgspec.convert(audit.plan.settings, PlanSettings),
         candidates=_candidate_counts(results),
-        ineligible=_count_obstacles(results.ruling),
-        floor=_decoy_floor(results.ruling),
+        ineligible=count_obstacles(results.ruling),
+        floor=make_floor(results.ruling),
         minimum_detectable_lift=usual_lift,
         power=PowerSummary(
             power=detectable.POWER,
@@ -194,13 +194,13 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
             usual_lift,
             detectable.USUAL_PREVALENCE,
             named,
-            "" if detectable_lifts else _say_why_unknown(results),
+            "" if detectable_lifts else say_why_unknown(results),
         ),
-        baselines=_baselines(results),
+        baselines=make_baselines(results),
         robustness=None
         if results.frequency is None
         else Robustness(splits=results.frequency.splits, nonempty=results.frequency.nonempty),
-        ledger=None if opening is None else _make_opening(opening),
+        ledger=None if opening is None else make_opening(opening),
         parts=describe_parts(results),
         hints=(*write_hints(results), *write_grader_hint(findings, grader)),
         examples=_examples(results, findings),
@@ -221,7 +221,8 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
     )
 
 
-def _make_opening(opening: Opening) -> RecordedOpening:
+def make_opening(opening: Opening) -> RecordedOpening:
+    """What the ledger says of the opening, as a report states it."""
     looks = tuple(RecordedLook(rule=look.rule, level=look.level) for look in opening.looks)
     return RecordedOpening(**{**asdict(opening), "looks": looks}, sentence=opening.sentence)
 
@@ -245,7 +246,7 @@ def _manifest(audit: PreparedAudit) -> Manifest:
     )
 
 
-def _count_obstacles(ruling: Ruling) -> dict[str, int]:
+def count_obstacles(ruling: Ruling) -> dict[str, int]:
     """How many untestable hypotheses each reason code applies to."""
     pairs = zip(ruling.reasons, ruling.verdicts, strict=True)
     return dict(Counter(code for codes, v in pairs if v is Verdict.UNTESTABLE for code in codes))
@@ -275,7 +276,7 @@ def _effective_tests(results: AuditResults) -> float | None:
     return round(multiple.count_effective_tests(rows), 1)
 
 
-def _decoy_floor(ruling: Ruling) -> DecoyFloor:
+def make_floor(ruling: Ruling) -> DecoyFloor:
     """The floor and its curve; empty for judges that set none, and where nothing was tested."""
     floor = ruling.screening.floor if ruling.screening else None
     if floor is None:
@@ -288,7 +289,7 @@ def _decoy_floor(ruling: Ruling) -> DecoyFloor:
     )
 
 
-def _baselines(results: AuditResults) -> Baselines | None:
+def make_baselines(results: AuditResults) -> Baselines | None:
     """What weaker rules would have reported, and the winner's curse of the survivors.
 
     They are the ablations of the Janus paper.
@@ -354,7 +355,8 @@ def _find_failures(results: AuditResults) -> tuple[NDArray[np.bool_], NDArray[np
     return losses > 0, losses == 0
 
 
-def _say_why_unknown(results: AuditResults) -> str:
+def say_why_unknown(results: AuditResults) -> str:
+    """Why an audit does not say which lifts it could have found."""
     if not len(results.ruling.hypotheses):
         return "no candidate could be tested"
     return f"the judge {results.audit.judge.name} does not say what it asks for"

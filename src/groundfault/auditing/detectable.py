@@ -69,10 +69,7 @@ def make_designs(
     """
     if bar is None:
         return None
-    values = discovery.losses / (discovery.denominator or 1)
-    present = values if discovery.scored is None else values[discovery.scored]
-    variance = None if discovery.denominator == 1 else float(present.var())
-    losses = _Losses(float(present.mean()), variance)
+    losses = _Losses(*discovery.describe_losses())
     n = len(discovery)
     if n_holdout == 0:
         return partial(_full_sample, bar, plan, losses, n)

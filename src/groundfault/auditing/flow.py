@@ -7,8 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from groundfault.auditing.assemble import assemble
+from groundfault.auditing.counted_flow import audit_counted
+from groundfault.auditing.counted_report import assemble_counted
 from groundfault.auditing.failure_modes import name_modes
 from groundfault.auditing.guarantee import spend_level
+from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.prepared import PreparedAudit, prepare
 from groundfault.auditing.report import Report
 from groundfault.auditing.results import AuditResults
@@ -31,7 +34,7 @@ _MAX_SPLITS = 10_000
 
 
 def audit(
-    evidence: Evidence,
+    evidence: Evidence | LazyEvidence,
     plan: Plan | None = None,
     candidates: Iterable[Candidate] | None = None,
     *,
@@ -49,7 +52,9 @@ def audit(
 
     Parameters
     ----------
-    evidence : Evidence
+    evidence : Evidence or LazyEvidence
+        Of lazy evidence rows are counted by its engine and never read: there are no failure modes
+        then, and nothing is compared or repeated over splits.
     plan : Plan, optional
         Everything decided in advance. The default plan tests on all units what was proposed
         without a look at their outcomes, and on a holdout what was not.
@@ -100,6 +105,22 @@ def audit(
     >>> [finding.name for finding in groundfault.audit(evidence).confirmed]
     ['lang = de']
     """
+    if isinstance(evidence, LazyEvidence):
+        if compare or robustness:
+            raise PlanError(
+                "a comparison (--compare) and repeats (--robustness) need single rows, and an "
+                "engine gives counts: leave them out, or audit a sample in memory"
+            )
+        counts = audit_counted(
+            evidence,
+            plan,
+            candidates,
+            finders=finders,
+            ledger=ledger,
+            reopen=reopen,
+            progress=progress,
+        )
+        return assemble_counted(counts)
     report_progress = listener(progress)
     report_progress("proposing candidates")
     prepared = prepare(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.core.counted_units import CountedUnits
 from groundfault.core.finding import Verdict
 from groundfault.core.pairs import Pairs
 from groundfault.core.units import Marks, Units
@@ -40,6 +41,9 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
     much their slices overlap. Representatives are taken by p-value, the smallest first, and one at
     a time: a hypothesis that only several of them explain together is not grouped.
     """
+    if isinstance(confirming, CountedUnits):
+        # whose slices overlap, counts of each alone do not tell
+        return {}
     outcomes = len(confirming.losses)
     strength = _strength(ruling)
     confirmed = sorted(

@@ -17,6 +17,10 @@ REASONS = {
         "predicts the outcome almost perfectly, so it is likely to follow from it "
         "(--allow-leakage for each of its columns judges it all the same)"
     ),
+    "engine": (
+        "means something else to the engine that counts than to groundfault, as rows of the sample "
+        "show (write the rule another way, or count by polars)"
+    ),
     "missing_by_outcome": (
         "whether it has a value goes with the outcome, so that the gaps may be all there is to it "
         "(fill them in, or test them by a rule of their own: COLUMN IS NULL)"

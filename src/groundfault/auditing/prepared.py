@@ -305,8 +305,8 @@ def prepare(
     declarations = list(candidates or ())
     by_default = candidates is None and finders is None
     if finders is None:
-        finders = _default_finders() if by_default else []
-    mining = any(map(_looks_at_outcomes, finders))
+        finders = default_finders() if by_default else []
+    mining = any(map(looks_at_outcomes, finders))
     start = start_audit(evidence, plan, compare=compare, candidates=declarations, mining=mining)
     if finders and start.plan.holdout_axis == "models" and start.discovery_evidence is None:
         raise InputError(
@@ -321,7 +321,7 @@ def prepare(
             "candidates or columns"
         )
     for candidate in library:
-        _require_cause(start, candidate)
+        require_cause(start, candidate)
     _require_fresh_holdout(start, library)
     own_rules = () if by_default else tuple(c.name for c in library)
     return replace(start, library=library, precomputed_shares=start.shares, own_rules=own_rules)
@@ -390,13 +390,14 @@ def _part(strata: NDArray[np.int64] | None, units: NDArray[np.intp]) -> NDArray[
     return None if strata is None else strata[units]
 
 
-def _default_finders() -> list[Any]:
+def default_finders() -> list[Any]:
+    """Finders that propose where neither candidates nor finders are named."""
     from groundfault.finders import DEFAULT
 
     return list(DEFAULT)
 
 
-def _looks_at_outcomes(finder: Any) -> bool:
+def looks_at_outcomes(finder: Any) -> bool:
     """Whether a finder, or the one of a name, is led by outcomes."""
     from groundfault.finders import get
 
@@ -429,7 +430,7 @@ def _make_finder(name: str, so_far: Sequence[Candidate]) -> Any:
     return get(plain)(tuple(so_far), order=tuple(range(2, int(order or 3) + 1)))
 
 
-def _require_cause(audit: PreparedAudit, candidate: Candidate) -> None:
+def require_cause(audit: PreparedAudit, candidate: Candidate) -> None:
     """A candidate must not explain failures by failing."""
     roles, columns = audit.evidence.roles, set(candidate.columns)
     if columns & {roles.outcome, roles.status}:

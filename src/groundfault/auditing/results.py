@@ -90,9 +90,6 @@ class AuditResults:
             members.setdefault(int(earliest), []).append(j)
         twins = [[i for i in members[int(first[j])] if i != j] for j in range(len(names))]
         return [
-            tuple(
-                names[i] if np.array_equal(marks.on[i], marks.on[j]) else f"not {names[i]}"
-                for i in others
-            )
+            tuple(names[i] if marks.are_same(i, j) else f"not {names[i]}" for i in others)
             for j, others in enumerate(twins)
         ]

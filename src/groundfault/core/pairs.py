@@ -79,6 +79,12 @@ class Pairs(Units):
         sums = bits.sums(self.marks.on, np.stack([changes, changes**2]))
         return sums[:, 0], sums[:, 1]
 
+    def shuffle(self, rng: np.random.Generator) -> Pairs:
+        """A null world: the two models swapped within units at random."""
+        swap = rng.random(len(self)) < 0.5
+        losses = np.where(swap, self.first, self.losses)
+        return replace(self, losses=losses, first=np.where(swap, self.losses, self.first))
+
     def _like(self, units: Units, first: NDArray[np.int64] | NDArray[np.float64]) -> Pairs:
         return replace(
             self,

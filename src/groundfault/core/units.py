@@ -6,7 +6,7 @@ must agree (descriptors), and whole units are split, permuted and counted."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -113,6 +113,10 @@ class Marks:
         """Units where each candidate is defined, and where it is true: two arrays of shape (L,)."""
         on = bitset.count(self.on)
         return (np.full(len(on), self.size) if self.valid is None else bitset.count(self.valid)), on
+
+    def are_same(self, one: int, other: int) -> bool:
+        """Whether two candidates are true for the same units."""
+        return np.array_equal(self.on[one], self.on[other])
 
 
 @rename_members(margins="tables", laws="null_distributions")
@@ -263,6 +267,24 @@ class Units:
             else bitset.sums(valid, squared)
         )
         return on.reshape(-1), np.ascontiguousarray(total).reshape(-1)
+
+    def describe_losses(self) -> tuple[float, float | None]:
+        """Mean loss of what was scored, and its variance where losses are not 0/1."""
+        values = self.losses / (self.denominator or 1)
+        present = values if self.scored is None else values[self.scored]
+        variance = None if self.denominator == 1 else float(present.var())
+        return float(present.mean()), variance
+
+    def shuffle(self, rng: np.random.Generator) -> Units:
+        """A null world: all losses of a unit move together, to a unit of its stratum."""
+        if self.strata is None:
+            order = rng.permutation(len(self))
+        else:
+            order = np.empty(len(self), dtype=np.intp)
+            by_stratum = np.argsort(self.strata, kind="stable")
+            order[by_stratum] = np.lexsort((rng.random(len(self)), self.strata))
+        scored = None if self.scored is None else self.scored[:, order]
+        return replace(self, losses=self.losses[:, order], scored=scored)
 
     def populations(
         self, hypotheses: NDArray[np.intp]

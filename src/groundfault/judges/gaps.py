@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.core.counted_units import CountedUnits
 from groundfault.core.plan import Plan
 from groundfault.core.units import Marks, Units
 from groundfault.judges.confirm import compute_p_values
@@ -46,6 +47,12 @@ def find_gaps_by_outcome(
     candidates, outcomes = parts[0].shape
     gaps = np.zeros((candidates, outcomes), dtype=np.bool_)
     for units in parts:
+        if isinstance(units, CountedUnits):
+            if units.gaps is not None:
+                everyone = np.arange(candidates, dtype=np.intp)
+                p = compute_p_values(units.gaps, everyone, plan, rng)
+                gaps |= (p <= LEVEL / len(parts))[:, None]
+            continue
         empty = units.marks.empty
         if empty is None:
             continue

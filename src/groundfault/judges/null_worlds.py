@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,15 +37,7 @@ def draw_null_worlds(
     least, most = _DRAWS
     draws = int(np.clip(_WORK / max(1, len(units) * len(hypotheses)), least, most))
     for _ in range(draws):
-        if isinstance(units, Pairs):
-            swap = rng.random(len(units)) < 0.5
-            losses = np.where(swap, units.first, units.losses)
-            first = np.where(swap, units.losses, units.first)
-            yield replace(units, losses=losses, first=first)
-            continue
-        order = _reorder(len(units), units.strata, rng)
-        scored = None if units.scored is None else units.scored[:, order]
-        yield replace(units, losses=units.losses[:, order], scored=scored)
+        yield units.shuffle(rng)
 
 
 def standardise(units: Units, hypotheses: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -65,14 +56,3 @@ def standardise(units: Units, hypotheses: NDArray[np.intp]) -> NDArray[np.float6
         variance = (squares - (tables.total / tables.unit) ** 2 / n) / (n - 1)
         size = np.abs(tables.lift) / np.sqrt(variance * n / (on * (n - on)))
     return np.asarray(np.nan_to_num(size, nan=0.0, posinf=0.0))
-
-
-def _reorder(
-    count: int, strata: NDArray[np.int64] | None, rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """A random order of units, each in a place of its own stratum."""
-    if strata is None:
-        return rng.permutation(count)
-    order = np.empty(count, dtype=np.intp)
-    order[np.argsort(strata, kind="stable")] = np.lexsort((rng.random(count), strata))
-    return order

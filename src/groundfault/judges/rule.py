@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.threads import enough_threads
+from groundfault.core.counted_units import CountedMarks
 from groundfault.core.finding import Verdict
 from groundfault.core.judge import Judge, Screening
 from groundfault.core.pairs import Pairs
@@ -204,6 +205,8 @@ def find_duplicates(marks: Marks, *, complements: bool = True) -> NDArray[np.int
         same with the sign reversed. A change between two models on a slice says nothing of the
         others.
     """
+    if isinstance(marks, CountedMarks):
+        return marks.first
     everywhere = np.full(marks.on.shape[1:], np.iinfo(np.uint64).max, dtype=np.uint64)
     if marks.size % 64:
         everywhere[-1] = np.uint64((1 << (marks.size % 64)) - 1)

@@ -1,0 +1,252 @@
+"""An audit by counts alone: prepared on a sample of rows, judged by the cells of all of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault import judges
+from groundfault.auditing.lazy_evidence import LazyEvidence
+from groundfault.auditing.prepared import (
+    PreparedAudit,
+    default_finders,
+    looks_at_outcomes,
+    require_cause,
+)
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.counted_units import CountedMarks
+from groundfault.core.plan import AUTO, Plan
+from groundfault.engines.agreement import find_disagreements
+from groundfault.engines.cells import CellCounts
+from groundfault.errors import InputError, PlanError
+
+JUDGES = ("holm", "bh", "by", "split-holm", "janus", "janus-a", "janus-lite")
+"""Judges that read contingency tables and nothing else."""
+
+DISAGREES = "engine"
+"""Why a candidate is untestable that means something else to the engine."""
+
+
+@dataclass(frozen=True)
+class CountedAudit(PreparedAudit):
+    """A prepared audit whose ``evidence`` is a sample of the discovery rows.
+
+    Attributes
+    ----------
+    lazy : LazyEvidence
+        All rows.
+    rows : int
+        How many these are.
+    disagreements : mapping of str to str
+        Candidates that mean something else to the engine, and in how many rows of the sample.
+    known_marks : CountedMarks, optional
+        Of all rows, once they are counted.
+    """
+
+    lazy: LazyEvidence = field(kw_only=True)
+    rows: int = field(kw_only=True)
+    disagreements: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    known_marks: CountedMarks | None = field(default=None, kw_only=True)
+
+    @cached_property
+    def discovery_mask(self) -> NDArray[np.bool_]:
+        """All rows of the sample: none of the holdout is in it."""
+        return np.ones(self.evidence.unit_count, dtype=np.bool_)
+
+    @cached_property
+    def marks(self) -> CountedMarks:
+        """Of all rows."""
+        assert self.known_marks is not None
+        return self.known_marks
+
+    @property
+    def has_holdout(self) -> bool:
+        """Whether the judge holds something out."""
+        return self.judge.confirmation != "none"
+
+    @cached_property
+    def split_hash(self) -> str:
+        """SHA-256 of the expression that splits."""
+        part = self.lazy.find_part(self.plan) if self.has_holdout else ""
+        return hashlib.sha256(part.encode()).hexdigest()
+
+    @property
+    def unusable(self) -> tuple[str, ...]:
+        """Why each candidate cannot be tested, as far as the sample tells; empty where it can."""
+        return tuple(
+            DISAGREES
+            if candidate.name in self.disagreements
+            else "leak"
+            if place in self.leaking_rules
+            else ""
+            for place, candidate in enumerate(self.library)
+        )
+
+    @property
+    def sample_rule(self) -> str:
+        """The rule that drew the sample."""
+        return self.lazy.find_sample(self.plan, self.rows, holdout=self.has_holdout)
+
+
+def prepare_counted(
+    lazy: LazyEvidence,
+    plan: Plan | None = None,
+    candidates: Iterable[Candidate] | None = None,
+    *,
+    finders: Sequence[Any] | None = None,
+) -> CountedAudit:
+    """Freeze everything that is decided before outcomes are counted; parameters as `prepare`.
+
+    Finders and leak checks see a sample of about 10,000 discovery rows, drawn by the plan's seed
+    and the rows' ids, and every candidate is evaluated there by the engine and by polars.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to explain, or an outcome is no 0/1.
+    PlanError
+        If the judge or another setting needs rows.
+    """
+    declarations = list(candidates or ())
+    by_default = candidates is None and finders is None
+    if finders is None:
+        finders = default_finders() if by_default else []
+    mined = any(map(looks_at_outcomes, finders)) or any(c.mined for c in declarations)
+    plan, reason = _choose_judge(lazy, plan or Plan(), mined=mined)
+    judge = judges.get(plan.judge, plan.judge_settings)
+    _require_counts_enough(plan, judge.name)
+    plan = plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
+    rows = int(lazy.counter.counts([], {}).rows.sum())
+    if not rows:
+        raise InputError(f"{lazy.provenance[0]} has no rows")
+    holdout = judge.confirmation != "none"
+    sample = lazy.take(lazy.find_sample(plan, rows, holdout=holdout))
+    start = CountedAudit(
+        sample, Library(()), plan, judge, judge_reason=reason, lazy=lazy, rows=rows
+    )
+    library = Library.of([*declarations, *start.propose(finders, declarations)])
+    _require_countable(library)
+    for candidate in library:
+        require_cause(start, candidate)
+    library.require_columns(sample.frame.columns, where="the evidence")
+    own_rules = () if by_default else tuple(c.name for c in library)
+    audit = replace(start, library=library, own_rules=own_rules, precomputed_shares=start.shares)
+    if lazy.counter.name == "polars":
+        # the engine that rules are defined by
+        return audit
+    rules = {candidate.name: candidate.parsed for candidate in library}
+    return replace(audit, disagreements=find_disagreements(lazy.counter, rules, audit.sample_rule))
+
+
+def _choose_judge(lazy: LazyEvidence, plan: Plan, *, mined: bool) -> tuple[Plan, str]:
+    """The plan with a judge that needs only counts in place of ``auto``, and why that one."""
+    if plan.judge != AUTO:
+        return plan, ""
+    if mined or lazy.roles.split is not None or plan.asks_for_holdout:
+        reason = (
+            "a candidate was found by looking at outcomes, so others are held out to test it"
+            if mined
+            else f"the column {lazy.roles.split!r} says what is held out"
+            if lazy.roles.split is not None
+            else "the plan asks for a holdout"
+        )
+        return replace(plan, judge="split-holm"), f"{reason}: judged by split-holm"
+    return replace(plan, judge="holm"), (
+        "no candidate was chosen by looking at outcomes, so all rows may test all of them and "
+        "nothing is held out; rows are counted and not permuted: judged by holm"
+    )
+
+
+def _require_counts_enough(plan: Plan, judge: str) -> None:
+    needs = (
+        f"judge {judge} needs" if judge not in JUDGES else "",
+        "within (--within) needs" if plan.within else "",
+        "decoys that are drawn (--decoys) need" if plan.decoys is not None else "",
+        f"to hold out {plan.holdout_axis} (--holdout-axis) needs"
+        if plan.holdout_axis != "examples"
+        else "",
+    )
+    for words in filter(None, needs):
+        raise PlanError(
+            f"{words} single rows, and an engine gives counts: judge by "
+            f"{', '.join(JUDGES[:-1])} or {JUDGES[-1]}, hold out examples, or audit a sample in "
+            "memory"
+        )
+
+
+def _require_countable(library: Library) -> None:
+    if len(library) == 0:
+        raise InputError(
+            "no candidates: the evidence has no columns that describe examples; name "
+            "candidates or columns"
+        )
+    fitted = next((c.name for c in library if c.fitted_column is not None), None)
+    if fitted is not None:
+        raise InputError(
+            f"candidate {fitted!r} reads what a finder fitted in Python, which no engine can "
+            "evaluate; leave that finder out"
+        )
+
+
+def find_copies(
+    lazy: LazyEvidence, library: Library, cells: CellCounts, unusable: Sequence[str]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """For each candidate the earliest that is true for the same rows, or for exactly the others.
+
+    Those whose counts allow it are compared row by row, by the engine.
+
+    Returns
+    -------
+    first : intp array, shape (L,)
+    is_mirrored : bool array, shape (L,)
+    """
+    first = np.arange(len(library), dtype=np.intp)
+    is_mirrored = np.zeros(len(library), dtype=np.bool_)
+    values = [_spell_value(candidate) for candidate in library]
+    defined = [
+        cells.defined[:, j] if candidate.missing == "drop" else cells.rows
+        for j, candidate in enumerate(library)
+    ]
+    groups: dict[tuple[bytes, bytes], list[int]] = {}
+    for j in range(len(library)):
+        on = cells.on[:, j]
+        # rules that are true nowhere, or everywhere, cannot be tested
+        if not unusable[j] and on.any() and (on < defined[j]).any():
+            key = min(on.tobytes(), (defined[j] - on).tobytes()), defined[j].tobytes()
+            groups.setdefault(key, []).append(j)
+    pairs = list(_list_pairs(groups.values()))
+    for start in range(0, len(pairs), _PAIRS):
+        batch = pairs[start : start + _PAIRS]
+        rules = [rule for i, j in batch for rule in _compare(values[i], values[j])]
+        differences = lazy.counter.counts(rules, {}).on.sum(axis=0).reshape(-1, 3)
+        for (i, j), (gaps, same, other) in zip(batch, differences, strict=True):
+            if gaps == 0 and (same == 0 or other == 0) and first[j] == j:
+                first[j], is_mirrored[j] = first[i], is_mirrored[i] ^ (same != 0)
+    return first, is_mirrored
+
+
+# pairs of candidates that one scan compares
+_PAIRS = 100
+
+
+def _list_pairs(groups: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:
+    for members in groups:
+        yield from ((i, j) for place, j in enumerate(members) for i in members[:place])
+
+
+def _spell_value(candidate: Candidate) -> str:
+    """A candidate's rule with its setting for rows without a value."""
+    sql = candidate.parsed.sql
+    return f"({sql})" if candidate.missing == "drop" else f"COALESCE({sql}, FALSE)"
+
+
+def _compare(one: str, other: str) -> tuple[str, str, str]:
+    """Rules that hold nowhere if two have values in the same rows, are the same, are opposites."""
+    gaps = f"({one} IS NULL) <> ({other} IS NULL)"
+    return gaps, f"{one} <> {other}", f"{one} = {other}"

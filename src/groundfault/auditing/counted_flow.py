@@ -1,0 +1,281 @@
+"""The flow of an audit by counts: one opening, one scan of all rows, verdicts from its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.auditing.counted_audit import CountedAudit, find_copies, prepare_counted
+from groundfault.auditing.guarantee import spend_level
+from groundfault.auditing.lazy_evidence import LazyEvidence
+from groundfault.auditing.results import AuditResults
+from groundfault.base.ledgers import LedgerChoice, find_ledger
+from groundfault.base.progress import Progress, listener
+from groundfault.core.candidate import Candidate
+from groundfault.core.counted_units import CountedMarks, CountedUnits
+from groundfault.core.plan import Plan
+from groundfault.core.roles import read_outcomes
+from groundfault.core.rules import quote
+from groundfault.engines.cells import CellCounts
+from groundfault.errors import InputError
+from groundfault.judges.rule import rule
+from groundfault.stats.contingency import ContingencyTables
+
+_PART, _OUTCOME, _STATUS = "part", "outcome", "status"
+_FEW = 20
+"""Words of a status or a split, and values of an outcome, in the sample."""
+
+
+@dataclass(frozen=True)
+class CountedResults(AuditResults):
+    """A judged audit by counts.
+
+    Attributes
+    ----------
+    whole : CountedUnits
+        All rows.
+    statuses : dict of str to int
+        Rows of each.
+    """
+
+    whole: CountedUnits = field(kw_only=True)
+    statuses: dict[str, int] = field(kw_only=True)
+
+    @property
+    def full(self) -> CountedUnits:
+        """All rows."""
+        return self.whole
+
+
+@dataclass(frozen=True)
+class _Count:
+    """Cells with what their outcomes come to; arrays of shape (C,)."""
+
+    audit: CountedAudit
+    cells: CellCounts
+    loss: NDArray[np.float64]
+    status: pl.Series
+    is_discovery: NDArray[np.bool_]
+
+    def make_units(
+        self, part: NDArray[np.bool_], marks: CountedMarks, loss: NDArray[np.float64]
+    ) -> CountedUnits:
+        """The rows of some cells, where losses are not NaN."""
+        cells = self.cells
+        scored = part & ~np.isnan(loss)
+        failed = scored & (loss == 1)
+        n, on = self.count(scored)
+        total, on_sum = self.count(failed)
+        gaps = None
+        if marks.empty is not None:
+            every = np.full(len(n), cells.rows[scored].sum())
+            errors = np.full(len(n), cells.rows[failed].sum())
+            empty, lost = (
+                (cells.rows[where, None] - cells.defined[where, : len(n)]).sum(axis=0)
+                for where in (scored, failed)
+            )
+            gaps = ContingencyTables(every, empty, errors, lost)
+        return CountedUnits.of_tables(
+            replace(marks, size=int(cells.rows[part].sum())),
+            ContingencyTables(n, on, total, on_sum),
+            int(cells.rows[scored].sum()),
+            int(cells.rows[failed].sum()),
+            gaps,
+        )
+
+    def count(self, where: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows of some cells that each candidate is defined for, and true."""
+        library = self.audit.library
+        drops = np.array([candidate.missing == "drop" for candidate in library])
+        rows = int(self.cells.rows[where].sum())
+        defined = self.cells.defined[where, : len(library)].sum(axis=0)
+        return np.where(drops, defined, rows), self.cells.on[where, : len(library)].sum(axis=0)
+
+
+def audit_counted(
+    lazy: LazyEvidence,
+    plan: Plan | None = None,
+    candidates: Iterable[Candidate] | None = None,
+    *,
+    finders: Sequence[Any] | None = None,
+    ledger: LedgerChoice = True,
+    reopen: str | None = None,
+    progress: Progress | None = None,
+) -> CountedResults:
+    """Judge candidates by how many rows they hold for; parameters as `groundfault.audit`.
+
+    Raises
+    ------
+    InputError, RuleError, PlanError
+        If an argument cannot be used; nothing is recorded then.
+    LedgerError
+        If the outcomes were looked at before in another way and no reason is given.
+    """
+    report_progress = listener(progress)
+    report_progress(f"drawing rows from {len(lazy.counter.files)} files by {lazy.counter.name}")
+    audit = prepare_counted(lazy, plan, candidates, finders=finders)
+    report_progress("hashing the files")
+    book = find_ledger(ledger)
+    # recorded before an outcome beyond the sample is counted
+    opening = None
+    if book is not None:
+        opening = book.open_holdout(
+            evidence_hash=lazy.hash,
+            outcome_hash=lazy.outcome_hash,
+            split_hash=audit.split_hash,
+            library_hash=audit.library.hash,
+            plan_hash=audit.plan.seal(),
+            reopen=reopen,
+            holdout=audit.has_holdout,
+            rule=audit.judge.name,
+            level=spend_level(audit.judge, audit.plan),
+        )
+    report_progress(f"counting {len(audit.library)} candidates in {audit.rows:,} rows")
+    return replace(judge_counted(audit), opening=opening, witness=book)
+
+
+def judge_counted(audit: CountedAudit) -> CountedResults:
+    """Count all candidates in one scan, and give each a verdict.
+
+    Parameters
+    ----------
+    audit : CountedAudit
+    """
+    count = _count(audit)
+    audit = replace(audit, known_marks=_mark(count))
+    count = replace(count, audit=audit)
+    results = _judge(count, count.loss)
+    if np.isnan(count.loss).any():
+        sensitivity = {
+            name: _judge(count, np.nan_to_num(count.loss, nan=loss)).ruling
+            for name, loss in (("all_failed", 1.0), ("all_passed", 0.0))
+        }
+        results = replace(results, sensitivity=sensitivity)
+    return results
+
+
+def _judge(count: _Count, loss: NDArray[np.float64]) -> CountedResults:
+    audit, marks = count.audit, count.audit.marks
+    everywhere = np.ones(len(loss), dtype=np.bool_)
+    whole = count.make_units(everywhere, marks, loss)
+    discovery: CountedUnits = whole
+    holdout = None
+    if audit.has_holdout:
+        discovery = count.make_units(count.is_discovery, marks, loss)
+        holdout = count.make_units(~count.is_discovery, marks, loss)
+    ruling = rule(audit.judge, audit.plan, discovery, holdout, marks)
+    statuses = pl.DataFrame({"status": count.status, "rows": count.cells.rows})
+    sums = statuses.group_by("status").agg(pl.col("rows").sum())
+    return CountedResults(
+        audit,
+        np.zeros((1, 0)),
+        ruling,
+        discovery,
+        holdout,
+        whole=whole,
+        statuses={name: int(rows) for name, rows in sums.iter_rows()},
+    )
+
+
+def _count(audit: CountedAudit) -> _Count:
+    """All cells of all candidates: part, outcome and status."""
+    lazy, roles = audit.lazy, audit.lazy.roles
+    by = {_OUTCOME: quote(roles.outcome)}
+    if audit.has_holdout:
+        by[_PART] = lazy.find_part(audit.plan)
+    if roles.status is not None:
+        by[_STATUS] = quote(roles.status)
+    rules = [
+        # what cannot be tested there is not counted either
+        "FALSE" if candidate.name in audit.disagreements else candidate.parsed.sql
+        for candidate in audit.library
+    ]
+    _require_few_outcomes(audit)
+    cells = lazy.counter.counts([*rules, f"{quote(roles.id or '')} IS NULL"], by)
+    where = lazy.provenance[0]
+    nameless = int(cells.on[:, -1].sum())
+    if nameless:
+        raise InputError(
+            f"{where}: column {roles.id!r} is empty in {nameless} rows; every row needs an id"
+        )
+    frame = cells.keys.rename({_OUTCOME: roles.outcome}).with_columns(
+        pl.lit("one of the rows").alias(roles.id or "")
+    )
+    if roles.status is not None:
+        frame = frame.rename({_STATUS: roles.status})
+    loss, status = read_outcomes(frame, roles, where)
+    values = loss.fill_null(float("nan")).to_numpy()
+    if not np.isin(values[~np.isnan(values)], (0, 1)).all():
+        raise InputError(
+            f"{where}: outcome {roles.outcome!r} is graded, and counts are of 0 and 1 only; audit "
+            "a sample in memory, or name a column of failures"
+        )
+    if len(np.unique(values[~np.isnan(values)])) < 2:
+        raise InputError(
+            f"{where}: outcome {roles.outcome!r} is the same in every row that was scored; there "
+            "is no difference to explain"
+        )
+    return _Count(audit, cells, values, status, _find_discovery(cells, audit))
+
+
+def _require_few_outcomes(audit: CountedAudit) -> None:
+    """Raise before a scan groups by a column of many values."""
+    roles = audit.lazy.roles
+    for column in (roles.outcome, roles.status, roles.split):
+        if column is not None and audit.evidence.frame[column].n_unique() > _FEW:
+            raise InputError(
+                f"column {column!r} has over {_FEW} values in a sample of the rows: an outcome has "
+                "to be 0/1 to be counted, and a status and a split have few words"
+            )
+
+
+def _find_discovery(cells: CellCounts, audit: CountedAudit) -> NDArray[np.bool_]:
+    if not audit.has_holdout:
+        return np.ones(len(cells), dtype=np.bool_)
+    parts = cells.keys[_PART]
+    words = {"discovery": True, "holdout": False} if audit.lazy.roles.split else {}
+    if words:
+        unknown = [part for part in parts.unique() if part not in words]
+        if unknown:
+            raise InputError(
+                f"split column {audit.lazy.roles.split!r} holds {unknown[0]!r}; its words must be "
+                "'discovery' and 'holdout'"
+            )
+        parts = parts == "discovery"
+    is_discovery = parts.cast(pl.Boolean).to_numpy().astype(np.bool_)
+    if is_discovery.all() or not is_discovery.any():
+        raise InputError("one part has no rows; both discovery and holdout are needed")
+    return is_discovery
+
+
+def _mark(count: _Count) -> CountedMarks:
+    """Support of every candidate in all rows, and which cannot be tested."""
+    audit, cells = count.audit, count.cells
+    library = audit.library
+    gaps = cells.rows.sum() - cells.defined[:, : len(library)].sum(axis=0)
+    unusable = tuple(
+        reason or ("missing" if candidate.missing == "reject" and gap else "")
+        for candidate, reason, gap in zip(library, audit.unusable, gaps, strict=True)
+    )
+    n, on = count.count(np.ones(len(cells), dtype=np.bool_))
+    first, is_mirrored = find_copies(audit.lazy, library, cells, unusable)
+    no_bits = np.zeros((len(library), 0), dtype=np.uint64)
+    has_gaps = any(
+        gap and candidate.missing != "reject" for candidate, gap in zip(library, gaps, strict=True)
+    )
+    return CountedMarks(
+        audit.rows,
+        no_bits,
+        None,
+        unusable,
+        no_bits if has_gaps else None,
+        n=n,
+        n_on=on,
+        first=first,
+        is_mirrored=is_mirrored,
+    )

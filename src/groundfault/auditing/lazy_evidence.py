@@ -1,0 +1,175 @@
+"""Lazy evidence: Parquet files that are counted in and not read, for tables beyond memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from groundfault.base.files import spell_path
+from groundfault.base.reading import readable
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Plan, exact
+from groundfault.core.roles import Roles, check_shape
+from groundfault.core.rules import literal, quote
+from groundfault.engines import Counter, open_counter
+from groundfault.errors import InputError
+from groundfault.readers.grades import read_grades
+
+SAMPLE = 10_000
+"""Rows that are drawn for what needs rows."""
+
+# hexadecimal digits of a hash that are compared: 32 bits
+_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class LazyEvidence:
+    """A table too large to read: one row an example, its outcome 0/1, counted by an engine.
+
+    Make one with `scan`, and audit it as any other evidence.
+
+    Attributes
+    ----------
+    counter : Counter
+    roles : Roles
+        Which column plays which part: the outcome and the id, and perhaps a split and a status.
+    """
+
+    counter: Counter
+    roles: Roles
+
+    @classmethod
+    def scan(
+        cls,
+        source: str | Path,
+        *,
+        outcome: str,
+        id: str,
+        engine: str = "polars",
+        split: str | None = None,
+        status: str | None = None,
+        positive_is_good: bool | None = None,
+        null_outcome: str | None = None,
+        ignore: Sequence[str] = (),
+        instrument: Sequence[str] = (),
+        post_outcome: Sequence[str] = (),
+        allow_leakage: Sequence[str] = (),
+    ) -> LazyEvidence:
+        """Name Parquet files, and which of their columns plays which part.
+
+        Parameters
+        ----------
+        source : path
+            A Parquet file, or a directory of them with the same columns.
+        outcome : str
+            Column with 0/1 error or true/false.
+        id : str
+            Column of ids, text or whole numbers, each in one row: the split and the sample are
+            drawn by them.
+        engine : str
+            What counts: ``polars`` on this machine without reading the files into memory;
+            ``duckdb`` likewise; ``spark`` on a cluster. See `groundfault.engines`.
+        split, status, positive_is_good, null_outcome, ignore, instrument, post_outcome
+            As in `Evidence.from_table`.
+        allow_leakage : sequence of str
+            Likewise.
+
+        Raises
+        ------
+        InputError
+            If there are no such files or columns, or ids are neither text nor whole numbers.
+        MissingExtraError
+            If the engine is not installed.
+        """
+        counter = open_counter(engine, source)
+        # what an empty table says of the roles, the first rows say too
+        lists = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
+        columns = counter.find_schema()
+        # letters of Inspect are graded: they show up as an outcome that is no number
+        _, is_good, null = read_grades(
+            pl.DataFrame(schema=columns), outcome, positive_is_good, null_outcome
+        )
+        roles = Roles(outcome, id, None, None, None, split, status, is_good, null, *lists)
+        check_shape(pl.DataFrame({name: [None] for name in columns}), roles, str(source))
+        dtype = columns[id]
+        if not (dtype.is_integer() or dtype == pl.String):
+            raise InputError(
+                f"{source}: ids in {id!r} are {dtype}; the split is drawn by them, so they have to "
+                "be text or whole numbers"
+            )
+        return cls(counter, roles)
+
+    @property
+    def provenance(self) -> tuple[str, ...]:
+        """The files."""
+        return tuple(map(spell_path, self.counter.files))
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the files' own, whatever their names and order."""
+        digests = []
+        for path in self.counter.files:
+            with readable(Path(path)), Path(path).open("rb") as stream:
+                digests.append(hashlib.file_digest(stream, "sha256").hexdigest())
+        return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()
+
+    @cached_property
+    def outcome_hash(self) -> str:
+        """SHA-256 of the files and of which column is the outcome."""
+        parts = asdict(self.roles)
+        names = [str(parts[name]) for name in ("outcome", "id", "status", "positive_is_good")]
+        return hashlib.sha256("\n".join([self.hash, *names]).encode()).hexdigest()
+
+    def find_part(self, plan: Plan) -> str:
+        """The expression that tells a row's part: ``discovery``, or true, for discovery.
+
+        Without a column that says it, the first digits of an MD5 of seed and id are compared: the
+        same on every engine, with no order of rows.
+        """
+        if self.roles.split is not None:
+            return f"CAST({quote(self.roles.split)} AS TEXT)"
+        return self._draw(plan.seed, 1 - exact(plan.holdout), 1)
+
+    def find_sample(self, plan: Plan, rows: int, *, holdout: bool) -> str:
+        """The rule that draws about `SAMPLE` of the rows, of discovery where there is a holdout.
+
+        Parameters
+        ----------
+        plan : Plan
+        rows : int
+            In the whole table.
+        holdout : bool
+        """
+        share = (1 - exact(plan.holdout)) if holdout else Fraction(1)
+        # of other digits than the split, so that both are independent
+        draw = self._draw(plan.seed, min(Fraction(1), SAMPLE / (rows * share)), 1 + _DIGITS)
+        if not holdout:
+            return draw
+        part = self.find_part(plan)
+        is_discovery = part if self.roles.split is None else f"{part} = {literal('discovery')}"
+        return f"{draw} AND {is_discovery}"
+
+    def _draw(self, seed: int, share: Fraction, place: int) -> str:
+        """A rule that is true for a share of the rows, drawn by their ids."""
+        largest = 16**_DIGITS
+        bound = f"{min(int(share * largest), largest - 1):0{_DIGITS}x}"
+        text = f"{literal(f'{seed}/')} || CAST({quote(self.roles.id or '')} AS TEXT)"
+        return f"SUBSTRING(MD5({text}), {place}, {_DIGITS}) < {literal(bound)}"
+
+    def take(self, where: str) -> Evidence:
+        """The rows for which a rule is true, as evidence in memory.
+
+        Raises
+        ------
+        InputError
+            If an id is there twice, or an outcome cannot be read.
+        """
+        columns = self.counter.find_schema()
+        frame = self.counter.evaluate({name: quote(name) for name in columns}, where)
+        return Evidence.from_frame(frame, self.roles, self.provenance)

@@ -1,0 +1,56 @@
+"""``--engine``: evidence that is counted in and not read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from groundfault.auditing.lazy_evidence import LazyEvidence
+from groundfault.cli.command import INPUT, option
+from groundfault.cli.orientation import require_orientation
+from groundfault.core.roles import LISTS
+from groundfault.errors import InputError
+
+ENGINE = option(
+    "--engine",
+    metavar="NAME",
+    group=INPUT,
+    help="Count in Parquet files too large for memory by this engine, and read no row but a "
+    "sample: polars, duckdb or spark.",
+)
+
+_NEED_ROWS = (
+    "model_column models repeat group where compare every_scorer robustness scorer disagreement "
+    "reader mapping scale count_as_failed".split()
+)
+
+
+def read_lazy_evidence(options: dict[str, Any]) -> LazyEvidence:
+    """Lazy evidence from the options.
+
+    Raises
+    ------
+    InputError
+        If an option needs rows, or one that engines need is missing.
+    """
+    misplaced = [name for name in _NEED_ROWS if options.get(name)]
+    if misplaced:
+        names = {"models": "model", "mapping": "map"}
+        flag = names.get(misplaced[0], misplaced[0]).replace("_", "-")
+        raise InputError(
+            f"--{flag} needs single rows, and --engine gives counts: leave one of them out"
+        )
+    if not options["outcome"] or not options["id"] or len(options["sources"]) != 1:
+        raise InputError(
+            "--engine counts in one Parquet file, or one directory of them, whose columns of the "
+            "outcome and of ids are named: --outcome COL --id COL"
+        )
+    if options["positive_is_good"] is None:
+        require_orientation(options["outcome"], one_is_pass=False)
+    names_of_roles = ("split", "status", "positive_is_good", "null_outcome", "instrument", *LISTS)
+    return LazyEvidence.scan(
+        options["sources"][0],
+        engine=options["engine"],
+        outcome=options["outcome"],
+        id=options["id"],
+        **{name: options[name] for name in names_of_roles},
+    )

@@ -1,0 +1,114 @@
+"""Counted units: how many there are of each kind, where no row is at hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.core.units import Marks, Units
+from groundfault.stats.contingency import ContingencyTables
+
+
+@dataclass(frozen=True)
+class CountedMarks(Marks):
+    """How many units each candidate is true for, and which candidates are the same.
+
+    Attributes
+    ----------
+    n, n_on : int64 arrays, shape (L,)
+        Units where each candidate is defined, and where it is true.
+    first : intp array, shape (L,)
+        The earliest candidate that is true for the same units, or for exactly the others.
+    is_mirrored : bool array, shape (L,)
+        Whether that is for the others.
+    """
+
+    n: NDArray[np.int64] = field(kw_only=True)
+    n_on: NDArray[np.int64] = field(kw_only=True)
+    first: NDArray[np.intp] = field(kw_only=True)
+    is_mirrored: NDArray[np.bool_] = field(kw_only=True)
+
+    def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """As `Marks.counts`."""
+        return self.n, self.n_on
+
+    def are_same(self, one: int, other: int) -> bool:
+        """As `Marks.are_same`."""
+        return bool(self.is_mirrored[one] == self.is_mirrored[other])
+
+
+@dataclass(frozen=True)
+class CountedUnits(Units):
+    """Units of one outcome, 0 or 1, whose contingency tables are known and nothing else.
+
+    What reads single units or how candidates go together cannot be asked of them; see
+    `groundfault.auditing.counted_audit` for the judges that need neither.
+
+    Attributes
+    ----------
+    known_tables : ContingencyTables, shape (L,)
+    scored_count, error_count : int
+        Units with an outcome, and of these the failures.
+    gap_tables : ContingencyTables, optional
+        Of each rule having no value against the outcome; None where every rule has one everywhere.
+    """
+
+    known_tables: ContingencyTables = field(kw_only=True)
+    scored_count: int = field(kw_only=True)
+    error_count: int = field(kw_only=True)
+    gap_tables: ContingencyTables | None = field(default=None, kw_only=True)
+
+    @classmethod
+    def of_tables(
+        cls,
+        marks: CountedMarks,
+        tables: ContingencyTables,
+        scored: int,
+        errors: int,
+        gaps: ContingencyTables | None = None,
+    ) -> CountedUnits:
+        """Units of these counts."""
+        return cls(
+            marks,
+            np.zeros((1, 0), dtype=np.int64),
+            None,
+            1,
+            known_tables=tables,
+            scored_count=scored,
+            error_count=errors,
+            gap_tables=gaps,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Candidates, and one outcome."""
+        return len(self.known_tables), 1
+
+    @cached_property
+    def tables(self) -> ContingencyTables:
+        """As `Units.tables`."""
+        return self.known_tables
+
+    @cached_property
+    def support(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """As `Units.support`."""
+        return self.known_tables.n, self.known_tables.on
+
+    def describe_losses(self) -> tuple[float, float | None]:
+        """As `Units.describe_losses`."""
+        return self.error_count / self.scored_count, None
+
+    def shuffle(self, rng: np.random.Generator) -> CountedUnits:
+        """As `Units.shuffle`, but each candidate by itself: how they go together is not known."""
+        tables = self.known_tables
+        errors = tables.total.astype(np.int64)
+        on_sum = rng.hypergeometric(errors, tables.n - errors, tables.on).astype(np.int64)
+        return replace(self, known_tables=replace(tables, on_sum=on_sum))
+
+    @property
+    def gaps(self) -> CountedUnits | None:
+        """The same units, with having no value in place of each candidate."""
+        return None if self.gap_tables is None else replace(self, known_tables=self.gap_tables)

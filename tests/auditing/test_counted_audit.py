@@ -1,0 +1,71 @@
+"""Preparing an audit by counts: copies are found by the engine, and judges need no rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lazy_tables import CANDIDATES, make_table, write_parts
+
+from groundfault import Evidence, Plan
+from groundfault.auditing.counted_audit import JUDGES, find_copies, prepare_counted
+from groundfault.auditing.counted_flow import judge_counted
+from groundfault.auditing.lazy_evidence import LazyEvidence
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.units import Marks
+from groundfault.errors import InputError, PlanError, RuleError
+from groundfault.judges import NAMES
+from groundfault.judges.rule import find_duplicates
+
+
+@pytest.fixture(scope="module")
+def lazy(tmp_path_factory: pytest.TempPathFactory) -> LazyEvidence:
+    folder = write_parts(tmp_path_factory.mktemp("lazy") / "table", make_table(600))
+    return LazyEvidence.scan(folder, outcome="error", id="id", null_outcome="missing")
+
+
+def test_copies_and_complements_are_those_of_the_marks(lazy: LazyEvidence) -> None:
+    extra = (
+        Candidate("same", "NOT NOT hard", missing="off"),
+        Candidate("rest", "lang <> 'de'", missing="drop"),
+        Candidate("as many", "n > 49 AND n < 101"),
+        Candidate("never", "n > 1000"),
+    )
+    library = Library.of([*CANDIDATES, *extra])
+    evidence = Evidence.from_frame(make_table(600), lazy.roles)
+    marks = Marks.of(evidence, library)
+    expected = find_duplicates(marks)
+    cells = lazy.counter.counts([c.parsed.sql for c in library], {"error": "error"})
+    first, is_mirrored = find_copies(lazy, library, cells, marks.unusable)
+    np.testing.assert_array_equal(first, expected)
+    names = [c.name for c in library]
+    mirrored = {name for name, other in zip(names, is_mirrored, strict=True) if other}
+    assert mirrored == {"easy", "rest"}
+
+
+def test_rules_of_equal_counts_are_not_taken_for_copies(lazy: LazyEvidence) -> None:
+    frame = make_table(600)
+    ids = frame.filter(frame["error"] == 1)["id"].to_list()
+    library = Library.of(
+        Candidate(f"half {i}", "id IN (" + ", ".join(f"'{name}'" for name in part) + ")")
+        for i, part in enumerate((ids[:50], ids[50:100], ids[:50]))
+    )
+    cells = lazy.counter.counts([c.parsed.sql for c in library], {"error": "error"})
+    first, _ = find_copies(lazy, library, cells, ("",) * 3)
+    assert first.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(JUDGES)))
+def test_judges_that_need_rows_are_refused(lazy: LazyEvidence, name: str) -> None:
+    with pytest.raises(PlanError, match="needs single rows"):
+        prepare_counted(lazy, Plan(judge=name), CANDIDATES)
+
+
+def test_leaks_show_in_the_sample(lazy: LazyEvidence) -> None:
+    audit = prepare_counted(lazy, Plan(judge="holm"), [Candidate("lost", "lost IS NULL")])
+    assert judge_counted(audit).ruling.reasons == ((),)
+    with pytest.raises(RuleError, match="explains failures by failing"):
+        prepare_counted(lazy, Plan(), [Candidate("x", "error = 1")])
+    with pytest.raises(RuleError, match="reads column 'nowhere'"):
+        prepare_counted(lazy, Plan(), [Candidate("x", "nowhere = 1")])
+    with pytest.raises(InputError, match="no candidates"):
+        prepare_counted(lazy, Plan(), [], finders=[])

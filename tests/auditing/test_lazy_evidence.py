@@ -1,0 +1,81 @@
+"""Lazy evidence: what is drawn from it, and what it refuses."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import polars as pl
+import pytest
+from lazy_tables import make_table, write_parts
+
+from groundfault.auditing.lazy_evidence import LazyEvidence
+from groundfault.core.plan import Plan
+from groundfault.core.rules import quote
+from groundfault.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_parts(tmp_path_factory.mktemp("lazy") / "table", make_table(400))
+
+
+def scan(folder: Path, **roles: object) -> LazyEvidence:
+    settings = {"outcome": "error", "id": "id", "null_outcome": "missing"} | roles
+    return LazyEvidence.scan(folder, **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_the_split_is_the_md5_of_seed_and_id(folder: Path, engine: str) -> None:
+    lazy, plan = scan(folder, engine=engine), Plan(seed=7, holdout="0.25")
+    parts = lazy.counter.evaluate({"id": quote("id"), "part": lazy.find_part(plan)}, "n >= 0")
+    for name, is_discovery in parts.iter_rows():
+        digest = hashlib.md5(f"7/{name}".encode(), usedforsecurity=False).hexdigest()
+        assert is_discovery == (int(digest[:8], 16) < 0.75 * 2**32)
+    assert 0.65 < parts["part"].mean() < 0.85
+
+
+def test_a_sample_has_no_row_of_the_holdout(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("groundfault.auditing.lazy_evidence.SAMPLE", 100)
+    lazy, plan = scan(folder), Plan()
+    sample = lazy.take(lazy.find_sample(plan, 400, holdout=True))
+    discovery = lazy.take(lazy.find_part(plan))
+    assert 60 < len(sample) < 140
+    assert set(sample.frame["id"]) < set(discovery.frame["id"])
+    by_column = scan(folder, split="part")
+    words = by_column.take(by_column.find_sample(plan, 400, holdout=True)).frame["part"]
+    assert set(words) == {"discovery"}
+    everywhere = lazy.take(lazy.find_sample(plan, 400, holdout=False))
+    assert not set(everywhere.frame["id"]) <= set(discovery.frame["id"])
+
+
+def test_the_hash_is_of_the_files_and_not_of_their_names(folder: Path, tmp_path: Path) -> None:
+    first = scan(folder)
+    copy = write_parts(tmp_path / "copy", make_table(400))
+    (copy / "a.parquet").rename(copy / "z.parquet")
+    assert scan(copy).hash == first.hash
+    assert scan(folder, id="n").outcome_hash != first.outcome_hash
+    make_table(401).write_parquet(copy / "z.parquet")
+    assert scan(copy).hash != first.hash
+
+
+@pytest.mark.parametrize(
+    ("roles", "words"),
+    [
+        ({"id": "lost"}, "text or whole numbers"),
+        ({"id": "nowhere"}, "no column 'nowhere'"),
+        ({"outcome": "correct"}, "correct"),
+        ({"ignore": ("nowhere",)}, "no column 'nowhere'"),
+    ],
+)
+def test_roles_that_cannot_be_are_refused(folder: Path, roles: dict[str, str], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        scan(folder, **roles)
+
+
+def test_an_id_of_two_rows_shows_in_the_sample(tmp_path: Path) -> None:
+    table = make_table(200)
+    place = write_parts(tmp_path / "twice", pl.concat([table, table]))
+    lazy = scan(place)
+    with pytest.raises(InputError, match="share their key"):
+        lazy.take(lazy.find_sample(Plan(), 400, holdout=False))
