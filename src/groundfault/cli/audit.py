@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import click
 from groundfault.base.ledgers import DEFAULT, VARIABLE
 from groundfault.cli.anchor import choose_anchor
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
+from groundfault.cli.engines import ENGINE, read_lazy_evidence
 from groundfault.cli.extra_options import jobs_option, json_option
 from groundfault.cli.ledger_options import choose_ledger, ledger_options
 from groundfault.cli.options import WHERE, candidate_options, evidence_options, plan_options
@@ -38,6 +40,7 @@ _STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
 )
 @evidence_options
 @WHERE
+@ENGINE
 @option(
     "--compare",
     nargs=2,
@@ -95,6 +98,7 @@ def audit(**options: Any) -> None:
     groundfault audit logs/2026-11-20_gsm8k.eval --scorer match
     groundfault audit logs/ --every-scorer --out reports/
     groundfault audit base=logs/a new=logs/b --compare base new
+    groundfault audit parquet/ --id id --outcome error --engine polars --out report/
     """
     from groundfault.auditing.flow import audit as run
 
@@ -122,7 +126,12 @@ def audit(**options: Any) -> None:
             audits = audit_every_scorer(options, plan, candidates, settings, place)
         else:
             audits = None
-            report = run(read_evidence(options, progress), plan, candidates, **settings)
+            read = (
+                read_lazy_evidence
+                if options["engine"]
+                else partial(read_evidence, progress=progress)
+            )
+            report = run(read(options), plan, candidates, **settings)
             if place:
                 report.write(place)
             if options["json_path"] and not quiet:
