@@ -63,8 +63,8 @@ CLOSED = {
     "": "__init__ __main__ errors plugins pytest_plugin",
     "base": "__init__ anchors database deprecation digests files folders json_diff ledger ledgers"
     " openings overlap places progress reading registry sheets streams threads time_stamps",
-    "core": "__init__ candidate column_names columns counted_units equivalence evidence finding fitted_column"
-     judge pairs patterns plan roles row_names rules status time_split units",
+    "core": "__init__ candidate column_names columns counted_units equivalence evidence finding"
+    " fitted_column judge pairs patterns plan roles row_names rules status time_split units",
 }
 HEAVY = set(
     "sklearn altair vl_convert sqlglot sqlalchemy rich jinja2 joblib torch spacy duckdb"
