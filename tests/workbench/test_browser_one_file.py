@@ -251,3 +251,22 @@ def test_the_policy_would_stop_a_mistake_of_ours(browser: Browser, path: Path) -
     )
     assert violated == "connect-src"
     context.close()
+
+
+def test_a_frame_in_a_notebook_shows_the_report_and_runs_nothing(
+    browser: Browser, tmp_path: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    from groundfault import Report
+
+    table = make_hostile()
+    report = Report.load(write_report(tmp_path, table, id=table.columns[0]))
+    with Watch(browser, "about:") as page:
+        page.set_content(f"<p>a cell</p>{report._repr_html_()}")
+        frame = page.frame_locator("iframe")
+        expect(frame.locator(".verdict").first).to_be_visible()
+        expect(frame.locator("h3").first).to_contain_text(HOSTILE[2])
+        assert page.evaluate("window.HIT") is None
+        # neither could a script, were there one
+        assert page.frames[1].evaluate("window.origin") == "null"

@@ -5,15 +5,33 @@ from __future__ import annotations
 from groundfault.render import words
 from groundfault.render.page import Page
 
+_LINE = 2
+"""Height of a line with what surrounds it, in em."""
+_MOST_LINES = 18
+
 
 def html(page: Page) -> str:
     """One self-contained page; everything that came from data or a model is escaped."""
     return _set(page, "page.html.j2")
 
 
-def fragment(page: Page) -> str:
-    """A page to stand inside another one, as in a notebook; its styles leave the rest alone."""
-    return _set(page, "fragment.html.j2")
+def frame(page: Page) -> str:
+    """A page in a frame, to stand in a notebook: no script runs in it, and it reaches nothing.
+
+    It is a document of its own: neither its styles nor, should this library fail to escape
+    something, its markup touch the notebook, whose page may run what its reader may.
+    """
+    from markupsafe import escape
+
+    content = _set(page, "frame.html.j2")
+    # without a script nobody can measure it, so its height is guessed: of a long one there is more
+    # to scroll to
+    lines = sum(content.count(tag) for tag in ("<p", "<tr", "<h3", 'class="bar"', "<li"))
+    height = min(_MOST_LINES, lines + 2) * _LINE
+    return (
+        f'<iframe sandbox title="groundfault {escape(page.kind)}" srcdoc="{escape(content)}" '
+        f'style="width: 100%; height: {height:g}em; border: 0; resize: vertical"></iframe>'
+    )
 
 
 def _set(page: Page, template: str) -> str:

@@ -1,4 +1,4 @@
-"""Reports, findings and evidence as notebooks show them: compact, and without a script."""
+"""Reports, findings and evidence as notebooks show them: compact, framed, and without a script."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Cell, Finding
 from groundfault.render import words
 from groundfault.render.audit_page import make_summary
-from groundfault.render.html import fragment
+from groundfault.render.html import frame
 from groundfault.render.page import Block, Bullets, Page, Paragraph, Table, TableColumn
 
 _MAX_NAMES = 20
 
 
 def show_report(report: Report) -> str:
-    """The first screen of a report as a fragment of HTML."""
-    return fragment(make_summary(report))
+    """The first screen of a report in a frame."""
+    return frame(make_summary(report))
 
 
 def show_finding(finding: Finding) -> str:
-    """A finding as a fragment of HTML: its sentence, and the counts that it rests on."""
+    """A finding in a frame: its sentence, and the counts that it rests on."""
     parts: list[tuple[str, Cell]] = [("all", finding.full)]
     if finding.holdout is not None:
         parts = [("discovery", finding.discovery), ("held out", finding.holdout), *parts]
@@ -31,7 +31,7 @@ def show_finding(finding: Finding) -> str:
         lead.append(Paragraph((f"Why: {finding.reason}.",), "small"))
     title = f"{words.clean(finding.rule)} (from {words.clean(finding.source)})"
     verdict = f"{words.clean(finding.key)}: {words.VERDICTS[finding.verdict]}"
-    return fragment(Page("finding", title, verdict, (), (), finding.confirmed, tuple(lead)))
+    return frame(Page("finding", title, verdict, (), (), finding.confirmed, tuple(lead)))
 
 
 def _list_counts(name: str, cell: Cell) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def _list_counts(name: str, cell: Cell) -> tuple[str, ...]:
 
 
 def show_evidence(evidence: Evidence) -> str:
-    """Evidence as a fragment of HTML: how much there is, and what describes its examples."""
+    """Evidence in a frame: how much there is, and what describes its examples."""
     counts = [f"{words.count(n)} {status}" for status, n in evidence.status_counts.items() if n]
     lines: list[tuple[str, ...]] = [(f"Rows: {', '.join(counts)}.",)]
     if evidence.roles.model:
@@ -61,4 +61,4 @@ def show_evidence(evidence: Evidence) -> str:
     source = words.listing([words.clean(place) for place in evidence.provenance], 3)
     title = source if evidence.provenance else ""
     verdict = repr(evidence).strip("<>")
-    return fragment(Page("evidence", title, verdict, (), (), False, (Bullets(tuple(lines)),)))
+    return frame(Page("evidence", title, verdict, (), (), False, (Bullets(tuple(lines)),)))
