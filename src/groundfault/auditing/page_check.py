@@ -29,7 +29,9 @@ def make_pages(report: Report) -> dict[str, str]:
     return {name: make(report) for name, make in _FILES.items()}
 
 
-def check_pages(folder: Path, pages: Mapping[str, str], *, attested: bool) -> VerificationCheck:
+def check_pages(
+    folder: Path, pages: Mapping[str, str], *, attested: bool, source: str = "report.json"
+) -> VerificationCheck:
     """Compare the files of a report with what its own content makes of them.
 
     Parameters
@@ -39,6 +41,8 @@ def check_pages(folder: Path, pages: Mapping[str, str], *, attested: bool) -> Ve
         As `make_pages` makes them of report.json and library.json in the folder.
     attested : bool
         Whether the ledger holds the digests of the files as they are.
+    source : str
+        The file that they follow from.
     """
     differences, moved = [], []
     for name, again in pages.items():
@@ -50,15 +54,15 @@ def check_pages(folder: Path, pages: Mapping[str, str], *, attested: bool) -> Ve
         else:
             differences.append(f"{name}: {_tell(stated, again)}")
     if differences:
-        detail = "what the folder shows is not what its report.json says"
+        detail = f"what the folder shows is not what its {source} says"
         return VerificationCheck("pages", "failed", detail, tuple(differences))
     if moved and not attested:
         detail = (
-            f"the words of {', '.join(moved)} follow from report.json; its figures are drawn "
+            f"the words of {', '.join(moved)} follow from {source}; its figures are drawn "
             "differently here, by other fonts or by an editor"
         )
         return VerificationCheck("pages", "unchecked", detail)
-    return VerificationCheck("pages", "passed", "they say what report.json says")
+    return VerificationCheck("pages", "passed", f"they say what {source} says")
 
 
 def check_foreign_pages(writer: str, absent: CheckStatus, *, attested: bool) -> VerificationCheck:

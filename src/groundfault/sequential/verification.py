@@ -17,6 +17,7 @@ from groundfault.sequential import policies
 from groundfault.sequential.certificate import Certificate
 from groundfault.sequential.certificate_schema import CertificateRound, Judgement
 from groundfault.sequential.draws import Draws, hash_key
+from groundfault.sequential.folder_check import CERTIFICATE, check_result_pages
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import ASKED, REVIEWED, TOLD, AuditEvent, read_query
 from groundfault.sequential.record_check import check_record, compare_results, read_key
@@ -53,6 +54,7 @@ def verify_certificate(
     Parameters
     ----------
     source : path or Certificate
+        Of a folder that ``sequential report`` wrote, its certificate; its pages are checked, too.
     pool : Pool, optional
         The cases as they are now; the certificate has to be about them.
     policy : bool
@@ -72,8 +74,12 @@ def verify_certificate(
     InputError
         If the source is no certificate.
     """
-    certificate = source if isinstance(source, Certificate) else Certificate.load(source)
-    folder = None if isinstance(source, Certificate) else Path(source).parent
+    file = None if isinstance(source, Certificate) else Path(source)
+    with_pages = file is not None and file.is_dir()
+    if file is not None and with_pages:
+        file = file / CERTIFICATE
+    certificate = source if isinstance(source, Certificate) else Certificate.load(file or source)
+    folder = None if file is None else file.parent
     stated = certificate.ledger.path if certificate.ledger else ""
     book = find_witness(ledger, stated, folder)
     differences: list[str] = []
@@ -95,6 +101,8 @@ def verify_certificate(
         judge_differences(differences, what),
         check_record(certificate, book, draws, absent),
     ]
+    if file is not None and with_pages:
+        checks.append(check_result_pages(file, certificate, absent))
     if anchor is not None:
         head = certificate.ledger.head if certificate.ledger else None
         checks.append(check_anchor(anchor, book, head))
