@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -50,18 +51,45 @@ def _leave_out_later(stated: ReportData, again: ReportData) -> ReportData:
 
 def _select_comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
     """The fields that have to be equal in a report and its recomputation."""
-    report = to_plain(data)
+    report = _forget_places(to_plain(data))
     top = _VOLATILE if texts else (*_VOLATILE, *_TEXTS, *_LATER_NUMBERS)
     findings = report["findings"]
     if not texts:
         findings = sorted(map(_make_older, findings), key=_rank_older)
     return _leave_out(report, top) | {
-        "manifest": _leave_out(report["manifest"], _VOLATILE_MANIFEST),
+        "manifest": _select_of_manifest(report["manifest"], texts=texts),
         "findings": findings,
         "modes": [_select_of_mode(mode, texts=texts) for mode in report["modes"]],
         "mode_search": report["mode_search"]
         and _leave_out(report["mode_search"], () if texts else ("remarks",)),
     }
+
+
+def _forget_places(report: dict[str, Any]) -> dict[str, Any]:
+    """The report as it would be if its logs had moved: their digests say which they are."""
+    account = report["manifest"]["account"]
+    if account is None:
+        return report
+    hints = [*report["hints"]]
+    for number, log in enumerate(account["logs"]):
+        hints = [hint.replace(log["path"], f"log {number}") for hint in hints]
+    places = {
+        "logs": [log | {"path": ""} for log in account["logs"]],
+        "unread": [PurePath(place).name for place in account["unread"]],
+    }
+    return report | {
+        "hints": hints,
+        "manifest": report["manifest"] | {"account": account | places},
+    }
+
+
+def _select_of_manifest(manifest: dict[str, Any], *, texts: bool) -> dict[str, Any]:
+    account = manifest["account"]
+    if account is not None and not texts:
+        # earlier versions did not ask what the tool itself counts
+        logs = [_leave_out(log, ("official",)) for log in account["logs"]]
+        manifest = manifest | {"account": account | {"logs": logs}}
+    return _leave_out(manifest, _VOLATILE_MANIFEST)
 
 
 def _make_older(finding: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from groundfault.auditing.copies import take_each_for_a_unit
 from groundfault.auditing.counted_audit import prepare_counted
 from groundfault.auditing.counted_flow import judge_counted
 from groundfault.auditing.counted_report import COUNTS, assemble_counted
+from groundfault.auditing.evidence_places import Places, name_places
 from groundfault.auditing.flow import judge_audit
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.manifest import check_files, find_records
@@ -61,7 +62,7 @@ a function that repeats the audit of some evidence; it returns the report.
 def verify(
     directory: str | Path,
     *,
-    evidence: str | Path | None = None,
+    evidence: Places | None = None,
     ledger: LedgerChoice = True,
     judge: Judge | None = None,
     reader: Reader | None = None,
@@ -78,8 +79,8 @@ def verify(
     directory : path
         Where ``Report.write`` wrote report.json and library.json. Of claims about a taxonomy's
         clusters, below the directory of the taxonomy.
-    evidence : path, optional
-        Where the evidence is now, if it has moved.
+    evidence : path, or sequence of path, optional
+        Where the evidence is now, if it has moved: one place, or one for each source of the report.
     ledger : Ledger, path, URL or bool, optional
         The ledger to check the report's opening against. True is the one that $GROUNDFAULT_LEDGER
         names, else groundfault-ledger.db in the current folder if the report names that one, else
@@ -237,7 +238,7 @@ def _repeat_audit(
 
 
 def _recount(
-    data: ReportData, library: Library, place: Path, evidence: str | Path | None
+    data: ReportData, library: Library, place: Path, evidence: Places | None
 ) -> Report:
     """The same audit by counts, by the engine that the report names."""
     assert data.manifest.derivation is not None
@@ -273,7 +274,7 @@ def _rerun_of(manifest: Manifest) -> Callable[[Evidence, Manifest, Path, Rerun],
 def read_evidence_again(
     data: ReportData,
     directory: str | Path,
-    evidence: str | Path | None = None,
+    evidence: Places | None = None,
     reader: Reader | None = None,
 ) -> Evidence:
     """Read the evidence of a report again, with the settings it was read with.
@@ -285,10 +286,10 @@ def read_evidence_again(
     data : ReportData
     directory : path
         Where the report is.
-    evidence : path, optional
-        Where the evidence is now, if it has moved.
-    reader : Reader, optional
+    evidence : path, or sequence of path, optional
         As in `verify`.
+    reader : Reader, optional
+        Likewise.
 
     Raises
     ------
@@ -303,7 +304,11 @@ def read_evidence_again(
         reading = msgspec.structs.asdict(manifest.reading)
         if reader is not None:
             reading["reader"] = reader
-        sources = [evidence] if evidence else _require_near(manifest.sources, Path(directory))
+        sources = (
+            name_places(evidence, manifest.sources)
+            if evidence
+            else _require_near(manifest.sources, Path(directory))
+        )
         return Evidence.from_logs(*sources, **reading, **columns)
     if roles.pop("numbered"):
         roles["id"] = None
@@ -338,10 +343,11 @@ def select_audited(evidence: Evidence, manifest: Manifest) -> Evidence:
 
 
 def _find_table(
-    evidence: str | Path | None, sources: tuple[str, ...], directory: Path
-) -> Path | tuple[str, ...]:
-    if evidence is not None:
-        return Path(evidence)
+    evidence: Places | None, sources: tuple[str, ...], directory: Path
+) -> Path | tuple[str | Path, ...]:
+    if evidence:
+        places = name_places(evidence, sources)
+        return Path(places[0]) if len(places) == 1 and not split_source(places[0])[0] else places
     if not sources:
         raise InputError(
             "the report is of a table in memory; say where the evidence is with --evidence"

@@ -198,7 +198,13 @@ def check(**options: Any) -> None:
 
 @click.command()
 @click.argument("source", type=click.Path())
-@click.option("--evidence", metavar="FILE", help="Where the evidence is now, if it has moved.")
+@click.option(
+    "--evidence",
+    metavar="SRC",
+    multiple=True,
+    help="Where the evidence is now, if it has moved; repeatable, in the order of the report's "
+    "sources.",
+)
 @click.option(
     "--ledger",
     metavar="FILE|URL",
@@ -216,7 +222,7 @@ def check(**options: Any) -> None:
 @click.option("--authority", metavar="FILE", help="Certificates of the time stamp's authority.")
 def verify(
     source: str,
-    evidence: str | None,
+    evidence: tuple[str, ...],
     ledger: str | None,
     no_ledger: bool,
     anchor: str | None,
@@ -245,7 +251,7 @@ def verify(
     else:
         from groundfault.auditing.verification import verify as run
 
-        verification = run(source, evidence=evidence, ledger=choice, anchor=files)
+        verification = run(source, evidence=evidence or None, ledger=choice, anchor=files)
     for check in verification.checks:
         for difference in check.differences:
             click.echo(clean(f"differs: {difference}"))
