@@ -30,6 +30,8 @@ from groundfault.errors import PlanError
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
     from groundfault.auditing.verification_result import Verification
+    from groundfault.base.anchors import AnchorFiles
+    from groundfault.base.ledgers import LedgerChoice
 
 _STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
 
@@ -198,13 +200,7 @@ def check(**options: Any) -> None:
 
 @click.command()
 @click.argument("source", type=click.Path())
-@click.option(
-    "--evidence",
-    metavar="SRC",
-    multiple=True,
-    help="Where the evidence is now, if it has moved; repeatable, in the order of the report's "
-    "sources.",
-)
+@click.option("--evidence", metavar="FILE", help="Where the evidence is now, if it has moved.")
 @click.option(
     "--ledger",
     metavar="FILE|URL",
@@ -222,7 +218,7 @@ def check(**options: Any) -> None:
 @click.option("--authority", metavar="FILE", help="Certificates of the time stamp's authority.")
 def verify(
     source: str,
-    evidence: tuple[str, ...],
+    evidence: str | None,
     ledger: str | None,
     no_ledger: bool,
     anchor: str | None,
@@ -232,8 +228,9 @@ def verify(
 ) -> None:
     """Check every statement of a report: its numbers, files, pages and its opening in the ledger.
 
-    SOURCE is the directory of a report, or the certificate file of a sequential audit. Exit status
-    0 if every check passed, 1 if one failed, and 3 if none did but one could not be made.
+    SOURCE is the directory of a report, or of a sequential report, or the certificate file of a
+    sequential audit. Exit status 0 if every check passed, 1 if one failed, and 3 if none did but
+    one could not be made.
     """
     from groundfault.render.words import clean
 
@@ -241,17 +238,7 @@ def verify(
         raise PlanError("--no-ledger does not go with --ledger")
     choice = None if no_ledger else ledger or True
     files = choose_anchor(anchor, signer, time_stamp, authority)
-    verification: Verification
-    # reports are folders, certificates are files; only reports have evidence that may have moved
-    if Path(source).is_file() and not evidence:
-        from groundfault.sequential import verify_certificate
-
-        certified = verification = verify_certificate(source, ledger=choice, anchor=files)
-        click.echo(f"draws: {certified.draws}")
-    else:
-        from groundfault.auditing.verification import verify as run
-
-        verification = run(source, evidence=evidence or None, ledger=choice, anchor=files)
+    verification = _verify(source, evidence, choice, files)
     for check in verification.checks:
         for difference in check.differences:
             click.echo(clean(f"differs: {difference}"))
@@ -259,6 +246,28 @@ def verify(
         click.echo(clean(f"{check.name} {check.status}: {check.detail}"))
     click.echo(verification.verdict)
     sys.exit(_STATUSES[verification.verdict])
+
+
+def _verify(
+    source: str, evidence: tuple[str, ...], choice: LedgerChoice, files: AnchorFiles | None
+) -> Verification:
+    from groundfault.sequential.folder_check import CONFIRMATION, find_result, verify_confirmation
+
+    # only reports have evidence that may have moved
+    result = find_result(source)
+    if result is not None and result.name == CONFIRMATION and not evidence:
+        if files is not None:
+            raise PlanError("an anchor is of a ledger's head, and a confirmation states none")
+        return verify_confirmation(result, ledger=choice)
+    if (result is not None or Path(source).is_file()) and not evidence:
+        from groundfault.sequential import verify_certificate
+
+        check = verify_certificate(source, ledger=choice, anchor=files)
+        click.echo(f"draws: {check.draws}")
+        return check
+    from groundfault.auditing.verification import verify as run
+
+    return run(source, evidence=evidence or None, ledger=choice, anchor=files)
 
 
 def _say(report: Report, quiet: bool, out: str | None) -> None:
