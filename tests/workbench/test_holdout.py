@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from shutil import copytree
 
@@ -12,6 +13,7 @@ from starlette.testclient import TestClient
 
 from groundfault.auditing.report import Report
 from groundfault.auditing.verification import verify
+from groundfault.base.ledger import Ledger
 from groundfault.base.openings import OPENED, TRIED
 from groundfault.workbench.bench import Bench
 
@@ -116,6 +118,16 @@ def test_without_a_ledger_nothing_is_recorded_and_nothing_opens(bench: Bench) ->
     assert "Exploratory" in page
     assert "Not without a ledger" in client.get("/holdout").text
     assert "without a ledger" in client.post("/holdout", data={"rule-1": SQL}).text
+
+
+def test_another_ledger_does_not_make_the_outcomes_fresh(bench: Bench, tmp_path: Path) -> None:
+    other = Ledger(tmp_path / "other.db")
+    client = visit(replace(bench, ledger=other))
+    assert "Opened, not in this ledger" in client.get("/").text
+    assert not Path(other.place).exists()
+    page = client.get("/rule", params={"rule": RULE}).text
+    assert "1 rule tried since needs fresh data" in page
+    assert "lacks event" in unescape(client.get("/ledger").text)
 
 
 def test_an_altered_ledger_shows(client: TestClient, bench: Bench) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from groundfault.auditing.report import Report
 from groundfault.base.ledgers import LedgerChoice, find_ledger, find_witness
-from groundfault.workbench.holdout_state import HoldoutState, find_state
+from groundfault.workbench.holdout_state import HoldoutState, find_state, read_head
 from groundfault.workbench.row_index import RowIndex
 from groundfault.workbench.rows import Rows, load_apart, load_rows
 
@@ -130,7 +130,7 @@ class Bench:
         """What was looked at and tried so far; None where it is not about a holdout."""
         if self.report is None:
             return None
-        head = self.ledger.head if self.ledger is not None else ""
+        head = read_head(self.ledger)
         if self._state is None or self._state.head != head:
             self._state = find_state(self.report, self.ledger, head)
         return self._state

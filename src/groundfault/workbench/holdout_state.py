@@ -1,10 +1,13 @@
-"""The state of a holdout: sealed or opened, how often, and how many rules were tried by hand."""
+"""The state of a holdout: how often it was opened, and how many rules were tried by hand.
+
+Whoever has a report has looked at its outcomes, whether or not the ledger at hand recorded it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from groundfault.base.openings import OPENED, TRIED, select_looks
@@ -42,11 +45,6 @@ class HoldoutState:
     holds_out: bool = True
 
     @property
-    def opened(self) -> bool:
-        """Whether the outcomes were looked at."""
-        return bool(self.openings)
-
-    @property
     def rules(self) -> int:
         """How many different rules were tried."""
         return _count_rules(self.tried)
@@ -55,7 +53,7 @@ class HoldoutState:
     def late(self) -> tuple[Event, ...]:
         """Tries since the last look: what they suggest needs fresh data."""
         last = self.openings[-1].seq if self.openings else 0
-        return tuple(event for event in self.tried if last and event.seq > last)
+        return tuple(event for event in self.tried if event.seq > last)
 
     @property
     def name(self) -> str:
@@ -64,7 +62,7 @@ class HoldoutState:
             return "Nothing held out"
         if not self.recorded:
             return "No ledger"
-        return f"Opened {len(self.openings)}×" if self.opened else "Sealed"
+        return f"Opened {len(self.openings)}×" if self.openings else "Opened, not in this ledger"
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -72,7 +70,7 @@ class HoldoutState:
         if not self.recorded:
             return ("nothing is recorded here",)
         remarks = [f"plan {self.seal[:8]}"]
-        if self.opened:
+        if self.openings:
             last = self.openings[-1]
             remarks.append(f"{name_day(last.time)} by {last.actor.partition('@')[0]}")
         if self.late:
@@ -96,11 +94,27 @@ def find_state(report: Report, ledger: Ledger | None, head: str) -> HoldoutState
     holds_out = any(finding.holdout is not None for finding in report.findings)
     if ledger is None:
         return HoldoutState(head, report.hashes.plan, recorded=False, holds_out=holds_out)
-    events = ledger.events()
+    events = read_events(ledger)
     outcome = report.hashes.outcome
     looks = tuple(e for e in select_looks(events, {outcome}) if e.kind == OPENED)
     tried = tuple(e for e in events if e.kind == TRIED and e.body.get("outcome") == outcome)
     return HoldoutState(head, report.hashes.plan, looks, tried, holds_out=holds_out)
+
+
+def read_events(ledger: Ledger | None) -> list[Event]:
+    """The events of a ledger; none where there is no file yet."""
+    if ledger is None or _is_missing(ledger):
+        return []
+    return ledger.events()
+
+
+def read_head(ledger: Ledger | None) -> str:
+    """The hash of a ledger's last event; empty where there is no ledger, or no file yet."""
+    return "" if ledger is None or _is_missing(ledger) else ledger.head
+
+
+def _is_missing(ledger: Ledger) -> bool:
+    return "://" not in ledger.place and not Path(ledger.place).exists()
 
 
 def name_day(time: str) -> str:

@@ -47,7 +47,7 @@ def spend_holdout(bench: Bench, rules: Sequence[str], seal: str, reason: str) ->
     seal : str
         What was typed: the beginning of the seal of the report's plan.
     reason : str
-        Why the outcomes are looked at again, where they were before; stays in every report.
+        Why the outcomes are looked at again; it stays in every report.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def spend_holdout(bench: Bench, rules: Sequence[str], seal: str, reason: str) ->
         If nothing is held out or named, a rule was not tried, or the seal is another; the holdout
         stays closed then.
     LedgerError
-        If there is no ledger, or no reason for another look.
+        If there is no ledger, or no reason: the report was the first look.
     """
     report, state = bench.report, bench.state
     assert report is not None
@@ -64,7 +64,7 @@ def spend_holdout(bench: Bench, rules: Sequence[str], seal: str, reason: str) ->
         raise PlanError("the judge of this report holds nothing out, so there is nothing to open")
     if bench.ledger is None:
         raise LedgerError("without a ledger no holdout is opened here: start without --no-ledger")
-    if state.opened and not reason.strip():
+    if not reason.strip():
         raise LedgerError("these outcomes were looked at before: give the reason to look again")
     if seal.strip().lower() != state.seal[:PREFIX]:
         raise InputError(f"type the first {PREFIX} characters of the plan's seal to go on")
@@ -80,7 +80,7 @@ def spend_holdout(bench: Bench, rules: Sequence[str], seal: str, reason: str) ->
         library,
         compare=report.manifest.compare,
         ledger=bench.ledger,
-        reopen=reason.strip() or None,
+        reopen=reason.strip(),
         modes=False,
     )
     result.write(place)
