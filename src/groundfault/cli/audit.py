@@ -200,7 +200,13 @@ def check(**options: Any) -> None:
 
 @click.command()
 @click.argument("source", type=click.Path())
-@click.option("--evidence", metavar="FILE", help="Where the evidence is now, if it has moved.")
+@click.option(
+    "--evidence",
+    metavar="SRC",
+    multiple=True,
+    help="Where the evidence is now, if it has moved; repeatable, in the order of the report's "
+    "sources.",
+)
 @click.option(
     "--ledger",
     metavar="FILE|URL",
@@ -218,7 +224,7 @@ def check(**options: Any) -> None:
 @click.option("--authority", metavar="FILE", help="Certificates of the time stamp's authority.")
 def verify(
     source: str,
-    evidence: str | None,
+    evidence: tuple[str, ...],
     ledger: str | None,
     no_ledger: bool,
     anchor: str | None,
