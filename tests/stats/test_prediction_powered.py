@@ -7,9 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.stats import binom, fisher_exact
 
-from groundfault.stats.prediction_powered import GradedBets, GradedDifference, find_interval
+from groundfault.stats.prediction_powered import (
+    GradedBets,
+    GradedDifference,
+    allow_chance,
+    allow_difference,
+    find_interval,
+)
 
 Floats = NDArray[np.float64]
 ALPHA = 0.1
@@ -86,7 +92,7 @@ def test_equal_groups_seldom_differ_whoever_chooses_what_to_label(chooser: str) 
 def _find_differences(
     inside: tuple[Floats, Floats], outside: tuple[Floats, Floats], sums: tuple[Floats, Floats]
 ) -> NDArray[np.bool_]:
-    test = GradedDifference.begin((50, 200), sums, ALPHA, steps=50)
+    test = GradedDifference.begin((50, 200), sums, ALPHA, allow_difference(0.0, 50))
     best = test.log_e
     for t in range(80):
         labels, grades = outside if t % 2 else inside
@@ -97,7 +103,7 @@ def _find_differences(
 
 def _follow_failures(inside: list[Floats], outside: list[Floats], sums: list[Floats]) -> bool:
     """Stays with the group whose last label was a failure."""
-    test = GradedDifference.begin((50, 200), (sums[0], sums[1]), ALPHA, steps=25)
+    test = GradedDifference.begin((50, 200), (sums[0], sums[1]), ALPHA, allow_difference(0.0, 25))
     counts, group = [0, 0], 0
     for _ in range(50):
         labels, grades = outside if group else inside
@@ -158,6 +164,20 @@ def test_labels_that_exceed_what_a_mean_allows_refute_it_for_certain() -> None:
     for _ in range(3):
         bets = bets.update(1.0, 0.5, bet=False)
     assert bets.log_wealth.tolist() == [[np.inf, 0.0]]
+
+
+@pytest.mark.parametrize(("inside", "outside", "steps"), [(7, 12, 200), (30, 40, 200), (9, 50, 8)])
+def test_chance_allows_what_fishers_test_of_all_labels_does_not_reject(
+    inside: int, outside: int, steps: int
+) -> None:
+    above, below = allow_chance((inside, outside), 0.05, steps)
+    assert len(above) <= steps
+    for x in range(outside + 1):
+        edge = above[np.flatnonzero(below <= x / outside + 1e-12)[-1]]
+        for k in range(inside + 1):
+            p = fisher_exact([[k, inside - k], [x, outside - x]], alternative="greater").pvalue
+            if p > 0.05 or steps >= outside:
+                assert (k / inside <= edge + 1e-12) == (p > 0.05)
 
 
 def test_all_labels_leave_no_doubt() -> None:

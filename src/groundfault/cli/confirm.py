@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @option(
     "--grader",
     metavar="COL",
-    group="Labels",
+    group="Labelling",
     help="Column with a cheap grade of every case, as the outcome column would hold it: labels are "
     "bought for what it cannot tell, and a wrong one misleads nobody.",
 )

@@ -49,6 +49,10 @@ _FAMILY = (
     "The chance that any candidate is confirmed falsely is at most alpha in a first look at the "
     "holdout, whenever one stops, if its outcomes are exchangeable given the candidates."
 )
+_GRADER = (
+    "Labels were bought for what the grades in the column {column} cannot tell: the lifts use both, "
+    "and grades that are wrong cannot confirm anything."
+)
 _PAPER = (
     "Sampling is the paper's, for which no bound on the error rate is known: read the verdict as a "
     "lead, not as a proof."
@@ -303,7 +307,11 @@ def make_confirmation_page(confirmation: Confirmation, title: str = "") -> Page:
     )
     table = _tabulate_survivors(confirmation)
     tables = (table,) if table.rows else ()
-    sentences = () if table.rows else ("Nothing survived the screen: no label is worth buying.",)
+    sentences: tuple[str, ...] = ()
+    if not table.rows:
+        sentences = ("Nothing survived the screen: no label is worth buying.",)
+    elif confirmation.grader is not None:
+        sentences = (_GRADER.format(column=words.clean(confirmation.grader)),)
     sections = (
         Section(table.caption, sentences, (), tables, anchor="survivors"),
         Section("Holdout", opening, anchor="holdout"),

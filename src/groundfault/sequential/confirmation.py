@@ -21,10 +21,11 @@ from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.judges.rule import rule
 from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
 from groundfault.sequential.draws import pick
+from groundfault.sequential.graded_slices import read_grades
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import to_hex
 from groundfault.sequential.record import AuditEvent, AuditRecord
-from groundfault.sequential.slice_tests import SliceTests
+from groundfault.sequential.slice_tests import SliceTests, find_needed
 from groundfault.sequential.state import check_score
 from groundfault.stats import bits
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from groundfault.core.units import Units
 
     Bools = NDArray[np.bool_]
+    Floats = NDArray[np.float64]
 
 ASKED, TOLD = "holdout_asked", "holdout_told"
 # a lift or an e-value that equals its bound on paper may come out a few ulp below it
@@ -65,6 +67,9 @@ class SequentialConfirmation:
         As of `groundfault.audit`.
     budget : int, optional
         The largest number of labels to buy.
+    grader : str, optional
+        A column with a cheap grade of every unit, from 0 to 1, which points where the outcome does.
+        Labels are then bought for what the grades cannot tell; see `GradedSlice`.
     ledger : Ledger, path, URL or bool, optional
         Where the opening of the holdout and every label are recorded; True is the place that
         $GROUNDFAULT_LEDGER names, else groundfault-ledger.db in the current folder. One that holds
@@ -122,6 +127,7 @@ class SequentialConfirmation:
         *,
         finders: Sequence[Any] | None = None,
         budget: int | None = None,
+        grader: str | None = None,
         ledger: LedgerChoice = True,
         reopen: str | None = None,
     ) -> None:
@@ -133,12 +139,18 @@ class SequentialConfirmation:
         plan = plan or Plan()
         if plan.judge == AUTO:
             plan = replace(plan, judge="janus")
+        if grader is not None:
+            # no attribute of an example, and a person who labels must not see it
+            evidence = evidence.with_roles(evidence.roles.join(None, None, {"ignore": [grader]}))
         self.screen, self.budget = prepare(evidence, plan, candidates, finders=finders), budget
+        self.grader = grader
         _require_plan(self.screen)
         self._holdout_units = np.flatnonzero(~self.screen.discovery_mask)
         discovery = self.screen.discovery_units()
         self._errors = discovery.denominator == 1
-        self.names, self.tests = _select_survivors(self.screen, discovery, self._holdout_units)
+        self.names, self.tests = _select_survivors(
+            self.screen, discovery, self._holdout_units, self._read_grades()
+        )
         names = self.screen.evidence.unit_names
         self._ids = [str(names[int(unit)]) for unit in self._holdout_units]
         self.seal = self._seal()
@@ -148,6 +160,13 @@ class SequentialConfirmation:
         self.record = AuditRecord(ledger, self.seal)
         self.opening = self._open_holdout(reopen)
         self._catch_up()
+
+    def _read_grades(self) -> Floats | None:
+        if self.grader is None:
+            return None
+        if not self._errors:
+            raise PlanError("a grader helps where labels are 0 or 1; these losses lie between")
+        return read_grades(self.screen.evidence, self.grader)[self._holdout_units]
 
     def _seal(self) -> str:
         case, tests = self.screen, self.tests
@@ -161,7 +180,7 @@ class SequentialConfirmation:
             ],
             # the key that ledgers have of 0.1.0
             "limit": self.budget,
-        }
+        } | ({} if self.grader is None else {"grader": self.grader})
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def _open_holdout(self, reopen: str | None) -> Opening | None:
@@ -275,6 +294,8 @@ class SequentialConfirmation:
     def _find_free(self) -> Bools:
         # which units are on offer depends on earlier labels alone, so every draw stays predictable
         undecided = np.flatnonzero(~self._confirmed)
+        if self.grader is not None:
+            return find_needed(self.tests, undecided)
         return (
             _find_lagging_side(self.tests, int(undecided[0]))
             if len(undecided) == 1
@@ -334,6 +355,7 @@ class SequentialConfirmation:
         rows = (
             evidence.blind()
             .frame.filter(evidence.unit_index == self._holdout_units[unit])
+            .drop(self.grader or ())
             .to_dicts()
         )
         return rows[0] if len(rows) == 1 else {"examples": rows}
@@ -347,6 +369,7 @@ class SequentialConfirmation:
             plan=msgspec.convert(screen.plan.settings, PlanSettings),
             library=screen.library.hash,
             budget=self.budget,
+            grader=self.grader,
             held_out=len(self._holdout_units),
             labelled=self.labelled,
             survivors=self.survivors,
@@ -425,7 +448,7 @@ def _require_plan(case: PreparedAudit) -> None:
 
 
 def _select_survivors(
-    case: PreparedAudit, discovery: Units, holdout: NDArray[np.intp]
+    case: PreparedAudit, discovery: Units, holdout: NDArray[np.intp], grades: Floats | None
 ) -> tuple[tuple[str, ...], SliceTests]:
     """Candidates that survive the screen and that the holdout can support, without duplicates."""
     marks = case.marks.take(holdout)
@@ -453,6 +476,8 @@ def _select_survivors(
         discovery.tables[survivors].sign,
         defined=valid[survivors],
         errors=discovery.denominator == 1,
+        grades=grades,
+        level=float(exact(case.plan.alpha)),
     )
     return tuple(names[k] for k in survivors), tests
 

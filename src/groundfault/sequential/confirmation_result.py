@@ -64,6 +64,8 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         SHA-256 of the candidates.
     budget : int, optional
         The largest number of labels allowed; stored as ``limit``.
+    grader : str, optional
+        The column of grades that the tests made use of.
     held_out, labelled : int
         Units in the holdout, and those labelled.
     survivors : tuple of SurvivorState
@@ -78,6 +80,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     plan: PlanSettings
     library: str
     budget: int | None = msgspec.field(name="limit")
+    grader: str | None = None
     held_out: int
     labelled: int
     survivors: tuple[SurvivorState, ...]

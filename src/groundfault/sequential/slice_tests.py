@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.sequential.graded_slices import GradedSlice
 from groundfault.stats.betting import conditional_threshold, factor, is_refuted, log_mean
 from groundfault.stats.multiple import e_holm
 
@@ -153,18 +155,21 @@ class SliceTests:
     direction : int array, shape (K,)
         1 where the slice is held to have the higher losses, -1 where the lower.
     labelled : bool array, shape (N,)
-    tests : tuple of SliceTest, length K
+    tests : tuple of SliceTest or of GradedSlice, length K
     adjusted : float64 array, shape (K,)
         e-values after e-Holm. ``P(any of a true null ever reaches 1 / alpha) <= alpha``, under any
         dependence.
+    grades : float64 array, shape (N,), optional
+        A grader's loss of every unit, where the tests use it.
     """
 
     on: Bools
     defined: Bools
     direction: NDArray[np.int64]
     labelled: Bools
-    tests: tuple[SliceTest, ...]
+    tests: tuple[SliceTest | GradedSlice, ...]
     adjusted: Floats
+    grades: Floats | None = None
 
     @classmethod
     def begin(
@@ -174,17 +179,25 @@ class SliceTests:
         *,
         defined: Bools | None = None,
         errors: bool = True,
+        grades: Floats | None = None,
+        level: float = 0.1,
     ) -> SliceTests:
-        """Before the first label."""
+        """Before the first label; ``level`` is the family-wise error, for tests with grades."""
         covered = np.ones_like(on) if defined is None else defined
         high = on == (direction > 0)[:, None]
-        tests = tuple(
-            SliceTest.begin(int(row.sum()), int((side & row).sum()), errors=errors)
-            for row, side in zip(covered, high, strict=True)
-        )
-        return cls(
-            on, covered, direction, np.zeros(on.shape[1], dtype=np.bool_), tests, np.ones(len(on))
-        )
+        tests: tuple[SliceTest | GradedSlice, ...]
+        if grades is None:
+            tests = tuple(
+                SliceTest.begin(int(row.sum()), int((side & row).sum()), errors=errors)
+                for row, side in zip(covered, high, strict=True)
+            )
+        else:
+            tests = tuple(
+                GradedSlice.begin(grades[row], side[row], level, len(on))
+                for row, side in zip(covered, high, strict=True)
+            )
+        free = np.zeros(on.shape[1], dtype=np.bool_)
+        return cls(on, covered, direction, free, tests, np.ones(len(on)), grades)
 
     def update(self, unit: int, loss: float, eligible: Bools) -> SliceTests:
         """After one more label.
@@ -197,7 +210,8 @@ class SliceTests:
             The unlabelled units from which it was drawn uniformly, chosen before its loss was
             known. A slice bets where these include all unlabelled units of the unit's own side.
         """
-        tests = list(self.tests)
+        tests: list[Any] = list(self.tests)
+        graded = {} if self.grades is None else {"grade": float(self.grades[unit])}
         for k, (on, defined, sign) in enumerate(
             zip(self.on, self.defined, self.direction, strict=True)
         ):
@@ -205,7 +219,8 @@ class SliceTests:
                 # the unit is uniform among its side only if that whole side was on offer; else its
                 # loss is counted in the totals but no bet on it would be fair
                 fair = bool(eligible[(on == on[unit]) & defined & ~self.labelled].all())
-                tests[k] = tests[k].update(loss, high=bool(on[unit]) == (sign > 0), bet=fair)
+                high = bool(on[unit]) == (sign > 0)
+                tests[k] = tests[k].update(loss, high=high, bet=fair, **graded)
         new_labelled = self.labelled.copy()
         new_labelled[unit] = True
         # exp overflows at 709; beyond 700 every plausible alpha has been passed long ago
@@ -222,3 +237,21 @@ class SliceTests:
         return np.array(
             [int(sign) * test.gap for test, sign in zip(self.tests, self.direction, strict=True)]
         )
+
+
+def find_needed(tests: SliceTests, undecided: NDArray[np.intp]) -> Bools:
+    """Units from which to draw the next label, of tests with grades: bool, shape (N,).
+
+    A label inside a slice serves that slice; one drawn from all units is fair for every slice, and
+    lies mostly outside of each. The slice that has fewest of either is served, and one that has
+    evidence already before others: it is nearest to its end.
+    """
+    free = ~tests.labelled
+    needs = [
+        (min(test.bet_counts) / (1.0 + max(test.log_e, 0.0)), int(k), test.bet_counts)
+        for k in undecided
+        if isinstance(test := tests.tests[k], GradedSlice)
+    ]
+    _, k, (high_count, low_count) = min(needs)
+    inside = free & tests.defined[k] & (tests.on[k] == (tests.direction[k] > 0))
+    return free if high_count > low_count or not inside.any() else inside

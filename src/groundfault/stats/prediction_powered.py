@@ -31,6 +31,10 @@ Floats = NDArray[np.float64]
 _MAX_LOSS = 0.75
 # times the stake that suits the spread so far
 _STAKES = np.array([0.5, 1.0, 2.0])
+# sums over labelled units before there are any, of label, grade, their product and the grade
+# squared: as if of two units one was graded 1, and labels were half explained by that
+_PRIOR = np.array([1.0, 1.0, 0.75, 1.0])
+_PRIOR_COUNT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +52,8 @@ class GradedBets:
         The level at which the wealth should be enough: it moves stakes, not validity.
     horizon : int or None
         About how many labels there will be; None for stakes that suit any number.
-    label_count : int
+    label_count, bet_count : int
+        Units with a label, and those of them that were bet on.
     label_sum : (R,) array
     log_wealth : (R, G) array
         Never increasing along the means: what is refuted at one is refuted below it. Infinite where
@@ -56,7 +61,8 @@ class GradedBets:
     log_arms : (R, 2, S, G) array
         Of each use of the grades (none, and as much as the labels so far suggest) and each stake.
     moments : (R, 4) array
-        Sums over labelled units of label, grade, their product, and the grade squared.
+        Sums over labelled units of label, grade, their product, and the grade squared; they begin
+        as if a few had been labelled.
     spread, centre : (R, 2) arrays
         Sum of squares, and mean, of what was bet on.
 
@@ -73,6 +79,7 @@ class GradedBets:
     alpha: float
     horizon: int | None
     label_count: int
+    bet_count: int
     label_sum: Floats
     log_wealth: Floats
     log_arms: Floats
@@ -104,11 +111,11 @@ class GradedBets:
             alpha=alpha,
             horizon=horizon,
             label_count=0,
+            bet_count=0,
             label_sum=np.zeros(rows),
             log_wealth=np.zeros((rows, len(grid))),
             log_arms=arms,
-            # as if of two units one was graded 1, and its label was half explained by that
-            moments=np.tile([1.0, 1.0, 0.75, 1.0], (rows, 1)),
+            moments=np.tile(_PRIOR, (rows, 1)),
             spread=np.full((rows, 2), 0.25),
             centre=np.full((rows, 2), 0.5),
         )
@@ -143,8 +150,18 @@ class GradedBets:
             moments=self.moments + np.stack([label, grade, label * grade, grade**2], axis=1),
         )
 
+    def estimate(self) -> Floats:
+        """Mean of the group's labels, (R,): of those there are, corrected by all grades."""
+        label, grade = self.label_sum, self.moments[:, 1] - _PRIOR[1]
+        whole = (self.grade_sum + grade) / self.size
+        mean: Floats = label / self.label_count - self._find_share() * (
+            grade / self.label_count - whole
+        )
+        rate: Floats = np.clip(mean, 0.0, 1.0)
+        return rate
+
     def _place_bets(self, label: Floats, grade: Floats) -> GradedBets:
-        count, left = self.label_count + 1, self.size - self.label_count
+        left = self.size - self.label_count
         # rounding must not take a mean out of the range of what it is the mean of
         rest = np.clip(self.grade_sum / left, 0.0, 1.0)
         share = np.stack([np.zeros_like(rest), self._find_share()], axis=1)
@@ -152,14 +169,15 @@ class GradedBets:
         lowest = -share * (1.0 - rest)[:, None]
         null = (self.size * self.means - self.label_sum[:, None]) / left
         arms = self.log_arms + _grow(value, lowest, np.maximum(null, 0.0), self._find_stakes())
+        count = self.bet_count + 1
         centre = self.centre + (value - self.centre) / (count + 1)
         spread = self.spread + (value - centre) ** 2
-        return replace(self, log_arms=arms, spread=spread, centre=centre)
+        return replace(self, log_arms=arms, bet_count=count, spread=spread, centre=centre)
 
     def _find_share(self) -> Floats:
         """Share of the grade that forecasts the label best, from 0 to 1."""
         label, grade, product, square = self.moments.T
-        count = self.label_count + 2
+        count = self.label_count + _PRIOR_COUNT
         share: Floats = np.clip(
             (product - label * grade / count) / (square - grade**2 / count), 0.0, 1.0
         )
@@ -167,11 +185,11 @@ class GradedBets:
 
     def _find_stakes(self) -> Floats:
         """Stakes for each use of the grades; they do not depend on the mean."""
-        count = self.label_count + 1
+        count = self.bet_count + 1
         length = self.horizon or count * np.log(count + 1)
         variance = self.spread / count
-        unit: Floats = np.sqrt(2.0 * np.log(1.0 / self.alpha) / (variance * length))
-        return unit[..., None] * _STAKES
+        stakes: Floats = np.sqrt(2.0 * np.log(1.0 / self.alpha) / (variance * length))[..., None]
+        return stakes * _STAKES
 
 
 def _grow(value: Floats, lowest: Floats, null: Floats, stakes: Floats) -> Floats:
@@ -194,7 +212,7 @@ def _average(log_arms: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class GradedDifference:
-    """Bets that one group's mean exceeds another's by more than a difference.
+    """Bets that one group's mean exceeds another's, by more than a null allows.
 
     Attributes
     ----------
@@ -211,10 +229,9 @@ class GradedDifference:
         sizes: tuple[int, int],
         grade_sums: tuple[ArrayLike, ArrayLike],
         alpha: float,
+        edge: tuple[Floats, Floats],
         *,
-        difference: float = 0.0,
         horizon: int | None = None,
-        steps: int = 200,
     ) -> GradedDifference:
         """Before the first label.
 
@@ -226,18 +243,14 @@ class GradedDifference:
             Of all units inside and outside.
         alpha, horizon
             As in `GradedBets`; the horizon is of each group.
-        difference : float in [-1, 1]
-            The null is that the means differ by at most this.
-        steps : int
-            Between means of 0 and 1 that are tried for the outside.
+        edge : pair of (G,) arrays in [0, 1], ascending
+            The largest mean inside that the null allows, where the mean outside is at least so
+            much; from `allow_difference` or `allow_chance`.
         """
-        ends = np.linspace(0.0, 1.0, steps + 1)
-        # between two means of the grid, each group is given the end that has less wealth
-        above = np.clip(ends[1:] + difference, 0.0, 1.0)
-        below = 1.0 - ends[:-1]
+        above, below = edge
         inner = GradedBets.begin(above, sizes[0], grade_sums[0], alpha, horizon=horizon)
         total = sizes[1] - np.asarray(grade_sums[1], dtype=float)
-        return cls(inner, GradedBets.begin(below, sizes[1], total, alpha, horizon=horizon))
+        return cls(inner, GradedBets.begin(1.0 - below, sizes[1], total, alpha, horizon=horizon))
 
     def update(
         self, label: ArrayLike, grade: ArrayLike, *, inside: bool, bet: bool = True
@@ -250,9 +263,51 @@ class GradedDifference:
 
     @property
     def log_e(self) -> Floats:
-        """Log e-value of each sample: the least over the means that the groups may have."""
+        """Log e-value of each sample: the least over the means that the null allows."""
         least: Floats = (self.inside.log_wealth + self.outside.log_wealth).min(axis=1)
         return least
+
+
+def allow_difference(difference: float, steps: int = 200) -> tuple[Floats, Floats]:
+    """Edge of the null that the mean inside exceeds the one outside by at most ``difference``.
+
+    Parameters
+    ----------
+    difference : float in [-1, 1]
+    steps : int
+        Between the means 0 and 1 that are tried; the edge is that of the worse end of each.
+    """
+    ends = np.linspace(0.0, 1.0, steps + 1)
+    return np.clip(ends[1:] + difference, 0.0, 1.0), ends[:-1]
+
+
+def allow_chance(sizes: tuple[int, int], level: float, steps: int = 200) -> tuple[Floats, Floats]:
+    """Edge of the null that labels of all units would not tell the groups apart.
+
+    The labels of two groups without a difference differ by chance. The null allows what Fisher's
+    exact test of all labels, one-sided, would not reject.
+
+    Parameters
+    ----------
+    sizes : (int, int)
+        Units inside and outside, each labelled 0 or 1.
+    level : float in (0, 1)
+        Of that test.
+    steps : int
+        Most means outside that are tried; the edge is that of the worse end of each step.
+    """
+    from scipy.stats import hypergeom
+
+    inside, outside = sizes
+    first = np.unique(np.linspace(0, outside + 1, min(steps, outside + 1) + 1).astype(np.int64))
+    last = first[1:] - 1
+    # the p-value falls as more inside fail: halve the range until one count is left
+    low, high = np.zeros_like(last), np.full_like(last, inside)
+    while (low < high).any():
+        middle = (low + high + 1) // 2
+        p = hypergeom.sf(middle - 1, inside + outside, middle + last, inside)
+        low, high = np.where(p > level, middle, low), np.where(p > level, high, middle - 1)
+    return low / inside, first[:-1] / outside
 
 
 def find_interval(
