@@ -29,6 +29,9 @@ _review = partial(option, group="Review")
 @option(
     "--evidence", metavar="FILE", group=INPUT, help="Where the evidence is now, if it has moved."
 )
+@option(
+    "--baseline", metavar="FILE", group=INPUT, help="Earlier report, to see what changed since."
+)
 @_review("--reviewer", metavar="NAME", help="Your name, to review; without it, see how far it is.")
 @_review("--adjudicate", is_flag=True, help="Decide items that reviewers dispute.")
 @_review("--split", metavar="A,B", help="Divide the items among these reviewers.")
@@ -55,6 +58,7 @@ def open_(place: str, **options: Any) -> None:
     \b
     groundfault open report/
     groundfault open report/ --port 9000 --no-browser
+    groundfault open report/ --baseline last-week/
     groundfault open runs/ --reviewer ana
     groundfault open groundfault-ledger.db
     """
@@ -88,4 +92,6 @@ def _open(place: str, options: dict[str, Any]) -> Bench:
     if "://" in place or path.suffix == ".db":
         return open_record(place, options["seal"])
     ledger = None if options["no_ledger"] else options["ledger"] or True
-    return Bench.of_report(path, evidence=options["evidence"], ledger=ledger)
+    return Bench.of_report(
+        path, evidence=options["evidence"], ledger=ledger, baseline=options["baseline"]
+    )

@@ -43,6 +43,8 @@ class Bench:
         A review to be told how far it is, and how far reviewers agree.
     live : LiveDesk, optional
         A sequential audit as its labels come in.
+    baseline : Report, optional
+        An earlier report, to see what changed since.
     apart : bool
         Whether the evidence is read in a process of its own, so that this one never holds a
         held-out outcome.
@@ -57,6 +59,7 @@ class Bench:
     review: ReviewDesk | None = None
     progress: ReviewedRuns | None = None
     live: LiveDesk | None = None
+    baseline: Report | None = None
     apart: bool = True
     spendings: list[Spending] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock, repr=False)
@@ -70,6 +73,7 @@ class Bench:
         *,
         evidence: str | Path | None = None,
         ledger: LedgerChoice = True,
+        baseline: str | Path | None = None,
     ) -> Bench:
         """Open the folder that ``Report.write`` wrote.
 
@@ -80,6 +84,8 @@ class Bench:
         ledger : Ledger, path, URL or bool, optional
             True takes the ledger of the report where it is the caller's own or lies beside the
             report, else the default place.
+        baseline : path, optional
+            An earlier report.
 
         Raises
         ------
@@ -90,7 +96,8 @@ class Bench:
         stated = report.ledger.path if report.ledger else ""
         folder = place if place.is_dir() else place.parent
         witness = find_witness(ledger, stated, folder) or find_ledger(ledger)
-        return cls(place, report, witness, evidence)
+        then = None if baseline is None else Report.load(baseline)
+        return cls(place, report, witness, evidence, baseline=then)
 
     @cached_property
     def _rows(self) -> Rows:

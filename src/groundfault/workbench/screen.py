@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from groundfault.workbench.bench import Bench
 
-SCREENS = ("modes", "examples", "rows", "rules", "holdout", "cards", "review", "live")
+SCREENS = ("modes", "examples", "rows", "rules", "compare", "holdout", "cards", "review", "live")
 """Modules of `groundfault.workbench.screens`, each with a ``SCREEN``, as the top bar has them."""
 
 

@@ -1,0 +1,105 @@
+"""Two models side by side, and a report beside an earlier one."""
+
+from __future__ import annotations
+
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from bench_reports import visit
+from explorer_files import ExplorerFile, make_results, write_report
+
+from groundfault import InputError
+from groundfault.core.rules import Rule
+from groundfault.exports import export
+from groundfault.workbench.bench import Bench
+from groundfault.workbench.comparison import compare_models, find_unit_rows
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("compare")
+    return write_report(home, make_results(), id="id", model="model")
+
+
+@pytest.fixture(scope="module")
+def two(place: Path) -> Bench:
+    bench = Bench.of_report(place, ledger=False)
+    bench.apart = False
+    return bench
+
+
+def test_cells_and_rules_are_counts_of_the_table(two: Bench, place: Path) -> None:
+    assert two.report is not None
+    found = compare_models(two.index, two.report, "alpha", "beta")
+    table = pl.read_parquet(place.parent / "answers.parquet")
+    wide = table.pivot("model", index=["id", "lang", "size", "prompt"], values="error").sort("id")
+    a, b = (wide[name].to_numpy() == 1 for name in ("alpha", "beta"))
+    for cell, mask in zip(found.cells, (a & b, ~a & b, a & ~b, ~a & ~b), strict=True):
+        assert cell.tolist() == np.flatnonzero(mask).tolist()
+    assert found.size == wide.height
+    rules = {mode.rule: mode.meaning for mode in two.report.modes}
+    assert rules
+    for rule, meaning in rules.items():
+        inside = Rule.parse(rule).holds(wide).to_numpy()
+        row = next(one for one in found.rules if meaning in one.name)
+        only = ~a & b
+        assert (row.inside, row.n_inside) == (int((only & inside).sum()), int(inside.sum()))
+        assert (row.outside, row.n_outside) == (int((only & ~inside).sum()), int((~inside).sum()))
+    lifts = [row.lift for row in found.rules]
+    assert lifts == sorted(lifts, reverse=True)
+    rows = find_unit_rows(two.rows, found.cells[1], "beta")
+    assert two.rows.frame["model"][rows].unique().to_list() == ["beta"]
+    assert two.rows.frame["id"][rows].to_list() == wide["id"].gather(found.cells[1]).to_list()
+    with pytest.raises(InputError, match="no rows of model 'gamma'"):
+        compare_models(two.index, two.report, "alpha", "gamma")
+
+
+def test_the_file_has_the_same_cells(two: Bench, place: Path) -> None:
+    assert two.report is not None
+    out = place.parent / "two.html"
+    export(place, "html-explorer", out)
+    file = ExplorerFile(out)
+    table = pl.DataFrame(
+        {"unit": file.json("units"), "model": file.columns["model"], "loss": file.json("losses")}
+    )
+    wide = table.pivot("model", index="unit", values="loss", aggregate_function="mean")
+    a, b = wide["alpha"] >= 0.5, wide["beta"] >= 0.5
+    found = compare_models(two.index, two.report, "alpha", "beta")
+    for cell, mask in zip(found.cells, (a & b, ~a & b, a & ~b, ~a & ~b), strict=True):
+        assert sorted(cell.tolist()) == sorted(wide["unit"].filter(mask).to_list())
+
+
+def test_the_page_lists_them(two: Bench) -> None:
+    assert two.report is not None
+    found = compare_models(two.index, two.report, "beta", "alpha")
+    client = visit(two)
+    page = unescape(client.get("/compare", params={"a": "beta", "b": "alpha", "cell": 2}).text)
+    assert "alpha against beta" in page
+    for cell, name in zip(found.cells, found.names, strict=True):
+        assert f"<strong>{len(cell)}</strong> {name}" in page
+    assert page.count('class="sides pair"') == min(20, len(found.cells[2]))
+    assert client.get("/compare", params={"a": "<b>"}).status_code == 400
+    assert "<b>" not in client.get("/compare", params={"a": "<b>"}).text
+    odd = client.get("/compare", params={"cell": "9", "start": "99999999999999999999"})
+    assert odd.status_code == 200
+
+
+def test_a_report_is_held_against_an_earlier_one(tmp_path: Path) -> None:
+    table = make_results().filter(pl.col("model") == "alpha").drop("model")
+    good = table.with_columns(error=(pl.int_range(pl.len()) % 9 == 0).cast(pl.Int64))
+    for name, content in (("then", good), ("now", table)):
+        (tmp_path / name).mkdir()
+        write_report(tmp_path / name, content, id="id")
+    bench = Bench.of_report(
+        tmp_path / "now/report", ledger=False, baseline=tmp_path / "then/report"
+    )
+    page = unescape(visit(bench).get("/compare").text)
+    assert "worse than then, or new." in page
+    assert "Worse, or new" in page
+    assert "by the same examples" in page
+    # without a second model or report there is nothing to compare
+    alone = Bench.of_report(tmp_path / "now/report", ledger=False)
+    assert visit(alone).get("/compare").status_code == 404
