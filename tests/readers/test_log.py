@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -70,3 +72,27 @@ def test_too_deep_and_too_many_are_one_line() -> None:
         table({"a": deep})
     with pytest.raises(InputError, match="over 2000 attributes"):
         table({f"a{i}": i for i in range(2001)})
+
+
+def test_scores_of_one_answer_may_share_what_describes_it() -> None:
+    shared = {"level": 3, "tags": ["a", "b"], "more": {"de": None}}
+    other = {"level": "high"}
+    rows = [shared, shared, other, shared]
+
+    def tabulate(attributes: list[dict[str, Any]]) -> pl.DataFrame:
+        log = Log([Observation(str(i), attributes=row) for i, row in enumerate(attributes)])
+        ((frame, _),) = log.tables()
+        return frame
+
+    assert tabulate(rows).equals(tabulate([dict(row) for row in rows]))
+    assert tabulate(rows)["level"].to_list() == ["3", "3", "high", "3"]
+
+
+def test_collection_of_garbage_goes_on_as_it_was() -> None:
+    def break_off() -> Iterator[Observation]:
+        yield Observation("a")
+        raise InputError("cut short")
+
+    with pytest.raises(InputError, match="cut short"):
+        list(Log(break_off()).tables())
+    assert gc.isenabled()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
+from math import exp, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ _QUESTIONS = (
     "question", "Question", "problem", "query", "prompt", "instruction", "input", "question_stem",
     "goal", "sentence", "text", "premise",
 )  # fmt: skip
+_GREEDY = ("False", "True", "false", "true")
+_ARGUMENTS = ("arg_0", "arg_1")
+_REQUESTS = tuple(f"gen_args_{i}" for i in range(100))
 _NO_ANSWER = "[invalid]"
 """The answer that the harness's regex filters return where nothing matches."""
 
@@ -182,27 +186,55 @@ class _Run:
     def _scores(self, row: dict[str, Any], position: int) -> Iterator[Observation]:
         filter_name = self._filter(row)
         names = row.get("metrics") or [key for key in row if key not in _NOT_METRICS]
-        names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
         metrics = {
-            name: row.get(name) for name in names if self._is_per_document(name, row.get(name))
+            name: row.get(name)
+            for name in (names if isinstance(names, list) else ())
+            if isinstance(name, str) and self._is_per_document(name, row.get(name))
         }
         if not metrics:
             metrics = {"": None}
         doc = mapping(row.get("doc"))
         choices = _Choices.of(row)
-        prompt = _argument(row, 0, 0)
-        common = {
-            "example_id": self._id(doc, row["doc_id"]),
-            "model": self.model,
-            "task": self.task,
-            "prompt": _question(doc, prompt),
-            "response": None if choices else _first(row.get("resps")),
-            "target": choices.label(row.get("target")) if choices else text(row.get("target")),
-            "attributes": doc,
-        }
+        prompt = _argument(row.get("arguments"), 0, 0)
+        question = _question(doc, prompt)
+        response = None if choices else _first(row.get("resps"))
+        target = choices.label(row.get("target")) if choices else text(row.get("target"))
+        example_id = self._id(doc, row["doc_id"])
         for metric, value in metrics.items():
             scorer = metric if filter_name == "none" or not metric else f"{metric},{filter_name}"
-            yield _observation(common, scorer, value, choices, row, position, self.fallbacks)
+            observation = Observation(
+                example_id,
+                number(value),
+                scorer=scorer,
+                model=self.model,
+                task=self.task,
+                prompt=question,
+                response=response,
+                target=target,
+                attributes=doc,
+                measured={"position": position},
+            )
+            if choices:
+                choices.answer(observation)
+            else:
+                self._answer(observation, row)
+            if observation.status is Status.SCORED and observation.value is None:
+                observation.status = Status.MISSING
+            yield observation
+
+    def _answer(self, observation: Observation, row: dict[str, Any]) -> None:
+        """What a filter made of the response; nothing, if it is what the filter returns for none.
+
+        A task may say 0 there, which may be an answer, too.
+        """
+        answer = observation.answer = _first(row.get("filtered_resps"))
+        is_fallback = answer in self.fallbacks and (
+            answer == _NO_ANSWER or str(answer) not in (observation.response or "")
+        )
+        if row.get("filter", "none") != "none":
+            observation.measured = {**observation.measured, "parsed": not is_fallback}
+        if is_fallback:
+            observation.value, observation.status = None, Status.UNPARSED
 
     @cached_property
     def fallbacks(self) -> frozenset[str]:
@@ -229,12 +261,14 @@ class _Run:
         )
 
     def _is_per_document(self, metric: str, value: Any) -> bool:
-        # metrics such as F1 leave a pair or list a row, from which the task's number is computed
-        note = f"{metric} is computed over the whole task, not for each document: it is left out"
-        if metric == "bypass":
-            note = "predicted only (--predict_only): nothing is scored"
-        elif value is None or isinstance(value, bool | int | float):
+        if metric != "bypass" and (value is None or isinstance(value, bool | int | float)):
             return True
+        # metrics such as F1 leave a pair or list a row, from which the task's number is computed
+        note = (
+            "predicted only (--predict_only): nothing is scored"
+            if metric == "bypass"
+            else f"{metric} is computed over the whole task, not for each document: it is left out"
+        )
         if note not in self.notes:
             self.notes.append(note)
         return False
@@ -263,94 +297,51 @@ class _Run:
             self.notes.append("no samples")
 
 
-def _observation(
-    common: dict[str, Any],
-    scorer: str,
-    value: Any,
-    choices: _Choices | None,
-    row: dict[str, Any],
-    position: int,
-    fallbacks: frozenset[str],
-) -> Observation:
-    observation = Observation(
-        **common, scorer=scorer, value=number(value), measured={"position": position}
-    )
-    if choices:
-        choice = choices.best(scorer.startswith("acc_norm"))
-        observation.answer, observation.logprob, observation.confidence = (
-            choices.labels[choice],
-            choices.logs[choice],
-            choices.share(choice),
-        )
-    else:
-        observation.answer = _first(row.get("filtered_resps"))
-        if row.get("filter", "none") != "none":
-            observation.measured = {
-                **observation.measured,
-                "parsed": not _is_fallback(observation, fallbacks),
-            }
-    if _is_fallback(observation, fallbacks):
-        observation.value, observation.status = None, Status.UNPARSED
-    elif observation.value is None:
-        observation.status = Status.MISSING
-    return observation
-
-
-def _is_fallback(observation: Observation, fallbacks: frozenset[str]) -> bool:
-    """Whether the answer is what a filter returns for none; a task may say 0, which may be one."""
-    answer = observation.answer
-    if answer not in fallbacks:
-        return False
-    return answer == _NO_ANSWER or str(answer) not in (observation.response or "")
-
-
-@dataclass(frozen=True)
+@dataclass
 class _Choices:
     """The choices of one question and their log-likelihoods."""
 
     labels: list[str]
-    lengths: list[int]
+    words: list[str]
     logs: list[float]
+    weights: list[float] | None
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> _Choices | None:
         """Those of a row; None where it is no multiple choice."""
         responses = row.get("filtered_resps")
-        logs = [_log(pair) for pair in responses] if isinstance(responses, list) else []
+        if not isinstance(responses, list) or len(responses) < 2:
+            return None
+        requests = _read_requests(row.get("arguments"), len(responses))
         # acc_mutual_info requests every choice again without the question, to normalise by: a
         # request with an empty context is no choice
-        positions = [i for i in range(len(logs)) if _argument(row, i, 0) != ""] or list(
-            range(len(logs))
-        )
-        likely = [log for i in positions if (log := logs[i]) is not None]
-        if len(positions) < 2 or len(likely) < len(positions):
+        if any(context == "" for context, _ in requests) and any(c != "" for c, _ in requests):
+            asks = [context != "" for context, _ in requests]
+            requests, responses = list(compress(requests, asks)), list(compress(responses, asks))
+        logs = [log for pair in responses if (log := _log(pair)) is not None]
+        if len(logs) < max(2, len(responses)):
             return None
-        words = [_argument(row, i, 1) or "" for i in positions]
+        words = [word or "" for _, word in requests]
         labels = [word.strip() for word in words]
         # with one continuation after several contexts, as in Winogrande, only numbers are distinct
         distinct = len(set(labels)) == len(labels)
-        return cls(
-            labels if distinct else [str(i) for i in range(len(labels))],
-            [max(len(word.removeprefix(" ")), 1) for word in words],
-            likely,
-        )
-
-    def best(self, by_length: bool) -> int:
-        """The index of the model's choice; ``by_length`` divides by its characters, as acc_norm."""
-        scores = (
-            [log / n for log, n in zip(self.logs, self.lengths, strict=True)]
-            if by_length
-            else self.logs
-        )
-        return scores.index(max(scores))
-
-    def share(self, which: int) -> float | None:
-        """The softmax of the log-likelihoods, at one of them."""
+        top = max(logs)
         # the largest is subtracted: exp(-800), a usual sum over an answer, is 0 in floating point
-        top = max(self.logs)
-        if not math.isfinite(top):
-            return None
-        return math.exp(self.logs[which] - top) / sum(math.exp(log - top) for log in self.logs)
+        weights = [exp(log - top) for log in logs] if isfinite(top) else None
+        numbers = [str(i) for i in range(len(labels))]
+        return cls(labels if distinct else numbers, words, logs, weights)
+
+    def answer(self, observation: Observation) -> None:
+        """The model's choice by one metric, its log-likelihood, and its share of all by softmax."""
+        scores = self.logs
+        # acc_norm divides by the characters of a choice
+        if observation.scorer.startswith("acc_norm"):
+            lengths = [len(word.removeprefix(" ")) or 1 for word in self.words]
+            scores = [log / n for log, n in zip(scores, lengths, strict=True)]
+        choice = scores.index(max(scores))
+        observation.answer, observation.logprob = self.labels[choice], self.logs[choice]
+        if self.weights is not None:
+            observation.confidence = self.weights[choice] / sum(self.weights)
 
     def label(self, target: Any) -> str | None:
         """The target; where it is the number of a choice, the choice's text."""
@@ -367,39 +358,46 @@ class _Choices:
 
 def _log(pair: Any) -> float | None:
     """The log-likelihood of a pair ``[log-likelihood, is_greedy]``."""
+    if not isinstance(pair, list) or len(pair) != 2:
+        return None
     # since 2024 both are in quotes: ["-3.37", "False"]
-    if (
-        not isinstance(pair, list)
-        or len(pair) != 2
-        or str(pair[1]).lower() not in ("true", "false")
-    ):
+    log, is_greedy = pair
+    if is_greedy not in _GREEDY and str(is_greedy).lower() not in _GREEDY:
         return None
     try:
-        logprob = float(pair[0])
+        logprob = float(log)
     except (TypeError, ValueError):
         return None
-    return None if math.isnan(logprob) else logprob
+    return logprob if logprob == logprob else None
 
 
-def _argument(row: dict[str, Any], request: int, which: int) -> str | None:
+def _read_requests(arguments: Any, count: int) -> list[tuple[str | None, str | None]]:
+    """Context and continuation of each request."""
+    try:
+        # as all files since 2024 have them, where both are texts
+        pairs = [(arguments[name]["arg_0"], arguments[name]["arg_1"]) for name in _REQUESTS[:count]]
+        if len(pairs) == count and {type(part) for pair in pairs for part in pair} == {str}:
+            return pairs
+    except (TypeError, KeyError):
+        pass
+    return [(_argument(arguments, i, 0), _argument(arguments, i, 1)) for i in range(count)]
+
+
+def _argument(arguments: Any, request: int, which: int) -> str | None:
     """An argument of a request."""
     # {"gen_args_0": {"arg_0": ...}}, and lists of lists in files before 2024
-    arguments = row.get("arguments")
     if isinstance(arguments, dict):
-        argument = mapping(arguments.get(f"gen_args_{request}")).get(f"arg_{which}")
+        own = arguments.get(f"gen_args_{request}")
+        argument = own.get(_ARGUMENTS[which]) if isinstance(own, dict) else None
     else:
         try:
-            argument = arguments[request][which]  # type: ignore[index]
+            argument = arguments[request][which]
         except (TypeError, IndexError, KeyError):
             return None
+    if isinstance(argument, str):
+        return argument
     # of a chat model the argument is a list with the whole conversation as one text of JSON
-    return (
-        argument
-        if isinstance(argument, str)
-        else _first(argument)
-        if isinstance(argument, list)
-        else None
-    )
+    return _first(argument) if isinstance(argument, list) else None
 
 
 def _question(doc: dict[str, Any], prompt: str | None) -> str | None:
