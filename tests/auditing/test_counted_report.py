@@ -43,10 +43,8 @@ def audit_both(folder: Path, plan: Plan, split: str | None, engine: str) -> list
     ]
     content = [report.to_dict() for report in reports]
     for one in content:
-        # which findings overlap
+        # how all candidates go together, not only those confirmed
         one["candidates"].pop("effective")
-        for finding in one["findings"]:
-            finding.pop("representative")
     return [{k: v for k, v in one.items() if k not in ELSE} for one in content]
 
 

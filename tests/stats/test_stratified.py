@@ -34,3 +34,16 @@ def test_a_descriptor_that_only_names_the_stratum_has_no_lift() -> None:
     losses = np.concatenate([np.zeros(50), np.ones(50)])
     value, z = lift((strata == 1)[None], losses, strata)
     assert (value[0], z[0]) == (0, 0)
+
+
+def test_weights_are_so_many_units_of_a_kind() -> None:
+    rng = np.random.default_rng(2)
+    on, losses, strata = rng.random((3, 40)) < 0.5, rng.integers(0, 2, 40), rng.integers(0, 3, 40)
+    defined, weights = on | (rng.random((3, 40)) < 0.7), rng.integers(0, 5, 40)
+    repeated = lift(
+        np.repeat(on, weights, axis=1),
+        np.repeat(losses, weights),
+        np.repeat(strata, weights),
+        np.repeat(defined, weights, axis=1),
+    )
+    np.testing.assert_allclose(lift(on, losses, strata, defined, weights), repeated, rtol=1e-12)

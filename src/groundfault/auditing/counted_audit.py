@@ -208,7 +208,7 @@ def find_copies(
     """
     first = np.arange(len(library), dtype=np.intp)
     is_mirrored = np.zeros(len(library), dtype=np.bool_)
-    values = [_spell_value(candidate) for candidate in library]
+    values = [spell_value(candidate) for candidate in library]
     defined = [
         cells.defined[:, j] if candidate.missing == "drop" else cells.rows
         for j, candidate in enumerate(library)
@@ -240,7 +240,7 @@ def _list_pairs(groups: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:
         yield from ((i, j) for place, j in enumerate(members) for i in members[:place])
 
 
-def _spell_value(candidate: Candidate) -> str:
+def spell_value(candidate: Candidate) -> str:
     """A candidate's rule with its setting for rows without a value."""
     sql = candidate.parsed.sql
     return f"({sql})" if candidate.missing == "drop" else f"COALESCE({sql}, FALSE)"

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.auditing.counted_audit import CountedAudit, find_copies, prepare_counted
+from groundfault.auditing.counting import count_jointly, scan_cells
 from groundfault.auditing.guarantee import spend_level
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.results import AuditResults
@@ -18,17 +19,16 @@ from groundfault.base.ledgers import LedgerChoice, find_ledger
 from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate
 from groundfault.core.counted_units import CountedMarks, CountedUnits
+from groundfault.core.finding import Verdict
 from groundfault.core.plan import Plan
-from groundfault.core.roles import read_outcomes
 from groundfault.core.rules import quote
 from groundfault.engines.cells import CellCounts
 from groundfault.errors import InputError
 from groundfault.judges.rule import rule
 from groundfault.stats.contingency import ContingencyTables
 
-_PART, _OUTCOME, _STATUS = "part", "outcome", "status"
-_FEW = 20
-"""Words of a status or a split, and values of an outcome, in the sample."""
+MAX_JOINT = 30
+"""Candidates that are counted jointly: their combinations are the cells of one scan."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,21 @@ def judge_counted(audit: CountedAudit) -> CountedResults:
             for name, loss in (("all_failed", 1.0), ("all_passed", 0.0))
         }
         results = replace(results, sensitivity=sensitivity)
-    return results
+    return _count_overlap(results, audit)
+
+
+def _count_overlap(results: CountedResults, audit: CountedAudit) -> CountedResults:
+    """The results with what is confirmed counted jointly, which tells what is seen twice."""
+    confirmed = [h for h, v in enumerate(results.ruling.verdicts) if v is Verdict.CONFIRMED]
+    if not 2 <= len(confirmed) <= MAX_JOINT:
+        return results
+    deciding = results.discovery if results.holdout is None else results.holdout
+    assert isinstance(deciding, CountedUnits)
+    joint = count_jointly(audit, confirmed, holdout=results.holdout is not None)
+    deciding = replace(deciding, joint=joint)
+    if results.holdout is None:
+        return replace(results, discovery=deciding)
+    return replace(results, holdout=deciding)
 
 
 def _judge(count: _Count, loss: NDArray[np.float64]) -> CountedResults:
@@ -183,74 +197,20 @@ def _judge(count: _Count, loss: NDArray[np.float64]) -> CountedResults:
 
 
 def _count(audit: CountedAudit) -> _Count:
-    """All cells of all candidates: part, outcome and status."""
-    lazy, roles = audit.lazy, audit.lazy.roles
-    by = {_OUTCOME: quote(roles.outcome)}
-    if audit.has_holdout:
-        by[_PART] = lazy.find_part(audit.plan)
-    if roles.status is not None:
-        by[_STATUS] = quote(roles.status)
+    """All cells of all candidates."""
     rules = [
         # what cannot be tested there is not counted either
         "FALSE" if candidate.name in audit.disagreements else candidate.parsed.sql
         for candidate in audit.library
     ]
-    _require_few_outcomes(audit)
-    cells = lazy.counter.counts([*rules, f"{quote(roles.id or '')} IS NULL"], by)
-    where = lazy.provenance[0]
-    nameless = int(cells.on[:, -1].sum())
+    scan = scan_cells(audit, [*rules, f"{quote(audit.lazy.roles.id or '')} IS NULL"], {})
+    nameless = int(scan.cells.on[:, -1].sum())
     if nameless:
         raise InputError(
-            f"{where}: column {roles.id!r} is empty in {nameless} rows; every row needs an id"
+            f"{audit.lazy.provenance[0]}: column {audit.lazy.roles.id!r} is empty in {nameless} "
+            "rows; every row needs an id"
         )
-    frame = cells.keys.rename({_OUTCOME: roles.outcome}).with_columns(
-        pl.lit("one of the rows").alias(roles.id or "")
-    )
-    if roles.status is not None:
-        frame = frame.rename({_STATUS: roles.status})
-    loss, status = read_outcomes(frame, roles, where)
-    values = loss.fill_null(float("nan")).to_numpy()
-    if not np.isin(values[~np.isnan(values)], (0, 1)).all():
-        raise InputError(
-            f"{where}: outcome {roles.outcome!r} is graded, and counts are of 0 and 1 only; audit "
-            "a sample in memory, or name a column of failures"
-        )
-    if len(np.unique(values[~np.isnan(values)])) < 2:
-        raise InputError(
-            f"{where}: outcome {roles.outcome!r} is the same in every row that was scored; there "
-            "is no difference to explain"
-        )
-    return _Count(audit, cells, values, status, _find_discovery(cells, audit))
-
-
-def _require_few_outcomes(audit: CountedAudit) -> None:
-    """Raise before a scan groups by a column of many values."""
-    roles = audit.lazy.roles
-    for column in (roles.outcome, roles.status, roles.split):
-        if column is not None and audit.evidence.frame[column].n_unique() > _FEW:
-            raise InputError(
-                f"column {column!r} has over {_FEW} values in a sample of the rows: an outcome has "
-                "to be 0/1 to be counted, and a status and a split have few words"
-            )
-
-
-def _find_discovery(cells: CellCounts, audit: CountedAudit) -> NDArray[np.bool_]:
-    if not audit.has_holdout:
-        return np.ones(len(cells), dtype=np.bool_)
-    parts = cells.keys[_PART]
-    words = {"discovery": True, "holdout": False} if audit.lazy.roles.split else {}
-    if words:
-        unknown = [part for part in parts.unique() if part not in words]
-        if unknown:
-            raise InputError(
-                f"split column {audit.lazy.roles.split!r} holds {unknown[0]!r}; its words must be "
-                "'discovery' and 'holdout'"
-            )
-        parts = parts == "discovery"
-    is_discovery = parts.cast(pl.Boolean).to_numpy().astype(np.bool_)
-    if is_discovery.all() or not is_discovery.any():
-        raise InputError("one part has no rows; both discovery and holdout are needed")
-    return is_discovery
+    return _Count(audit, scan.cells, scan.loss, scan.status, scan.is_discovery)
 
 
 def _mark(count: _Count) -> CountedMarks:

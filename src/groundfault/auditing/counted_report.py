@@ -19,7 +19,7 @@ from groundfault.auditing.assemble import (
     say_why_unknown,
 )
 from groundfault.auditing.counted_audit import CountedAudit
-from groundfault.auditing.counted_flow import CountedResults
+from groundfault.auditing.counted_flow import MAX_JOINT, CountedResults
 from groundfault.auditing.guarantee import describe_guarantee
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import (
@@ -137,9 +137,11 @@ def _write_hints(results: CountedResults, audit: CountedAudit) -> Iterator[str]:
         f"({audit.sample_rule}), the numbers of findings of all rows"
     )
     yield (
-        "each row is taken for an example of its own; copies were not looked for, findings that "
-        "overlap are not grouped, and failure modes, which need rows, were not looked for"
+        "each row is taken for an example of its own, and copies were not looked for; nor were "
+        "failure modes, which need rows"
     )
+    if sum(verdict is Verdict.CONFIRMED for verdict in results.ruling.verdicts) > MAX_JOINT:
+        yield f"more than {MAX_JOINT} findings are confirmed: those that overlap are not grouped"
     if audit.disagreements:
         names = ", ".join(f"{name} ({how})" for name, how in audit.disagreements.items())
         yield f"{audit.lazy.counter.name} disagrees with groundfault: {names}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.core.counted_units import CountedUnits
+from groundfault.core.counted_units import CountedUnits, JointCells
 from groundfault.core.finding import Verdict
 from groundfault.core.pairs import Pairs
 from groundfault.core.units import Marks, Units
@@ -41,9 +41,6 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
     much their slices overlap. Representatives are taken by p-value, the smallest first, and one at
     a time: a hypothesis that only several of them explain together is not grouped.
     """
-    if isinstance(confirming, CountedUnits):
-        # whose slices overlap, counts of each alone do not tell
-        return {}
     outcomes = len(confirming.losses)
     strength = _strength(ruling)
     confirmed = sorted(
@@ -51,7 +48,13 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
         key=lambda h: (strength[h], h),
     )
     slices = np.array([h // outcomes for h in confirmed], dtype=np.intp)
-    alike = _correlate(whole, slices)
+    if isinstance(confirming, CountedUnits):
+        if confirming.joint is None:
+            # whose slices overlap, counts of each alone do not tell
+            return {}
+        alike, find_explained = _correlate_cells(confirming.joint, slices), _find_explained_cells
+    else:
+        alike, find_explained = _correlate(whole, slices), _find_explained
     # what changed on a slice is no news about the others, as a lift is
     alike = alike if isinstance(confirming, Pairs) else np.abs(alike)
     groups: dict[int, int] = {}
@@ -63,7 +66,7 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
         ]
         if lead in groups or not rest:
             continue
-        grouped = (alike[a, rest] >= OVERLAP) | _find_explained(
+        grouped = (alike[a, rest] >= OVERLAP) | find_explained(
             confirming, slices[rest], slices[a], lead % outcomes
         )
         groups |= {confirmed[b]: lead for b, under in zip(rest, grouped, strict=True) if under}
@@ -95,8 +98,6 @@ def _find_explained(
     units: Units, slices: NDArray[np.intp], lead: int, outcome: int
 ) -> NDArray[np.bool_]:
     """Which candidates have next to no lift among units that agree in the representative."""
-    from scipy.special import ndtri
-
     marks = units.marks.select(np.append(slices, lead))
     losses = units.changes if isinstance(units, Pairs) else units.losses[outcome]
     on = bits.unpack(marks.on, marks.size)
@@ -107,10 +108,53 @@ def _find_explained(
     within = 3 * strata + on[-1] + defined[-1]
     rest = on[:-1] & is_scored[:-1]
     plain, _ = stratified.lift(rest, losses, strata, is_scored[:-1])
-    lift_within, z = stratified.lift(rest, losses, within, is_scored[:-1])
+    return _is_explained(plain, *stratified.lift(rest, losses, within, is_scored[:-1]))
+
+
+def _is_explained(
+    plain: NDArray[np.float64], lift_within: NDArray[np.float64], z: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    from scipy.special import ndtri
+
     # less than half of the lift is left, and the rest is not significant: either alone would group
     # separate modes in small or in large samples
     side = np.sign(plain)
     return np.asarray(
         (side * lift_within < SHARE_LEFT * np.abs(plain)) & (side * z < -ndtri(LEVEL))
     )
+
+
+def _correlate_cells(joint: JointCells, slices: NDArray[np.intp]) -> NDArray[np.float64]:
+    """As `_correlate`, of all rows."""
+    if len(slices) < 2:
+        return np.zeros((len(slices),) * 2)
+    on = joint.on[_places(joint, slices)].astype(np.float64)
+    moments = np.cov(on, fweights=joint.rows)
+    deviation = np.sqrt(np.diag(moments))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(moments / np.outer(deviation, deviation))
+
+
+def _find_explained_cells(
+    units: Units, slices: NDArray[np.intp], lead: int, outcome: int
+) -> NDArray[np.bool_]:
+    """As `_find_explained`: each cell stands twice, for its failures and for its passes."""
+    assert isinstance(units, CountedUnits)
+    assert units.joint is not None
+    assert outcome == 0
+    joint = units.joint
+    places = _places(joint, np.append(slices, lead))
+    on, defined = (np.tile(each[places], 2) for each in (joint.on, joint.defined))
+    losses = np.repeat([1, 0], len(joint.rows))
+    weights = np.concatenate([joint.errors, joint.scored - joint.errors])
+    rest, there = on[:-1] & defined[:-1], defined[:-1]
+    one = np.zeros(len(losses), dtype=np.int64)
+    within = one + on[-1] + defined[-1]
+    plain, _ = stratified.lift(rest, losses, one, there, weights)
+    return _is_explained(plain, *stratified.lift(rest, losses, within, there, weights))
+
+
+def _places(joint: JointCells, slices: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Where candidates stand among those counted jointly."""
+    at = {int(j): place for place, j in enumerate(joint.candidates)}
+    return np.array([at[int(j)] for j in slices], dtype=np.intp)

@@ -41,6 +41,30 @@ class CountedMarks(Marks):
 
 
 @dataclass(frozen=True)
+class JointCells:
+    """Rows by which of J candidates hold for them: all that is known of how these go together.
+
+    Attributes
+    ----------
+    candidates : intp array, shape (J,)
+        Their places in the library.
+    on, defined : bool arrays, shape (J, C)
+        Whether each is true, and true or false, for the rows of each cell.
+    rows : int64 array, shape (C,)
+        All rows.
+    scored, errors : int64 arrays, shape (C,)
+        Rows with an outcome on the units that decide, and of these the failures.
+    """
+
+    candidates: NDArray[np.intp]
+    on: NDArray[np.bool_]
+    defined: NDArray[np.bool_]
+    rows: NDArray[np.int64]
+    scored: NDArray[np.int64]
+    errors: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class CountedUnits(Units):
     """Units of one outcome, 0 or 1, whose contingency tables are known and nothing else.
 
@@ -54,12 +78,15 @@ class CountedUnits(Units):
         Units with an outcome, and of these the failures.
     gap_tables : ContingencyTables, optional
         Of each rule having no value against the outcome; None where every rule has one everywhere.
+    joint : JointCells, optional
+        Of some candidates, where these were counted jointly.
     """
 
     known_tables: ContingencyTables = field(kw_only=True)
     scored_count: int = field(kw_only=True)
     error_count: int = field(kw_only=True)
     gap_tables: ContingencyTables | None = field(default=None, kw_only=True)
+    joint: JointCells | None = field(default=None, kw_only=True)
 
     @classmethod
     def of_tables(

@@ -14,6 +14,7 @@ def lift(
     losses: NDArray[np.int64] | Floats,
     strata: NDArray[np.int64],
     defined: Bools | None = None,
+    weights: NDArray[np.int64] | None = None,
 ) -> tuple[Floats, Floats]:
     """Mean loss on minus off a descriptor within strata, and its z-score.
 
@@ -25,6 +26,8 @@ def lift(
     strata : int64 array, shape (n,)
     defined : bool array, shape (L, n), optional
         Units that count; left out, all.
+    weights : int64 array, shape (n,), optional
+        How many units each stands for; left out, one.
 
     Returns
     -------
@@ -39,13 +42,16 @@ def lift(
     -----
     Mantel and Haenszel 1959, doi:10.1093/jnci/22.4.719; for losses that are not 0 or 1 Mantel 1963.
     One stratum gives the plain lift."""
-    there = np.ones_like(on) if defined is None else defined
+    there: Bools | Floats = np.ones_like(on) if defined is None else defined
+    inside_of: Bools | Floats = on
+    if weights is not None:
+        there, inside_of = there * weights.astype(np.float64), on * weights.astype(np.float64)
     home = (strata[:, None] == np.unique(strata)).astype(np.float64)
     # matrix products over one-hot strata sum all descriptors at once, without a loop over strata
     value = losses.astype(np.float64)
-    size, inside = there @ home, on @ home
+    size, inside = there @ home, inside_of @ home
     total, squares, on_sum = (
-        (rows * value**power) @ home for rows, power in ((there, 1), (there, 2), (on, 1))
+        (rows * value**power) @ home for rows, power in ((there, 1), (there, 2), (inside_of, 1))
     )
     size_or_1 = np.maximum(size, 1.0)
     weight = inside * (size - inside) / size_or_1
