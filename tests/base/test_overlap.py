@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groundfault.base.overlap import ROWS, RowSample, measure_overlap, sample_rows
+from groundfault.base.overlap import (
+    ANSWERS,
+    ROWS,
+    RowSample,
+    measure_overlap,
+    measure_shared_answers,
+    sample_rows,
+)
 from groundfault.errors import LedgerError
 
 SALT = "0a" * 16
@@ -105,3 +112,29 @@ def test_what_is_no_sample_is_an_altered_ledger(change: dict[str, Any]) -> None:
 def test_a_table_without_rows_overlaps_with_nothing() -> None:
     empty = sample_rows([], np.array([]), SALT)
     assert measure_overlap(empty, WHOLE) == measure_overlap(WHOLE, empty) == 0
+
+
+def test_answers_are_known_by_their_log_whatever_their_scores() -> None:
+    def take_logs(log: str, rows: slice, outcomes: Any = FAILURES) -> RowSample:
+        names = NAMES[rows]
+        sample = sample_rows(names, outcomes[rows], SALT, [log] * len(names))
+        return RowSample.from_json(sample.to_json())
+
+    everything = slice(None)
+    first = take_logs("a", everything)
+    assert first.answers is not None
+    assert len(first.answers) == ANSWERS
+    assert measure_shared_answers(take_logs("a", everything, 1 - FAILURES), first) == 1
+    assert measure_shared_answers(take_logs("a", slice(0, 90)), first) == 1
+    half = measure_shared_answers(first, take_logs("a", slice(0, 6_000)))
+    assert half == pytest.approx(0.5, abs=0.1)
+    # the same examples in another log are of another model, or another run
+    assert measure_shared_answers(take_logs("b", everything), first) == 0
+    assert measure_shared_answers(WHOLE, first) == 0
+
+
+def test_a_sample_of_answers_that_was_altered_is_refused() -> None:
+    content = WHOLE.to_json()
+    for answers in (1, "x", ["a"]):
+        with pytest.raises(LedgerError, match="it was altered"):
+            RowSample.from_json({**content, "answers": answers})

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import polars as pl
 
+from groundfault.base.ledger import Ledger
+from groundfault.base.openings import Opening
 from groundfault.base.overlap import measure_overlap
 from groundfault.core.evidence import Evidence
 from groundfault.core.row_names import sampler_of
 
 SALT = "00" * 16
+LOGS = Path(__file__).parents[1] / "fixtures" / "logs"
 TABLE = pl.DataFrame(
     {
         "id": [i % 60 for i in range(120)],
@@ -42,6 +46,29 @@ def test_without_ids_a_row_is_known_by_its_content() -> None:
     part = Evidence.from_table(TABLE.drop("id")[1:], outcome="error")
     assert overlap(part, whole) == 1
     assert overlap(Evidence.from_table(TABLE.drop("id", "n", "tags"), outcome="error"), whole) == 0
+
+
+def test_another_scorer_of_a_log_is_a_look_at_the_same_answers(tmp_path: Path) -> None:
+    """And neither another model, nor another run of it, is."""
+    ledger = Ledger(tmp_path / "ledger.db")
+
+    def look(name: str, scorer: str) -> Opening:
+        evidence = Evidence.from_logs(LOGS / f"inspect_0.3.285_{name}.eval", scorer=scorer)
+        return ledger.open_holdout(
+            evidence_hash=evidence.hash,
+            outcome_hash=evidence.outcome_hash,
+            split_hash="",
+            library_hash="",
+            plan_hash="",
+            sample=sampler_of(evidence),
+        )
+
+    first, second, other = look("base", "match"), look("base", "includes"), look("new", "match")
+    assert (first.times, second.times, other.times) == (1, 2, 1)
+    assert (second.rescored, second.overlapping) == (1, 0)
+    assert "1 of them with the same answers scored in another way" in second.sentence
+    again = look("base", "match")
+    assert (again.replay, again.times, again.rescored) == (True, 2, 1)
 
 
 def test_columns_of_any_type_are_no_trouble() -> None:

@@ -205,6 +205,7 @@ class RecordedOpening(_Section, frozen=True, kw_only=True):
     overlapping: int = 0
     overlap: float = 0.0
     tried: int = 0
+    rescored: int = 0
 
 
 class ReportHashes(_Section, frozen=True, kw_only=True):

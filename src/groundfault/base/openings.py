@@ -71,6 +71,9 @@ class Opening:
         The largest such part, estimated from samples.
     tried : int
         Rules whose failures somebody had counted by hand before, on units that were open to it.
+    rescored : int
+        How many of the looks were at the same answers under another scorer, or counted in another
+        way.
     """
 
     path: str
@@ -89,6 +92,7 @@ class Opening:
     overlapping: int = 0
     overlap: float = 0.0
     tried: int = 0
+    rescored: int = 0
 
     @property
     def sentence(self) -> str:
@@ -110,6 +114,8 @@ class Opening:
                 f"; {self.overlapping} of them with other evidence, which has {most}about "
                 f"{100 * self.overlap:.0f}% of these outcomes"
             )
+        if self.rescored:
+            text += f"; {self.rescored} of them with the same answers scored in another way"
         if self.holdout and self.all_before:
             text += "; all outcomes had been looked at before, so it was not fresh"
         elif self.holdout and self.all_outcomes:
@@ -154,15 +160,17 @@ def describe_opening(path: str, events: Sequence[Event], event: Event) -> Openin
     body, outcome = event.body, str(event.body.get("outcome"))
     # what overlaps was measured when the event was recorded; events before 0.2 say nothing of it
     overlaps: Mapping[str, float] = body.get("overlaps", {})
-    looks = [e for e in select_looks(events, {outcome, *overlaps}) if e.seq <= event.seq]
+    rescored: Mapping[str, float] = body.get("rescored", {})
+    same = {outcome, *overlaps, *rescored}
+    looks = [e for e in select_looks(events, same) if e.seq <= event.seq]
     distinct = [e for e in looks if e.kind == OPENED]
-    others = [e.body["outcome"] for e in distinct if e.body["outcome"] != outcome]
+    others = [e.body["outcome"] for e in distinct if e.body["outcome"] in overlaps]
     several = {key: len({e.body.get(key) for e in distinct}) for key in _HASHES}
     all_outcomes = body.get("looked_at") == ALL
     tries = {
         str(e.body.get("rule"))
         for e in events
-        if e.kind == TRIED and e.seq < event.seq and e.body.get("outcome") in {outcome, *overlaps}
+        if e.kind == TRIED and e.seq < event.seq and e.body.get("outcome") in same
     }
     return Opening(
         path=path,
@@ -187,6 +195,7 @@ def describe_opening(path: str, events: Sequence[Event], event: Event) -> Openin
         overlapping=len(others),
         overlap=max((overlaps[other] for other in others), default=0.0),
         tried=len(tries),
+        rescored=sum(e.body["outcome"] in rescored for e in distinct),
     )
 
 

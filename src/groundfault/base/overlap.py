@@ -5,6 +5,9 @@ in both samples or in neither (Broder 1997, doi:10.1109/SEQUEN.1997.666900). A r
 its outcome are hashed with a salt that belongs to one ledger: samples of two ledgers have nothing
 in common, and there are no tables to look hashes up in. Who has the ledger can still try whether a
 row is in it, and with which outcome.
+
+Rows of logs have a second, smaller sample: of the answers themselves, each by its log and key,
+whatever its score. It shows that another scorer judged the same answers.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ LEAST_RARE = 20
 """Rows without the commonest outcome, for which a sample is made larger, up to `MOST_ROWS`."""
 LEAST_SHARE = 0.1
 """Share of a table's rows, from which on they are said to be those of another."""
+ANSWERS = 512
+"""Answers that a sample holds: their share has a standard error of at most 2.2 points."""
 
 _ALL = 2**32 - 1
 _STORED = np.dtype([("key", "<u4"), ("outcome", "<u2")])
@@ -53,6 +58,8 @@ class RowSample:
         Hashes of identity and outcome together.
     kinds : int array, shape (rows,), optional
         Numbers of the outcomes themselves. They are not stored.
+    answers : uint32 array, shape (up to ANSWERS,), optional
+        The smallest hashes of answers, ascending, where rows are known to be of a log.
     """
 
     salt: str
@@ -60,13 +67,17 @@ class RowSample:
     keys: NDArray[np.uint32]
     outcomes: NDArray[np.uint16]
     kinds: NDArray[np.intp] | None = None
+    answers: NDArray[np.uint32] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """What a ledger stores: six bytes a row."""
         rows = np.empty(len(self.keys), _STORED)
         rows["key"], rows["outcome"] = self.keys, self.outcomes
         text = b64encode(rows.tobytes()).decode()
-        return {"salt": self.salt, "limit": self.limit, "rows": text}
+        content = {"salt": self.salt, "limit": self.limit, "rows": text}
+        if self.answers is not None:
+            content["answers"] = b64encode(self.answers.astype("<u4").tobytes()).decode()
+        return content
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> RowSample:
@@ -79,16 +90,23 @@ class RowSample:
         """
         try:
             rows = np.frombuffer(b64decode(content["rows"], validate=True), _STORED)
+            stored = content.get("answers")
+            answers = stored and np.frombuffer(b64decode(stored, validate=True), "<u4")
             salt, limit = str(content["salt"]), int(content["limit"])
             bytes.fromhex(salt)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise LedgerError(
                 f"the sample of an opening in the ledger cannot be read ({error}): it was altered"
             ) from None
-        return cls(salt, limit, rows["key"], rows["outcome"])
+        return cls(salt, limit, rows["key"], rows["outcome"], answers=answers)
 
 
-def sample_rows(names: Sequence[str], outcomes: NDArray[np.float64], salt: str) -> RowSample:
+def sample_rows(
+    names: Sequence[str],
+    outcomes: NDArray[np.float64],
+    salt: str,
+    logs: Sequence[str] | None = None,
+) -> RowSample:
     """Take the sample of a table.
 
     Parameters
@@ -99,15 +117,11 @@ def sample_rows(names: Sequence[str], outcomes: NDArray[np.float64], salt: str) 
         No NaN.
     salt : str
         Hexadecimal digits, up to 128.
+    logs : sequence of str, length n, optional
+        The digest of the log that each row is from.
     """
     secret = bytes.fromhex(salt)
-    # BLAKE2 is a keyed hash by itself, and fast on short inputs
-    digests = (
-        hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4, key=secret).digest()
-        for name in names
-    )
-    hashes = np.frombuffer(b"".join(digests), "<u4")
-    keys, first = np.unique(hashes, return_index=True)
+    keys, first = np.unique(_hash_names(names, secret), return_index=True)
     kinds = np.unique(outcomes, return_inverse=True)[1].reshape(-1)[first]
     count = _choose_size(kinds)
     limit = int(keys[count - 1]) if count < len(keys) else _ALL
@@ -121,7 +135,20 @@ def sample_rows(names: Sequence[str], outcomes: NDArray[np.float64], salt: str) 
         for row in first
     )
     outcome_hashes = np.frombuffer(b"".join(marks), "<u2")
-    return RowSample(salt, limit, keys[:count], outcome_hashes, kinds[:count])
+    answers = None
+    if logs is not None:
+        pairs = (f"{log} {name}" for log, name in zip(logs, names, strict=True))
+        answers = np.unique(_hash_names(pairs, secret))[:ANSWERS]
+    return RowSample(salt, limit, keys[:count], outcome_hashes, kinds[:count], answers)
+
+
+def _hash_names(names: Iterable[str], secret: bytes) -> NDArray[np.uint32]:
+    # BLAKE2 is a keyed hash by itself, and fast on short inputs
+    digests = (
+        hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4, key=secret).digest()
+        for name in names
+    )
+    return np.frombuffer(b"".join(digests), "<u4")
 
 
 def measure_overlap(now: RowSample, earlier: RowSample) -> float:
@@ -152,6 +179,26 @@ def measure_overlap(now: RowSample, earlier: RowSample) -> float:
     return share if share >= LEAST_SHARE and are_copies(agreeing, len(mine), commonest) else 0.0
 
 
+def measure_shared_answers(now: RowSample, earlier: RowSample) -> float:
+    """Which share of the answers an earlier table has, whatever their scores; 0 where none.
+
+    Answers are the same if they stand in the same log under the same key: those of another model,
+    or of another run, do not.
+
+    Returns
+    -------
+    float
+        At least `LEAST_SHARE`, or 0.
+    """
+    mine, theirs = now.answers, earlier.answers
+    if now.salt != earlier.salt or mine is None or theirs is None or not len(mine):
+        return 0.0
+    ends = [int(each[-1]) if len(each) >= ANSWERS else _ALL for each in (mine, theirs)]
+    covered = mine[mine <= min(ends)]
+    share = float(np.isin(covered, theirs).mean()) if len(covered) else 0.0
+    return share if share >= LEAST_SHARE else 0.0
+
+
 def compare_samples(
     events: Iterable[Event], outcome: str, sample: Callable[[str], RowSample]
 ) -> dict[str, Any]:
@@ -170,6 +217,7 @@ def compare_samples(
     -------
     dict
         "overlaps": shares of these outcomes, by the hash of earlier ones that have them, too.
+        "rescored": shares of these answers, by the hash of earlier outcomes of them.
         "sample", unless these very outcomes have one in the ledger.
 
     Raises
@@ -190,7 +238,15 @@ def compare_samples(
         if name != outcome
     }
     overlaps = {name: round(share, 4) for name, share in shares.items() if share}
+    rescored = {
+        name: round(share, 4)
+        for name, one in earlier.items()
+        if name != outcome and name not in overlaps
+        if (share := measure_shared_answers(samples[one.salt], one))
+    }
     record: dict[str, Any] = {"overlaps": overlaps}
+    if rescored:
+        record["rescored"] = rescored
     if outcome not in earlier:
         record["sample"] = samples[min(salts)].to_json()
     return record

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from groundfault.core.evidence import Evidence
 
+_LOG = "log"
+"""Column: the number of the log that a row is from, in the order of the account."""
+
 
 def sampler_of(evidence: Evidence) -> Callable[[str], RowSample]:
     """Who samples the outcomes of some evidence for a ledger, given the ledger's salt.
@@ -27,7 +30,7 @@ def sampler_of(evidence: Evidence) -> Callable[[str], RowSample]:
     Rows are known by id, model and repeat. Where the table has no ids, numbers of rows would say
     nothing once a row is left out: there they are known by their columns of plain values, and rows
     that are alike in all of them are left out. What was not scored has no outcome that could be
-    the same.
+    the same. Where rows are from logs, their answers are known by log and key, too.
     """
 
     @cache
@@ -35,9 +38,20 @@ def sampler_of(evidence: Evidence) -> Callable[[str], RowSample]:
         names = _name_rows(evidence)
         usable = evidence.loss.is_not_null() & names.is_not_null()
         outcomes = evidence.loss.filter(usable).to_numpy()
-        return sample_rows(names.filter(usable).to_list(), outcomes, salt)
+        logs = _name_logs(evidence)
+        of_logs = None if logs is None else logs.filter(usable).to_list()
+        return sample_rows(names.filter(usable).to_list(), outcomes, salt, of_logs)
 
     return sample
+
+
+def _name_logs(evidence: Evidence) -> pl.Series | None:
+    """The digest of each row's log; None where the rows are from none."""
+    account, frame = evidence.account, evidence.frame
+    if account is None or _LOG not in frame.columns or not frame[_LOG].dtype.is_integer():
+        return None
+    digests = dict(enumerate(log.sha256 for log in account.logs))
+    return frame[_LOG].replace_strict(digests, default="", return_dtype=pl.String)
 
 
 def _name_rows(evidence: Evidence) -> pl.Series:
