@@ -38,10 +38,13 @@ def feed(digest: Any, name: str, series: pl.Series) -> None:
         part = series.slice(start, 1 << 18)
         if part.dtype == pl.String:
             # lengths first, so that ["ab", "c"] and ["a", "bc"] differ, and NULL (-1) from ""
-            lengths = part.str.len_bytes().fill_null(-1).cast(pl.Int64)
-            digest.update(lengths.to_numpy().tobytes())
-            digest.update("".join(part.fill_null("")).encode("utf-8", "surrogatepass"))
-        else:
+            lengths = part.str.len_bytes().cast(pl.Int64).fill_null(-1)
+            digest.update(np.ascontiguousarray(lengths.to_numpy()))
+            digest.update((part.str.join("").item() or "").encode())
+        elif part.null_count():
             # the mask of missing values, as they are stored as 0 below
-            digest.update(np.packbits(part.is_null().to_numpy()).tobytes())
-            digest.update(np.ascontiguousarray(part.fill_null(0).to_numpy()).tobytes())
+            digest.update(np.packbits(part.is_null().to_numpy()))
+            digest.update(np.ascontiguousarray(part.fill_null(0).to_numpy()))
+        else:
+            digest.update(bytes((len(part) + 7) // 8))
+            digest.update(np.ascontiguousarray(part.to_numpy()))
