@@ -48,6 +48,7 @@ HEAVY = {
     "generate-tasks",
     "improve-a-model",
     "several-scorers",
+    "share-one-file",
     "study-deim",
     "taxonomy",
 }
