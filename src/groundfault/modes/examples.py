@@ -90,6 +90,7 @@ def choose_examples(
     losses: NDArray[np.float64],
     *,
     count: int = COUNT,
+    columns: tuple[str, ...] | None = None,
 ) -> tuple[ModeExample, ...]:
     """Examples of any rule, chosen as `add_examples` does.
 
@@ -104,8 +105,11 @@ def choose_examples(
         NaN where not scored.
     count : int
         Examples of each side.
+    columns : tuple of str, optional
+        Those with texts; left out, what `find_text_columns` finds.
     """
-    rows = _Rows(evidence, find_text_columns(evidence), with_texts=True)
+    texts = find_text_columns(evidence) if columns is None else columns
+    rows = _Rows(evidence, texts, with_texts=True)
     return _choose(rows, outcome, inside, near, losses, count)
 
 
