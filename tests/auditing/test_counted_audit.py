@@ -54,10 +54,17 @@ def test_rules_of_equal_counts_are_not_taken_for_copies(lazy: LazyEvidence) -> N
     assert first.tolist() == [0, 1, 0]
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - set(JUDGES)))
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {*JUDGES, "max-t"}))
 def test_judges_that_need_rows_are_refused(lazy: LazyEvidence, name: str) -> None:
     with pytest.raises(PlanError, match="needs single rows"):
         prepare_counted(lazy, Plan(judge=name), CANDIDATES)
+
+
+def test_max_t_takes_few_candidates(lazy: LazyEvidence) -> None:
+    many = [Candidate(f"n over {i}", f"n > {i}") for i in range(31)]
+    with pytest.raises(PlanError, match="at most 30"):
+        prepare_counted(lazy, Plan(judge="max-t"), many)
+    assert prepare_counted(lazy, Plan(judge="max-t"), many[:30]).judge.name == "max-t"
 
 
 def test_leaks_show_in_the_sample(lazy: LazyEvidence) -> None:

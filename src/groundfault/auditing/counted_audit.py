@@ -29,6 +29,12 @@ from groundfault.errors import InputError, PlanError
 JUDGES = ("holm", "bh", "by", "split-holm", "janus", "janus-a", "janus-lite")
 """Judges that read contingency tables and nothing else."""
 
+JOINT_JUDGE = "max-t"
+"""Reads the cells of all combinations too."""
+
+MAX_JOINT = 30
+"""Candidates that are counted jointly: their combinations are the cells of one scan."""
+
 DISAGREES = "engine"
 """Why a candidate is untestable that means something else to the engine."""
 
@@ -131,7 +137,7 @@ def prepare_counted(
         sample, Library(()), plan, judge, judge_reason=reason, lazy=lazy, rows=rows
     )
     library = Library.of([*declarations, *start.propose(finders, declarations)])
-    _require_countable(library)
+    _require_countable(library, judge.name)
     for candidate in library:
         require_cause(start, candidate)
     library.require_columns(sample.frame.columns, where="the evidence")
@@ -165,7 +171,7 @@ def _choose_judge(lazy: LazyEvidence, plan: Plan, *, mined: bool) -> tuple[Plan,
 
 def _require_counts_enough(plan: Plan, judge: str) -> None:
     needs = (
-        f"judge {judge} needs" if judge not in JUDGES else "",
+        f"judge {judge} needs" if judge not in (*JUDGES, JOINT_JUDGE) else "",
         "within (--within) needs" if plan.within else "",
         "decoys that are drawn (--decoys) need" if plan.decoys is not None else "",
         f"to hold out {plan.holdout_axis} (--holdout-axis) needs"
@@ -175,12 +181,17 @@ def _require_counts_enough(plan: Plan, judge: str) -> None:
     for words in filter(None, needs):
         raise PlanError(
             f"{words} single rows, and an engine gives counts: judge by "
-            f"{', '.join(JUDGES[:-1])} or {JUDGES[-1]}, hold out examples, or audit a sample in "
-            "memory"
+            f"{', '.join(JUDGES)}, or {JOINT_JUDGE} up to {MAX_JOINT} candidates, hold out "
+            "examples, or audit a sample in memory"
         )
 
 
-def _require_countable(library: Library) -> None:
+def _require_countable(library: Library, judge: str) -> None:
+    if judge == JOINT_JUDGE and len(library) > MAX_JOINT:
+        raise PlanError(
+            f"there are {len(library)} candidates, and {JOINT_JUDGE} on counts takes at most "
+            f"{MAX_JOINT}, since it counts all their combinations: name fewer, or judge by holm"
+        )
     if len(library) == 0:
         raise InputError(
             "no candidates: the evidence has no columns that describe examples; name "

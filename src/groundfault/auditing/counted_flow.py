@@ -10,7 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.auditing.counted_audit import CountedAudit, find_copies, prepare_counted
+from groundfault.auditing.counted_audit import (
+    JOINT_JUDGE,
+    MAX_JOINT,
+    CountedAudit,
+    find_copies,
+    prepare_counted,
+)
 from groundfault.auditing.counting import count_jointly, scan_cells
 from groundfault.auditing.guarantee import spend_level
 from groundfault.auditing.lazy_evidence import LazyEvidence
@@ -18,7 +24,7 @@ from groundfault.auditing.results import AuditResults
 from groundfault.base.ledgers import LedgerChoice, find_ledger
 from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate
-from groundfault.core.counted_units import CountedMarks, CountedUnits
+from groundfault.core.counted_units import CountedMarks, CountedUnits, JointCells
 from groundfault.core.finding import Verdict
 from groundfault.core.plan import Plan
 from groundfault.core.rules import quote
@@ -26,9 +32,6 @@ from groundfault.engines.cells import CellCounts
 from groundfault.errors import InputError
 from groundfault.judges.rule import rule
 from groundfault.stats.contingency import ContingencyTables
-
-MAX_JOINT = 30
-"""Candidates that are counted jointly: their combinations are the cells of one scan."""
 
 
 @dataclass(frozen=True)
@@ -149,11 +152,18 @@ def judge_counted(audit: CountedAudit) -> CountedResults:
     count = _count(audit)
     audit = replace(audit, known_marks=_mark(count))
     count = replace(count, audit=audit)
-    results = _judge(count, count.loss)
+    joint = None
+    if audit.judge.name == JOINT_JUDGE:
+        joint = count_jointly(audit, range(len(audit.library)), holdout=False)
+    results = _judge(count, count.loss, joint)
     if np.isnan(count.loss).any():
         sensitivity = {
-            name: _judge(count, np.nan_to_num(count.loss, nan=loss)).ruling
-            for name, loss in (("all_failed", 1.0), ("all_passed", 0.0))
+            name: _judge(
+                count,
+                np.nan_to_num(count.loss, nan=loss),
+                joint and joint.with_unscored_as(loss),
+            ).ruling
+            for name, loss in (("all_failed", 1), ("all_passed", 0))
         }
         results = replace(results, sensitivity=sensitivity)
     return _count_overlap(results, audit)
@@ -162,10 +172,10 @@ def judge_counted(audit: CountedAudit) -> CountedResults:
 def _count_overlap(results: CountedResults, audit: CountedAudit) -> CountedResults:
     """The results with what is confirmed counted jointly, which tells what is seen twice."""
     confirmed = [h for h, v in enumerate(results.ruling.verdicts) if v is Verdict.CONFIRMED]
-    if not 2 <= len(confirmed) <= MAX_JOINT:
-        return results
     deciding = results.discovery if results.holdout is None else results.holdout
     assert isinstance(deciding, CountedUnits)
+    if not 2 <= len(confirmed) <= MAX_JOINT or deciding.joint is not None:
+        return results
     joint = count_jointly(audit, confirmed, holdout=results.holdout is not None)
     deciding = replace(deciding, joint=joint)
     if results.holdout is None:
@@ -173,11 +183,11 @@ def _count_overlap(results: CountedResults, audit: CountedAudit) -> CountedResul
     return replace(results, holdout=deciding)
 
 
-def _judge(count: _Count, loss: NDArray[np.float64]) -> CountedResults:
+def _judge(count: _Count, loss: NDArray[np.float64], joint: JointCells | None) -> CountedResults:
     audit, marks = count.audit, count.audit.marks
     everywhere = np.ones(len(loss), dtype=np.bool_)
     whole = count.make_units(everywhere, marks, loss)
-    discovery: CountedUnits = whole
+    discovery = replace(whole, joint=joint)
     holdout = None
     if audit.has_holdout:
         discovery = count.make_units(count.is_discovery, marks, loss)

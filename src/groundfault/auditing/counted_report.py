@@ -18,8 +18,8 @@ from groundfault.auditing.assemble import (
     make_opening,
     say_why_unknown,
 )
-from groundfault.auditing.counted_audit import CountedAudit
-from groundfault.auditing.counted_flow import MAX_JOINT, CountedResults
+from groundfault.auditing.counted_audit import MAX_JOINT, CountedAudit
+from groundfault.auditing.counted_flow import CountedResults
 from groundfault.auditing.guarantee import describe_guarantee
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import (

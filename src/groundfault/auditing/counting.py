@@ -17,6 +17,7 @@ from groundfault.engines.cells import CellCounts
 from groundfault.errors import InputError
 
 _PART, _OUTCOME, _STATUS = "part", "outcome", "status"
+_SUMS = ("rows", "deciding", "scored", "errors")
 _FEW = 20
 """Words of a status or a split, and values of an outcome, in the sample."""
 
@@ -97,7 +98,13 @@ def count_jointly(audit: CountedAudit, candidates: Sequence[int], *, holdout: bo
     holdout : bool
         Whether outcomes are those of the holdout; else of discovery, or of all rows.
     """
-    by = {f"candidate {j}": spell_value(audit.library[j]) for j in candidates}
+    by = {
+        # what the engine takes for something else it need not even be able to evaluate
+        f"candidate {j}": "FALSE"
+        if audit.library[j].name in audit.disagreements
+        else spell_value(audit.library[j])
+        for j in candidates
+    }
     scan = scan_cells(audit, [], by)
     patterns = scan.cells.keys.select(*by)
     part = ~scan.is_discovery if holdout else scan.is_discovery
@@ -105,16 +112,17 @@ def count_jointly(audit: CountedAudit, candidates: Sequence[int], *, holdout: bo
     rows = scan.cells.rows
     sums = patterns.with_columns(
         rows=pl.Series(rows),
+        deciding=pl.Series(np.where(part, rows, 0)),
         scored=pl.Series(np.where(scored, rows, 0)),
         errors=pl.Series(np.where(scored & (scan.loss == 1), rows, 0)),
     )
-    table = sums.group_by(list(by)).agg(pl.col("rows", "scored", "errors").sum()).sort(list(by))
+    table = sums.group_by(list(by)).agg(pl.col(_SUMS).sum()).sort(list(by))
     values = table.select(*by)
     return JointCells(
         np.array(candidates, dtype=np.intp),
         values.fill_null(value=False).to_numpy().T.astype(np.bool_),
         values.select(pl.all().is_not_null()).to_numpy().T.astype(np.bool_),
-        *(table[name].to_numpy().astype(np.int64) for name in ("rows", "scored", "errors")),
+        *(table[name].to_numpy().astype(np.int64) for name in _SUMS),
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from groundfault.core.units import Marks, Units
 from groundfault.stats.contingency import ContingencyTables
+from groundfault.stats.pattern_cells import deal_errors
 
 
 @dataclass(frozen=True)
@@ -52,16 +53,28 @@ class JointCells:
         Whether each is true, and true or false, for the rows of each cell.
     rows : int64 array, shape (C,)
         All rows.
-    scored, errors : int64 arrays, shape (C,)
-        Rows with an outcome on the units that decide, and of these the failures.
+    deciding, scored, errors : int64 arrays, shape (C,)
+        Rows of the part that decides; those of them with an outcome; and of these the failures.
     """
 
     candidates: NDArray[np.intp]
     on: NDArray[np.bool_]
     defined: NDArray[np.bool_]
     rows: NDArray[np.int64]
+    deciding: NDArray[np.int64]
     scored: NDArray[np.int64]
     errors: NDArray[np.int64]
+
+    def with_unscored_as(self, loss: int) -> JointCells:
+        """The cells had all rows failed that were not scored (1), or passed (0)."""
+        unscored = self.deciding - self.scored
+        return replace(self, scored=self.deciding, errors=self.errors + loss * unscored)
+
+    def tabulate(self, errors: NDArray[np.int64]) -> ContingencyTables:
+        """Tables of the J candidates, with so many failures in each cell."""
+        here = self.on & self.defined
+        n, on = self.defined @ self.scored, here @ self.scored
+        return ContingencyTables(n, on, self.defined @ errors, here @ errors)
 
 
 @dataclass(frozen=True)
@@ -129,7 +142,11 @@ class CountedUnits(Units):
         return self.error_count / self.scored_count, None
 
     def shuffle(self, rng: np.random.Generator) -> CountedUnits:
-        """As `Units.shuffle`, but each candidate by itself: how they go together is not known."""
+        """As `Units.shuffle`; each candidate by itself where not all were counted jointly."""
+        joint = self.joint
+        if joint is not None and len(joint.candidates) == len(self.known_tables):
+            dealt = next(deal_errors(joint.scored, int(joint.errors.sum()), 1, rng))[0]
+            return replace(self, known_tables=joint.tabulate(dealt))
         tables = self.known_tables
         errors = tables.total.astype(np.int64)
         on_sum = rng.hypergeometric(errors, tables.n - errors, tables.on).astype(np.int64)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.core.counted_units import CountedUnits
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
 from groundfault.judges.null_worlds import draw_null_worlds, standardise
-from groundfault.stats import flips, permutation
+from groundfault.stats import flips, pattern_cells, permutation
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,17 @@ def _permute(
     units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Adjusted p-values from permuting units."""
+    if isinstance(units, CountedUnits):
+        joint = units.joint
+        assert joint is not None, "an audit by counts counts the candidates of max-t jointly"
+        return pattern_cells.max_t(
+            joint.on[hypotheses],
+            joint.defined[hypotheses],
+            joint.scored,
+            joint.errors,
+            plan.permutations,
+            rng,
+        )
     outcomes = len(units.losses)
     # a candidate's marks are packed once for all outcomes
     candidates, position = np.unique(hypotheses // outcomes, return_inverse=True)
