@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from bench_reports import visit
+from probe_runs import make_wrong_rows, write_runs
 from review_desks import make_items, open_review
+from starlette.testclient import TestClient
 
+from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.review import Item, Store, resolve
+from groundfault.workbench.openings import open_review as open_runs
 
 WRONG = {"prompt_valid": "yes", "extraction_valid": "yes", "model_wrong": "yes"}
 
@@ -105,3 +110,44 @@ def test_hostile_texts_are_text(tmp_path: Path) -> None:
     assert "\x1b" not in html
     assert "\u202e" not in html
     assert html.count("&lt;script&gt;alert(1)") == 5
+
+
+def walk(client: TestClient) -> Iterator[str]:
+    """Every page that a reviewer of probe runs gets to see, and its address."""
+    answer = client.get("/review")
+    while True:
+        yield f"{answer.url} {answer.text}"
+        if "All are decided" in answer.text:
+            break
+        whole = client.get("/review/whole")
+        yield f"{whole.url} {whole.text}"
+        data = WRONG | {"turn": find_turn(answer.text)}
+        answer = client.post("/review/decide", data=data)
+
+
+def test_a_review_of_probe_runs_says_neither_model_nor_policy(tmp_path: Path) -> None:
+    rows = [*make_wrong_rows(4), *make_wrong_rows(4, model="rival/other-model-9b")]
+    runs = write_runs(tmp_path / "runs", rows, unit="row", reviewers=2)
+    pages = list(walk(visit(open_runs(runs, "ana"))))
+    assert len(pages) == 2 * 8 + 1
+    hidden = ["secret-model", "other-model", "4711", "stratified", "mismatch", "signal", "control"]
+    prompts = " ".join(row.prompt for row in rows)
+    hidden += [part for row in rows for part in (row.key, row.task) if part not in prompts]
+    hidden += [f"{row.id}"[:8] for row in rows] + [d.item for d in ReviewedRuns(runs).decisions]
+    for page in pages:
+        assert [name for name in hidden if name in page] == []
+        assert not re.search(r"\bgp\b", page)
+
+
+def test_who_does_not_review_sees_how_far_it_is_and_how_far_people_agree(tmp_path: Path) -> None:
+    runs = write_runs(tmp_path / "runs", make_wrong_rows(3), unit="row", reviewers=2)
+    for who in ("ana", "ben"):
+        list(walk(visit(open_runs(runs, who))))
+    nobody = visit(open_runs(runs))
+    html = nobody.get("/review/progress").text
+    assert re.search(r"Settled</dt><dd>3<", html)
+    assert html.count('<th scope="row">') == 2 + 4
+    assert "No item was reviewed blind" not in html
+    assert "1.00" in html
+    # a reviewer's own workbench has no such page
+    assert visit(open_runs(runs, "ana")).get("/review/progress").status_code == 404

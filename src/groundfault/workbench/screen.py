@@ -12,7 +12,18 @@ if TYPE_CHECKING:
 
     from groundfault.workbench.bench import Bench
 
-SCREENS = ("modes", "examples", "rows", "rules", "compare", "holdout", "cards", "review", "live")
+SCREENS = (
+    "modes",
+    "examples",
+    "rows",
+    "rules",
+    "compare",
+    "holdout",
+    "cards",
+    "review",
+    "review_progress",
+    "live",
+)
 """Modules of `groundfault.workbench.screens`, each with a ``SCREEN``, as the top bar has them."""
 
 
