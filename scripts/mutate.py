@@ -2,9 +2,12 @@
 
     pip install -e '.[test]' cosmic-ray
     python scripts/mutate.py [ROOM ...] [--sample N] [--seed N] [--at-least SHARE] [--out FILE]
+                             [--nearest]
 
 Works in a copy of the repository. ROOM is judges, decoys, audit or sequential; all where none is
 named. Each change is tried on the tests nearest to its module first, then on those of its room.
+With --nearest the module's own test file has to notice alone, which is quicker and asks more;
+modules without one are left alone.
 Changes that survive are printed: each is a test that is missing, or a change of nothing."""
 
 from __future__ import annotations
@@ -85,8 +88,14 @@ def find_annotations(source: str) -> list[tuple[Place, Place]]:
 
 def list_tests(module: Path, tests: tuple[str, ...], root: Path) -> list[str]:
     """The test file of a module, where it has one, then the tests of its room."""
-    nearest = [str(Path(place) / f"test_{module.stem}.py") for place in tests]
-    return [*(name for name in nearest if (root / name).is_file()), *tests]
+    return [*list_own_tests(module, tests, root), *tests]
+
+
+def list_own_tests(module: Path, tests: tuple[str, ...], root: Path) -> list[str]:
+    """The test file of a module alone; empty where it has none."""
+    places = [Path(place) for place in tests]
+    own = [(p.parent if p.suffix else p) / f"test_{module.stem}.py" for p in places]
+    return [str(name) for name in dict.fromkeys(own) if (root / name).is_file()]
 
 
 def list_changes(modules: list[Path]) -> list[Any]:
@@ -120,18 +129,27 @@ def draw(changes: list[Any], sample: int | None, seed: int) -> list[Any]:
     return [changes[number] for number in sorted(numbers)]
 
 
-def mutate(room: str, root: Path, sample: int | None, seed: int) -> RoomScore:
+def mutate(
+    room: str, root: Path, sample: int | None, seed: int, *, nearest: bool = False
+) -> RoomScore:
     """Try changes of a room in a copy of the repository, which is the working directory."""
     from cosmic_ray.mutating import mutate_and_test
     from cosmic_ray.work_item import TestOutcome
 
     patterns, tests = ROOMS[room]
-    changes = list_changes(sorted(path for p in patterns for path in (root / PACKAGE).glob(p)))
+    modules = sorted(path for p in patterns for path in (root / PACKAGE).glob(p))
+    if nearest:
+        modules = [path for path in modules if list_own_tests(path, tests, root)]
+    changes = list_changes(modules)
     chosen_changes = draw(changes, sample, seed)
-    limit = 60 + 5 * time_tests(tests)
+    find_tests = list_own_tests if nearest else list_tests
+    files = {
+        name for change in chosen_changes for name in find_tests(change.module_path, tests, root)
+    }
+    limit = 60 + 5 * time_tests(tuple(sorted(files)) if nearest else tests)
     survivors: list[str] = []
     for number, change in enumerate(chosen_changes, start=1):
-        command = shlex.join([*PYTEST, *list_tests(change.module_path, tests, root)])
+        command = shlex.join([*PYTEST, *find_tests(change.module_path, tests, root)])
         result = mutate_and_test([change], command, limit)
         if result.test_outcome == TestOutcome.SURVIVED:
             survivors.append(trim_diff(result.diff or "", root))
@@ -173,6 +191,7 @@ def main() -> None:
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(ROOMS))
     parser.add_argument("--sample", type=int, metavar="N", help="changes of a room; default all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--nearest", action="store_true", help="a module's own test file alone")
     parser.add_argument("--at-least", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--out", type=Path, metavar="FILE", help="scores and survivors as JSON")
     options = parser.parse_args()
@@ -188,7 +207,8 @@ def main() -> None:
         # before an installed package, which may be the repository itself
         os.environ["PYTHONPATH"] = str(root / "src")
         for room in options.rooms or ROOMS:
-            scores.append(mutate(room, root, options.sample, options.seed))
+            score = mutate(room, root, options.sample, options.seed, nearest=options.nearest)
+            scores.append(score)
             if out is not None:
                 out.write_text(json.dumps([asdict(score) for score in scores], indent=1) + "\n")
         os.chdir(ROOT)

@@ -43,6 +43,9 @@ def test_a_modules_own_tests_come_first() -> None:
     tests = mutate.list_tests(Path("src/judges/rule.py"), ("tests/judges",), ROOT)
     assert tests == ["tests/judges/test_rule.py", "tests/judges"]
     assert mutate.list_tests(Path("none.py"), ("tests/judges",), ROOT) == ["tests/judges"]
+    own = mutate.list_own_tests(Path("src/stats/decoys.py"), mutate.ROOMS["decoys"][1], ROOT)
+    assert own == ["tests/stats/test_decoys.py"]
+    assert mutate.list_own_tests(Path("none.py"), ("tests/judges",), ROOT) == []
 
 
 def test_a_sample_is_the_same_for_a_seed() -> None:

@@ -182,3 +182,14 @@ def test_each_candidate_is_held_against_its_own_size() -> None:
     units = Units.of(marks, errors[None].astype(float), np.repeat([0, 1], 100))
     assert units.tables.sign.tolist() == [-1, 1, 1]
     assert keeps_sign_within_strata(units, np.arange(3)).tolist() == [True, True, True]
+
+
+def test_of_several_outcomes_each_hypothesis_is_held_against_its_own_candidate() -> None:
+    """Two candidates turn within strata and the third does not, of either outcome."""
+    strata = np.repeat([0, 1], 100)
+    on = np.concatenate([np.arange(100) < 20, np.arange(100) < 80])
+    errors = np.concatenate([np.arange(100) >= 84, (np.arange(100) < 48) | (np.arange(100) >= 84)])
+    last = np.tile(np.arange(100) >= 90, 2)
+    marks = Marks(200, bits.pack(np.stack([on, ~on, last])), None, ("",) * 3)
+    units = Units.of(marks, np.stack([errors, errors]).astype(float), strata)
+    assert keeps_sign_within_strata(units, np.arange(6)).tolist() == [False] * 4 + [True] * 2
