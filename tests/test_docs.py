@@ -44,6 +44,7 @@ PAGES = [
 # how-to pages that train models, run a study, or start another tool: these run every night
 HEAVY = {
     "anchor-a-ledger",
+    "beyond-memory",
     "diagnose-a-model",
     "generate-tasks",
     "improve-a-model",
