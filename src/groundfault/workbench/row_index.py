@@ -15,7 +15,7 @@ from groundfault.core.candidate import Candidate, Library
 from groundfault.core.finding import Cell
 from groundfault.core.patterns import quote_character
 from groundfault.core.rules import Rule
-from groundfault.core.units import Marks, Units
+from groundfault.core.units import Marks
 from groundfault.errors import InputError, first_line
 from groundfault.modes.near_misses import NearMiss, find_near_misses
 from groundfault.stats import bits
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-_MAX_MEMORY = 24
-"""Answers that are remembered of each kind."""
+_MAX_MEMORY = {"marks": 24, "near": 2, "rest": 6, "places": 8}
+"""Answers of each kind that are remembered: of a million rows, some take eight megabytes."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class RowIndex:
 
     rows: Rows
     library: Library
-    _memory: OrderedDict[Any, Any] = field(default_factory=OrderedDict, repr=False)
+    _memory: dict[str, OrderedDict[Any, Any]] = field(default_factory=dict, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def mark(self, rule: str) -> NDArray[np.bool_]:
@@ -67,7 +67,7 @@ class RowIndex:
         RuleError
             If it cannot be read, or evaluated on these rows.
         """
-        tables = Units.of(self._apply(rule), self.rows.unit_losses).tables
+        tables = replace(self.rows.units, marks=self._apply(rule)).tables
         sums = zip(tables.on, tables.off, tables.on_sum, tables.total, tables.lift, strict=True)
         cells = [
             Cell(
@@ -83,7 +83,7 @@ class RowIndex:
 
     def _apply(self, rule: str) -> Marks:
         library = Library((self.find_candidate(rule),))
-        return self._remember(("marks", rule), lambda: Marks.of(self.rows.evidence, library))
+        return self._remember("marks", rule, lambda: Marks.of(self.rows.evidence, library))
 
     def find_candidate(self, rule: str) -> Candidate:
         """The report's candidate of this rule, or a new one; a missing value is outside it."""
@@ -105,7 +105,7 @@ class RowIndex:
         candidate = self.find_candidate(rule)
         if candidate.fitted_column is not None:
             return ()
-        return self._remember(("near", rule), lambda: find_near_misses(rule, self.rows.frame))
+        return self._remember("near", rule, lambda: find_near_misses(rule, self.rows.frame))
 
     def select(self, query: RowQuery) -> NDArray[np.intp]:
         """Places of all rows of a selection, in its order.
@@ -115,11 +115,11 @@ class RowIndex:
         RuleError, InputError
             If a rule, a filter or the column of the order cannot be used.
         """
-        return self._remember(replace(query, start=0), lambda: self._select(query))
+        return self._remember("places", replace(query, start=0), lambda: self._select(query))
 
     def count_views(self, query: RowQuery) -> dict[str, int]:
         """How many rows each view of a selection has."""
-        rest = self._remember(("rest", *_rest(query)), lambda: self._filter(query))
+        rest = self._remember("rest", _rest(query), lambda: self._filter(query))
         every = {"all": int(rest.sum())}
         inside = rest & self.holds(query.rule) if query.rule else rest
         every["failing"] = int((inside & self.rows.fails).sum())
@@ -130,7 +130,7 @@ class RowIndex:
         return every
 
     def _select(self, query: RowQuery) -> NDArray[np.intp]:
-        rest = self._remember(("rest", *_rest(query)), lambda: self._filter(query))
+        rest = self._remember("rest", _rest(query), lambda: self._filter(query))
         if query.view == "near":
             misses = self.find_near_misses(query.rule) if query.rule else ()
             parts = [miss.places[rest[miss.places]] for miss in misses]
@@ -190,17 +190,18 @@ class RowIndex:
                     f"{', '.join(map(repr, self.rows.columns[:20]))}"
                 )
 
-    def _remember(self, key: Any, compute: Callable[[], Value]) -> Value:
+    def _remember(self, kind: str, key: Any, compute: Callable[[], Value]) -> Value:
         with self._lock:
-            if key in self._memory:
-                self._memory.move_to_end(key)
-                value: Value = self._memory[key]
+            memory = self._memory.setdefault(kind, OrderedDict())
+            if key in memory:
+                memory.move_to_end(key)
+                value: Value = memory[key]
                 return value
         value = compute()
         with self._lock:
-            self._memory[key] = value
-            while len(self._memory) > _MAX_MEMORY:
-                self._memory.popitem(last=False)
+            memory[key] = value
+            while len(memory) > _MAX_MEMORY[kind]:
+                memory.popitem(last=False)
         return value
 
 

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from groundfault.auditing.report_examples import match_evidence
 from groundfault.auditing.verification import read_evidence_again
-from groundfault.core.units import average_losses
+from groundfault.core.candidate import Library
+from groundfault.core.units import Marks, Units, average_losses
 from groundfault.errors import InputError
 from groundfault.modes.examples import find_text_columns
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import polars as pl
     from numpy.typing import NDArray
 
     from groundfault.auditing.report import Report
     from groundfault.core.evidence import Evidence
+
+# files in which another process leaves the rows: the table, and what evidence has beside it
+_TABLE, _BESIDE = "table.arrow", "beside.arrow"
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,11 @@ class Rows:
     def outcomes(self) -> tuple[str, ...]:
         """Names of the models; one empty name where there is one alone."""
         return self.evidence.models if len(self.evidence.models) > 1 else ("",)
+
+    @cached_property
+    def units(self) -> Units:
+        """The units and their losses, for counting; without marks."""
+        return Units.of(Marks.of(self.evidence, Library(())), self.unit_losses)
 
     @cached_property
     def unit_losses(self) -> NDArray[np.float64]:
@@ -124,10 +133,35 @@ def load_apart(report: Report, folder: Path, place: str | Path | None = None) ->
 
     This process then never holds a held-out outcome, nor the memory that all rows take.
     """
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        try:
-            return pool.submit(load_rows, report, folder, place).result()
-        except BrokenProcessPool:
-            raise InputError(
-                "the process that read the evidence was ended, perhaps for lack of memory"
-            ) from None
+    with TemporaryDirectory(prefix="groundfault-") as home:
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            try:
+                rest = pool.submit(_write_rows, Path(home), report, folder, place).result()
+            except BrokenProcessPool:
+                raise InputError(
+                    "the process that read the evidence was ended, perhaps for lack of memory"
+                ) from None
+        # in a file, since a pipe would need the memory three times
+        frame, parts = (_read_columns(Path(home) / name) for name in (_TABLE, _BESIDE))
+    beside = {part.name: part.rename("") for part in parts}
+    return replace(rest, evidence=replace(rest.evidence, frame=frame, **beside))
+
+
+def _read_columns(path: Path) -> pl.DataFrame:
+    """Read a file one column at a time: all at once would need the memory twice."""
+    columns = [pl.read_ipc(path, columns=[name]) for name in pl.read_ipc_schema(path)]
+    return pl.concat(columns, how="horizontal") if columns else pl.DataFrame()
+
+
+def _write_rows(home: Path, report: Report, folder: Path, place: str | Path | None) -> Rows:
+    """Write the discovery rows to files; the rest of them comes back."""
+    rows = load_rows(report, folder, place)
+    evidence = rows.evidence
+    series = {name: getattr(evidence, name) for name in ("loss", "status", "clusters")}
+    beside = pl.DataFrame({name: part for name, part in series.items() if part is not None})
+    evidence.frame.write_ipc(home / _TABLE)
+    beside.write_ipc(home / _BESIDE)
+    empty = {name: beside[name].clear() for name in beside.columns}
+    return replace(
+        rows, evidence=replace(evidence, frame=evidence.frame.clear(), log_rows=None, **empty)
+    )

@@ -81,7 +81,9 @@ def _choose_inside(
     losses = select_losses(outcome, rows.unit_losses, rows.outcomes)
     inside = index.mark(subject.rule)
     nowhere = np.zeros_like(inside)
-    examples = choose_examples(rows.evidence, outcome, inside, nowhere, losses, count=COUNT)
+    examples = choose_examples(
+        rows.evidence, outcome, inside, nowhere, losses, count=COUNT, columns=rows.texts
+    )
     sides = []
     for side, mask in (("failing", rows.fails), ("passing", rows.passes)):
         ids = [example.id for example in examples if example.side == side]
