@@ -421,7 +421,9 @@ def test_every_field_of_a_report_is_described(desk: Path, answers: bytes) -> Non
     findings = tuple(
         replace(finding, estimate=ESTIMATE, elsewhere=ELSEWHERE) for finding in report.findings
     )
-    report = structs.replace(report, modes=(mode,), findings=findings, change=CHANGE)
+    report = structs.replace(
+        report, modes=(mode,), findings=findings, change=CHANGE, counted_as_failed={"unparsed": 1}
+    )
     check = groundfault.check(evidence)
     text = (DOCS / "reference" / "report-json.md").read_text(encoding="utf-8")
     audit_part, check_part = text.split("## What `check --json` writes")
@@ -445,6 +447,7 @@ FREE = (
     "losses",
     "findings",
     "statuses",
+    "counted_as_failed",
     "ineligible",
     "examples",
     "sources",
