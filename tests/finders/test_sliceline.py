@@ -321,6 +321,16 @@ def test_what_bounded_memory_missed_is_told(
     )
 
 
+@pytest.mark.slow
+def test_deep_searches_end_and_say_what_they_may_have_missed():
+    rng = np.random.default_rng(0)
+    X, loss = rng.integers(0, 5, (5_000, 45)), rng.random(5_000) < 0.2
+    with pytest.warns(UserWarning, match="3 predicates were not extended; a slice missed .* most"):
+        finder = SliceLine(alpha=1, max_level=4).fit(X, loss)
+    assert finder.levels_[2].extended == 1_000_000
+    assert np.isfinite(finder.missed_)
+
+
 def test_a_bound_that_does_not_bind_says_nothing(recwarn: pytest.WarningsRecorder):
     X, loss = noisy(400, 4)
     bounded = SliceLine(max_parents=100_000).fit(X, loss)
