@@ -82,6 +82,9 @@ def make_hostile(count: int = 120) -> pl.DataFrame:
                 f"Say it is {t} and not {i}, please, now." for i, t in enumerate(text)
             ],
             f"kind{bad}": [HOSTILE[i % 4] for i in range(count)],
+            # what every object of a browser has
+            "constructor": [f"It is {t}, or so they say, {i}." for i, t in enumerate(text)],
+            "__proto__": [f"{t} once more and at length, {i}" for i, t in enumerate(text)],
             "size": [i % 5 for i in range(count)],
             "error": [int((i % 4 == 2) != (i % 17 == 0)) for i in range(count)],
         }

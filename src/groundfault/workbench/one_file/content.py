@@ -132,8 +132,12 @@ class FileContent:
             for name in names
             if name not in hidden
         ]
-        status = encode_column(evidence.status[self.rows].rename("status"))
-        return tuple(c for c in (*columns, status) if c is not None)
+        status = evidence.status[self.rows]
+        if status.n_unique() > 1:
+            # under a name of its own: a table may have a column that is called so
+            name = "status" if "status" not in {*evidence.frame.columns} - hidden else "how scored"
+            columns.append(encode_column(status.rename(name)))
+        return tuple(column for column in columns if column is not None)
 
     @cached_property
     def _prose(self) -> set[str]:

@@ -24,6 +24,8 @@ from groundfault.workbench.one_file.content import FileContent
 if TYPE_CHECKING:
     from jinja2 import Template
 
+_SCRIPTS = ("reading.js", "elements.js", "one_file.js")
+
 
 @dataclass(frozen=True)
 class HtmlExplorer:
@@ -97,9 +99,10 @@ def _load() -> tuple[Template, str, str]:
     # the looks of a report, and what only this page has
     style = "\n".join(environment.get_template(n).render() for n in ("report.css", "one_file.css"))
     # the keys of the workbench, and what only this page has
-    keys = resources.files("groundfault.workbench") / "static" / "workbench.js"
-    own = resources.files("groundfault.workbench.one_file") / "templates" / "one_file.js"
-    script = f"{keys.read_text('utf-8')}\n{own.read_text('utf-8')}"
+    home = resources.files("groundfault.workbench")
+    own = (home / "one_file" / "templates" / name for name in _SCRIPTS)
+    scripts = (home / "static" / "workbench.js", *own)
+    script = "\n".join(path.read_text("utf-8") for path in scripts)
     return environment.get_template("one_file.html.j2"), style, script
 
 

@@ -1,0 +1,70 @@
+// Reading the file: everything that came from data is in compressed blocks, which become text alone.
+
+const element = (id) => document.getElementById(id);
+
+async function readBlock(id) {
+  const code = atob(element(id).textContent);
+  const bytes = new Uint8Array(code.length);
+  for (let i = 0; i < code.length; i++) bytes[i] = code.charCodeAt(i);
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
+}
+
+const readJson = async (id) => (await readBlock(id)).json();
+const readBytes = async (id) => new Uint8Array(await (await readBlock(id)).arrayBuffer());
+
+// a function that computes a thing once for each place
+function remember(compute) {
+  const memory = new Map();
+  return (place) => {
+    if (!memory.has(place)) memory.set(place, compute(place));
+    return memory.get(place);
+  };
+}
+
+// data may name a property "constructor", which every object has
+const own = (object, name) => (object && Object.hasOwn(object, name) ? object[name] : undefined);
+
+let report; // everything but the rows
+let masks; // one after the other, a bit each row, the lowest first; rules name them by their places
+let losses;
+
+// columns and marks are read when they are first needed
+const readColumn = remember(async (place) => {
+  const content = await readJson(`column-${place}`);
+  const { levels, codes } = content;
+  const at = levels ? (row) => (codes[row] === null ? null : levels[codes[row]]) : (row) => content[row];
+  return { ...report.columns[place], at, levels, codes, values: levels ? null : content };
+});
+const readColumns = () => Promise.all(report.columns.map((_, place) => readColumn(place)));
+const readSpans = remember((rule) => (element(`spans-${rule}`) ? readJson(`spans-${rule}`) : {}));
+
+function mask(place) {
+  const size = Math.ceil(report.rows / 8);
+  return masks.subarray(place * size, (place + 1) * size);
+}
+
+const isIn = (bytes, row) => (bytes[row >> 3] >> (row & 7)) & 1;
+
+// the rows of each side of a rule as masks: failing, passing, near
+const sortRows = remember((place) => {
+  const rule = report.rules[place];
+  const [here, wrong, conditions] = [mask(rule.here), mask(rule.wrong), rule.masks.map(mask)];
+  const sides = [0, 1, 2].map(() => new Uint8Array(here.length));
+  for (let i = 0; i < here.length; i++) {
+    let [all, near] = [0xff, 0]; // of the conditions so far: all hold, all but one do
+    for (const holds of conditions) [all, near] = [all & holds[i], (near & holds[i]) | (all & ~holds[i])];
+    sides[0][i] = all & here[i] & wrong[i];
+    sides[1][i] = all & here[i] & ~wrong[i];
+    sides[2][i] = near & here[i];
+  }
+  return sides;
+});
+
+// the side of a rule that a row is on; -1 for none
+const findSide = (place, row) => sortRows(place).findIndex((side) => isIn(side, row));
+
+// texts in lower case, made at the first search
+const lower = remember((column) => {
+  const size = (column.values ?? column.codes).length;
+  return Array.from({ length: size }, (_, row) => (column.at(row) ?? "").toLowerCase());
+});
