@@ -104,9 +104,9 @@ def make_page(certificate: Certificate, title: str = "", *, with_figures: bool =
     """
     pool = certificate.pool
     sources = words.listing([words.tail(source, 1) for source in pool.sources], 3)
-    figures = ()
-    if with_figures and certificate.rounds:
-        figures = (draw_wealth(certificate.wealth_path, certificate.plan.alpha),)
+    has_figure = with_figures and bool(certificate.rounds)
+    path, alpha = certificate.wealth_path, certificate.plan.alpha
+    figures = (draw_wealth(path, alpha),) if has_figure else ()
     sections = (
         Section("Evidence after each label", figures=figures, anchor="evidence"),
         _make_group_section(certificate),

@@ -183,7 +183,8 @@ class LiveDesk:
 
     def _watch(self) -> Query | None:
         self._audit.catch_up()
-        return self._audit.open and self._audit.open.query
+        waiting = self._audit.open
+        return waiting.query if waiting else None
 
     def _with_query(self, stage: LiveStage, query: Query) -> LiveStage:
         """The stage with what waits for its score."""

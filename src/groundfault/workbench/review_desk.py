@@ -145,7 +145,7 @@ class ReviewDesk:
         """The present item, its texts as whole as a page can hold."""
         with self._lock:
             item = self._session.item
-            return item and ItemView.of(item, self._session.previous, MAX_WHOLE)
+            return ItemView.of(item, self._session.previous, MAX_WHOLE) if item else None
 
     def decide(self, turn: str, answers: Mapping[str, str]) -> tuple[bool, Stage]:
         """Keep a decision, once; whether it was about the item on the desk, and what is next.
@@ -195,12 +195,16 @@ class ReviewDesk:
         item, following = session.item, session.following
         return Stage(
             self._turn,
-            item and ItemView.of(item, session.find_previous(item)),
-            following and ItemView.of(following, session.find_previous(following)),
+            _view(session, item) if item else None,
+            _view(session, following) if following else None,
             decided=session.total - session.remaining,
             total=session.total,
             adjudicates=session.role == "adjudicator",
         )
+
+
+def _view(session: Session, item: Item) -> ItemView:
+    return ItemView.of(item, session.find_previous(item))
 
 
 def _view_question(name: str, item: Item, previous: Decision | None) -> QuestionView:

@@ -5,6 +5,7 @@ item tells the server which one was meant."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,12 @@ async def _act(request: Request) -> Response:
     if act == "again":
         stage = await run_in_threadpool(desk.start_again)
         return _show_stage(request, stage, "")
-    acts = {"decide": partial(desk.decide, answers=fields), "skip": desk.skip, "back": desk.back}
+    decide = partial(desk.decide, answers=fields)
+    acts: dict[str, Callable[[str], tuple[bool, Stage]]] = {
+        "decide": decide,
+        "skip": desk.skip,
+        "back": desk.back,
+    }
     is_current, stage = await run_in_threadpool(acts[act], turn)
     return _show_stage(request, stage, "" if is_current else _STALE)
 
