@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.base.ledgers import DEFAULT, VARIABLE
+from groundfault.base.workers import use_workers
 from groundfault.cli.anchor import choose_anchor
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
 from groundfault.cli.engines import ENGINE, read_lazy_evidence
-from groundfault.cli.extra_options import jobs_option, json_option
+from groundfault.cli.extra_options import jobs_option, json_option, workers_option
 from groundfault.cli.ledger_options import choose_ledger, ledger_options
 from groundfault.cli.options import WHERE, candidate_options, evidence_options, plan_options
 from groundfault.cli.output import (
@@ -67,6 +68,7 @@ _STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
     help="Number of random splits to repeat the audit on; default 0.",
 )
 @jobs_option()
+@workers_option()
 @option(
     "--out",
     type=click.Path(),
@@ -113,6 +115,7 @@ def audit(**options: Any) -> None:
         claim_folder(options["out"]) as place,
         echo_warnings(),
         show_progress(quiet) as progress,
+        use_workers(options["workers"]),
     ):
         settings: dict[str, Any] = {
             "finders": finders,

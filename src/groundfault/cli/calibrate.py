@@ -12,8 +12,9 @@ from click.core import ParameterSource
 
 from groundfault.base.files import write_text
 from groundfault.base.reading import read_text
+from groundfault.base.workers import use_workers
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
-from groundfault.cli.extra_options import jobs_option
+from groundfault.cli.extra_options import jobs_option, workers_option
 from groundfault.cli.options import candidate_options, plan_options, table_options
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
 from groundfault.core.plan import AUTO, Plan
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     help="Number of simulations of each world.",
 )
 @jobs_option()
+@workers_option()
 @option(
     "--out",
     type=click.Path(),
@@ -83,16 +85,17 @@ def calibrate(**options: Any) -> None:
             f"\r{sum(row.replicates for row in card.rows):>9} simulations", nl=False, err=True
         )
 
-    card = run(
-        judge,
-        _run_worlds(options),
-        like=case.units(case.losses()) if case else None,
-        replicates=options["replicates"],
-        seed=options["seed"],
-        jobs=options["jobs"],
-        resume=earlier,
-        progress=keep,
-    )
+    with use_workers(options["workers"]):
+        card = run(
+            judge,
+            _run_worlds(options),
+            like=case.units(case.losses()) if case else None,
+            replicates=options["replicates"],
+            seed=options["seed"],
+            jobs=options["jobs"],
+            resume=earlier,
+            progress=keep,
+        )
     click.echo("", err=True)
     if place:
         write_text(place.with_suffix(".md"), card.to_markdown())

@@ -104,6 +104,16 @@ def jobs_option(default: int = -1) -> Decorator:
     )
 
 
+def workers_option() -> Decorator:
+    """Where they work, if not here."""
+    return option(
+        "--workers",
+        metavar="URL",
+        help="Farm that works instead of this machine, such as dask://host:8786; results do not "
+        "depend on it.",
+    )
+
+
 examples_options = apply(
     [
         _example(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.streams import stream
+from groundfault.base.workers import run_in_order
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
 from groundfault.improve.acquisition import Acquisition, AcquisitionRound
@@ -118,13 +119,14 @@ def active_learning(
     runs_to_make = {(policy.name, seed): policy for policy, seed in product(policies, range(seeds))}
     curves = {key: resume.runs[key] for key in runs_to_make if resume and key in resume.runs}
     lacking = [key for key in runs_to_make if key not in curves]
-    from joblib import Parallel, delayed
+    from joblib import delayed
 
-    # a generator gives curves in order as they finish, so that each can be stored
-    runs = Parallel(n_jobs=jobs, return_as="generator")(
+    # in order as they finish, so that each can be stored
+    calls = (
         delayed(_learn_curve)(task, runs_to_make[key], key[1], start, batch, rounds)
         for key in lacking
     )
+    runs = run_in_order(calls, jobs)
     for key, curve in zip(lacking, runs, strict=True):
         curves[key] = curve
         if progress is not None:

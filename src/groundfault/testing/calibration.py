@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from groundfault import judges
+from groundfault.base.workers import run_in_order
 from groundfault.core.finding import Verdict
 from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan, exact
@@ -211,10 +212,9 @@ def _tasks(
 def _run(
     judge: Judge, plan: Plan, seed: int, tasks: Iterator[tuple[AnyWorld, int, int]], jobs: int
 ) -> Iterator[CardRow]:
-    from joblib import Parallel, delayed
+    from joblib import delayed
 
-    run = Parallel(n_jobs=jobs, return_as="generator")
-    yield from run(delayed(_block)(judge, plan, seed, *task) for task in tasks)
+    yield from run_in_order((delayed(_block)(judge, plan, seed, *task) for task in tasks), jobs)
 
 
 def _block(judge: Judge, plan: Plan, seed: int, world: AnyWorld, start: int, stop: int) -> CardRow:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from groundfault.base.progress import Progress, listener
+from groundfault.base.workers import run_in_order
 from groundfault.core.plan import Plan
 from groundfault.errors import PlanError
 from groundfault.probes.policies import POLICIES, get
@@ -172,7 +173,7 @@ def play(
     Its columns are unique audited keys, their tasks, confirmed rows, and artefacts. Parameters and
     errors are those of `arena`.
     """
-    from joblib import Parallel, delayed
+    from joblib import delayed
 
     if budget < 1 or batch < 1:
         raise PlanError(f"budget {budget} and batch {batch} must be at least 1")
@@ -193,7 +194,7 @@ def play(
             for number in range(landscapes)
         )
         counts: list[Any] = []
-        for each in Parallel(jobs, return_as="generator")(work):
+        for each in run_in_order(work, jobs):
             counts.append(each)
             listener(progress)(f"{world}: {len(counts)} of {landscapes}")
         table = np.array(counts, dtype=np.float64).transpose(1, 0, 2)
