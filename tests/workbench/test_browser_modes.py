@@ -18,7 +18,7 @@ def test_every_mode_is_listed_and_keys_walk_the_list(page: Page, bench: Bench) -
     from playwright.sync_api import expect
 
     assert bench.report is not None
-    heads = page.locator(".modes h3")
+    heads = page.locator("[id^=mode-] h3")
     expect(heads).to_have_count(len(bench.report.modes))
     expect(page.locator("#state")).to_contain_text("Opened 1×")
     page.keyboard.press("j")
@@ -26,4 +26,4 @@ def test_every_mode_is_listed_and_keys_walk_the_list(page: Page, bench: Bench) -
     page.keyboard.press("?")
     expect(page.locator("h1")).to_have_text("Keys")
     page.go_back()
-    expect(page.locator("h1")).to_have_text("Failure modes")
+    expect(page.locator("h1")).to_contain_text("failure mode")

@@ -9,7 +9,7 @@ from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -143,7 +143,7 @@ def load_apart(report: Report, folder: Path, place: str | Path | None = None) ->
                 ) from None
         # in a file, since a pipe would need the memory three times
         frame, parts = (_read_columns(Path(home) / name) for name in (_TABLE, _BESIDE))
-    beside = {part.name: part.rename("") for part in parts}
+    beside: dict[str, Any] = {part.name: part.rename("") for part in parts}
     return replace(rest, evidence=replace(rest.evidence, frame=frame, **beside))
 
 
@@ -161,7 +161,7 @@ def _write_rows(home: Path, report: Report, folder: Path, place: str | Path | No
     beside = pl.DataFrame({name: part for name, part in series.items() if part is not None})
     evidence.frame.write_ipc(home / _TABLE)
     beside.write_ipc(home / _BESIDE)
-    empty = {name: beside[name].clear() for name in beside.columns}
+    empty: dict[str, Any] = {name: beside[name].clear() for name in beside.columns}
     return replace(
         rows, evidence=replace(evidence, frame=evidence.frame.clear(), log_rows=None, **empty)
     )

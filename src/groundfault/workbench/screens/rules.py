@@ -27,17 +27,15 @@ def edit_rule(request: Request) -> Response:
     assert bench.report is not None
     text = request.query_params.get("rule", "").strip()
     content: dict[str, Any] = {"rule": text, "trouble": "", "cells": {}}
-    status = 200
     if text:
         try:
             content |= _count(bench, text)
         except (RuleError, InputError) as error:
-            content["trouble"], status = str(error), 400
+            content["trouble"] = str(error)
     rows = bench.rows
     return show_page(
         request,
         "rule.html.j2",
-        status=status,
         **content,
         modes=list_modes(bench.report),
         columns=[(name, str(kind)) for name, kind in rows.frame.schema.items()],

@@ -1,0 +1,181 @@
+"""Looking, filtering, editing a rule and spending a holdout, in a real browser and by key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from shutil import copytree
+from typing import TYPE_CHECKING
+
+import pytest
+from bench_reports import open_bench, serve_in_thread
+from browser_watch import Watch
+
+from groundfault.auditing.report import Report
+from groundfault.base.openings import TRIED
+from groundfault.core.rules import Rule
+from groundfault.render import words
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+    from groundfault.workbench.bench import Bench
+
+pytestmark = pytest.mark.browser
+
+RULE = "lang = 'de' AND n_words >= 14"
+
+
+@pytest.fixture
+def bench(bench_report: Path, tmp_path: Path) -> Bench:
+    """A copy of the report, whose ledger each test may write to."""
+    copytree(bench_report.parent, tmp_path, dirs_exist_ok=True)
+    return replace(open_bench(tmp_path / "report"), evidence=tmp_path / "answers.csv")
+
+
+@pytest.fixture
+def home(bench: Bench) -> Iterator[str]:
+    with serve_in_thread(bench) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser: Browser, home: str) -> Iterator[Page]:
+    with Watch(browser, home) as page:
+        page.goto(home)
+        yield page
+
+
+def test_from_a_mode_to_an_example_and_back_by_key(page: Page, bench: Bench) -> None:
+    from playwright.sync_api import expect
+
+    assert bench.report is not None
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text(bench.report.modes[0].meaning)
+    for side in ("failing", "passing", "near"):
+        expect(page.locator(f"#{side}-head")).to_be_visible()
+    page.keyboard.press("f")
+    expect(page.locator(".tabs a[aria-current]")).to_contain_text("Fails inside")
+    first = page.locator("tbody th code").first.inner_text()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text(first)
+    page.keyboard.press("n")
+    expect(page.locator(".crumbs")).to_contain_text("2 of")
+    page.go_back()
+    expect(page.locator("h1")).to_contain_text(first)
+    page.go_back()
+    page.go_back()
+    expect(page.locator("h1")).to_contain_text(bench.report.modes[0].meaning)
+    page.go_forward()
+    expect(page.locator(".tabs a[aria-current]")).to_contain_text("Fails inside")
+
+
+def test_lists_are_those_that_the_rule_holds_for(page: Page, bench: Bench) -> None:
+    from playwright.sync_api import expect
+
+    page.goto(page.url.split("/?")[0].rstrip("/") + "/rows")
+    page.keyboard.press("g")
+    page.keyboard.type(RULE)
+    page.keyboard.press("Enter")
+    expect(page.locator(".tabs")).to_contain_text("Near misses")
+    page.keyboard.press("Escape")
+    page.keyboard.press("4")
+    expect(page.locator(".tabs a[aria-current]")).to_contain_text("All inside")
+    frame = bench.rows.frame
+    expected = frame.filter(Rule.parse(RULE).holds(frame))["id"].to_list()
+    assert page.locator("tbody th code").all_inner_texts() == expected
+    page.locator("summary").click()
+    page.get_by_role("link", name="n_words").first.click()
+    page.locator(".values a", has_text=re.compile("^15$")).click()
+    expect(page.locator(".chips")).to_contain_text('"n_words" = 15')
+    held = frame.filter(Rule.parse(f"({RULE}) AND n_words = 15").holds(frame))["id"].to_list()
+    assert page.locator("tbody th code").all_inner_texts() == held
+
+
+def test_an_edited_rule_counts_what_the_audit_counts_and_is_recorded(
+    page: Page, bench: Bench
+) -> None:
+    from playwright.sync_api import expect
+
+    assert bench.report is not None
+    assert bench.ledger is not None
+    finding = next(one for one in bench.report.findings if one.name == "german")
+    page.get_by_role("link", name="Rules").click()
+    box = page.locator("textarea")
+    for rule in ("lang =", RULE, finding.rule):
+        page.keyboard.press("g")
+        box.fill(rule)
+        page.get_by_role("button", name="Count").click()
+        if rule == "lang =":
+            expect(page.get_by_role("alert")).to_contain_text("not SQL")
+        elif rule == RULE:
+            expect(page.locator("#counts-head")).to_have_text("Exploratory: not a finding")
+            expect(page.locator("#state")).to_contain_text("1 rule tried since needs fresh data")
+    expect(page.locator(".counts")).to_contain_text(words.share(finding.discovery, "on"))
+    expect(page.locator(".counts")).to_contain_text(words.share(finding.discovery, "off"))
+    (event,) = bench.ledger.events(TRIED)
+    assert event.body["rule"] == Rule.parse(RULE).sql
+
+
+def test_a_holdout_is_spent_with_a_seal_and_a_reason(page: Page, bench: Bench) -> None:
+    from playwright.sync_api import expect
+
+    assert bench.state is not None
+    page.goto(f"{page.url.rstrip('/')}/rule")
+    page.locator("textarea").fill(RULE)
+    page.get_by_role("button", name="Count").click()
+    page.get_by_role("link", name="Test it on the holdout").click()
+    page.get_by_role("checkbox").check()
+    page.get_by_label("Reason to look again").fill("the rule is a new idea")
+    seal = page.get_by_label(re.compile("plan's seal"))
+    seal.fill(bench.state.seal[:8])
+    page.get_by_role("button", name="Open the holdout").click()
+    expect(page.locator("h2").first).to_have_text("Opened for 1 rule")
+    expect(page.locator("#state")).to_contain_text("Opened 2×")
+    (spending,) = bench.spendings
+    report = Report.load(spending.place)
+    assert report.ledger is not None
+    assert report.ledger.reasons == ("the rule is a new idea",)
+    page.get_by_role("link", name="Ledger").click()
+    expect(page.locator(".checks")).to_contain_text("Chain passed")
+
+
+PATHS = ("/", "/findings", "/examples?mode=1", "/rows?rule=n_words>12&column=lang", "/row?at=0")
+
+
+@pytest.mark.parametrize("width", [400, 1280, 3840])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_the_window(
+    browser: Browser, home: str, width: int, scheme: str
+) -> None:
+    size = {"width": width, "height": 900}
+    with Watch(browser, home, viewport=size, color_scheme=scheme) as page:
+        page.goto(home)
+        for path in (*PATHS, "/rule", "/holdout", "/ledger", "/keys"):
+            page.goto(home.split("/?")[0] + path)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def test_what_a_screen_reader_needs_is_there(page: Page, home: str) -> None:
+    """Names of all boxes and links, one main landmark, a language, headings in order."""
+    check = """() => {
+      const trouble = [];
+      const name = (e) => (e.getAttribute('aria-label') || e.textContent || e.title || '').trim();
+      for (const e of document.querySelectorAll('a, button, summary'))
+        if (!name(e)) trouble.push(e.outerHTML);
+      for (const e of document.querySelectorAll('input:not([type=hidden]), select, textarea'))
+        if (!e.labels.length && !e.ariaLabel) trouble.push(e.outerHTML);
+      if (document.querySelectorAll('main').length !== 1) trouble.push('main');
+      if (document.querySelectorAll('h1').length !== 1) trouble.push('h1');
+      if (!document.documentElement.lang) trouble.push('lang');
+      const ids = [...document.querySelectorAll('[id]')].map((e) => e.id);
+      if (new Set(ids).size !== ids.length) trouble.push('ids ' + ids);
+      return trouble;
+    }"""
+    for path in (*PATHS, "/rule?rule=n_words>12", "/holdout", "/ledger", "/keys"):
+        page.goto(home.split("/?")[0] + path)
+        assert page.evaluate(check) == [], path
