@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -68,6 +70,12 @@ class KillableServer:
     def kill_after(self, seconds: float) -> None:
         """Kill it at a moment, whatever it is at then."""
         threading.Timer(seconds, kill, [self._process]).start()
+
+    def end(self, number: signal.Signals) -> int:
+        """Ask it to end by a signal; its exit status."""
+        os.kill(self._process, number)
+        self._process = 0
+        return self._nursery.wait()
 
     def kill(self) -> None:
         """Kill it as it stands; nothing happens where it is not there any more."""

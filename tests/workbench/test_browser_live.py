@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from bench_reports import serve_in_thread
 from browser_watch import Watch
 from killable_server import MODULES, KillableServer
 from nursery import Nursery
 
 from groundfault.sequential import Certificate, verify_certificate
+from groundfault.workbench.openings import open_record
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -102,3 +104,24 @@ def compare_with_command(there: Certificate, folder: Path) -> None:
     for certificate in certificates:
         certificate["ledger"] = certificate["pool"]["sources"] = None
     assert certificates[0] == certificates[1]
+
+
+def test_a_page_that_watches_follows_the_ledger(
+    browser: Browser, server: KillableServer, tmp_path: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    address = server.start()
+    with (
+        Watch(browser, address) as page,
+        serve_in_thread(open_record(str(tmp_path / "ledger.db"))) as there,
+        Watch(browser, there) as watching,
+    ):
+        page.goto(address)
+        watching.goto(there)
+        expect(watching.get_by_text("drawn from")).to_be_visible()
+        before = watching.locator("figure svg").inner_html()
+        label(page)
+        expect(watching.locator("#labelled")).to_have_text("1")
+        assert watching.locator("figure svg").inner_html() != before
+        assert watching.locator("form").count() == 0

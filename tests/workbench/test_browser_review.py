@@ -11,8 +11,10 @@ import pytest
 from bench_reports import serve_in_thread
 from browser_watch import Watch
 from probe_runs import make_wrong_rows, write_runs
+from review_desks import open_review as open_items
 
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
+from groundfault.review import Item
 from groundfault.workbench.openings import open_review
 
 if TYPE_CHECKING:
@@ -139,13 +141,17 @@ def test_what_is_not_stored_is_said_and_stays_on_the_page(browser: Browser, runs
     assert [d.verdict for d in ReviewedRuns(runs).decisions] == ["no_error"]
 
 
-def test_two_reviewers_at_once_see_nothing_of_each_other(browser: Browser, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def test_two_reviewers_at_once_see_nothing_of_each_other(
+    browser: Browser, tmp_path: Path, request: pytest.FixtureRequest, where: str
+) -> None:
     from playwright.sync_api import expect
 
     runs = write_runs(tmp_path / "two", make_wrong_rows(6), unit="row", reviewers=2)
+    store = None if where == "sqlite" else request.getfixturevalue("postgres")
     with (
-        serve_in_thread(open_review(runs, "ana")) as one,
-        serve_in_thread(open_review(runs, "bernadette")) as other,
+        serve_in_thread(open_review(runs, "ana", store=store)) as one,
+        serve_in_thread(open_review(runs, "bernadette", store=store)) as other,
         Watch(browser, one) as ana,
         Watch(browser, other) as ben,
     ):
@@ -157,5 +163,50 @@ def test_two_reviewers_at_once_see_nothing_of_each_other(browser: Browser, tmp_p
             assert "bernadette" not in ana.content()
         for page in (ana, ben):
             expect(page.locator("form h2")).to_have_text("All are decided.")
-    decisions = ReviewedRuns(runs).decisions
+    decisions = ReviewedRuns(runs, store).decisions
     assert sorted(d.reviewer for d in decisions) == ["ana"] * 6 + ["bernadette"] * 6
+
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg onload=alert(1)>",
+    "<iframe src=javascript:alert(1)></iframe>",
+    "</textarea><script>alert(1)</script>",
+    "</template><script>alert(1)</script>",
+    "<a href='javascript:alert(1)'>x</a>",
+    '"><input autofocus onfocus=alert(1)>',
+    "<style>*{display:none}</style>",
+    "<meta http-equiv=refresh content='0;url=https://example.org'>",
+    "<base href=https://example.org>",
+    "<form action=https://example.org><button>x",
+    "<link rel=stylesheet href=https://example.org/x.css>",
+    "{{ 7 * 7 }}{% raw %}",
+    "<div hx-get=https://example.org hx-trigger=load></div>",
+    "<div hx-on:click=alert(1)></div>",
+    "\x1b[31mred\x1b]8;;https://example.org\x07link",
+    "\u202e\u2066 right to left",
+    "=HYPERLINK('https://example.org')",
+    "\ud800 half a pair",
+)
+
+
+def test_hostile_texts_are_text_in_every_place(browser: Browser, tmp_path: Path) -> None:
+    items = tuple(Item(f"t{n}", text, text, text, text, 1, text) for n, text in enumerate(HOSTILE))
+    with (
+        serve_in_thread(open_items(tmp_path / "r.db", "<b>ana", items)) as address,
+        Watch(browser, address) as page,
+    ):
+        page.goto(address)
+        shown = []
+        for _ in items:
+            shown.append(page.locator("form .texts dd").first.inner_text())
+            page.locator("form textarea").fill(shown[-1])
+            page.keyboard.press("Escape")
+            press(page, "yyy")
+        press(page, "z")
+        assert page.locator("form textarea").input_value().rstrip("\n") == shown[-1]
+        assert page.locator("b, iframe, img, form form, [onload], [hx-on\\:click]").count() == 0
+    visible = {text for text in HOSTILE if text.isprintable()}
+    assert visible <= set(shown)
+    assert len(set(shown)) == len(HOSTILE)
