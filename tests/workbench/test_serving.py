@@ -1,0 +1,89 @@
+"""What groundfault open prints and refuses, and where it listens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from commands import run_program
+
+from groundfault.errors import InputError
+from groundfault.workbench import serving
+
+
+def test_a_missing_extra_is_one_line_with_its_remedy(
+    bench_report: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "find_spec", lambda name: None if name == "uvicorn" else name)
+    ending = run_program("open", str(bench_report))
+    assert ending.status == 2
+    assert "pip install 'groundfault[web]'" in ending.errors
+    assert len(ending.errors.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--ledger", "x.db", "--no-ledger"], "--no-ledger does not go with --ledger"),
+        (["--root-path", "audits"], "--root-path is a path such as /audits"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(
+    bench_report: Path, words: list[str], message: str
+) -> None:
+    ending = run_program("open", str(bench_report), "--no-browser", *words)
+    assert ending.status == 2
+    assert message in ending.errors
+
+
+def test_it_listens_at_another_port_only_where_none_was_asked_for() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(InputError, match=f"port {port}"):
+            serving._listen("127.0.0.1", port)
+    with serving._listen("127.0.0.1", None) as first, serving._listen("127.0.0.1", None) as second:
+        assert first.getsockname()[0] == second.getsockname()[0] == "127.0.0.1"
+        assert first.getsockname()[1] != second.getsockname()[1]
+
+
+def test_a_unix_socket_is_for_its_owner_and_goes_in_the_end(tmp_path: Path) -> None:
+    place = tmp_path / "bench.sock"
+    with serving._listen_at_file(str(place)):
+        assert stat.S_IMODE(place.stat().st_mode) & 0o077 == 0
+        with pytest.raises(InputError, match=r"bench\.sock"), serving._listen_at_file(str(place)):
+            pass
+        assert place.exists()
+    assert not place.exists()
+
+
+@pytest.mark.slow
+def test_the_printed_address_opens_the_workbench_behind_a_proxy(bench_report: Path) -> None:
+    command = [sys.executable, "-m", "groundfault", "open", str(bench_report), "--no-browser"]
+    command += ["--root-path", "/audits", "--ledger", str(bench_report.parent / "ledger.db")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
+    ) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        address = server.stdout.readline().strip()
+        assert "ssh -L" in server.stderr.readline()
+        home, token = address.split("/audits/?")
+        with httpx.Client(timeout=60) as client:
+            assert client.get(f"{home}/").status_code == 403
+            # the proxy takes /audits away; the cookie and every address have it
+            answer = client.get(f"{home}/?{token}")
+            assert answer.headers["location"] == "/audits/"
+            assert "Path=/audits" in answer.headers["set-cookie"]
+            cookie = answer.headers["set-cookie"].split(";")[0]
+            page = client.get(f"{home}/rows", headers={"cookie": cookie})
+            assert page.status_code == 200
+            assert 'href="/audits/rule"' in page.text
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=20) in (0, 130)
