@@ -71,9 +71,21 @@ def test_what_rules_may_not_name_is_left_out_and_said() -> None:
     table, remarks = tabulate_attributes(audit)
     assert table.columns == ["hard", "words", "lang"]
     assert remarks == (
-        "not used in rules, because they hold or describe the model's answer: judge_version",
+        "not used in rules, because they hold or describe the model's answer, by their names alone "
+        "(--allow-leakage uses a column that was known before the answer): judge_version",
         "not used in rules, because they predict over 95% of the rarer outcome: answer, grade",
     )
+
+
+def test_a_column_that_its_name_leaves_out_is_used_where_the_caller_vouches_for_it() -> None:
+    frame = make_planted_table().rename({"words": "output_chars", "hard": "f1"})
+    roles = {"id": "id", "outcome": "error"}
+    audit = prepare(Evidence.from_table(frame, **roles))
+    assert tabulate_attributes(audit)[0].columns == ["lang"]
+    vouched = Evidence.from_table(frame, allow_leakage=["output_chars", "f1"], **roles)
+    table, remarks = tabulate_attributes(prepare(vouched))
+    assert table.columns == ["f1", "output_chars", "lang"]
+    assert remarks == ()
 
 
 def test_of_groups_columns_that_are_the_same_in_all_rows_are_used() -> None:

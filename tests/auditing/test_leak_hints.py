@@ -26,6 +26,7 @@ def test_columns_taken_by_their_names_are_listed_once() -> None:
         "'prediction', 'n_turns', 'response_chars' (measured with it) and "
         "'feedback' (follows from it)"
     ) in hint
+    assert "--allow-leakage uses one that was known before the answer" in hint
     assert "groundfault check" in hint
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from groundfault.auditing.gap_columns import find_gap_columns
 from groundfault.auditing.leaks import LEAK, measure_rules
 from groundfault.auditing.prepared import PreparedAudit
-from groundfault.auditing.stages import Timing, list_columns
+from groundfault.auditing.stages import OPTIONS, Timing, list_columns
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.core.column_names import holds_question
 from groundfault.core.columns import Column, Kind, profile
@@ -28,6 +28,10 @@ _MAX_NAMES = 12
 _GAPS = (
     "compared among the examples that have a value, and not joined with other conditions, because "
     "whether there is one goes with the outcome"
+)
+_BY_NAME = (
+    f"by their names alone ({OPTIONS[Timing.KNOWN][1]} uses a column that was known before the "
+    "answer)"
 )
 _RULE_LEAKS = f"a rule over them predicts over {LEAK:.0%} of the rarer outcome"
 
@@ -49,8 +53,8 @@ def name_modes(
     -----
     Rules may name attributes of the examples that are the same in all rows of a unit: numbers,
     flags, labels and texts. Left out are columns that predict the outcome almost perfectly, or in
-    a rule of theirs, ids, and what describes the model's answer or its score, which every remark of
-    the search says.
+    a rule of theirs, ids, and what by its name describes the model's answer or its score; the
+    remarks of the search say which, and how to use them all the same.
     """
     table, remarks = tabulate_attributes(audit)
     gaps = find_gap_columns(audit, table, losses)
@@ -131,9 +135,9 @@ def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, 
     by_name = [name for name in later if name not in audit.leaks]
     table, varying = tabulate_units(evidence, [*used, *dict.fromkeys(within)])
     reasons = {
-        "they hold or describe the model's answer": measured,
+        f"they hold or describe the model's answer, {_BY_NAME}": measured,
         f"they predict over {LEAK:.0%} of the rarer outcome": _without(later, by_name),
-        "they say how an answer was scored, by their names": by_name,
+        f"they say how an answer was scored, {_BY_NAME}": by_name,
         "they are ids, codes, dates or lists": odd,
         "they differ between rows of one group": varying,
     }

@@ -74,8 +74,9 @@ def _about_names(results: AuditResults) -> Iterator[str]:
     ]
     if parts:
         yield (
-            f"not taken to describe the examples, by their names: {' and '.join(parts)}; "
-            "groundfault check lists what every column is taken for, and how to overrule it"
+            f"not taken to describe the examples, by their names alone: {' and '.join(parts)}; "
+            f"{_KNOWN} uses one that was known before the answer, and groundfault check lists what "
+            "every column is taken for"
         )
 
 
