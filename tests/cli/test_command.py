@@ -28,8 +28,24 @@ def small(
     click.echo(f"{size} {null_colour} {out} {seed}")
 
 
+@click.command(cls=GroupedCommand)
+@option("--budget", type=int, group="Shape", old_name="--limit", help="Most of them.")
+def capped(budget: int | None) -> None:
+    """Count."""
+    click.echo(budget)
+
+
 def run(*words: str) -> Result:
     return CliRunner().invoke(small, words, prog_name="small")
+
+
+def test_an_old_name_beside_the_new_one_is_refused() -> None:
+    assert CliRunner().invoke(capped, ["--limit", "3"]).stdout == "3\n"
+    both = CliRunner().invoke(capped, ["--limit=3", "--budget", "4"])
+    assert both.exit_code == 2
+    assert "--limit is now called --budget, which is here too: leave one" in both.stderr
+    # of what is given several times both count
+    assert run("--empty", "a", "--null-colour", "b").exit_code == 0
 
 
 def commands(group: click.Group = cli, name: str = "groundfault") -> Iterator[click.Command]:

@@ -105,14 +105,22 @@ class GroupedCommand(click.Command):
         )
 
     def _rename_flags(self, args: Sequence[str]) -> Iterator[str]:
-        new_names = {p.old_name: p.opts[0] for p in self.params if isinstance(p, GroupedOption)}
+        renamed = {p.old_name: p for p in self.params if isinstance(p, GroupedOption) if p.old_name}
+        new_names = {old_name: option.opts[0] for old_name, option in renamed.items()}
+        flags = {arg.partition("=")[0] for arg in args}
         for i, arg in enumerate(args):
             # what follows is no option
             if arg == "--":
                 yield from args[i:]
                 return
             flag, equals, value = arg.partition("=")
-            if flag in new_names and flag:
+            if flag in new_names:
+                # the new name may have meant something else before: neither value is a safe guess
+                if new_names[flag] in flags and not renamed[flag].multiple:
+                    raise click.UsageError(
+                        f"{flag} is now called {new_names[flag]}, which is here too: leave one "
+                        "of them out (--help says what it means)"
+                    )
                 click.echo(
                     f"warning: {flag} is now called {new_names[flag]}; the old name will be "
                     "removed in the next minor release",
