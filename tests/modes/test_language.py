@@ -149,6 +149,9 @@ def test_no_more_than_the_level_is_spent(depth: int) -> None:
                 * math.exp(-language.log_cost(kind, size))
                 for size in range(2, largest + 1)
             )
+        elif kind == "single":
+            costs = [language.cost_of(ModeRule(((int(i),),), kind)) for i in language.single]
+            here = sum(math.exp(-cost) for cost in costs)
         else:
             here = count * math.exp(-language.log_cost(kind))
         assert here <= language.weights[kind] + 1e-12

@@ -185,3 +185,41 @@ def test_proxies_of_one_mode_are_hardly_ever_second_modes() -> None:
     assert named >= 7
     # the level of each claim is 0.05; both may be wrong
     assert seconds <= binom.isf(1e-4, worlds, 0.1)
+
+
+def test_a_mode_that_stands_out_only_beside_others_waits_for_them() -> None:
+    # it lies mostly in a larger mode; what is left fails more than the rest only once a broad and
+    # lesser mode has left the rest
+    place = np.arange(2000)
+    table = pl.DataFrame(
+        {
+            "large": place < 300,
+            "broad": (place >= 300) & (place < 1000),
+            "small": (place < 45) | ((place >= 1000) & (place < 1015)),
+        }
+    )
+    losses = np.zeros(2000)
+    for first, last in ((0, 285), (300, 720), (1000, 1010), (1020, 1065)):
+        losses[first:last] = 1
+    selection, modes = select(table, losses, 1e-4)
+    sql = [selection.language.sql(mode.rule) for mode in modes]
+    assert sql == ['"large"', '"broad"', '"small"']
+    small = modes[2]
+    given_large = Strata(selection.language.layout, selection.losses, [modes[0].mask])
+    cost = selection.language.cost_of(small.rule)
+    assert given_large.log_p(small.mask) + cost > math.log(1e-4) >= small.log_conditional
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_purer_rule_pays_for_its_longer_words(seed: int) -> None:
+    # ten of twelve fail under three conditions, two of the eight others under the first two
+    rng, place, rest = np.random.default_rng(seed), np.arange(1500), np.arange(1500) >= 20
+    task, german, carry = (
+        (place < core) | (rest & (rng.random(1500) < share))
+        for core, share in ((20, 0.3), (20, 0.3), (12, 0.4))
+    )
+    table = pl.DataFrame({"task": task, "german": german & ~(task & rest), "carry": carry})
+    table = table.with_columns(pl.Series(f"c{i}", rng.random(1500) < 0.3) for i in range(8))
+    losses = np.where(rest, rng.random(1500) < 0.05, np.isin(place, [*range(10), 12, 13]))
+    selection, modes = select(table, losses.astype(float), 0.1)
+    assert [selection.language.sql(mode.rule) for mode in modes] == ['"task" AND "german"']

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, hypergeom
 
-from groundfault.modes.language import RuleLanguage
+from groundfault.modes.language import ModeRule, RuleLanguage
 from groundfault.modes.layout import Layout
 from groundfault.modes.literals import list_literals
 from groundfault.modes.selection import Selection
@@ -71,7 +71,7 @@ def test_strata_and_graded_losses_pay_for_every_condition(strata: int, losses: l
 
 @pytest.mark.parametrize("kind", ["flags", "cuts", "rare"])
 def test_the_level_is_kept_and_used(kind: str) -> None:
-    worlds, named = 300, 0
+    worlds, named = 150, 0
     for seed in range(worlds):
         rng = np.random.default_rng(seed)
         table = {
@@ -84,3 +84,26 @@ def test_the_level_is_kept_and_used(kind: str) -> None:
     assert binom.sf(named - 1, worlds, LEVEL) > 0.001
     # far below the level, power would be thrown away
     assert binom.cdf(named, worlds, LEVEL / 2) > 0.05
+
+
+def test_what_is_plain_to_say_pays_less_than_its_negation() -> None:
+    rng = np.random.default_rng(3)
+    table = draw_flags(rng, 120, 15)
+    language, losses = make(table, (rng.random(120) < 0.35).astype(float))
+    rules = [ModeRule(((int(i),),), "single") for i in language.single]
+    plain, negated = (
+        [rule for rule in rules if language.sql(rule).startswith("NOT") is not_so]
+        for not_so in (False, True)
+    )
+    assert len(plain) == len(negated) == 15
+    dearer = [
+        language.cost_of(b) - language.cost_of(a) for a, b in zip(plain, negated, strict=True)
+    ]
+    assert min(dearer) == pytest.approx(max(dearer))
+    assert min(dearer) > 1
+    # at the bar of all, 30 conditions cost those that are plain little more than 15 would
+    assert language.log_cost("single") < math.log(1.3 * 15 / language.weights["single"])
+    together = JointTest(language, losses, LEVEL)
+    handicap = language.handicap_of(negated[0])
+    errors = next(k for k in range(48) if together.log_p_of(48, k, 48) <= math.log(LEVEL))
+    assert together.log_p_of(48, errors, 48, handicap) > math.log(LEVEL)

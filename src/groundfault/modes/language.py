@@ -52,6 +52,8 @@ _SETS_OF_PAIRS = 60
 _TRIPLE_WORK = 1e9
 _REDUNDANT = 0.95
 _FAMILY = 0.2
+_PLAINER = 16.0
+"""How many times as much of the level a condition has as one that costs a reader 1 more."""
 
 
 @dataclass(frozen=True, order=True)
@@ -100,6 +102,9 @@ class RuleLanguage:
         self.family = np.array([codes[name] for name in families], dtype=np.int64)
         self.support = bitset.count(self.bits)
         self.single = self.plain[self.support[self.plain] <= MOST * len(layout.strata)]
+        # what a negation or a range says, a plain condition mostly says as well
+        costs = np.array([self.literals[i].cost for i in self.single])
+        self.handicaps = math.log(_PLAINER) * (costs - costs.min(initial=math.inf))
         self._join_pairs()
         self._choose_triples()
         self._share_level()
@@ -192,9 +197,12 @@ class RuleLanguage:
     def log_cost(self, kind: str, size: int = 1) -> float:
         """Log of what an error level is divided by for a rule of a class.
 
-        ``size`` is that of a set: sets share their class's level equally among the sizes, and then
-        among the sets of that size.
+        Of single conditions this is the plainest; `cost_of` knows each. ``size`` is that of a set:
+        sets share their class's level equally among the sizes, and then among the sets of that
+        size.
         """
+        if kind == "single":
+            return math.log(np.exp(-self.handicaps).sum() / self.weights[kind])
         if kind in _SIMPLE:
             return math.log(self.counts[kind] / self.weights[kind])
         largest, families = (
@@ -213,7 +221,12 @@ class RuleLanguage:
 
     def cost_of(self, rule: ModeRule) -> float:
         """Log of what an error level is divided by for a rule."""
-        return self.log_cost(rule.kind, max(len(part) for part in rule.parts))
+        cost = self.log_cost(rule.kind, max(len(part) for part in rule.parts))
+        return cost + self.handicap_of(rule) if rule.kind == "single" else cost
+
+    def handicap_of(self, rule: ModeRule) -> float:
+        """How much more than the plainest a single condition costs."""
+        return float(self.handicaps[np.searchsorted(self.single, rule.parts[0][0])])
 
     def join(self, parts: Sequence[tuple[int, ...]]) -> Iterator[ModeRule]:
         """The rule of some parts, if it is one of the language."""

@@ -72,7 +72,7 @@ def _widen(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule |
     with np.errstate(divide="ignore", invalid="ignore"):
         even = (k - e) / u >= EVEN * (losses - expected) / units
     small = bitset.count(masks) <= strata.layout.strata.size / 2
-    gain = np.where(even & small & (k > e), _excess_gain(u, k, e), -1.0)
+    gain = np.where(even & small & (k > e), gain_over_expected(u, k, e), -1.0)
     best = int(np.argmax(gain))
     return moves[best] if gain[best] > WIDEN + math.log(len(moves)) else None
 
@@ -91,8 +91,14 @@ def _split_gain(u: Floats, k: Floats, v: Floats, j: Floats) -> Floats:
     return _log_likelihood(u, k) + _log_likelihood(v, j) - _log_likelihood(u + v, k + j)
 
 
-def _excess_gain(u: Floats, k: Floats, e: Floats) -> Floats:
-    """Log-likelihood gained by a part's own rate over the expected one."""
+def gain_over_expected(u: Floats, k: Floats, e: Floats) -> Floats:
+    """Log-likelihood that units gain by a failure rate of their own over the expected one.
+
+    Parameters
+    ----------
+    u, k, e : float64 arrays, shape (rules,)
+        Units, their losses, and what is expected of them.
+    """
     from scipy.special import xlogy
 
     n = np.maximum(u, 1e-12)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from groundfault.modes.language import ModeRule, RuleLanguage
 from groundfault.modes.literal import MIN_SUPPORT
-from groundfault.modes.refine import refine
+from groundfault.modes.refine import gain_over_expected, refine
 from groundfault.modes.search import RuleProposal, score_counts, search, search_inside
 from groundfault.modes.single_conditions import JointTest
 from groundfault.modes.strata import Losses, Strata
@@ -30,6 +30,7 @@ _SAME_WORDS = 0.7
 _SAME_SCORE = 0.95
 _SAME_UNITS = 0.95
 _ALIKE = 0.4
+_SAME_PLACE = 0.5
 _TELLS_APART = math.log(0.001)
 _ALTERNATIVES = 4
 
@@ -94,19 +95,33 @@ class Selection:
         """The best rule beyond those listed, in its shortest words."""
         strata = self._strata(modes)
         proposals = self._gate(search(self.language, strata), strata)
-        proposals = [p for p in proposals if not self._recuts(p, modes)]
+        proposals = self._keep_new([p for p in proposals if not self._recuts(p, modes)], modes)
         bar = max(0.0, proposals[0].score) if proposals else 0.0
         inside = self._next_inside(strata, bar)
         # what is true and small is worth saying where nothing else is
         if inside is not None or not proposals or (modes and proposals[0].score <= 0):
             return inside
-        best = proposals[0]
-        # what two rules say of units that are covered already does not count
-        new = np.stack([p.mask for p in proposals]) & strata.inside
-        overlaps = _compute_overlaps(best.mask & strata.inside, new)
+        best = self._choose(proposals, strata)
+        overlaps = _compute_new_overlaps(best, proposals, strata)
         chosen = self._refine(self._reword(best, proposals, overlaps), strata)
         alternatives = tuple(self._list_alternatives(chosen, proposals, modes))
         return self._list(chosen, strata, alternatives)
+
+    def _choose(self, proposals: Sequence[RuleProposal], strata: Strata) -> RuleProposal:
+        """Of the best rule and those about the same failures, what describes these best.
+
+        The likelihood that a rule's own failure rate gains has to pay for the rule's words: a
+        longer rule that leaves failures of the same kind out is no better for being purer.
+        """
+        overlaps = _compute_new_overlaps(proposals[0], proposals, strata)
+        near = [
+            p
+            for p, overlap in zip(proposals, overlaps, strict=True)
+            if overlap >= _SAME_PLACE and (p.score > 0 or p is proposals[0])
+        ]
+        counts = strata.count_new(np.stack([p.mask for p in near]))
+        costs = [self.language.cost_of(p.rule) for p in near]
+        return near[int(np.argmax(gain_over_expected(*counts) - costs))]
 
     def _recuts(self, proposal: RuleProposal, modes: Sequence[Listed]) -> bool:
         """Whether a condition is another cut of a column that a mode cuts: its doses show that."""
@@ -147,6 +162,12 @@ class Selection:
                 listed = np.concatenate([listed, p.mask[None]])
                 yield p.rule, float(overlap)
 
+    def _stands(self, strata: Strata, mode: Listed) -> bool:
+        """Whether a mode adds to those listed before it."""
+        # one that covers nothing new tells a reader nothing, however well it stands
+        adds = bitset.count((mode.mask & strata.inside)[None])[0] >= MIN_SUPPORT
+        return bool(adds) and self._adjust(strata, mode) <= self.log_level
+
     def _next_inside(self, strata: Strata, bar: float) -> Listed | None:
         """The best effect that shows only inside a context, if it is better than ``bar``."""
         # a low rate that is high for its context is no weakness: it has to be high among all too
@@ -171,7 +192,9 @@ class Selection:
         log_p = self._log_p(strata, one) + self.language.cost_of(one.rule)
         # where nothing is listed before, both claims are one
         joint = strata is self.base and one.rule.kind == "single" and log_p > self.log_level
-        return self.together.log_p(one.mask) if joint else log_p
+        if not joint:
+            return log_p
+        return self.together.log_p(one.mask, self.language.handicap_of(one.rule))
 
     def _refine(self, proposal: RuleProposal, strata: Strata) -> RuleProposal:
         """The refined rule, where both of its claims still stand."""
@@ -204,6 +227,19 @@ class Selection:
             if len(significant) >= _TESTED:
                 break
         return significant
+
+    def _keep_new(
+        self, proposals: Sequence[RuleProposal], modes: Sequence[Listed]
+    ) -> list[RuleProposal]:
+        """Those that cover enough that no mode before them in the final order covers."""
+        if not modes or not proposals:
+            return list(proposals)
+        worth, masks = self._rank(modes), np.stack([mode.mask for mode in modes])
+        rows = np.stack([p.mask for p in proposals])
+        for mask, better in zip(masks, worth[:, None] >= self._rank(proposals), strict=True):
+            rows[better] &= ~mask
+        enough = bitset.count(rows) >= MIN_SUPPORT
+        return [p for p, ok in zip(proposals, enough, strict=True) if ok]
 
     def _reword(
         self, best: RuleProposal, proposals: Sequence[RuleProposal], overlaps: NDArray[np.float64]
@@ -266,27 +302,44 @@ class Selection:
                 i += 1
         return modes
 
-    def _rank(self, modes: Sequence[Listed]) -> NDArray[np.float64]:
+    def _rank(self, modes: Sequence[Listed | RuleProposal]) -> NDArray[np.float64]:
         """Guaranteed excess over all units of each mode."""
         counts = self.base.count_new(np.stack([mode.mask for mode in modes]))
         return score_counts(*counts, _ORDER_Z)
 
     def _order(self, modes: list[Listed]) -> list[Listed]:
-        """The largest guaranteed excess of all units first, each tested given those before it."""
+        """The largest guaranteed excess of all units first, each tested given those before it.
+
+        One that does not stand yet waits: what only it covers may stand out when others are listed.
+        """
         if not modes:
             return []
         inside = np.array([mode.rule.kind == "inside" for mode in modes])
         # effects inside a context come last: on all units they may be no excess at all
         order = np.lexsort((-self._rank(modes), inside))
         ordered: list[Listed] = []
-        for i in order:
-            mode, strata = modes[i], self._strata(ordered)
-            log_p = self._adjust(strata, mode)
-            # one that covers nothing new tells a reader nothing, however well it stands
-            adds = bitset.count((mode.mask & strata.inside)[None])[0] >= MIN_SUPPORT
-            if adds and log_p <= self.log_level:
-                ordered.append(replace(mode, log_conditional=log_p))
+        waiting = [modes[i] for i in order]
+        while waiting:
+            strata = self._strata(ordered)
+            new = np.stack([mode.mask for mode in waiting]) & strata.inside
+            # what a larger one waits for is left to it, if that can be
+            shared = [bool((new[i] & np.bitwise_or.reduce(new[:i])).any()) for i in range(len(new))]
+            turns = np.argsort(shared, kind="stable")
+            place = next((i for i in turns if self._stands(strata, waiting[i])), None)
+            if place is None:
+                # what does not stand is no reason for others to wait
+                return self._order(ordered)
+            mode = waiting.pop(place)
+            ordered.append(replace(mode, log_conditional=self._adjust(strata, mode)))
         return ordered
+
+
+def _compute_new_overlaps(
+    one: RuleProposal, others: Sequence[RuleProposal], strata: Strata
+) -> NDArray[np.float64]:
+    """Jaccard of one rule with many, among the units that no listed mode covers."""
+    new = np.stack([p.mask for p in others]) & strata.inside
+    return _compute_overlaps(one.mask & strata.inside, new)
 
 
 def _compute_overlaps(mask: Bits, masks: Bits) -> NDArray[np.float64]:

@@ -33,7 +33,8 @@ class JointTest:
 
     A single condition is surprising at the level if its exact p-value passes the Bonferroni bar of
     its class, or if its standardised number of errors passes a bar such that *either* happens to
-    any of them in no more than the level of the permutations.
+    any of them in no more than the level of the permutations. Both bars are higher for what is
+    longer to read, by its handicap: a negation, a range.
 
     Parameters
     ----------
@@ -59,18 +60,19 @@ class JointTest:
             log_bar = math.log(level) - language.log_cost("single")
             self.largest = np.sort(_permute(language, losses, log_bar))
 
-    def log_p(self, mask: Bits) -> float:
+    def log_p(self, mask: Bits, handicap: float = 0.0) -> float:
         """Log of the adjusted p-value of a single condition."""
         inside = self.layout.unpack(mask[None])[0]
         values = self.losses.values
-        return self.log_p_of(int(inside.sum()), values[inside].sum(), values.sum())
+        return self.log_p_of(int(inside.sum()), values[inside].sum(), values.sum(), handicap)
 
-    def log_p_of(self, inside: int, errors: float, total: float) -> float:
+    def log_p_of(self, inside: int, errors: float, total: float, handicap: float = 0.0) -> float:
         """The same of so many errors of all among so many units inside."""
         if not self.used:
             return 0.0
         units = len(self.losses.values)
-        observed = float(_standardise(errors, np.array(inside), units, total))
+        z = _standardise(errors, np.array(inside), units, total)
+        observed = float(_surprise(z, handicap))
         # ties count against, also where they differ in the last digits
         reached = len(self.largest) - int(np.searchsorted(self.largest, observed - _TIE))
         return min(0.0, math.log((1 + reached) / (1 + len(self.largest)) / self.share))
@@ -83,8 +85,16 @@ def _standardise(errors: Floats | Ints | float, inside: Ints, units: int, total:
     return np.asarray((errors - inside * rate) / np.sqrt(variance))
 
 
+def _surprise(z: Floats, handicap: Floats | float) -> Floats:
+    """Of standardised counts: minus the log of the normal tail, less the handicap."""
+    # scipy.stats has it, and takes half a second to import
+    from scipy.special import log_ndtr
+
+    return np.asarray(-log_ndtr(-z) - handicap)
+
+
 def _permute(language: RuleLanguage, losses: Losses, log_bar: float) -> Floats:
-    """The largest standardised count of each permutation, infinite where any p is at the bar."""
+    """The most surprising count of each permutation, infinite where any p is at its bar."""
     values = losses.values.astype(np.float32)
     units, total = len(values), int(values.sum())
     rows = language.layout.unpack(language.bits[language.single])
@@ -93,10 +103,15 @@ def _permute(language: RuleLanguage, losses: Losses, log_bar: float) -> Floats:
     )
     errors = np.rint(rows.astype(np.float32) @ permuted.T).astype(np.int64)
     inside = language.support[language.single]
-    largest = _standardise(errors, inside[:, None], units, total).max(axis=0)
-    sizes, which = np.unique(inside, return_inverse=True)
-    least = np.array([_find_least(size, units, total, log_bar) for size in sizes.tolist()])
-    passes = (errors >= least[which][:, None]).any(axis=0)
+    z = _standardise(errors, inside[:, None], units, total)
+    kinds = np.unique(np.stack([inside, language.handicaps]), axis=1, return_inverse=True)
+    sizes, which = kinds[0].T.tolist(), kinds[1].reshape(-1)
+    least = [_find_least(int(size), units, total, log_bar - more) for size, more in sizes]
+    passes = (errors >= np.array(least)[which][:, None]).any(axis=0)
+    # of those with one handicap, the largest count is the most surprising
+    handicaps = np.unique(language.handicaps)
+    tops = np.stack([z[language.handicaps == one].max(axis=0) for one in handicaps])
+    largest = _surprise(tops, handicaps[:, None]).max(axis=0)
     return np.asarray(np.where(passes, np.inf, largest))
 
 
