@@ -75,15 +75,17 @@ function makeSearch(columns, words) {
 function select(now, columns) {
   const tests = now.filters.map((filter) => makeTest(filter, columns[filter.place]));
   if (now.words) tests.push(makeSearch(columns, now.words));
-  const sides = SIDES.map(() => []);
-  const take = (row) => {
-    const side = findSide(now.rule, row);
-    if (side >= 0 && tests.every((passes) => passes(row))) sides[side].push(row);
-  };
-  const first = new Set(report.rules[now.rule].first);
-  first.forEach(take);
-  for (let row = 0; row < report.rows; row++) if (!first.has(row)) take(row);
-  return sides;
+  const { first } = report.rules[now.rule];
+  const early = new Set(first);
+  return sortRows(now.rule).map((bytes) => {
+    const rows = first.filter((row) => isIn(bytes, row));
+    bytes.forEach((byte, i) => {
+      for (let bit = 0; byte >> bit; bit++) {
+        if ((byte >> bit) & 1 && !early.has(8 * i + bit)) rows.push(8 * i + bit);
+      }
+    });
+    return rows.filter((row) => tests.every((passes) => passes(row)));
+  });
 }
 
 const isText = (column) => column.kind === "text" && column.name !== report.id;
@@ -146,7 +148,10 @@ function makeFilters(now, columns) {
     return make("a", { class: "chip", ...state }, `${name} = ${value} ×`);
   });
   const values = make("div", { class: "values" });
-  const choose = (event) => values.replaceChildren(...listValues(now, columns, columns[event.target.value]));
+  const choose = async (event) => {
+    const column = await readColumn(Number(event.target.value));
+    values.replaceChildren(...listValues(now, columns, column));
+  };
   const options = columns.map((column, value) => (isText(column) ? null : make("option", { value }, column.name)));
   const box = { type: "search", id: "words", "data-key": "/", value: now.words, oninput: search };
   return make("div", { class: "filters", role: "search" },
@@ -186,11 +191,13 @@ function search(event) {
 }
 
 async function showRule(now) {
-  const columns = await readColumns();
+  const rule = report.rules[now.rule];
+  const columns = await readColumns((column, place) =>
+    now.row !== null || isOfCards(column) || rule.columns.includes(column.name) ||
+    now.filters.some((filter) => filter.place === place));
   const spans = await readSpans(now.rule);
   const sides = select(now, columns);
   if (now.row !== null) return showExample(now, columns, spans, sides);
-  const rule = report.rules[now.rule];
   const step = (by, key, label) => {
     const place = (now.rule + by + report.rules.length) % report.rules.length;
     return make("a", { href: link({ rule: place }), "data-key": key }, label);
@@ -283,7 +290,7 @@ function contrastRules(cells, first) {
 }
 
 async function showComparison(now) {
-  const columns = await readColumns();
+  const columns = await readColumns(isOfCards);
   const units = await readJson("units");
   const models = columns.find((column) => column.name === report.model);
   const [a, b] = [report.models[now.first], report.models[now.second]];

@@ -35,7 +35,12 @@ const readColumn = remember(async (place) => {
   const at = levels ? (row) => (codes[row] === null ? null : levels[codes[row]]) : (row) => content[row];
   return { ...report.columns[place], at, levels, codes, values: levels ? null : content };
 });
-const readColumns = () => Promise.all(report.columns.map((_, place) => readColumn(place)));
+
+// the columns that a screen needs; of the others their names and kinds alone
+const readColumns = (needs) =>
+  Promise.all(report.columns.map((column, place) => (needs(column, place) ? readColumn(place) : column)));
+
+const isOfCards = ({ name, kind }) => kind === "text" || name === report.id || name === report.model;
 const readSpans = remember((rule) => (element(`spans-${rule}`) ? readJson(`spans-${rule}`) : {}));
 
 function mask(place) {
