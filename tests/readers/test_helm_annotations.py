@@ -43,6 +43,17 @@ def test_a_member_of_a_jury_that_is_not_there_is_noticed(notes: Any, is_ungraded
     assert bool(find_ungraded({"a": {"judge": notes}, "b": whole, "c": None})) == is_ungraded
 
 
+def test_a_run_without_the_verdicts_of_its_graders_says_so(tmp_path: Path) -> None:
+    stat = {"name": {"name": "omni_math_accuracy"}, "count": 1, "mean": 0.0}
+    spec = {"name": "omni_math:model=org_m", "groups": ["omni_math"]}
+    stats = [{"instance_id": "id1", "stats": [stat]}]
+    for name, content in (("run_spec.json", spec), ("per_instance_stats.json", stats)):
+        (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
+    account = Evidence.from_logs(tmp_path).account
+    assert account is not None
+    assert any("whose verdicts are not in the run" in note for note in account.logs[0].notes)
+
+
 def test_a_comparison_of_texts_needs_no_grader() -> None:
     plain = ("exact_match", "quasi_prefix_exact_match", "final_number_exact_match", "rouge_l", "f1")
     assert not any(map(needs_grader, plain))

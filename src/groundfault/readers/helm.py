@@ -12,7 +12,7 @@ import msgspec
 
 from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.readers.helm_annotations import find_ungraded, needs_grader
+from groundfault.readers.helm_annotations import GRADED_METRICS, find_ungraded, needs_grader
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import json_file
 from groundfault.readers.values import mapping, number, text, texts_by
@@ -160,6 +160,11 @@ class _Run:
         notes = {key: entry.annotations for key, entry in displays.items()}
         notes |= {k: each[0].annotations for k, each in states.items() if each[0].annotations}
         ungraded = find_ungraded(notes)
+        if self.main_metric in GRADED_METRICS and not any(notes.values()):
+            self.notes.append(
+                "graded by language models, whose verdicts are not in the run: answers that they "
+                "did not reach cannot be told from failures"
+            )
         for position, key in enumerate(dict.fromkeys([*states, *entries]), 1):
             scores = _means(entries[key]) if key in entries else {}
             state = self._best_state(states.get(key, []), scores)

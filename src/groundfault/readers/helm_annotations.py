@@ -24,6 +24,9 @@ _BY_RULE = re.compile(
     r"|rouge(_.*)?|bleu(_.*)?|edit_.*|chrf.*"
 )
 
+GRADED_METRICS = ("omni_math_accuracy", "wildbench_score_rescaled")
+"""Main metrics of benchmarks that HELM has graded by language models."""
+
 
 def needs_grader(metric: str) -> bool:
     """Whether a metric may rest on the verdict of a grading model, where a run has annotations."""
