@@ -62,7 +62,8 @@ NAMED = {("groundfault.core.evidence", "readers")}
 CLOSED = {
     "": "__init__ __main__ errors plugins pytest_plugin",
     "base": "__init__ anchors database deprecation digests files folders json_diff ledger ledgers"
-    " openings overlap places progress reading registry sheets streams threads time_stamps workers",
+    " memory openings overlap places progress reading registry sheets streams threads time_stamps"
+    " workers",
     "core": "__init__ candidate column_names columns counted_units equivalence evidence finding"
     " fitted_column judge pairs patterns plan roles row_names rules status time_split units",
 }

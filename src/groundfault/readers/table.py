@@ -27,6 +27,7 @@ from groundfault.readers.safely import (
     is_pointer,
     json_lines,
 )
+from groundfault.readers.table_size import warn_of_size
 
 Read = Callable[[Path, Sequence[str]], pl.DataFrame]
 
@@ -205,6 +206,7 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
     if not path.exists():
         raise InputError(f"{path} does not exist")
     if not path.is_dir():
+        warn_of_size([path])
         return _read_file(path, text), (spell_path(path),)
     files = sorted(p for p in path.iterdir() if p.suffix.lower() in _READERS and p.is_file())
     if not files:
@@ -214,6 +216,7 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
         raise InputError(
             f"the directory {path} mixes {' and '.join(kinds)} files; keep one kind, or name a file"
         )
+    warn_of_size(files)
     frames = [_read_file(p, text) for p in files]
     try:
         return pl.concat(frames, how="vertical_relaxed"), tuple(map(spell_path, files))
