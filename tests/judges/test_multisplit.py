@@ -10,7 +10,7 @@ import pytest
 
 from groundfault import Plan, judges
 from groundfault.core.units import Marks, Units
-from groundfault.judges.multisplit import _compute_split_e_values
+from groundfault.judges.multisplit import _compute_split_e_values, _weigh
 from groundfault.stats import bits, multiple
 
 HYPOTHESES = np.arange(10)
@@ -48,3 +48,9 @@ def test_over_all_orders_of_the_holdout_e_values_sum_to_their_number_exactly() -
         e = _compute_split_e_values(discovery, Units.of(marks, losses[None]), np.arange(3))
         sums.append(e.sum())
     assert np.mean(sums) == pytest.approx(3)
+
+
+def test_a_smaller_p_on_discovery_weighs_more_and_a_large_one_nothing() -> None:
+    assert _weigh(np.array([0.01, 0.04, 0.2, 0.25])).tolist() == pytest.approx(
+        [10, 5, 0.2**-0.5, 0]
+    )

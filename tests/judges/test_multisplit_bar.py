@@ -44,3 +44,19 @@ def test_the_judge_confirms_where_its_bar_says_so() -> None:
     assert bar.level is not None
     level = bar.level(90, 0)
     assert 1e-7 < level < 1e-2
+
+
+def test_half_of_a_slice_is_seen_on_discovery() -> None:
+    """Where all 60 failures are on a slice of 60, discovery's p is what weighing is called with."""
+    seen = []
+
+    def note(p: np.ndarray) -> np.ndarray:
+        seen.append(p)
+        return weigh(p)
+
+    rng = np.random.default_rng(0)
+    evidence = SplitEvidence(200, 60, 5, 30, np.full(4, 1.0), note, np.log((2.0, 5.0)), rng)
+    assert evidence._average(60, 60) > 1e3
+    # of 100 units on discovery some 30 fail, and all of these are on the slice
+    assert np.median(seen[0]) < 1e-20
+    assert evidence._average(60, 18) < 2

@@ -116,3 +116,19 @@ def test_an_effect_beyond_chance_and_smaller_than_asked_for_has_a_verdict_of_its
         ruling = rule(judge, plan, *units, marks)
     assert ruling.verdicts == (Verdict.TOO_SMALL, Verdict.BELOW_FLOOR)
     assert ruling.reasons == (("min_effect",), ())
+
+
+def test_where_nothing_can_be_tested_each_hypothesis_says_why() -> None:
+    few = np.arange(100) < 3
+    marks = make_marks(few, ~few)
+    units = Units.of(marks, few.astype(float)[None])
+    ruling = rule(judges.get("holm"), PLAN, units, None, marks)
+    assert ruling.verdicts == (Verdict.UNTESTABLE,) * 2
+    assert all(ruling.reasons)
+
+
+def test_within_strata_noise_of_one_direction_is_not_confirmed() -> None:
+    a, b, _ = draw_rows()
+    units = Units.of(make_marks(a, b), np.tile([0.0, 1.0], 50)[None], np.repeat([0, 1], 50))
+    ruling = rule(judges.get("holm"), PLAN, units, None, units.marks)
+    assert Verdict.CONFIRMED not in ruling.verdicts
