@@ -257,6 +257,13 @@ def plan(**options: Any) -> None:
     table = tabulate_prospects(prospects, options["cost"])
     console.print(fit_table(table, console.width))
     click.echo(table.note)
+    sound = [each for each in prospects if each.world == prospects[0].world]
+    if settings.budget is not None and not any(each.pass_rate for each in sound):
+        click.echo(
+            f"within a budget of {settings.budget} labels no audit passed, not even of a model "
+            "without a failing group; a larger --budget lets it"
+        )
+        return
     if advice is None:
         click.echo("no burn-in keeps wrong passes at alpha; try longer ones, or another policy")
     else:
