@@ -21,7 +21,7 @@ GUIDANCE = (
 
 
 @dataclass(frozen=True)
-class Question:
+class ReviewQuestion:
     """One question about an item.
 
     Attributes
@@ -48,23 +48,23 @@ class Question:
 QUESTIONS = {
     question.name: question
     for question in (
-        Question(
+        ReviewQuestion(
             "prompt_valid",
             "Does the prompt still ask the task, so that the expected answer is right?",
             _WORDS,
         ),
-        Question(
+        ReviewQuestion(
             "extraction_valid",
             "Is what was read the response's final answer?",
             _WORDS,
             "Nothing was read. Is that right: does the response give no final answer?",
         ),
-        Question(
+        ReviewQuestion(
             "artefact",
             "Why not: did the extraction misread it, or is the form of the answer to blame?",
             {"e": "extraction", "f": "format"},
         ),
-        Question(
+        ReviewQuestion(
             "model_wrong",
             "Is the response's final answer wrong?",
             _WORDS,

@@ -18,7 +18,7 @@ MAX_WHOLE = 90_000
 
 
 @dataclass(frozen=True)
-class Choice:
+class AnswerChoice:
     """An answer to a question: its key, what is sent, and the question that follows, if any."""
 
     key: str
@@ -32,7 +32,7 @@ class QuestionView:
 
     name: str
     text: str
-    choices: tuple[Choice, ...]
+    choices: tuple[AnswerChoice, ...]
     before: str
 
 
@@ -88,7 +88,7 @@ class ItemView:
 
 
 @dataclass(frozen=True)
-class Stage:
+class ReviewStage:
     """What lies on the desk.
 
     Attributes
@@ -136,7 +136,7 @@ class ReviewDesk:
         """Who sits here."""
         return self._session.reviewer
 
-    def look(self) -> Stage:
+    def look(self) -> ReviewStage:
         """What is on the desk now."""
         with self._lock:
             return self._stage()
@@ -147,7 +147,7 @@ class ReviewDesk:
             item = self._session.item
             return ItemView.of(item, self._session.previous, MAX_WHOLE) if item else None
 
-    def decide(self, turn: str, answers: Mapping[str, str]) -> tuple[bool, Stage]:
+    def decide(self, turn: str, answers: Mapping[str, str]) -> tuple[bool, ReviewStage]:
         """Keep a decision, once; whether it was about the item on the desk, and what is next.
 
         Raises
@@ -163,22 +163,22 @@ class ReviewDesk:
 
         return self._act(turn, act)
 
-    def skip(self, turn: str) -> tuple[bool, Stage]:
+    def skip(self, turn: str) -> tuple[bool, ReviewStage]:
         """Leave the item for later; as `decide`."""
         return self._act(turn, Session.skip)
 
-    def back(self, turn: str) -> tuple[bool, Stage]:
+    def back(self, turn: str) -> tuple[bool, ReviewStage]:
         """Show the item before again, to revise what was said; as `decide`."""
         return self._act(turn, Session.back)
 
-    def start_again(self) -> Stage:
+    def start_again(self) -> ReviewStage:
         """Begin another session: with items that were skipped, added or disputed since."""
         with self._lock:
             self._session = self._begin()
             self._turn_over()
             return self._stage()
 
-    def _act(self, turn: str, act: Callable[[Session], object]) -> tuple[bool, Stage]:
+    def _act(self, turn: str, act: Callable[[Session], object]) -> tuple[bool, ReviewStage]:
         with self._lock:
             # a second press, a second tab and a request sent again all come with an old turn
             is_current = secrets.compare_digest(turn.encode(), self._turn.encode())
@@ -190,10 +190,10 @@ class ReviewDesk:
     def _turn_over(self) -> None:
         self._turn = secrets.token_urlsafe(9)
 
-    def _stage(self) -> Stage:
+    def _stage(self) -> ReviewStage:
         session = self._session
         item, following = session.item, session.following
-        return Stage(
+        return ReviewStage(
             self._turn,
             _view(session, item) if item else None,
             _view(session, following) if following else None,
@@ -210,6 +210,6 @@ def _view(session: Session, item: Item) -> ItemView:
 def _view_question(name: str, item: Item, previous: Decision | None) -> QuestionView:
     question = QUESTIONS[name]
     choices = tuple(
-        Choice(key, word, find_next(name, word) or "") for key, word in question.words.items()
+        AnswerChoice(key, word, find_next(name, word) or "") for key, word in question.words.items()
     )
     return QuestionView(name, question.word(item), choices, getattr(previous, name, None) or "")

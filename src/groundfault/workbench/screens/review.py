@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from groundfault.review.questions import GUIDANCE
 from groundfault.workbench.pages import bench_of, read_form, show_page
-from groundfault.workbench.review_desk import ReviewDesk, Stage
+from groundfault.workbench.review_desk import ReviewDesk, ReviewStage
 from groundfault.workbench.screen import Screen
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ async def _act(request: Request) -> Response:
         stage = await run_in_threadpool(desk.start_again)
         return _show_stage(request, stage, "")
     decide = partial(desk.decide, answers=fields)
-    acts: dict[str, Callable[[str], tuple[bool, Stage]]] = {
+    acts: dict[str, Callable[[str], tuple[bool, ReviewStage]]] = {
         "decide": decide,
         "skip": desk.skip,
         "back": desk.back,
@@ -61,7 +61,7 @@ async def _act(request: Request) -> Response:
     return _show_stage(request, stage, "" if is_current else _STALE)
 
 
-def _show_stage(request: Request, stage: Stage, notice: str) -> Response:
+def _show_stage(request: Request, stage: ReviewStage, notice: str) -> Response:
     return show_page(request, "review_stage.html.j2", stage=stage, notice=notice)
 
 
