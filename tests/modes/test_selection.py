@@ -150,6 +150,19 @@ def test_what_the_losses_cannot_tell_from_a_mode_is_its_alternative() -> None:
     assert not modes[0].alternatives
 
 
+def test_another_cut_of_the_same_column_is_no_alternative() -> None:
+    rng = np.random.default_rng(9)
+    size = np.where(rng.random(N) < 0.7, 1, rng.integers(5, 8, N))
+    # three values in between, of one unit each
+    size[:3] = 2, 3, 4
+    near = np.where(rng.random(N) < 0.004, size < 5, size >= 5)
+    table = pl.DataFrame({"size": size, "near": near})
+    selection, modes = select(table, make_losses(np.where(size >= 5, 0.9, 0.1), 9))
+    (mode,) = modes
+    assert selection.language.sql(mode.rule).startswith('"size" >= ')
+    assert [selection.language.sql(rule) for rule, _ in mode.alternatives] == ['"near"']
+
+
 def test_the_shorter_of_two_rules_that_say_the_same_is_listed() -> None:
     table = make_table(7)
     on = (table["task"] == "add").to_numpy() & table["hard"].to_numpy()

@@ -141,7 +141,11 @@ class Selection:
     def _list_alternatives(
         self, chosen: RuleProposal, proposals: Sequence[RuleProposal], modes: Sequence[Listed]
     ) -> Iterator[tuple[ModeRule, float]]:
-        """Rules that the losses cannot tell from the chosen one: neither adds to the other."""
+        """Rules that the losses cannot tell from the chosen one: neither adds to the other.
+
+        Another cut of the same columns for nearly the same units is none: doses show it.
+        """
+        about = self._list_families(chosen.rule)
         overlaps = _compute_overlaps(chosen.mask, np.stack([p.mask for p in proposals]))
         longest = self._length(chosen.rule) + 0.5
         beyond = self._strata([*modes, chosen])
@@ -152,6 +156,8 @@ class Selection:
             if p.rule == chosen.rule or overlap < _ALIKE or self._length(p.rule) > longest:
                 continue
             same = overlap >= _SAME_UNITS
+            if same and self._list_families(p.rule) == about:
+                continue
             if not same and _compute_overlaps(p.mask, listed[1:]).max(initial=0) >= _SAME_UNITS:
                 continue
             tells = (
@@ -161,6 +167,10 @@ class Selection:
             if same or not tells:
                 listed = np.concatenate([listed, p.mask[None]])
                 yield p.rule, float(overlap)
+
+    def _list_families(self, rule: ModeRule) -> list[int]:
+        """What the conditions of a rule are about."""
+        return sorted(int(self.language.family[part[0]]) for part in rule.parts)
 
     def _stands(self, strata: Strata, mode: Listed) -> bool:
         """Whether a mode adds to those listed before it."""
