@@ -119,6 +119,20 @@ def test_what_cannot_be_judged_is_refused(
         groundfault.audit(scan(place, **roles), plan, HARD, ledger=None)
 
 
+def test_statuses_are_those_of_the_rows(table: pl.DataFrame, tmp_path: Path) -> None:
+    status = pl.when(pl.col("error").is_null()).then(pl.lit("Refused")).otherwise(pl.lit("scored"))
+    place = write_parts(tmp_path / "table", table.with_columns(status=status))
+    columns: dict[str, Any] = {"outcome": "error", "id": "id", "status": "status"}
+    here, there = (
+        groundfault.audit(evidence, Plan(judge="holm"), HARD, ledger=None, modes=False)
+        for evidence in (Evidence.from_table(place, **columns), LazyEvidence.scan(place, **columns))
+    )
+    assert there.statuses == here.statuses
+    assert there.statuses["refused"] == table["error"].null_count()
+    assert there.findings == here.findings
+    assert there.findings[0].sensitivity.keys() == {"all_failed", "all_passed"}
+
+
 def test_every_candidate_ends_with_a_verdict(folder: Path) -> None:
     report = groundfault.audit(scan(folder), Plan(judge="holm"), CANDIDATES, ledger=None)
     assert {finding.name for finding in report.findings} == {c.name for c in CANDIDATES}

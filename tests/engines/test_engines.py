@@ -11,7 +11,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from lazy_tables import CANDIDATES, make_table, write_parts
 
+import groundfault
+from groundfault import LazyEvidence, Plan
 from groundfault.core.rules import Rule
 from groundfault.engines import CellCounts, Counter, list_files, open_counter
 from groundfault.engines.agreement import find_disagreements
@@ -46,7 +49,7 @@ def test_duckdb_differs_where_it_is_known_to() -> None:
     importlib.util.find_spec("pyspark") is None or shutil.which("java") is None,
     reason="PySpark or Java is not installed",
 )
-def test_spark_differs_where_it_is_known_to() -> None:
+def test_spark_differs_where_it_is_known_to_and_audits_alike(tmp_path: Path) -> None:
     from pyspark.sql import SparkSession
 
     from groundfault.engines.spark_files import SparkCounter
@@ -55,9 +58,24 @@ def test_spark_differs_where_it_is_known_to() -> None:
     session = builder.config("spark.sql.shuffle.partitions", 2).getOrCreate()
     try:
         differences = check_counter(lambda files: SparkCounter(files, session))
+        lazy = LazyEvidence.scan(
+            write_parts(tmp_path / "table", make_table()),
+            outcome="error",
+            id="id",
+            null_outcome="missing",
+        )
+        there = LazyEvidence(SparkCounter(lazy.counter.files, session), lazy.roles)
+        reports = [
+            groundfault.audit(one, Plan(judge="split-holm"), CANDIDATES, ledger=None).to_dict()
+            for one in (lazy, there)
+        ]
     finally:
         session.stop()
     assert set(differences) <= {"round halves", "substring from 0", "left, negative"}
+    for report in reports:
+        # the engine's name
+        del report["hints"], report["manifest"]
+    assert reports[0] == reports[1]
 
 
 @dataclass(frozen=True)

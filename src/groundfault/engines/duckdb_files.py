@@ -57,7 +57,6 @@ class DuckdbCounter:
                 "the engine duckdb needs DuckDB: pip install 'groundfault[duckdb]'"
             ) from None
         connection = duckdb.connect()
-        # what rules may not do, the engine should not be able to either
         paths = ", ".join("'" + path.replace("'", "''") + "'" for path in self.files)
         connection.execute(f"CREATE VIEW files AS SELECT * FROM read_parquet([{paths}])")
         columns = connection.execute("DESCRIBE files").fetchall()
