@@ -11,6 +11,7 @@ import polars as pl
 from msgspec.structs import replace as change
 from numpy.typing import NDArray
 
+from groundfault.auditing.evidence_places import Places
 from groundfault.auditing.prepared import PreparedAudit, start_audit
 from groundfault.auditing.report import Report
 from groundfault.auditing.unit_table import tabulate_units
@@ -51,7 +52,7 @@ def look_up_examples(
     *,
     side: Side = "failing",
     count: int = 20,
-    evidence: str | Path | None = None,
+    evidence: Places | None = None,
 ) -> RuleExamples:
     """Examples of a failure mode or finding, chosen in the evidence of a report.
 
@@ -65,8 +66,8 @@ def look_up_examples(
         Wrong and inside the rule; right and inside; outside it by one condition.
     count : int
         At most so many, up to 200.
-    evidence : path, optional
-        Where the evidence is now, if it has moved.
+    evidence : path, or sequence of path, optional
+        Where the evidence is now, if it has moved, as in `groundfault.verify`.
 
     Raises
     ------

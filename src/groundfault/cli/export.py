@@ -23,7 +23,13 @@ from groundfault.errors import InputError
     metavar="OUT",
     help="File to write, or folder for inspect.",
 )
-@option("--evidence", metavar="SRC", help="Where the evidence is now, if it has moved.")
+@option(
+    "--evidence",
+    metavar="SRC",
+    multiple=True,
+    help="Where the evidence is now, if it has moved; repeatable, in the order of the report's "
+    "sources.",
+)
 @option(
     "--log",
     "logs",
@@ -43,7 +49,7 @@ def export(
     report: str,
     tool: str,
     out: str,
-    evidence: str | None,
+    evidence: tuple[str, ...],
     logs: tuple[str, ...],
     every: bool,
     no_text: bool,
@@ -83,7 +89,7 @@ def export(
     exporter = exports.get(tool, **settings, **({"texts": False} if no_text else {}))
     # OUT of inspect may be one log or a folder of several; its suffix tells
     require_writable(out, directory=tool == "inspect" and not Path(out).suffix)
-    slices = exports.ReportSlices.load(report, evidence, every=every)
+    slices = exports.ReportSlices.load(report, evidence or None, every=every)
     result = exporter.export(slices, Path(out))
     count = len(slices.names)
     click.echo(f"{count} slice{'' if count == 1 else 's'}: wrote {result} to {out}")

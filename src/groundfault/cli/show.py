@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     metavar="N",
     help="Largest number of examples to show.",
 )
-@click.option("--evidence", metavar="FILE", help="Where the evidence is now, if it has moved.")
+@click.option(
+    "--evidence",
+    metavar="SRC",
+    multiple=True,
+    help="Where the evidence is now, if it has moved; repeatable, in the order of the report's "
+    "sources.",
+)
 @json_option("the examples")
 def show(
     report: str,
@@ -37,7 +43,7 @@ def show(
     passing: bool,
     near: bool,
     count: int,
-    evidence: str | None,
+    evidence: tuple[str, ...],
     json_path: str | None,
 ) -> None:
     """Show failing examples of a failure mode of REPORT, typical and different ones first.
@@ -59,7 +65,7 @@ def show(
     side: Side = "passing" if passing else "near" if near else "failing"
     name = int(mode) if mode.isdecimal() else mode
     with echo_warnings():
-        lookup = look_up_examples(report, name, side=side, count=count, evidence=evidence)
+        lookup = look_up_examples(report, name, side=side, count=count, evidence=evidence or None)
     text = json.dumps(_to_plain(lookup, mode, side), indent=1, ensure_ascii=False)
     if write_json(text, json_path):
         return

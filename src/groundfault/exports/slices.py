@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.auditing.evidence_places import Places
 from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_examples import match_evidence
@@ -83,7 +84,7 @@ class ReportSlices:
     def load(
         cls,
         directory: str | Path,
-        evidence: str | Path | None = None,
+        evidence: Places | None = None,
         *,
         every: bool = False,
         judge: Judge | None = None,
@@ -94,8 +95,8 @@ class ReportSlices:
         ----------
         directory : path
             With report.json and library.json.
-        evidence : path, optional
-            Where the evidence is now, if it has moved.
+        evidence : path, or sequence of path, optional
+            Where the evidence is now, if it has moved, as in `groundfault.verify`.
         every, judge
             As in `of`.
 
