@@ -91,8 +91,12 @@ def make_hostile(count: int = 120) -> pl.DataFrame:
     )
 
 
-def write_report(place: Path, table: pl.DataFrame, *, judge: str = "max-t", **roles: str) -> Path:
-    """An audit of a table, its ledger beside it; where the report is."""
+def write_report(
+    place: Path, table: pl.DataFrame, *, judge: str = "max-t", pages: bool = False, **roles: str
+) -> Path:
+    """An audit of a table, its ledger beside it; where the report is.
+
+    Its pages take the longest, and few tests read them."""
     table.write_parquet(place / "answers.parquet")
     evidence = Evidence.from_table(place / "answers.parquet", outcome="error", **roles)
     kind = next(name for name in table.columns if name.startswith(("lang", "kind")))
@@ -102,7 +106,12 @@ def write_report(place: Path, table: pl.DataFrame, *, judge: str = "max-t", **ro
     if "prompt" in table.columns:
         rules.append(Candidate("negated", "prompt ~* '\\bNOT\\b'"))
     report = groundfault.audit(evidence, Plan(judge=judge), rules, ledger=place / "ledger.db")
-    report.write(place / "report")
+    if pages:
+        report.write(place / "report")
+    else:
+        (place / "report").mkdir()
+        report.to_json(place / "report" / "report.json")
+        report.library.freeze(place / "report" / "library.json")
     return place / "report"
 
 

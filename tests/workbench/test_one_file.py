@@ -30,7 +30,7 @@ def write_file(report: Path, *options: str) -> ExplorerFile:
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of one model, nothing held out."""
     table = make_results().filter(pl.col("model") == "alpha").drop("model")
-    return write_report(tmp_path_factory.mktemp("one"), table, id="id")
+    return write_report(tmp_path_factory.mktemp("one"), table, id="id", pages=True)
 
 
 @pytest.fixture(scope="module")
