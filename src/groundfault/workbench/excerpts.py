@@ -22,7 +22,7 @@ SHORT, LONG, WHOLE = 240, 700, 20_000
 """Characters of a text in a table, on a card, and on a page of its own."""
 
 # a pattern that matches as much of a text as this says nothing about a place in it
-_MAX_SHARE, _MIN_LENGTH = 0.5, 40
+_MAX_SHARE, _MIN_LENGTH = 0.5, 30
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,11 @@ class Field:
     def is_number(self) -> bool:
         """Whether the value is a number."""
         return isinstance(self.value, int | float) and not isinstance(self.value, bool)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is a sentence rather than a word."""
+        return isinstance(self.value, str) and len(self.value) > _MIN_LENGTH
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from groundfault.workbench.row_index import RowIndex
 
-_MAX_COLUMNS = 10
+# columns of a table, and of a page of one row
+_MAX_COLUMNS = 9
 _MAX_VALUES = 200
-"""Columns of a table, and of a page of one row."""
 
 
 def list_rows(request: Request) -> Response:
