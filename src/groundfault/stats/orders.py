@@ -64,7 +64,7 @@ def deal(
             shuffle(rng, out)
         else:
             for order in out:
-                order[home] = table[_sort_within(rng.random(n), blocks)]
+                order[home] = table[_sort_within(rng.random((n,)), blocks)]
         yield out
 
 
