@@ -677,7 +677,7 @@ def test_the_first_of_two_scores_stands_even_in_a_race(tmp_path):
     pool, ledger = hard_pool(), tmp_path / "audit.db"
     ours, theirs = (pool_audit(pool, ledger=ledger, **SETTINGS) for _ in range(2))
     mine, yours = ours.ask(), theirs.ask()
-    theirs._catch_up = lambda: None  # as if both had looked before either wrote
+    theirs.catch_up = lambda: None  # as if both had looked before either wrote
     ours.tell(mine, 0.25)
     with pytest.raises(LedgerError, match=r"scored query 1 first; its score 0\.25 stands"):
         theirs.tell(yours, 0.75)
