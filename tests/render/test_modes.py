@@ -221,7 +221,7 @@ def test_a_second_look_at_all_outcomes_is_a_warning(plain: Report) -> None:
         holdout=False,
     )
     first = structs.replace(plain, ledger=once)
-    assert "before" not in printed(first)
+    assert "looked at before" not in flat(printed(first))
     assert "All outcomes were looked at 1 time." in flat(printed(first))
     twice = structs.replace(once, times=2, sentence="all outcomes were looked at 2 times")
     text = flat(printed(structs.replace(plain, ledger=twice)))
