@@ -52,6 +52,7 @@ class DuckdbCounter:
     def _connection(self) -> Any:
         try:
             import duckdb
+            import pyarrow  # noqa: F401, which DuckDB hands its results over by
         except ImportError:
             raise MissingExtraError(
                 "the engine duckdb needs DuckDB: pip install 'groundfault[duckdb]'"
@@ -71,8 +72,12 @@ class DuckdbCounter:
 
     def _run(self, statement: str) -> pl.DataFrame:
         try:
-            return pl.DataFrame(self._connection.sql(statement))
+            # not from the relation itself: DuckDB 2.0 then complains of leaks when Python ends
+            result = self._connection.sql(statement).to_arrow_table()
         except MissingExtraError:
             raise
         except Exception as error:
             raise RuleError(f"DuckDB cannot evaluate a rule: {first_line(error)}") from None
+        frame = pl.from_arrow(result)
+        assert isinstance(frame, pl.DataFrame)
+        return frame
