@@ -254,10 +254,12 @@ class PreparedAudit:
         progress : callable, optional
             Called with a message before each finder.
         """
+        from groundfault.finders import make
+
         proposals: list[Candidate] = []
         for one in finders:
             so_far = [*declarations, *proposals]
-            finder = _make_finder(one, so_far) if isinstance(one, str) else one
+            finder = make(one, so_far) if isinstance(one, str) else one
             listener(progress)(f"proposing candidates by {finder.name} ({len(so_far)} so far)")
             # a rule that two finders propose counts for the first, and is judged once
             rules = {(c.rule, c.missing) for c in so_far}
@@ -409,25 +411,6 @@ def _is_mined_from(candidate: Candidate, evidence: Evidence) -> bool:
     """Whether a candidate was found by looking at outcomes of this evidence, of whatever units."""
     origin = candidate.mined.partition("/")[0]
     return bool(origin) and origin == evidence.outcome_hash[:16]
-
-
-def _make_finder(name: str, so_far: Sequence[Candidate]) -> Any:
-    """The finder of a name; ``interactions:2`` combines pairs of what was proposed before it.
-
-    ``language:PIPELINE`` reads texts by a spaCy pipeline of that name or folder.
-    """
-    from groundfault.finders import get
-
-    plain, _, order = name.partition(":")
-    if plain == "language" and order:
-        return get(plain)(pipeline=order)
-    if plain != "interactions":
-        return get(name)()
-    if order and not order.isdigit():
-        raise PlanError(
-            f"{name!r} must be interactions, interactions:2 (pairs) or interactions:3 (triples too)"
-        )
-    return get(plain)(tuple(so_far), order=tuple(range(2, int(order or 3) + 1)))
 
 
 def require_cause(audit: PreparedAudit, candidate: Candidate) -> None:

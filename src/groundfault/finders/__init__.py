@@ -5,11 +5,12 @@ under the entry-point group ``groundfault.finders``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from groundfault.base.registry import Registry
+from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
     from groundfault.core.candidate import Candidate
@@ -68,6 +69,34 @@ def get(name: str) -> Callable[..., Finder]:
         If no finder has the name, or the package that registered it cannot be imported.
     """
     return _REGISTRY.get(name)
+
+
+def make(name: str, so_far: Sequence[Candidate] = ()) -> Finder:
+    """A finder with its default settings.
+
+    Parameters
+    ----------
+    name : str
+        ``interactions:2`` combines pairs of what was proposed before it, ``interactions`` triples,
+        too; ``language:PIPELINE`` reads texts by a spaCy pipeline of that name or folder.
+    so_far : sequence of Candidate
+        What was proposed before it.
+
+    Raises
+    ------
+    PlanError
+        If no finder has the name, or ``interactions`` an order that is no number.
+    """
+    plain, _, order = name.partition(":")
+    if plain == "language" and order:
+        return get(plain)(pipeline=order)
+    if plain != "interactions":
+        return get(name)()
+    if order and not order.isdigit():
+        raise PlanError(
+            f"{name!r} must be interactions, interactions:2 (pairs) or interactions:3 (triples too)"
+        )
+    return get(plain)(tuple(so_far), order=tuple(range(2, int(order or 3) + 1)))
 
 
 def __getattr__(name: str) -> object:
