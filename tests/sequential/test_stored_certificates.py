@@ -129,7 +129,7 @@ def test_a_stored_e_process_goes_on_bit_for_bit():
 def test_a_stored_confirmation_is_read_without_a_version():
     data = json.loads((STORED / "confirm.json").read_text())
     result = Confirmation.load(STORED / "confirm.json")
-    assert result.to_dict() == {"groundfault_confirmation": 1, **data}
+    assert result.to_dict() == {"groundfault_confirmation": 1, "grader": None, **data}
     assert (result.confirmed, result.survivors[0].name) == (("German",), "German")
 
 
