@@ -184,7 +184,9 @@ def _read_network(folder: Path, model: str) -> pl.DataFrame:
     table = examples.join(outcomes.filter(model=model), on=_ID, maintain_order="left")
     differs = pl.col("answer").str.tail(1).ne_missing(pl.col("target").str.tail(1))
     verdicts = (1.0 - pl.col("correct")).alias(_FAILS), differs.cast(pl.Float64).alias(_GRADE)
-    return table.with_columns(*verdicts).drop("target", "answer", "correct", "model")
+    # copies of a prompt are one unit, whose loss may lie between 0 and 1
+    table = table.with_columns(*verdicts).unique("prompt", keep="first", maintain_order=True)
+    return table.drop("target", "answer", "correct", "model")
 
 
 def _read_chat_model(folder: Path, model: str) -> pl.DataFrame:

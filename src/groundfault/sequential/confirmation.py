@@ -165,7 +165,10 @@ class SequentialConfirmation:
         if self.grader is None:
             return None
         if not self._errors:
-            raise PlanError("a grader helps where labels are 0 or 1; these losses lie between")
+            raise PlanError(
+                "a grader helps where losses are 0 or 1; these lie between, as they also do where "
+                "several rows are one unit: copies, repeats or a group"
+            )
         return read_grades(self.screen.evidence, self.grader)[self._holdout_units]
 
     def _seal(self) -> str:
