@@ -12,22 +12,21 @@ import msgspec
 import numpy as np
 
 from groundfault.auditing.guarantee import describe_looks
-from groundfault.auditing.prepared import PreparedAudit, prepare
+from groundfault.auditing.prepared import prepare
 from groundfault.auditing.report_schema import PlanSettings
 from groundfault.base.deprecation import rename_fields, rename_members
 from groundfault.core.plan import AUTO, Plan, exact
 from groundfault.core.row_names import sampler_of
 from groundfault.errors import InputError, LedgerError, PlanError
-from groundfault.judges.rule import rule
 from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
 from groundfault.sequential.draws import pick
 from groundfault.sequential.graded_slices import read_grades
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import to_hex
 from groundfault.sequential.record import AuditEvent, AuditRecord
-from groundfault.sequential.slice_tests import SliceTests, find_needed
+from groundfault.sequential.slice_tests import find_lagging_side, find_needed
 from groundfault.sequential.state import check_score
-from groundfault.stats import bits
+from groundfault.sequential.survivors import require_plan, select_survivors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from groundfault.base.openings import Opening
     from groundfault.core.candidate import Candidate
     from groundfault.core.evidence import Evidence
-    from groundfault.core.units import Units
 
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
@@ -144,11 +142,11 @@ class SequentialConfirmation:
             evidence = evidence.with_roles(evidence.roles.join(None, None, {"ignore": [grader]}))
         self.screen, self.budget = prepare(evidence, plan, candidates, finders=finders), budget
         self.grader = grader
-        _require_plan(self.screen)
+        require_plan(self.screen)
         self._holdout_units = np.flatnonzero(~self.screen.discovery_mask)
         discovery = self.screen.discovery_units()
         self._errors = discovery.denominator == 1
-        self.names, self.tests = _select_survivors(
+        self.names, self.tests = select_survivors(
             self.screen, discovery, self._holdout_units, self._read_grades()
         )
         names = self.screen.evidence.unit_names
@@ -300,7 +298,7 @@ class SequentialConfirmation:
         if self.grader is not None:
             return find_needed(self.tests, undecided)
         return (
-            _find_lagging_side(self.tests, int(undecided[0]))
+            find_lagging_side(self.tests, int(undecided[0]))
             if len(undecided) == 1
             else ~self.tests.labelled
         )
@@ -427,68 +425,3 @@ def _describe(opening: Opening) -> str:
     if opening.times < 2:
         return opening.sentence
     return f"{opening.sentence}; {describe_looks(opening.looks, opening.times)}"
-
-
-def _require_plan(case: PreparedAudit) -> None:
-    if case.judge.confirmation == "none":
-        raise PlanError(
-            f"the judge {case.judge.name} holds nothing out; take one that does, such as janus"
-        )
-    if case.plan.effect != "risk_difference":
-        raise PlanError(
-            f"effect={case.plan.effect!r} cannot be confirmed label by label; use risk_difference"
-        )
-    # a label is of one model's answer; it says nothing of another's
-    if len(case.outcomes) > 1:
-        raise PlanError("labels are bought for one model at a time; select one")
-    if case.plan.within:
-        raise PlanError("no column can be held fixed (within) label by label: leave it out")
-    if case.strata is not None:
-        raise PlanError(
-            "groups of unequal size cannot be confirmed label by label: their means are not "
-            "exchangeable"
-        )
-
-
-def _select_survivors(
-    case: PreparedAudit, discovery: Units, holdout: NDArray[np.intp], grades: Floats | None
-) -> tuple[tuple[str, ...], SliceTests]:
-    """Candidates that survive the screen and that the holdout can support, without duplicates."""
-    marks = case.marks.take(holdout)
-    ruling = rule(case.judge, case.plan, discovery, None, case.marks)
-    survivors = (
-        np.zeros(0, dtype=np.intp)
-        if ruling.screening is None
-        else ruling.hypotheses[ruling.screening.survives]
-    )
-    # screening used discovery rows only; of the holdout it is the slice's size that is read here,
-    # never an outcome
-    valid = np.ones((len(case.library), len(holdout)), dtype=np.bool_)
-    if marks.valid is not None:
-        valid = bits.unpack(marks.valid, len(holdout))
-    on = bits.unpack(marks.on, len(holdout)) & valid
-    min_on, min_off = (
-        case.plan.hold_min_on or case.plan.min_on,
-        case.plan.hold_min_off or case.plan.min_off,
-    )
-    supported = (on.sum(axis=1) >= min_on) & ((valid & ~on).sum(axis=1) >= min_off)
-    survivors = survivors[supported[survivors]]
-    names = tuple(candidate.name for candidate in case.library)
-    tests = SliceTests.begin(
-        on[survivors],
-        discovery.tables[survivors].sign,
-        defined=valid[survivors],
-        errors=discovery.denominator == 1,
-        grades=grades,
-        level=float(exact(case.plan.alpha)),
-    )
-    return tuple(names[k] for k in survivors), tests
-
-
-def _find_lagging_side(tests: SliceTests, k: int) -> Bools:
-    """Unlabelled units of the side with fewer labels; of the other, where it has none left."""
-    free = tests.defined[k] & ~tests.labelled
-    on, off = free & tests.on[k], free & ~tests.on[k]
-    labelled = tests.labelled & tests.defined[k]
-    fewer = on if (labelled & tests.on[k]).sum() <= (labelled & ~tests.on[k]).sum() else off
-    return fewer if fewer.any() else free if free.any() else ~tests.labelled

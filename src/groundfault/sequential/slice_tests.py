@@ -255,3 +255,12 @@ def find_needed(tests: SliceTests, undecided: NDArray[np.intp]) -> Bools:
     _, k, (high_count, low_count) = min(needs)
     inside = free & tests.defined[k] & (tests.on[k] == (tests.direction[k] > 0))
     return free if high_count > low_count or not inside.any() else inside
+
+
+def find_lagging_side(tests: SliceTests, k: int) -> Bools:
+    """Unlabelled units of the side with fewer labels; of the other, where it has none left."""
+    free = tests.defined[k] & ~tests.labelled
+    on, off = free & tests.on[k], free & ~tests.on[k]
+    labelled = tests.labelled & tests.defined[k]
+    fewer = on if (labelled & tests.on[k]).sum() <= (labelled & ~tests.on[k]).sum() else off
+    return fewer if fewer.any() else free if free.any() else ~tests.labelled
