@@ -235,7 +235,8 @@ def _make_rows(rows: pl.DataFrame, models: Sequence[str]) -> Iterator[PaperRow]:
             values: dict[str, Any] = {
                 name: _describe(cell[name].to_numpy()) for name in ("first", "all")
             }
-            values |= {n: float(cell[n].to_numpy().mean()) for n in ("confirmed", "survivors", "false")}
+            means = ("confirmed", "survivors", "false")
+            values |= {name: float(cell[name].to_numpy().mean()) for name in means}
             yield PaperRow(f"{model}: {label}", values | {"draws": cell.height})
 
 

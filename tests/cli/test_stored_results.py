@@ -27,7 +27,7 @@ COMMANDS = {
 }
 NEW = {
     # a search had no bound by default, and ends long before it here
-    "slices.json": ("searches", "chance", "parents"),
+    "slices.json": ("searches", "chance", "max_parents"),
     # the least lifts are computed in another way since: by what the judge asks
     "check.json": ("columns", "minimum_detectable_lift"),
 }

@@ -237,9 +237,7 @@ def _repeat_audit(
     return assemble(replace(results, opening=opening))
 
 
-def _recount(
-    data: ReportData, library: Library, place: Path, evidence: Places | None
-) -> Report:
+def _recount(data: ReportData, library: Library, place: Path, evidence: Places | None) -> Report:
     """The same audit by counts, by the engine that the report names."""
     assert data.manifest.derivation is not None
     roles = to_plain(data.manifest.roles)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from groundfault.core.patterns import ESCAPE, to_regex, use_backslash
 from groundfault.errors import RuleError, first_line
@@ -169,7 +169,7 @@ def _normalise_patterns(tree: exp.Expression, where: str) -> exp.Expression:
             raise RuleError(f"{where}: {error}") from None
         like.set("expression", exp.Literal.string(pattern))
         if parent is tree:
-            tree = like.pop()
+            tree = cast("exp.Expression", like.pop())
         elif parent is not None:
             parent.replace(like)
     return tree

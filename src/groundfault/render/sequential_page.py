@@ -50,8 +50,8 @@ _FAMILY = (
     "holdout, whenever one stops, if its outcomes are exchangeable given the candidates."
 )
 _GRADER = (
-    "Labels were bought for what the grades in the column {column} cannot tell: the lifts use both, "
-    "and grades that are wrong cannot confirm anything."
+    "Labels were bought for what the grades in the column {column} cannot tell: the lifts use "
+    "both, and grades that are wrong cannot confirm anything."
 )
 _PAPER = (
     "Sampling is the paper's, for which no bound on the error rate is known: read the verdict as a "

@@ -188,8 +188,9 @@ class GradedBets:
         count = self.bet_count + 1
         length = self.horizon or count * np.log(count + 1)
         variance = self.spread / count
-        stakes: Floats = np.sqrt(2.0 * np.log(1.0 / self.alpha) / (variance * length))[..., None]
-        return stakes * _STAKES
+        unit: Floats = np.sqrt(2.0 * np.log(1.0 / self.alpha) / (variance * length))
+        stakes: Floats = unit[..., None] * _STAKES
+        return stakes
 
 
 def _grow(value: Floats, lowest: Floats, null: Floats, stakes: Floats) -> Floats:
