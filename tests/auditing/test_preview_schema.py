@@ -46,4 +46,8 @@ def test_proposals_as_0_1_0_stored_them_are_written_again_but_for_what_is_new():
     content = proposals.to_dict()
     assert content.pop("searches") == 20
     assert content.pop("chance")
-    assert content == json.loads((STORED / "frozen" / "slices.json").read_text(encoding="utf-8"))
+    stored = json.loads((STORED / "frozen" / "slices.json").read_text(encoding="utf-8"))
+    # a search had no bound by default, and ends long before it here
+    assert stored["settings"].pop("max_parents") is None
+    assert content["settings"].pop("max_parents") == 1_000_000
+    assert content == stored

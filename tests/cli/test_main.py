@@ -109,6 +109,8 @@ def test_a_signal_is_128_and_its_number_and_leaves_nothing_behind(
     (table.parent / "report").mkdir()
     (table.parent / "report" / "report.json").write_text("old")
     before = signal.getsignal(number)
+    if before is signal.SIG_IGN:
+        pytest.skip("what started these tests ignores this signal, as nohup does, and so do we")
     # in the middle of writing, where most could be left behind
     monkeypatch.setattr(Report, "to_markdown", lambda *_: signal.raise_signal(number))
     words = ("audit", table, "--outcome", "error", "--id", "id", "--out", "report")
