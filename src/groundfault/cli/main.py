@@ -43,6 +43,10 @@ _COMMANDS = {
         "groundfault.cli.explain",
         "Name the linguistic features of each slice of errors.",
     ),
+    "improve": (
+        "groundfault.cli.improve",
+        "Rank examples to leave out, relabel or label next.",
+    ),
     "features": ("groundfault.cli.features", "Compute linguistic features of texts as columns."),
     "sequential": ("groundfault.cli.sequential", "Audit one case at a time; stop at any time."),
     "taxonomy": ("groundfault.cli.taxonomy", "Cluster examples by which models fail on them."),

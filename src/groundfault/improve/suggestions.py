@@ -1,0 +1,213 @@
+"""What to do with examples whose label is not known: a ranked list, and what it is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.errors import InputError, PlanError
+from groundfault.improve.flipping import Flipping
+from groundfault.improve.selective import SelectivePrediction, Slicer, suspect
+from groundfault.slicing.labelled_table import ScoredExamples
+from groundfault.stats.improvement import Improvement
+
+Act = Literal["leave-out", "relabel", "label-next"]
+ACTS: tuple[Act, ...] = get_args(Act)
+
+# fewer examples a slice, and slices fit noise
+_EXAMPLES_A_SLICE = 20
+# two slices in each half: with fewer, neither the check nor the list means anything
+MIN_LABELLED = 4 * _EXAMPLES_A_SLICE
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """One example to act on.
+
+    Attributes
+    ----------
+    row : int
+        Its row among the examples without a label, from 0.
+    predicted, suggested : int
+        Class by the model, and the one to give it; the same where the act changes no label.
+    confidence, suspicion : float
+        Largest probability of the model, and the share of error slices in what the slicer sees;
+        both in [0, 1].
+    """
+
+    row: int
+    predicted: int
+    suggested: int
+    confidence: float
+    suspicion: float
+
+
+@dataclass(frozen=True, eq=False)
+class Suggestions:
+    """A ranked list for examples without labels.
+
+    Attributes
+    ----------
+    act : {"leave-out", "relabel", "label-next"}
+    rows : tuple of Suggestion
+        First what to act on first.
+    check : Improvement, optional
+        The same act by a slicer fitted to one half of the labelled examples, measured on the other
+        half; None for ``label-next``, whose gain only training would show.
+    labelled, fresh : int
+        How many examples had a label, and how many had none.
+    """
+
+    act: Act
+    rows: tuple[Suggestion, ...]
+    check: Improvement | None
+    labelled: int
+    fresh: int
+
+    def explain_worth(self, level: float = 0.05) -> str:
+        """What the labelled examples say of such a list, in a sentence or two."""
+        if self.check is None:
+            return (
+                "Not measured: what a model gains by learning from these needs training "
+                "(groundfault.improve.active_learning)."
+            )
+        text = (
+            f"Fitted to half of the {self.labelled:,} labelled examples and measured on the other "
+            f"half: {self.check.summary(level)}."
+        )
+        if not self.check.steps or not self.check.c_p <= level:
+            text += " Nothing here shows that the slices beat the model's own confidence."
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain words and numbers."""
+        one = self.check
+        check = one and {
+            "steps": one.steps,
+            "accuracy_before": one.original,
+            "accuracy_after": _last(one.accuracy),
+            "accuracy_by_confidence": _last(one.confidence),
+            "p": one.p,
+            "p_against_confidence": one.c_p,
+        }
+        return {
+            "act": self.act,
+            "labelled": self.labelled,
+            "fresh": self.fresh,
+            "check": check,
+            "worth": self.explain_worth(),
+            "rows": [asdict(row) for row in self.rows],
+        }
+
+
+def suggest(
+    act: Act,
+    slicer: Slicer,
+    labelled: ScoredExamples,
+    label: NDArray[np.int64],
+    fresh: ScoredExamples,
+    *,
+    seed: int = 0,
+) -> Suggestions:
+    """Rank examples without a label for one act, by a slicer of the labelled ones.
+
+    The list comes from a slicer fitted to all labelled examples, its check from one fitted to half
+    of them. At most one slice is fitted for every twenty examples.
+
+    Parameters
+    ----------
+    act : {"leave-out", "relabel", "label-next"}
+        Leave unanswered what `SelectivePrediction` would reject; give another label as `Flipping`
+        does; or label next, in the order of `groundfault.improve.SuspectSlices`, which ranks every
+        example.
+    slicer : Slicer
+        Such as `groundfault.finders.Edisa`; it is copied.
+    labelled : ScoredExamples
+        Examples that the model was not trained on: n of them.
+    label : int64 array, shape (n,)
+        Their true classes, as numbers of columns of ``probability``.
+    fresh : ScoredExamples
+        Examples without a label; there may be none, and the check alone is then of use.
+    seed : int
+        Draws the half that is checked.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than 80 labelled examples, or the data cannot be used.
+    PlanError
+        If there is no such act.
+
+    Notes
+    -----
+    The check holds for fresh examples only as far as the labelled ones are like them.
+
+    References
+    ----------
+    Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural
+    Language Processing", TACL 11, 2023, section 4.3. https://doi.org/10.1162/tacl_a_00617
+    """
+    if act not in ACTS:
+        raise PlanError(f"there is no act {act!r}; there are {', '.join(ACTS)}")
+    if len(label) < MIN_LABELLED:
+        raise InputError(
+            f"{len(label)} examples have a label, an embedding and probabilities, and at least "
+            f"{MIN_LABELLED} are needed: half of them check what the other half says"
+        )
+    check = None
+    if act != "label-next":
+        order = np.random.default_rng([seed, len(label)]).permutation(len(label))
+        first, second = np.array_split(order, 2)
+        fit = _fit(act, slicer, _take(labelled, first), label[first], seed)
+        other = _take(labelled, second)
+        check = fit.measure(other.embedding, label[second], other.probability)
+    rows = _rank(act, slicer, labelled, label, fresh, seed) if len(fresh.embedding) else ()
+    return Suggestions(act, tuple(rows), check, len(label), len(fresh.embedding))
+
+
+def _rank(
+    act: Act,
+    slicer: Slicer,
+    labelled: ScoredExamples,
+    label: NDArray[np.int64],
+    fresh: ScoredExamples,
+    seed: int,
+) -> Sequence[Suggestion]:
+    fit = _fit(act, slicer, labelled, label, seed)
+    prone, suspicion = suspect(fit.slicer_, fresh.embedding, fresh.probability)
+    predicted = suggested = fresh.probability.argmax(axis=1)
+    if isinstance(fit, Flipping):
+        suggested = fit.predict(fresh.embedding, fresh.probability)
+        prone = suggested != predicted
+    # the error-prone first, each group by suspicion; of equals, the first
+    order = np.argsort(-(prone + suspicion), kind="stable")
+    if act != "label-next":
+        order = order[prone[order]]
+    confidence = fresh.probability.max(axis=1)
+    return [
+        Suggestion(row, int(predicted[row]), int(suggested[row]), float(confidence[row]), float(s))
+        for row, s in zip(order.tolist(), suspicion[order], strict=True)
+    ]
+
+
+def _fit(
+    act: Act, slicer: Slicer, examples: ScoredExamples, label: NDArray[np.int64], seed: int
+) -> SelectivePrediction | Flipping:
+    parameters = slicer.get_params()
+    parameters["n_slices"] = min(parameters["n_slices"], len(label) // _EXAMPLES_A_SLICE)
+    few: Slicer = type(slicer)(**parameters)
+    how = Flipping(few, random_state=seed) if act == "relabel" else SelectivePrediction(few)
+    return how.fit(examples.embedding, label, examples.probability)
+
+
+def _take(examples: ScoredExamples, rows: NDArray[np.intp]) -> ScoredExamples:
+    return ScoredExamples(examples.embedding[rows], examples.probability[rows])
+
+
+def _last(curve: NDArray[np.float64]) -> float | None:
+    return float(curve[-1]) if len(curve) and not math.isnan(curve[-1]) else None
