@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
-from audit_tables import audit_planted_table, make_planted_evidence
+from audit_tables import audit_planted_table, make_planted_evidence, make_planted_table
 
-from groundfault import Candidate, InputError, Plan, RuleError
+from groundfault import Candidate, Evidence, InputError, Plan, RuleError
 from groundfault.auditing.prepared import prepare, start_audit
 
 
@@ -30,6 +31,15 @@ def test_a_judge_without_a_holdout_shows_no_outcome_to_finders() -> None:
 def test_finders_see_the_discovery_units_alone() -> None:
     audit = audit_planted_table()
     assert len(audit.visible_evidence) == np.count_nonzero(audit.discovery_mask) == 200
+
+
+def test_finders_see_neither_leaks_nor_what_is_held_fixed() -> None:
+    table = make_planted_table().with_columns(verdict=pl.col("error") * 2 + 5)
+    evidence = Evidence.from_table(table, id="id", outcome="error")
+    plan = Plan(judge="max-t", within=("lang",))
+    audit = prepare(evidence, plan, [Candidate("hard", "hard")])
+    assert set(evidence.attributes) == {"hard", "words", "lang", "verdict"}
+    assert set(audit.visible_evidence.attributes) == {"hard", "words"}
 
 
 def test_the_split_does_not_depend_on_the_candidates() -> None:

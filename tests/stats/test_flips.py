@@ -68,6 +68,16 @@ def test_graded_differences_are_sampled() -> None:
     assert flips.p_values(on, differences, 20_000, rng)[0] == pytest.approx(2 * exact, abs=0.01)
 
 
+@pytest.mark.parametrize("direction", [None, np.array([1])])
+def test_the_data_count_among_the_flips(direction: NDArray[np.int64] | None) -> None:
+    """No flip of 99 turns all 40 differences the same way again, and still p is not 0."""
+    differences = np.linspace(0.5, 1, 40)
+    on = bits.pack(np.ones((1, 40), dtype=np.bool_))
+    rng = np.random.default_rng(0)
+    assert flips.p_values(on, differences, 99, rng, direction).tolist() == [1 / 100]
+    assert flips.max_t(on, differences, 99, rng).tolist() == [1 / 100]
+
+
 def test_nothing_that_changed_is_no_finding() -> None:
     on = bits.pack(np.array([[True, True, False, False], [True, False, True, False]]))
     rng = np.random.default_rng(0)

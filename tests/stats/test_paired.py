@@ -40,6 +40,12 @@ def test_sign_flips_are_all_flips() -> None:
     assert paired.sign_flips(differences[:, None])[0] == pytest.approx(share)
 
 
+def test_the_data_count_among_the_flips_that_are_drawn() -> None:
+    """40 pairs are too many to count all flips, and none that is drawn is like the data."""
+    p = paired.sign_flips(np.ones((40, 1)))
+    assert p.tolist() == [2.0**-paired.MAX_EXACT_PAIRS]
+
+
 def test_adjusted_p_is_at_least_the_single_one() -> None:
     differences = np.random.default_rng(2).normal(0.3, 1, (8, 3))
     single = [paired.sign_flips(differences[:, [j]])[0] for j in range(3)]

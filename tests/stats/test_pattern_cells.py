@@ -66,3 +66,10 @@ def test_what_cannot_vary_is_no_effect() -> None:
     p = max_t(on, defined, np.array([4, 4]), np.array([4, 0]), 99, np.random.default_rng(0))
     assert p[0] == 1.0
     assert p[1] < 0.2
+
+
+def test_the_data_count_among_the_draws() -> None:
+    """No draw of 99 puts all 50 failures into one cell of 50 again, and still p is not 0."""
+    on, defined = np.array([[True, False]]), np.ones((1, 2), dtype=np.bool_)
+    p = max_t(on, defined, np.array([50, 50]), np.array([50, 0]), 99, np.random.default_rng(0))
+    assert p.tolist() == [1 / 100]
