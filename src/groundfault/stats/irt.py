@@ -300,16 +300,20 @@ def _item_sums(
     """Gradient and information in log slope and intercept: columns g_a, g_c, h_aa, h_ac, h_cc."""
     n, m = passes.shape
     out = np.zeros((n, 5))
+    # the chances first: with the call of exp in it, the loop of the sums would not be vectorised
+    p = np.empty(m)
     for i in range(n):
         for j in range(m):
-            if trials[i, j]:
-                p = 1.0 / (1.0 + np.exp(-(slope[i] * ability[j] + intercept[i])))
-                error = passes[i, j] - trials[i, j] * p
-                weight = trials[i, j] * p * (1 - p)
-                lever = slope[i] * ability[j]
-                out[i, 0] += error * lever
-                out[i, 1] += error
-                out[i, 2] += weight * lever * lever
-                out[i, 3] += weight * lever
-                out[i, 4] += weight
+            p[j] = 1.0 / (1.0 + np.exp(-(slope[i] * ability[j] + intercept[i])))
+        g_a = g_c = h_aa = h_ac = h_cc = 0.0
+        for j in range(m):
+            error = passes[i, j] - trials[i, j] * p[j]
+            weight = trials[i, j] * p[j] * (1 - p[j])
+            lever = slope[i] * ability[j]
+            g_a += error * lever
+            g_c += error
+            h_aa += weight * lever * lever
+            h_ac += weight * lever
+            h_cc += weight
+        out[i] = (g_a, g_c, h_aa, h_ac, h_cc)
     return out
