@@ -48,6 +48,32 @@ def test_a_second_look_needs_a_reason(folder: Path, tmp_path: Path) -> None:
         groundfault.audit(scan(folder), Plan(judge="split-holm"), HARD[:1], ledger=book)
 
 
+def test_a_second_look_is_known_by_counts_and_in_memory(folder: Path, tmp_path: Path) -> None:
+    """Whichever comes first, and where the table is written anew; other outcomes are not."""
+    here = Evidence.from_table(folder, outcome="error", id="id", null_outcome="missing")
+    table = here.frame
+    other = table.with_columns(pl.col("error").reverse())
+    looks: dict[str, Evidence | LazyEvidence] = {
+        "memory": here,
+        "counts": scan(folder),
+        "written anew": scan(write_parts(tmp_path / "anew", table.drop("n"))),
+        "another outcome": scan(write_parts(tmp_path / "other", other)),
+    }
+
+    def count_looks(book: str, names: str) -> list[tuple[int, int, float]]:
+        openings = [
+            groundfault.audit(
+                looks[name], Plan(judge="holm"), HARD[:1], ledger=tmp_path / book, modes=False
+            ).ledger
+            for name in names.split(", ")
+        ]
+        return [(one.times, one.overlapping, one.overlap) for one in openings if one]
+
+    names = "counts, another outcome, memory, written anew"
+    assert count_looks("a", names) == [(1, 0, 0), (1, 0, 0), (2, 1, 1), (3, 2, 1)]
+    assert count_looks("b", "memory, counts") == [(1, 0, 0), (2, 1, 1)]
+
+
 def test_halves_are_drawn_where_no_column_names_them(folder: Path) -> None:
     report = groundfault.audit(scan(folder), Plan(judge="split-holm"), HARD, ledger=None)
     assert report.n_discovery + report.n_holdout == report.n == 600

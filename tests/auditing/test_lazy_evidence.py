@@ -10,7 +10,9 @@ import pytest
 from lazy_tables import make_table, write_parts
 
 from groundfault.auditing.lazy_evidence import LazyEvidence
+from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
+from groundfault.core.row_names import sampler_of
 from groundfault.core.rules import quote
 from groundfault.errors import InputError
 
@@ -57,6 +59,27 @@ def test_the_hash_is_of_the_files_and_not_of_their_names(folder: Path, tmp_path:
     assert scan(folder, id="n").outcome_hash != first.outcome_hash
     make_table(401).write_parquet(copy / "z.parquet")
     assert scan(copy).hash != first.hash
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_a_ledger_gets_the_rows_that_it_gets_in_memory(
+    folder: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, rows in (("ROWS", 40), ("MOST_ROWS", 60)):
+        monkeypatch.setattr(f"groundfault.base.overlap.{name}", rows)
+    monkeypatch.setattr("groundfault.auditing.lazy_evidence._DRAWN", 150)
+    whole = Evidence.from_table(folder, outcome="error", id="id", null_outcome="missing")
+    lazy, salt = scan(folder, engine=engine), "0a" * 16
+    here, there = sampler_of(whole)(salt), lazy.sample_outcomes(400)(salt)
+    assert there.to_json() == here.to_json()
+    assert 40 <= len(there.keys) <= 60
+    # a draw that is smaller than a sample ends where the draw does
+    monkeypatch.setattr("groundfault.auditing.lazy_evidence._DRAWN", 30)
+    few = lazy.sample_outcomes(400)(salt)
+    assert 10 < len(few.keys) < 40
+    assert few.places is not None
+    assert few.places.max() <= few.bound < here.bound
+    assert set(few.keys) < set(here.keys)
 
 
 @pytest.mark.parametrize(

@@ -584,6 +584,14 @@ def test_openings_without_samples_are_read_and_counted_as_before(place: str) -> 
     assert _open(place, reopen="again", plan="p2", sample=_take).times == 3
 
 
+def test_a_sample_in_the_order_of_before_says_nothing_of_later_ones(place: str) -> None:
+    old = {"salt": "0a" * 16, "limit": 2**32 - 1, "rows": ""}
+    Ledger(place).append(OPENED, {"outcome": "o1", "sample": old})
+    opening = _open(place, outcome="o2", sample=_take)
+    assert (opening.times, opening.overlapping) == (1, 0)
+    assert _open(place, outcome="o3", sample=_take).overlapping == 1
+
+
 def test_a_sample_that_cannot_be_read_is_an_altered_ledger(place: str) -> None:
     Ledger(place).append(OPENED, {"outcome": "x", "sample": {"salt": "zz"}})
     with pytest.raises(LedgerError, match="sample of an opening in the ledger cannot be read"):

@@ -97,9 +97,9 @@ def test_a_sample_is_small_and_shows_no_outcome_without_its_name() -> None:
         {"rows": "AAAA"},
         {"rows": 7},
         {"salt": "no hex"},
-        {"limit": "x"},
-        {"limit": None},
-        {"limit": float("inf")},
+        {"bound": "x"},
+        {"bound": None},
+        {"bound": float("inf")},
     ],
 )
 def test_what_is_no_sample_is_an_altered_ledger(change: dict[str, Any]) -> None:

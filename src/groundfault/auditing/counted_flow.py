@@ -127,6 +127,9 @@ def audit_counted(
     # recorded before an outcome beyond the sample is counted
     opening = None
     if book is not None:
+        report_progress("drawing outcomes for the ledger")
+        # before the ledger is locked: this is a scan
+        sample = lazy.sample_outcomes(audit.rows)
         opening = book.open_holdout(
             evidence_hash=lazy.hash,
             outcome_hash=lazy.outcome_hash,
@@ -137,6 +140,7 @@ def audit_counted(
             holdout=audit.has_holdout,
             rule=audit.judge.name,
             level=spend_level(audit.judge, audit.plan),
+            sample=sample,
         )
     report_progress(f"counting {len(audit.library)} candidates in {audit.rows:,} rows")
     return replace(judge_counted(audit), opening=opening, witness=book)

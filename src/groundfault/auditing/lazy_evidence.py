@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from groundfault.base.files import spell_path
+from groundfault.base.overlap import DIGITS, EVERY_PLACE, MOST_ROWS, RowSample
 from groundfault.base.reading import readable
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan, exact
-from groundfault.core.roles import Roles, check_shape
+from groundfault.core.roles import LISTS, Roles, check_shape
+from groundfault.core.row_names import sampler_of
 from groundfault.core.rules import literal, quote
 from groundfault.engines import Counter, open_counter
 from groundfault.errors import InputError
@@ -24,8 +27,8 @@ from groundfault.readers.grades import read_grades
 SAMPLE = 10_000
 """Rows that are drawn for what needs rows."""
 
-# hexadecimal digits of a hash that are compared: 32 bits
-_DIGITS = 8
+# rows that are drawn for a ledger: a little over what a sample of them holds at most
+_DRAWN = 1.2 * MOST_ROWS
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,7 @@ class LazyEvidence:
         """
         share = (1 - exact(plan.holdout)) if holdout else Fraction(1)
         # of other digits than the split, so that both are independent
-        draw = self._draw(plan.seed, min(Fraction(1), SAMPLE / (rows * share)), 1 + _DIGITS)
+        draw = self._draw(plan.seed, min(Fraction(1), SAMPLE / (rows * share)), 1 + DIGITS)
         if not holdout:
             return draw
         part = self.find_part(plan)
@@ -157,10 +160,33 @@ class LazyEvidence:
 
     def _draw(self, seed: int, share: Fraction, place: int) -> str:
         """A rule that is true for a share of the rows, drawn by their ids."""
-        largest = 16**_DIGITS
-        bound = f"{min(int(share * largest), largest - 1):0{_DIGITS}x}"
-        text = f"{literal(f'{seed}/')} || CAST({quote(self.roles.id or '')} AS TEXT)"
-        return f"SUBSTRING(MD5({text}), {place}, {_DIGITS}) < {literal(bound)}"
+        text = f"{literal(f'{seed}/')} || {self._name}"
+        return _draw_text(text, _find_bound(share), place)
+
+    @property
+    def _name(self) -> str:
+        """What a row is known by."""
+        return f"CAST({quote(self.roles.id or '')} AS TEXT)"
+
+    def sample_outcomes(self, rows: int) -> Callable[[str], RowSample]:
+        """Who samples the outcomes for a ledger, given its salt: the rows that memory would take.
+
+        Parameters
+        ----------
+        rows : int
+            In the whole table. One scan draws about 24,000 of them, or takes all.
+
+        Raises
+        ------
+        InputError
+            If an id is there twice, or an outcome cannot be read.
+        """
+        bound = _find_bound(Fraction(_DRAWN) / rows)
+        no_lists: dict[str, Any] = dict.fromkeys((*LISTS, "instrument"), ())
+        roles = replace(self.roles, split=None, **no_lists)
+        columns = {name: quote(name) for name in (roles.id, roles.outcome, roles.status) if name}
+        frame = self.counter.evaluate(columns, _draw_text(self._name, bound, 1))
+        return sampler_of(Evidence.from_frame(frame, roles, self.provenance), bound - 1)
 
     def take(self, where: str) -> Evidence:
         """The rows for which a rule is true, as evidence in memory.
@@ -173,3 +199,14 @@ class LazyEvidence:
         columns = self.counter.find_schema()
         frame = self.counter.evaluate({name: quote(name) for name in columns}, where)
         return Evidence.from_frame(frame, self.roles, self.provenance)
+
+
+def _find_bound(share: Fraction) -> int:
+    """The place in the order of MD5 that a share of all rows are below."""
+    return min(int(share * (EVERY_PLACE + 1)), EVERY_PLACE)
+
+
+def _draw_text(text: str, bound: int, place: int) -> str:
+    """A rule that is true where some digits of a text's MD5 are below a bound."""
+    digits = f"{bound:0{DIGITS}x}"
+    return f"SUBSTRING(MD5({text}), {place}, {DIGITS}) < {literal(digits)}"

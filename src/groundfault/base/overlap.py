@@ -1,10 +1,12 @@
 """Overlap: a small sample of keyed hashes shows which part of two tables is the same.
 
-Of every table the rows with the smallest hashes are taken, so that rows that two tables share are
-in both samples or in neither (Broder 1997, doi:10.1109/SEQUEN.1997.666900). A row's identity and
-its outcome are hashed with a salt that belongs to one ledger: samples of two ledgers have nothing
-in common, and there are no tables to look hashes up in. Who has the ledger can still try whether a
-row is in it, and with which outcome.
+Of every table the rows that come first by MD5 of what they are known by are taken, so that rows
+that two tables share are in both samples or in neither (Broder 1997,
+doi:10.1109/SEQUEN.1997.666900). Every engine has MD5, and so draws the same rows where a table is
+counted in and not read. What is stored of a row, its identity and its outcome, is hashed with a
+salt that belongs to one ledger: samples of two ledgers have nothing in common, and there are no
+tables to look hashes up in. Who has the ledger can still try whether a row is in it, and with which
+outcome.
 
 Rows of logs have a second, smaller sample: of the answers themselves, each by its log and key,
 whatever its score. It shows that another scorer judged the same answers.
@@ -38,24 +40,30 @@ LEAST_SHARE = 0.1
 ANSWERS = 512
 """Answers that a sample holds: their share has a standard error of at most 2.2 points."""
 
-_ALL = 2**32 - 1
+DIGITS = 8
+"""Hexadecimal digits of an MD5 that order the rows: 32 bits."""
+EVERY_PLACE = 16**DIGITS - 1
+"""The last place in that order: up to it are all rows."""
+
 _STORED = np.dtype([("key", "<u4"), ("outcome", "<u2")])
 
 
 @dataclass(frozen=True, eq=False)
 class RowSample:
-    """The rows of a table with the smallest hashes.
+    """The rows of a table that come first by MD5 of their identities.
 
     Attributes
     ----------
     salt : str
         What the hashes are keyed with; hexadecimal digits.
-    limit : int
-        All rows with hashes up to this are in the sample.
+    bound : int
+        All rows up to this place in their order are in the sample.
     keys : uint32 array, shape (rows,)
-        Hashes of the rows' identities, ascending, no two alike.
+        Hashes of the rows' identities, ascending.
     outcomes : uint16 array, shape (rows,)
         Hashes of identity and outcome together.
+    places : uint32 array, shape (rows,), optional
+        Of the rows in their order. They are not stored.
     kinds : int array, shape (rows,), optional
         Numbers of the outcomes themselves. They are not stored.
     answers : uint32 array, shape (up to ANSWERS,), optional
@@ -63,9 +71,10 @@ class RowSample:
     """
 
     salt: str
-    limit: int
+    bound: int
     keys: NDArray[np.uint32]
     outcomes: NDArray[np.uint16]
+    places: NDArray[np.uint32] | None = None
     kinds: NDArray[np.intp] | None = None
     answers: NDArray[np.uint32] | None = None
 
@@ -74,7 +83,7 @@ class RowSample:
         rows = np.empty(len(self.keys), _STORED)
         rows["key"], rows["outcome"] = self.keys, self.outcomes
         text = b64encode(rows.tobytes()).decode()
-        content = {"salt": self.salt, "limit": self.limit, "rows": text}
+        content = {"salt": self.salt, "bound": self.bound, "rows": text}
         if self.answers is not None:
             content["answers"] = b64encode(self.answers.astype("<u4").tobytes()).decode()
         return content
@@ -92,13 +101,13 @@ class RowSample:
             rows = np.frombuffer(b64decode(content["rows"], validate=True), _STORED)
             stored = content.get("answers")
             answers = stored and np.frombuffer(b64decode(stored, validate=True), "<u4")
-            salt, limit = str(content["salt"]), int(content["limit"])
+            salt, bound = str(content["salt"]), int(content["bound"])
             bytes.fromhex(salt)
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise LedgerError(
                 f"the sample of an opening in the ledger cannot be read ({error}): it was altered"
             ) from None
-        return cls(salt, limit, rows["key"], rows["outcome"], answers=answers)
+        return cls(salt, bound, rows["key"], rows["outcome"], answers=answers)
 
 
 def sample_rows(
@@ -106,6 +115,7 @@ def sample_rows(
     outcomes: NDArray[np.float64],
     salt: str,
     logs: Sequence[str] | None = None,
+    bound: int = EVERY_PLACE,
 ) -> RowSample:
     """Take the sample of a table.
 
@@ -119,27 +129,44 @@ def sample_rows(
         Hexadecimal digits, up to 128.
     logs : sequence of str, length n, optional
         The digest of the log that each row is from.
+    bound : int
+        Where the rows are only those up to this place in the order, that place.
     """
     secret = bytes.fromhex(salt)
-    keys, first = np.unique(_hash_names(names, secret), return_index=True)
-    kinds = np.unique(outcomes, return_inverse=True)[1].reshape(-1)[first]
-    count = _choose_size(kinds)
-    limit = int(keys[count - 1]) if count < len(keys) else _ALL
-    first = first[:count]
+    places = _place_names(names)
+    order = np.argsort(places, kind="stable")
+    kinds = np.unique(outcomes, return_inverse=True)[1].reshape(-1)
+    count = _choose_size(kinds[order])
+    if count < len(order):
+        bound = int(places[order[count - 1]])
+        # all of one place, so that no order of the table shows
+        order = order[: np.searchsorted(places[order], bound, side="right")]
+    keys = _hash_names((names[row] for row in order), secret)
+    by_key = np.argsort(keys, kind="stable")
+    order, keys = order[by_key], keys[by_key]
     marks = (
         hashlib.blake2b(
             outcomes[row].tobytes() + names[row].encode("utf-8", "surrogatepass"),
             digest_size=2,
             key=secret,
         ).digest()
-        for row in first
+        for row in order
     )
     outcome_hashes = np.frombuffer(b"".join(marks), "<u2")
     answers = None
     if logs is not None:
         pairs = (f"{log} {name}" for log, name in zip(logs, names, strict=True))
         answers = np.unique(_hash_names(pairs, secret))[:ANSWERS]
-    return RowSample(salt, limit, keys[:count], outcome_hashes, kinds[:count], answers)
+    return RowSample(salt, bound, keys, outcome_hashes, places[order], kinds[order], answers)
+
+
+def _place_names(names: Iterable[str]) -> NDArray[np.uint32]:
+    """Places in the order of MD5: its first `DIGITS` digits."""
+    digests = (
+        hashlib.md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()[:4]
+        for name in names
+    )
+    return np.frombuffer(b"".join(digests), ">u4").astype(np.uint32)
 
 
 def _hash_names(names: Iterable[str], secret: bytes) -> NDArray[np.uint32]:
@@ -157,7 +184,7 @@ def measure_overlap(now: RowSample, earlier: RowSample) -> float:
     Parameters
     ----------
     now : RowSample
-        Just taken, so that it has ``kinds``.
+        Just taken, so that it has ``places`` and ``kinds``.
     earlier : RowSample
 
     Returns
@@ -167,15 +194,16 @@ def measure_overlap(now: RowSample, earlier: RowSample) -> float:
         agree too little, to be the same (`groundfault.stats.copying.are_copies`). An estimate with
         a standard error of at most 0.8 percentage points for as many rows as the sample has.
     """
-    if now.salt != earlier.salt or now.kinds is None:
+    if now.salt != earlier.salt or now.places is None or now.kinds is None:
         return 0.0
-    covered = int((now.keys <= min(now.limit, earlier.limit)).sum())
-    _, mine, theirs = np.intersect1d(now.keys[:covered], earlier.keys, return_indices=True)
-    if not len(mine):
+    covered = np.flatnonzero(now.places <= earlier.bound)
+    _, shared, theirs = np.intersect1d(now.keys[covered], earlier.keys, return_indices=True)
+    if not len(shared):
         return 0.0
+    mine = covered[shared]
     agreeing = int((now.outcomes[mine] == earlier.outcomes[theirs]).sum())
     commonest = int(np.bincount(now.kinds[mine]).max())
-    share = agreeing / covered
+    share = agreeing / len(covered)
     return share if share >= LEAST_SHARE and are_copies(agreeing, len(mine), commonest) else 0.0
 
 
@@ -193,7 +221,7 @@ def measure_shared_answers(now: RowSample, earlier: RowSample) -> float:
     mine, theirs = now.answers, earlier.answers
     if now.salt != earlier.salt or mine is None or theirs is None or not len(mine):
         return 0.0
-    ends = [int(each[-1]) if len(each) >= ANSWERS else _ALL for each in (mine, theirs)]
+    ends = [int(each[-1]) if len(each) >= ANSWERS else EVERY_PLACE for each in (mine, theirs)]
     covered = mine[mine <= min(ends)]
     share = float(np.isin(covered, theirs).mean()) if len(covered) else 0.0
     return share if share >= LEAST_SHARE else 0.0
@@ -228,7 +256,7 @@ def compare_samples(
     earlier = {
         str(event.body.get("outcome")): RowSample.from_json(event.body["sample"])
         for event in events
-        if "sample" in event.body
+        if "sample" in event.body and not _is_in_another_order(event.body["sample"])
     }
     salts = {one.salt for one in earlier.values()} or {secrets.token_hex(16)}
     samples = {salt: sample(salt) for salt in salts}
@@ -250,6 +278,11 @@ def compare_samples(
     if outcome not in earlier:
         record["sample"] = samples[min(salts)].to_json()
     return record
+
+
+def _is_in_another_order(content: Any) -> bool:
+    """Whether a sample is of the rows that come first by a salted hash, as before decision 0048."""
+    return isinstance(content, dict) and "limit" in content
 
 
 def _choose_size(kinds: NDArray[np.intp]) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from groundfault.base.overlap import RowSample, sample_rows
+from groundfault.base.overlap import EVERY_PLACE, RowSample, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,12 +18,15 @@ _LOG = "log"
 """Column: the number of the log that a row is from, in the order of the account."""
 
 
-def sampler_of(evidence: Evidence) -> Callable[[str], RowSample]:
+def sampler_of(evidence: Evidence, bound: int = EVERY_PLACE) -> Callable[[str], RowSample]:
     """Who samples the outcomes of some evidence for a ledger, given the ledger's salt.
 
     Parameters
     ----------
     evidence : Evidence
+    bound : int
+        Where it has only the rows of a table up to a place in the order that samples are taken in,
+        that place.
 
     Notes
     -----
@@ -40,7 +43,7 @@ def sampler_of(evidence: Evidence) -> Callable[[str], RowSample]:
         outcomes = evidence.loss.filter(usable).to_numpy()
         logs = _name_logs(evidence)
         of_logs = None if logs is None else logs.filter(usable).to_list()
-        return sample_rows(names.filter(usable).to_list(), outcomes, salt, of_logs)
+        return sample_rows(names.filter(usable).to_list(), outcomes, salt, of_logs, bound)
 
     return sample
 
