@@ -69,6 +69,7 @@ def test_spark_differs_where_it_is_known_to_and_audits_alike(tmp_path: Path) -> 
             groundfault.audit(one, Plan(judge="split-holm"), CANDIDATES, ledger=None).to_dict()
             for one in (lazy, there)
         ]
+        samples = [one.sample_outcomes(600)("0a" * 16).to_json() for one in (lazy, there)]
     finally:
         session.stop()
     assert set(differences) <= {"round halves", "substring from 0", "left, negative"}
@@ -76,6 +77,7 @@ def test_spark_differs_where_it_is_known_to_and_audits_alike(tmp_path: Path) -> 
         # the engine's name
         del report["hints"], report["manifest"]
     assert reports[0] == reports[1]
+    assert samples[0] == samples[1]
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ ANSWERS = 512
 
 DIGITS = 8
 """Hexadecimal digits of an MD5 that order the rows: 32 bits."""
-EVERY_PLACE = 16**DIGITS - 1
+EVERY_PLACE: int = 16**DIGITS - 1
 """The last place in that order: up to it are all rows."""
 
 _STORED = np.dtype([("key", "<u4"), ("outcome", "<u2")])
