@@ -21,6 +21,7 @@ from rich.console import Console
 import groundfault
 from groundfault import Candidate, Evidence, Plan, Report
 from groundfault.auditing.report_schema import GraderEvidence, RecordedOpening
+from groundfault.modes.language import WEIGHTS
 from groundfault.modes.mode import (
     Alternative,
     Coverage,
@@ -36,7 +37,14 @@ from groundfault.render.cuts import draw_cuts, read_cut
 from groundfault.render.highlights import find_patterns, find_spans, highlight
 from groundfault.render.mode_figures import draw_doses
 from groundfault.render.mode_page import find_openings
-from groundfault.render.mode_words import ModeOutline, describe_rates, say_count, say_share
+from groundfault.render.mode_words import (
+    NAMES,
+    SETS,
+    ModeOutline,
+    describe_rates,
+    say_count,
+    say_share,
+)
 from groundfault.render.page import Bar, Highlight
 from groundfault.render.terminal import show
 
@@ -532,3 +540,9 @@ def test_a_match_is_highlighted_where_it_is_and_not_where_its_letters_stand_firs
     assert spans == [[(11, 14)], [(0, 3)], [], [], [(1, 4), (6, 9)], []]
     assert find_spans(texts, "a*")[-1] == [(0, 3)]
     assert find_spans(texts, "(?<=x)") == [[]] * 6
+
+
+def test_every_class_of_rules_has_a_name_of_its_own() -> None:
+    names = NAMES | SETS
+    assert set(names) == set(WEIGHTS)
+    assert len(set(names.values())) == len(names)

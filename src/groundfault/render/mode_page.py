@@ -11,6 +11,7 @@ from groundfault.render.highlights import find_patterns, highlight
 from groundfault.render.mode_figures import draw_doses
 from groundfault.render.mode_words import (
     NAMES,
+    SETS,
     ModeOutline,
     NumberedMode,
     count_errors,
@@ -118,12 +119,13 @@ def list_search(outline: ModeOutline) -> list[Block]:
             for share, rate in search.detectable.items()
         ],
     )
+    kinds = NAMES | SETS
     classes = make_table(
         "Rules looked through",
         "tnn",
         ("Kind", "Rules", "Share of the error level"),
         [
-            (words.capital(NAMES.get(c.name, c.name)), say_count(c.rules), words.rate(c.weight))
+            (words.capital(kinds.get(c.name, c.name)), say_count(c.rules), words.rate(c.weight))
             for c in search.classes
         ],
     )

@@ -36,7 +36,12 @@ NAMES = {
     "partial": "conditions where a column has a value",
     "own": "of your own",
 }
-_SETS = ("values", "set", "set of a pair", "words")
+SETS = {
+    "values": "sets of values",
+    "set": "sets of values and a condition",
+    "set of a pair": "sets of values and two conditions",
+    "words": "any of some words",
+}
 # rates are read as "7 times as often" where they are rarer than this
 _RARE = 0.1
 # of what a mode covers, the share that earlier modes cover already
@@ -180,7 +185,7 @@ class ModeOutline:
         if not classes:
             return "No rule could be looked through."
         # sets are so many that their number says nothing
-        single = [c for c in classes if c.name not in _SETS]
+        single = [c for c in classes if c.name not in SETS]
         kinds = [f"{say_count(c.rules)} {NAMES.get(c.name, c.name)}" for c in single]
         kinds += ["sets of them"] if len(single) < len(classes) else []
         columns = words.plural(len(self.search.columns), "column")
