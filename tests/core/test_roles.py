@@ -44,10 +44,22 @@ def test_old_names_work_with_a_warning() -> None:
 
 
 def test_rows_without_an_id_are_numbered_under_a_free_name() -> None:
-    frame, roles = add_id(FRAME.rename({"x": "row"}), Roles("error"))
+    frame = FRAME.rename({"x": "row"})
+    roles = add_id(frame, Roles("error"))
     assert roles.id == "_row"
     assert roles.numbered
     assert frame["_row"].to_list() == [0, 1]
+
+
+def test_a_table_of_somebody_else_stays_as_it_is() -> None:
+    """Rows are sorted and numbered in place, but in place of a copy."""
+    frame = pl.DataFrame({"x": [2.0, float("nan"), 1.0], "error": [0, 1, 1]})
+    before = frame.clone()
+    evidence = Evidence.from_table(frame, outcome="error")
+    again = Evidence.from_frame(frame, Roles("error", "x"))
+    assert evidence.frame.columns == ["row", "x", "error"]
+    assert again.frame["error"].to_list() == [1, 0, 1]
+    assert frame.equals(before)
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,10 @@ class Evidence:
         columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
         roles = Roles(outcome, id, model, repeat, group, split, status, is_good, null, *columns)
         roles = replace(roles, count_as_failed=tuple(count_as_failed))
-        return cls.from_frame(frame, roles, provenance)
+        # a clone has the same columns: of a file's they are let go of one by one
+        frame = frame.clone()
+        roles = sort_rows(frame, roles, provenance[0])
+        return cls._from_sorted(frame, roles, provenance)
 
     @classmethod
     @rename_parameters(allow_leak="allow_leakage")
@@ -255,10 +258,19 @@ class Evidence:
         log_rows: LogRows | None = None,
     ) -> Evidence:
         """Check a table and make evidence of it; `from_table` is the friendlier way."""
+        frame = frame.clone()
+        roles = sort_rows(frame, roles, provenance[0] if provenance else "the table")
+        return cls._from_sorted(
+            frame, roles, provenance, account=account, reading=reading, log_rows=log_rows
+        )
+
+    @classmethod
+    def _from_sorted(
+        cls, frame: pl.DataFrame, roles: Roles, provenance: tuple[str, ...], **read: Any
+    ) -> Evidence:
         where = provenance[0] if provenance else "the table"
-        frame, roles = sort_rows(frame, roles, where)
         loss, status = read_outcomes(frame, roles, where)
-        return cls(frame, roles, loss, status, provenance, account, reading, log_rows=log_rows)
+        return cls(frame, roles, loss, status, provenance, **read)
 
     def __len__(self) -> int:
         return self.frame.height

@@ -160,14 +160,15 @@ def check_shape(frame: pl.DataFrame, roles: Roles, where: str) -> None:
             raise InputError(f"{where} has no column {unknown[0]!r} (named as {part})")
 
 
-def add_id(frame: pl.DataFrame, roles: Roles) -> tuple[pl.DataFrame, Roles]:
-    """The table with an id column: the rows' numbers where none is named."""
+def add_id(frame: pl.DataFrame, roles: Roles) -> Roles:
+    """Give the table an id column, in place: the rows' numbers where none is named."""
     if roles.id is not None:
-        return frame, roles
+        return roles
     name = "row"
     while name in frame.columns:
         name = "_" + name
-    return frame.with_row_index(name), replace(roles, id=name, numbered=True)
+    frame.insert_column(0, pl.int_range(frame.height, dtype=pl.UInt32, eager=True).alias(name))
+    return replace(roles, id=name, numbered=True)
 
 
 def check_keys(frame: pl.DataFrame, roles: Roles, where: str) -> None:
@@ -193,21 +194,30 @@ def check_keys(frame: pl.DataFrame, roles: Roles, where: str) -> None:
         )
 
 
-def sort_rows(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.DataFrame, Roles]:
-    """The table, checked and with an id, its rows in the order of their keys.
+def sort_rows(frame: pl.DataFrame, roles: Roles, where: str) -> Roles:
+    """Check a table, give it an id, and put its rows in the order of their keys, all in place.
 
-    Whatever order a file has, masks, splits and hashes are then the same.
+    Whatever order a file has, masks, splits and hashes are then the same. A table that somebody
+    else holds is given as its `polars.DataFrame.clone`, which copies no values; of one that nobody
+    else holds, no second copy is ever in memory, but one column's.
     """
     check_shape(frame, roles, where)
-    frame, roles = add_id(frame, roles)
+    roles = add_id(frame, roles)
     check_keys(frame, roles, where)
     key = [column for column in (roles.id, roles.model, roles.repeat) if column]
-    # NaN and NULL both mean "missing" in data, but compare differently in rules: only NULL is kept
-    floats = [c for c, t in frame.schema.items() if t.is_float() and c != roles.outcome]
     # names are text, so that a table sorts and splits alike whether its file kept 1 as a number or
     # as a word
-    frame = frame.with_columns(pl.col(floats).fill_nan(None))
-    return frame.sort(pl.col(c).cast(pl.String) for c in key), roles
+    order = frame.select(pl.arg_sort_by(pl.col(c).cast(pl.String) for c in key)).to_series()
+    in_order = bool((order == pl.int_range(frame.height, dtype=order.dtype, eager=True)).all())
+    for i in range(frame.width):
+        column = frame.to_series(i)
+        values = column if in_order else column.gather(order)
+        # NaN and NULL both mean "missing" in data, but compare differently in rules: only NULL is
+        # kept
+        if column.dtype.is_float() and column.name != roles.outcome:
+            values = values.fill_nan(None)
+        frame.replace_column(i, values)
+    return roles
 
 
 def read_outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series, pl.Series]:
