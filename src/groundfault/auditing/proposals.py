@@ -231,7 +231,10 @@ def _replay(
 def _mean_losses(audit: PreparedAudit) -> NDArray[np.float64]:
     """Mean loss of each discovery unit over all outcomes, NaN where none was scored."""
     # the holdout is taken away first: not even the sum of its losses is computed
-    losses = audit.losses(audit.evidence.take(audit.discovery_mask[audit.evidence.unit_index]))
+    evidence = audit.evidence
+    # of losses alone: the attributes, of which there may be gigabytes, are not copied once more
+    keys = replace(evidence, frame=evidence.frame.select(evidence.roles.columns))
+    losses = audit.losses(keys.take(audit.discovery_mask[evidence.unit_index]))
     is_scored = ~np.isnan(losses)
     count = is_scored.sum(axis=0)
     return np.asarray(np.where(is_scored, losses, 0.0).sum(axis=0) / np.where(count, count, np.nan))
