@@ -360,26 +360,23 @@ def differences(summary: Summary) -> PaperTable:
 
 
 def components(summary: Summary) -> PaperTable:
-    """Components through ``groundfault audit``: every prompt asked once, tasks held out."""
+    """Components through ``groundfault audit``: every prompt asked once, compared within tasks."""
     rows_asked = source.select_rows(summary, summary.control)
     reports = source.run_audits(rows_asked, summary, ledger=None)
     rows = []
     for finding in reports["components"].findings:
-        holdout = finding.holdout
         here: dict[str, Value] = {
             "verdict": str(finding.verdict).replace("_", " "),
-            "discovery": finding.discovery.lift,
-            "holdout": holdout.lift if holdout else None,
+            "lift": finding.discovery.lift,
         }
         rows.append(PaperRow(finding.name, here))
     columns: Columns = {
         "verdict": ("Verdict", "text"),
-        "discovery": ("Discovery lift (selected)", "lift"),
-        "holdout": ("Holdout lift", "lift"),
+        "lift": ("Lift", "lift"),
     }
     note = (
-        "Planted: a third of the tasks fail under the shortcut. Judged by janus on audited "
-        "outcomes, with half of the tasks held out; options of a group exclude each other, so that "
-        "one that raises errors makes the others lower."
+        "Planted: a third of the tasks fail under the shortcut. Judged by max-t on audited "
+        "outcomes, permuted within tasks; options of a group exclude each other, so that one that "
+        "raises errors makes the others lower."
     )
     return PaperTable("Do errors rise under a component", note, columns, tuple(rows))

@@ -1,6 +1,4 @@
-"""Audited rows as evidence: what has a loss, prompts with repeats, tasks held out as wholes,
-effects within tasks.
-"""
+"""Audited rows as evidence: what has a loss, prompts with repeats, components within tasks."""
 
 from __future__ import annotations
 
@@ -8,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from probe_rows import CONFIRMED, GRAMMAR, everything, manifest, row
 
+from groundfault.core.plan import Plan
 from groundfault.core.status import Status as Outcome
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.bank.grammar import ComponentGroup, Grammar, Option
@@ -55,15 +53,18 @@ def test_a_prompt_asked_again_is_one_example_with_repeats() -> None:
     assert set(created.attributes) == {"family", "cue", "distractor"}
 
 
-def test_tasks_are_held_out_as_wholes_for_components_and_are_units_for_families() -> None:
+def test_components_are_compared_within_tasks_and_families_between_them() -> None:
     rows, statuses = everything(10, lambda t, c, d: d == "shortcut")
     components = source.evidence(rows, statuses, GRAMMAR)
-    parts = components.frame.group_by("task").agg(pl.col("split").n_unique())
-    assert parts["split"].to_list() == [1] * 10
-    assert components.frame.filter(pl.col("split") == "holdout")["task"].n_unique() == 5
-    assert source.evidence(rows, statuses, GRAMMAR, seed=1).hash != components.hash
+    assert source.choose_plan(components, 3) == Plan(seed=3, within=("task",))
+    # one prompt a task has nothing beside it: what was drawn without regard to tasks is compared
+    # over all of them
+    sparse = source.evidence(rows[::4] + rows[1:2], statuses, GRAMMAR)
+    assert (sparse.unit_count, sparse.roles.ignore) == (11, ("task",))
+    assert source.choose_plan(sparse) == Plan()
     families = source.evidence(rows, statuses, GRAMMAR, unit="task")
     assert families.unit_count == 10
+    assert source.choose_plan(families) == Plan()
     assert [c.name for c in source.candidates(rows, GRAMMAR)] == [
         "cue = plain",
         "cue = reversed",
@@ -115,6 +116,28 @@ def test_the_audit_confirms_a_planted_component_and_family(tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.parametrize("tasks", [22, 88])
+def test_a_component_with_9_of_30_failures_against_0_of_58_is_confirmed(tasks: int) -> None:
+    """Whether a task was asked four times or once, and wherever a split would have fallen."""
+    wordings = ComponentGroup("wording", tuple(Option(f"w{i}") for i in range(4)))
+    grammar = Grammar(
+        "three", (*GRAMMAR.groups, wordings), "{cue} {question} {distractor}{wording}"
+    )
+    on = np.random.default_rng(tasks).permutation(88) < 30
+    wrong = set(np.flatnonzero(on)[:9].tolist())
+    rows = []
+    for i in range(88):
+        cue, distractor = ("plain", "reversed")[i % 7 % 2], ("none", "shortcut")[int(on[i])]
+        key = f"t{i % tasks:03d}|{cue}|{distractor}|w{i // tasks}"
+        rows.append(row(i + 1, key, "mismatch" if i in wrong else "match"))
+    statuses: Any = {r.id: CONFIRMED for r in rows if r.signal == "mismatch"}
+    summary = Summary(tuple(rows), statuses, grammar, manifest(tasks, 88))
+    findings = source.run_audits(rows, summary, ledger=False)["components"].findings
+    verdicts = {f.name: str(f.verdict) for f in findings}
+    assert verdicts["distractor = shortcut"] == "confirmed"
+    assert verdicts["cue = reversed"] != "confirmed"
+
+
 def test_a_policy_that_looks_is_no_source_of_evidence() -> None:
     rows, statuses = everything(4, lambda t, c, d: False, policy="gp")
     summary = Summary(tuple(rows), statuses, GRAMMAR, manifest(4, 16))
@@ -141,7 +164,7 @@ def test_the_table_reads_back_as_the_command_says(tmp_path: Path) -> None:
         cli, [*shlex.split(command)[1:], "--no-ledger"], catch_exceptions=False
     )
     assert result.exit_code == 0
-    assert "2 failure modes cover all of the failures" in result.output
+    assert "1 failure mode covers all of the failures" in result.output
     with pytest.raises(PlanError, match=r"\.parquet or \.csv"):
         source.write(created, [], tmp_path / "rows.xlsx")
 

@@ -115,9 +115,9 @@ def test_the_planted_component_is_confirmed_and_the_others_are_not_said_to_raise
 ) -> None:
     rows = table(study_and_home, "Do errors rise")
     assert rows["distractor = shortcut"].here["verdict"] == "confirmed"
-    assert rows["distractor = shortcut"].here["holdout"] > 0.1
+    assert rows["distractor = shortcut"].here["lift"] > 0.1
     others = [row.here for label, row in rows.items() if label != "distractor = shortcut"]
-    assert not [here for here in others if here["verdict"] == "confirmed" and here["holdout"] > 0]
+    assert not [here for here in others if here["verdict"] == "confirmed" and here["lift"] > 0]
 
 
 @pytest.mark.slow

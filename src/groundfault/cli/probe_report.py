@@ -64,7 +64,7 @@ _REASON = click.option(
     default=0,
     show_default=True,
     metavar="N",
-    help="Seed that draws the held-out tasks.",
+    help="Seed of the permutations that judge components and families.",
 )
 @_REASON
 @store_option
@@ -221,7 +221,7 @@ def _evidence(summary: Summary, audit: ReviewedRuns, options: dict[str, Any], qu
     rows = source.select_rows(summary, options["policy"] or summary.control)
     click.echo(source.ASSUMPTION, err=quiet)
     if options["evidence"]:
-        evidence = source.evidence(rows, summary.statuses, summary.grammar, seed=options["seed"])
+        evidence = source.evidence(rows, summary.statuses, summary.grammar)
         command = source.write(
             evidence, source.candidates(rows, summary.grammar), Path(options["evidence"])
         )

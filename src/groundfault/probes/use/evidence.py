@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from groundfault.base.sheets import write_table
-from groundfault.base.streams import stream
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
@@ -41,7 +40,9 @@ ASSUMPTION = (
     "that does not look "
     "at what was found; rows of one that does are a biased sample."
 )
-_RESERVED = ("prompt_key", "model", "repeat", "error", "status", "task", "family", "split")
+# with fewer on average, comparisons within tasks would use less than half of the prompts
+_PROMPTS_A_TASK = 2
+_RESERVED = ("prompt_key", "model", "repeat", "error", "status", "task", "family")
 
 
 def evidence(
@@ -50,7 +51,6 @@ def evidence(
     grammar: Grammar,
     *,
     unit: Unit = "prompt",
-    seed: int = 0,
 ) -> Evidence:
     """Audited rows as evidence.
 
@@ -61,11 +61,8 @@ def evidence(
     statuses : mapping of ProbeRow.id to status
     grammar : Grammar
     unit : {"prompt", "task"}
-        For candidates that differ within a task, such as components, the prompt; tasks are then
-        held out as wholes. For those that do not, such as families, the task: its prompts share
-        what makes it hard.
-    seed : int
-        Seed of the split of tasks.
+        For candidates that differ within a task, such as components, the prompt. For those that do
+        not, such as families, the task: its prompts share what makes it hard.
 
     Raises
     ------
@@ -74,35 +71,41 @@ def evidence(
 
     Notes
     -----
-    Prompts of a task are dependent. For components they may stand for themselves because each
-    prompt's components were drawn without regard to its task, or all were asked: error levels hold,
-    and conclusions are about these tasks. It would not hold for families."""
+    Nothing is held out: a grammar is fixed before any outcome. Prompts of a task are dependent. For
+    components they may stand for themselves because each prompt's components were drawn without
+    regard to its task, or all were asked: error levels hold, and conclusions are about these tasks.
+    It would not hold for families. With two prompts a task or more, `choose_plan` compares them
+    within tasks; with fewer most tasks have nothing to compare, and the column of tasks is ignored.
+    """
     table = _make_table(rows, statuses, grammar)
-    tasks = sorted({each["task"] for each in table})
+    tasks = {each["task"] for each in table}
     if len(tasks) < 2:
         raise InputError(
             f"evidence needs the rows of two tasks at least, and there are {len(tasks)}"
         )
     frame = pl.DataFrame(table, schema_overrides={"error": pl.Float64, "repeat": pl.Int64})
-    group, split = ("task", None) if unit == "task" else (None, "split")
-    # whole tasks go to one side: prompts of a task are dependent
-    if split:
-        order = stream(seed, "split of tasks").permutation(len(tasks))
-        part = {
-            tasks[i]: "holdout" if n < len(tasks) // 2 else "discovery" for n, i in enumerate(order)
-        }
-        frame = frame.with_columns(pl.col("task").replace_strict(part).alias("split"))
+    prompts = frame["prompt_key"].n_unique()
+    # of the design alone, so that whoever looks at outcomes cannot choose between the two
+    is_sparse = unit == "prompt" and prompts < _PROMPTS_A_TASK * len(tasks)
     roles = Roles(
         "error",
         "prompt_key",
         "model",
         "repeat",
-        group,
-        split,
-        "status",
-        ignore=("task",) if split else (),
+        group="task" if unit == "task" else None,
+        status="status",
+        ignore=("task",) if is_sparse else (),
     )
     return Evidence.from_frame(frame, roles, ("audited probes",))
+
+
+def choose_plan(evidence_: Evidence, seed: int = 0) -> Plan:
+    """The plan that judges components or families: all of them at once, by max-T over all units.
+
+    Components are compared within tasks, so that hard tasks neither hide nor feign an effect, where
+    tasks have two prompts or more.
+    """
+    return Plan(seed=seed, within=("task",) if "task" in evidence_.attributes else ())
 
 
 def _make_table(
@@ -199,7 +202,13 @@ def write(evidence_: Evidence, library: Sequence[Candidate], path: Path) -> str:
     write_table(evidence_.frame, path)
     library_path = path.with_suffix(".library.json")
     Library.of(library).freeze(library_path)
-    part = "--group task" if evidence_.roles.group else "--split split --ignore task"
+    part = (
+        "--group task"
+        if evidence_.roles.group
+        else "--ignore task"
+        if "task" in evidence_.roles.ignore
+        else "--within task"
+    )
     return (
         f"groundfault audit {shlex.quote(str(path))} --id prompt_key --model-column model --repeat "
         "repeat "
@@ -223,10 +232,10 @@ def run_audits(
     summary : Summary
         The summary of their runs.
     seed : int
-        Another one is another split, to be chosen beforehand.
+        Of the permutations.
     ledger : Ledger, path, URL or bool, optional
-        Where it is recorded that held-out outcomes were opened, as for `groundfault.audit`: twice,
-        as families are another library.
+        Where it is recorded that outcomes were opened, as for `groundfault.audit`: twice, as
+        families are another library.
     reopen : str, optional
         Why outcomes that were looked at before are looked at again.
     """
@@ -237,10 +246,10 @@ def run_audits(
     for name, unit in units.items():
         library = candidates(rows, summary.grammar, unit=unit)
         if library:
-            table = evidence(rows, summary.statuses, summary.grammar, unit=unit, seed=seed)
-            # both rulings are fixed here, before either opens the holdout: the ledger counts two
+            table = evidence(rows, summary.statuses, summary.grammar, unit=unit)
+            # both rulings are fixed here, before either opens the outcomes: the ledger counts two
             again = "families, planned together with components" if reports else reopen
             reports[name] = audit(
-                table, Plan(seed=seed), library, finders=[], ledger=ledger, reopen=again
+                table, choose_plan(table, seed), library, finders=[], ledger=ledger, reopen=again
             )
     return reports
