@@ -40,6 +40,7 @@ FLOORS = {
     "improve": "what to do about it",
     "taxonomy": "many models",
     "probes": "many wordings",
+    "case": "the investigation that joins them",
     "exports": "one other tool a file",
     "render": "words and pixels",
     "workbench": "the browser's side",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from groundfault.auditing.verification_result import Verification
     from groundfault.base.ledger import Ledger
     from groundfault.base.progress import show_steps
+    from groundfault.case.case import Case
     from groundfault.core.candidate import Candidate, Library
     from groundfault.core.evidence import Evidence
     from groundfault.core.finding import Cell, Finding, Verdict
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 # starts at once
 _HOMES = {
     "Candidate": "core.candidate",
+    "Case": "case.case",
     "Cell": "core.finding",
     "Check": "auditing.checking",
     "Evidence": "core.evidence",
@@ -104,6 +106,7 @@ _RENAMED = {
 
 __all__ = [
     "Candidate",
+    "Case",
     "Cell",
     "Check",
     "Evidence",

@@ -12,11 +12,18 @@ import click
 from groundfault.base.ledgers import DEFAULT, VARIABLE
 from groundfault.base.workers import use_workers
 from groundfault.cli.anchor import choose_anchor
+from groundfault.cli.case_option import step_of_case
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
 from groundfault.cli.engines import ENGINE, read_lazy_evidence
 from groundfault.cli.extra_options import jobs_option, json_option, workers_option
 from groundfault.cli.ledger_options import choose_ledger, ledger_options
-from groundfault.cli.options import WHERE, candidate_options, evidence_options, plan_options
+from groundfault.cli.options import (
+    WHERE,
+    candidate_options,
+    evidence_options,
+    plan_options,
+    step_options,
+)
 from groundfault.cli.output import (
     claim_folder,
     echo_warnings,
@@ -41,7 +48,8 @@ _STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
     cls=GroupedCommand,
     first="outcome id positive_is_good group candidate finders judge out",
 )
-@evidence_options
+@step_of_case("groundfault.cli.case_steps:audit_case", "no_text", "json_path")
+@step_options
 @WHERE
 @ENGINE
 @option(
@@ -142,7 +150,7 @@ def audit(**options: Any) -> None:
             if options["json_path"] and not quiet:
                 report.to_json(options["json_path"])
     if audits is None:
-        _say(report, quiet, options["out"])
+        show_report(report, quiet, options["out"])
     else:
         show_audits(audits, options)
 
@@ -237,9 +245,9 @@ def verify(
 ) -> None:
     """Check every statement of a report: its numbers, files, pages and its opening in the ledger.
 
-    SOURCE is the directory of a report, or of a sequential report, or the certificate file of a
-    sequential audit. Exit status 0 if every check passed, 1 if one failed, and 3 if none did but
-    one could not be made.
+    SOURCE is the directory of a report, of a sequential report or of a case, or the certificate
+    file of a sequential audit. Exit status 0 if every check passed, 1 if one failed, and 3 if none
+    did but one could not be made.
     """
     from groundfault.render.words import clean
 
@@ -262,6 +270,8 @@ def _verify(
 ) -> Verification:
     from groundfault.sequential.folder_check import CONFIRMATION, find_result, verify_confirmation
 
+    if (Path(source) / "case.json").is_file():
+        return _verify_case(source, evidence, choice, files)
     # only reports have evidence that may have moved
     result = find_result(source)
     if result is not None and result.name == CONFIRMATION and not evidence:
@@ -279,7 +289,21 @@ def _verify(
     return run(source, evidence=evidence or None, ledger=choice, anchor=files)
 
 
-def _say(report: Report, quiet: bool, out: str | None) -> None:
+def _verify_case(
+    folder: str, evidence: tuple[str, ...], choice: LedgerChoice, files: AnchorFiles | None
+) -> Verification:
+    from groundfault.case.verification import verify_case
+
+    if evidence or choice is not True or files is not None:
+        raise PlanError(
+            "a case has its evidence and its ledger in its folder: leave out --evidence, --ledger, "
+            "--no-ledger and --anchor; to check an anchor, name its audit folder and ledger.db"
+        )
+    return verify_case(folder)
+
+
+def show_report(report: Report, quiet: bool, out: str | None) -> None:
+    """Print what matters most of a report, or all of it as JSON."""
     if quiet:
         write_json(report.to_json(), "-")
         return

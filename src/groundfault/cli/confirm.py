@@ -10,25 +10,42 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.cli.asking import INTERRUPTED, Quit, ask, clean
-from groundfault.cli.command import GroupedCommand, option
+from groundfault.cli.case_option import step_of_case
+from groundfault.cli.command import CANDIDATES, GroupedCommand, option
 from groundfault.cli.extra_options import json_option, label_options
 from groundfault.cli.ledger_options import choose_ledger, ledger_options
-from groundfault.cli.options import candidate_options, evidence_options, plan_options
+from groundfault.cli.options import candidate_options, plan_options, step_options
 from groundfault.cli.orientation import ask_orientation
 from groundfault.cli.output import require_writable, write_json
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from groundfault.sequential import SequentialConfirmation
+    from groundfault.sequential.policies import Query
 
 
 @click.command(
     cls=GroupedCommand,
     first="outcome id positive_is_good split null_outcome candidate_file label ledger",
 )
-@evidence_options
+@step_of_case(
+    "groundfault.cli.case_steps:confirm_case",
+    *"modes label program show budget cost gate json_path".split(),
+)
+@step_options
 @candidate_options
+@option(
+    "--mode",
+    "modes",
+    type=click.IntRange(1),
+    multiple=True,
+    metavar="N",
+    group=CANDIDATES,
+    help="Number of a failure mode of the case (--case) to confirm; repeatable, default all.",
+)
 @plan_options
 @label_options()
 @option(
@@ -56,11 +73,13 @@ def confirm(**options: Any) -> None:
         --null-outcome missing --candidates slices.txt --label cmd --command ./grade.py \\
         --positive-is-bad
     """
-    from groundfault.sequential import SequentialConfirmation, answers
+    from groundfault.sequential import SequentialConfirmation
 
+    if options["modes"]:
+        raise PlanError("--mode chooses failure modes of a case: name it with --case")
     require_writable(options["json_path"])
     if options["label"] == "cmd":
-        _require_program(options)
+        require_program(options)
     candidates, finders = read_candidates(options)
     audit = SequentialConfirmation(
         read_evidence(options),
@@ -72,6 +91,26 @@ def confirm(**options: Any) -> None:
         ledger=choose_ledger(options),
         reopen=options["reopen"],
     )
+    sys.exit(label_holdout(audit, options, audit.replay_score))
+
+
+def label_holdout(
+    audit: SequentialConfirmation,
+    options: dict[str, Any],
+    look_up: Callable[[Query], float | None],
+) -> int:
+    """Buy labels as the options have it, print the result, and return the exit status.
+
+    Parameters
+    ----------
+    audit : SequentialConfirmation
+    options : dict
+        Of a command with `label_options`, ``--gate`` and ``--json``.
+    look_up : callable
+        Answers a query for ``--label file``.
+    """
+    from groundfault.sequential import answers
+
     quiet = options["json_path"] == "-"
     # a number that is told means what it means in the outcome column
     one_is_pass = audit.screen.evidence.roles.positive_is_good
@@ -79,7 +118,7 @@ def confirm(**options: Any) -> None:
         answer = answers.command(shlex.split(options["program"]), positive_is_good=one_is_pass)
     else:
         answer = (
-            audit.replay_score
+            look_up
             if options["label"] == "file"
             else lambda query: ask(query, options["show"], positive_is_good=one_is_pass)
         )
@@ -100,10 +139,10 @@ def confirm(**options: Any) -> None:
     if not write_json(text, options["json_path"]):
         _show(audit, options["cost"])
         _say(audit)
-    sys.exit(status or int(bool(options["gate"] and audit.confirmed)))
+    return status or int(bool(options["gate"] and audit.confirmed))
 
 
-def _require_program(options: dict[str, Any]) -> None:
+def require_program(options: dict[str, Any]) -> None:
     """A program whose numbers point in a direction that was stated: wrong labels cost money."""
     if not options["program"]:
         raise PlanError("--label cmd needs --command, the program that scores a case")

@@ -24,6 +24,10 @@ TROUBLE = 2
 _COMMANDS = {
     "demo": ("groundfault.cli.demo", "Audit real answers of a small language model, offline."),
     "audit": ("groundfault.cli.audit", "Name the failure modes of a model, with their examples."),
+    "case": (
+        "groundfault.cli.case",
+        "Find failure modes and confirm them on fresh labels, in one folder.",
+    ),
     "import": ("groundfault.cli.import_", "Read the logs of evaluation tools into one table."),
     "check": (
         "groundfault.cli.audit",

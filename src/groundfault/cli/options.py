@@ -18,6 +18,7 @@ from groundfault.cli.command import (
 from groundfault.cli.orientation import orientation_option
 
 SOURCES = click.argument("sources", type=click.Path(), nargs=-1, required=True, metavar="SOURCE...")
+_SOURCES_OR_CASE = click.argument("sources", type=click.Path(), nargs=-1, metavar="SOURCE...")
 
 _input = partial(option, group=INPUT)
 _column = partial(option, group=COLUMNS)
@@ -334,6 +335,12 @@ _PLAN: list[Decorator] = [
 
 evidence_options = apply([SOURCES, MODELS, *_LOGS, *_COLUMNS])
 """How tables, or logs, become evidence."""
+
+step_options = apply([_SOURCES_OR_CASE, MODELS, *_LOGS, *_COLUMNS])
+"""The same for a command that may also be a step of a case, which has its evidence already."""
+
+case_options = apply([MODELS, *_LOGS, *(column for column in _COLUMNS if column is not _SPLIT)])
+"""How sources that another option names become the evidence of a case."""
 
 log_options = apply([SOURCES, *_LOGS])
 """How logs become evidence."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+import polars as pl
 
 from groundfault.auditing.guarantee import describe_looks
 from groundfault.auditing.prepared import prepare
@@ -187,6 +188,9 @@ class SequentialConfirmation:
     def _open_holdout(self, reopen: str | None) -> Opening | None:
         if self.record.ledger is None or not self.names:
             return None
+        held_out = np.isin(self.screen.evidence.unit_index, self._holdout_units)
+        # what nobody has scored yet cannot have been looked at, whatever discovery shows again
+        is_unscored = self.screen.evidence.loss.filter(pl.Series(held_out)).is_null().all()
         return self.record.ledger.open_holdout(
             evidence_hash=self.screen.evidence.hash,
             outcome_hash=self.screen.evidence.outcome_hash,
@@ -196,7 +200,7 @@ class SequentialConfirmation:
             reopen=reopen,
             rule="e-holm",
             level=float(exact(self.screen.plan.alpha)),
-            sample=sampler_of(self.screen.evidence),
+            sample=None if is_unscored else sampler_of(self.screen.evidence),
         )
 
     # ------------------------------------------------------------------------------ ask and tell

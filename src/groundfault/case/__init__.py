@@ -1,0 +1,1 @@
+"""One investigation from the first table to the last label: a folder whose steps hand over."""

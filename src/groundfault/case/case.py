@@ -1,0 +1,414 @@
+"""Case: a folder with one ledger, one evidence, and steps that hand over to each other."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from groundfault.auditing.copies import join_copies
+from groundfault.auditing.flow import audit
+from groundfault.auditing.report import Report
+from groundfault.base.files import explain_failure
+from groundfault.base.folders import replace_folder
+from groundfault.base.ledger import Ledger
+from groundfault.case.parts import divide, find_losses, join_parts
+from groundfault.case.settings import CaseSettings, ModeChoice, name_mode
+from groundfault.case.summary import CaseSummary, summarize
+from groundfault.core.candidate import Candidate
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Plan
+from groundfault.errors import InputError, PlanError
+from groundfault.sequential.confirmation import SequentialConfirmation
+from groundfault.sequential.confirmation_result import Confirmation
+from groundfault.sequential.folder_check import CONFIRMATION
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groundfault.base.progress import Progress
+    from groundfault.core.plan import Number
+    from groundfault.modes.mode import Mode
+    from groundfault.sequential.policies import Query
+
+LEDGER, AUDIT, CONFIRM, REPORT = "ledger.db", "audit", "confirm", "report"
+SUMMARY = "case-report.json"
+SEALED = "case_sealed"
+"""Kind of the event that records what a case decided before anything was looked at."""
+
+
+class Case:
+    """One investigation, from the first table to the last label, as a folder.
+
+    ``case.json`` holds what was decided, ``evidence/`` the rows in two parts, ``ledger.db`` every
+    look and every label, ``audit/`` the failure modes, ``confirm.json`` and ``confirm/`` what was
+    labelled of them, and ``report/`` the page of all. Nothing in it names a place outside.
+
+    Parameters
+    ----------
+    folder : path
+        That `create` made, here or on another machine.
+
+    Attributes
+    ----------
+    settings : CaseSettings
+
+    Raises
+    ------
+    InputError
+        If there is no case, or its rows are not those that it was begun with.
+
+    Notes
+    -----
+    The audit says of each mode that rows inside fail more often than rows outside, and
+    ``P(any such statement is false) <= alpha / 2`` when rows are independent. The confirmation says
+    the same of the fresh rows, whose outcomes the audit was not given, and errs with probability
+    ``alpha / 2`` at most, whichever modes were chosen and whenever one stops, when the outcomes
+    of the fresh rows are exchangeable given the modes. By the union bound the chance of any false
+    statement in the case is at most alpha.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars as pl
+    >>> table = pl.DataFrame(
+    ...     {
+    ...         "item": [f"{i:03}" for i in range(400)],
+    ...         "lang": ["de", "en", "fr", "it"] * 100,
+    ...         "error": [1, 0, 0, 0, 1, 0, 0, 0, 0, 1] * 40,
+    ...     }
+    ... )
+    >>> evidence = Evidence.from_table(table, outcome="error", id="item")
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> case = Case.create(folder.name, evidence)
+    >>> [mode.rule for mode in case.audit().modes]
+    ['"lang" = \\'de\\'']
+    >>> case.confirm().run(case.look_up)
+    ('mode 1',)
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.settings = CaseSettings.load(self.folder)
+
+    @classmethod
+    def create(
+        cls,
+        folder: str | Path,
+        evidence: Evidence,
+        *,
+        alpha: Number = "0.10",
+        keep: Number | None = None,
+        seed: int = 0,
+        grader: str | None = None,
+    ) -> Case:
+        """Begin a case in a new folder, which appears whole or not at all.
+
+        Parameters
+        ----------
+        folder : path
+            Absent, or empty.
+        evidence : Evidence
+            Of one model. Rows without an outcome are what can be labelled; where there are none, a
+            share of the units is kept apart.
+        alpha : number
+            Error level of the whole case, in (0, 1).
+        keep : number, optional
+            Share of the units to keep apart, in (0, 1); 0.5 where left out.
+        seed : int
+        grader : str, optional
+            Column with a cheap grade of every row, from 0 to 1, which points where the outcome
+            does; no rule may name it.
+
+        Raises
+        ------
+        InputError, PlanError
+            If the folder is in use, or the rows cannot be divided; see `divide`.
+        """
+        home = Path(folder).absolute()
+        if home.exists() and (not home.is_dir() or any(home.iterdir())):
+            raise InputError(f"cannot begin a case in {folder}: it is there and not empty")
+        if grader is not None:
+            if grader not in evidence.frame.columns:
+                raise InputError(f"there is no column {grader!r} to take grades from")
+            evidence = evidence.with_roles(evidence.roles.join(None, None, {"ignore": [grader]}))
+        parts = divide(evidence, keep, seed)
+        level = Plan(alpha=alpha).settings["alpha"]
+        settings = CaseSettings(
+            sources=tuple(Path(source).name for source in evidence.provenance),
+            alpha=level,
+            seed=seed,
+            freshness=parts.freshness,
+            keep=None if parts.answers is None else Plan(holdout=keep or "0.5").settings["holdout"],
+            grader=grader,
+            audit=parts.audit.hash,
+            fresh=parts.fresh.hash,
+            answers=None if parts.answers is None else parts.answers.hash,
+            audit_units=parts.audit.unit_count,
+            fresh_units=parts.fresh.unit_count,
+        )
+        with explain_failure(home):
+            home.parent.mkdir(parents=True, exist_ok=True)
+            # beside it, so that it takes its place in one step
+            new = Path(tempfile.mkdtemp(prefix=f".{home.name}-", dir=home.parent))
+        try:
+            for name in ("audit", "fresh", "answers"):
+                if (part := getattr(parts, name)) is not None:
+                    part.save(new / "evidence" / name)
+            settings.write(new)
+            with explain_failure(home):
+                new.chmod(0o755)
+                with suppress(FileNotFoundError):
+                    home.rmdir()
+                new.rename(home)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+        return cls(folder)
+
+    # ----------------------------------------------------------------------------------- its parts
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of the case, which knows what was decided before any look."""
+        book = Ledger(self.folder / LEDGER)
+        seal = self.settings.seal
+        is_new = not (self.folder / LEDGER).exists()
+        if is_new or all(event.body.get("case") != seal for event in book.events(SEALED)):
+            book.append(SEALED, {"case": seal})
+        return book
+
+    @cached_property
+    def audit_evidence(self) -> Evidence:
+        """The rows that the audit looks at."""
+        return self._read("audit", self.settings.audit)
+
+    @cached_property
+    def fresh_evidence(self) -> Evidence:
+        """The rows that can be labelled, without their outcomes."""
+        return self._read("fresh", self.settings.fresh)
+
+    def read_part(self, name: str) -> Evidence:
+        """The rows in evidence/ of this name, as they are now: audit, fresh or answers."""
+        return Evidence.from_logs(self.folder / "evidence" / name)
+
+    def _read(self, name: str, digest: str) -> Evidence:
+        evidence = self.read_part(name)
+        if evidence.hash != digest:
+            raise InputError(
+                f"the rows in {self.folder / 'evidence' / name} are not those that the case was "
+                "begun with"
+            )
+        # reports then name no place outside the folder
+        return replace(evidence, provenance=(f"evidence/{name}",))
+
+    def mark_fresh_units(self, modes: Sequence[Mode]) -> NDArray[np.bool_]:
+        """Which fresh units each mode holds for: shape (modes, units)."""
+        fresh = join_copies(self.fresh_evidence)
+        on = np.zeros((len(modes), fresh.unit_count), dtype=np.bool_)
+        for row, mode in zip(on, modes, strict=True):
+            row[fresh.unit_index[mode.holds(fresh.frame).to_numpy()]] = True
+        return on
+
+    @property
+    def report(self) -> Report | None:
+        """The audit's report; None before the audit."""
+        place = self.folder / AUDIT
+        return Report.load(place) if (place / "report.json").is_file() else None
+
+    # ----------------------------------------------------------------------------------- the steps
+
+    def audit(self, *, texts: bool = True, progress: Progress | None = None) -> Report:
+        """Name the failure modes of the rows that the audit looks at, and write audit/.
+
+        Parameters
+        ----------
+        texts : bool
+            Whether the report shows the texts of examples.
+        progress : callable, optional
+            Called with a message before each step.
+
+        Returns
+        -------
+        Report
+            The same each time: the audit again is a replay.
+
+        Raises
+        ------
+        PlanError
+            If modes of it were chosen already to be confirmed.
+        """
+        if ModeChoice.load(self.folder) is not None:
+            raise PlanError(
+                "labels are bought for modes of this audit, so it stands as it is; to see it: "
+                f"groundfault open {self.folder / AUDIT}"
+            )
+        report = audit(
+            self.audit_evidence,
+            self.settings.audit_plan,
+            ledger=self.ledger,
+            texts=texts,
+            progress=progress,
+        )
+        report.write(self.folder / AUDIT)
+        return report
+
+    def confirm(
+        self, modes: Sequence[int] | None = None, budget: int | None = None
+    ) -> SequentialConfirmation:
+        """Begin to label fresh rows for chosen modes, or go on where labelling stopped.
+
+        Parameters
+        ----------
+        modes : sequence of int, optional
+            Numbers of the modes, from 1, in the order of the audit's report; all where left out.
+        budget : int, optional
+            The largest number of labels to buy.
+
+        Returns
+        -------
+        SequentialConfirmation
+            Its candidates are called ``mode 1``, ``mode 2``, ...; `look_up` labels from the table.
+
+        Raises
+        ------
+        PlanError
+            If there was no audit, it found no mode, or other modes or another budget were chosen
+            before: a case has one confirmation.
+        """
+        choice = self._choose(modes, budget)
+        return self._make_confirmation(choice, self.ledger)
+
+    def _choose(self, modes: Sequence[int] | None, budget: int | None) -> ModeChoice:
+        report = self.report
+        if report is None:
+            raise PlanError("the audit comes first: groundfault audit --case DIR")
+        if not report.modes:
+            raise PlanError("the audit found no failure mode, so there is nothing to confirm")
+        earlier = ModeChoice.load(self.folder)
+        if earlier is not None:
+            asked = earlier.modes if modes is None else tuple(modes)
+            if (asked, budget or earlier.budget) != (earlier.modes, earlier.budget):
+                raise PlanError(
+                    "a case has one confirmation, and this one is of "
+                    f"{_describe(earlier)}: go on with it, or begin another case"
+                )
+            return earlier
+        numbers = tuple(range(1, len(report.modes) + 1)) if modes is None else tuple(modes)
+        unknown = [number for number in numbers if not 1 <= number <= len(report.modes)]
+        if unknown or not numbers or len(set(numbers)) < len(numbers):
+            raise PlanError(
+                f"name each mode once, by a number from 1 to {len(report.modes)}, not "
+                f"{', '.join(map(str, numbers)) or 'none'}"
+            )
+        choice = ModeChoice(
+            modes=numbers, rules=tuple(report.modes[k - 1].rule for k in numbers), budget=budget
+        )
+        # before the first label: a rule or a budget that is chosen after it would be no plan
+        self._make_confirmation(choice, None)
+        choice.write(self.folder)
+        return choice
+
+    def _make_confirmation(
+        self, choice: ModeChoice, ledger: Ledger | None
+    ) -> SequentialConfirmation:
+        candidates = [
+            Candidate(name_mode(number), rule, missing="off", source="modes")
+            for number, rule in zip(choice.modes, choice.rules, strict=True)
+        ]
+        evidence = join_parts(self.audit_evidence, self.fresh_evidence)
+        columns = sorted({column for each in candidates for column in each.columns})
+        # the audit has decided what leaks; a hole, which fails always, looks like a leak
+        roles = evidence.roles.join(None, None, {"allow_leakage": columns})
+        evidence = replace(evidence, roles=roles)
+        return SequentialConfirmation(
+            evidence,
+            self.settings.confirmation_plan,
+            candidates,
+            finders=[],
+            budget=choice.budget,
+            grader=self.settings.grader,
+            ledger=ledger,
+        )
+
+    def look_up(self, query: Query) -> float | None:
+        """The score that the table had of a fresh row that was kept apart; answers a query.
+
+        Raises
+        ------
+        PlanError
+            If the table had no outcome of the fresh rows.
+        """
+        return self._kept_scores[query.id]
+
+    def require_answers(self) -> None:
+        """Raise `PlanError` where the table had no outcome of the fresh rows."""
+        if self.settings.answers is None:
+            raise PlanError(
+                "the fresh rows have no outcome to look up: label them yourself (--label ask) or "
+                "by a program (--label cmd)"
+            )
+
+    @cached_property
+    def _kept_scores(self) -> dict[str, float | None]:
+        self.require_answers()
+        losses = find_losses(self._read("answers", self.settings.answers or ""))
+        return {unit: None if loss is None else 1.0 - loss for unit, loss in losses.items()}
+
+    def replay_confirmation(self) -> Confirmation | None:
+        """What the labels in the ledger come to, and nothing is recorded; None before any choice.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger was altered.
+        """
+        choice = ModeChoice.load(self.folder)
+        if choice is None:
+            return None
+        with tempfile.TemporaryDirectory() as scratch:
+            copy = Path(scratch) / LEDGER
+            if (self.folder / LEDGER).exists():
+                shutil.copyfile(self.folder / LEDGER, copy)
+            return self._make_confirmation(choice, Ledger(copy)).result
+
+    # --------------------------------------------------------------------------------- what it says
+
+    def summarize(self) -> CaseSummary:
+        """Where the case stands, by its audit and its ledger."""
+        report, choice = self.report, ModeChoice.load(self.folder)
+        inside = self.mark_fresh_units(() if report is None else report.modes).sum(axis=1)
+        return summarize(self.settings, report, inside.tolist(), choice, self.replay_confirmation())
+
+    def write_confirmation(self) -> Confirmation | None:
+        """Write confirm/: what the labels so far come to, as JSON and pages."""
+        result = self.replay_confirmation()
+        if result is not None:
+            with replace_folder(self.folder / CONFIRM) as place:
+                result.to_json(place / CONFIRMATION)
+                result.to_markdown(place / "report.md")
+                result.to_html(place / "report.html")
+        return result
+
+    def write_report(self) -> CaseSummary:
+        """Write report/: one page of the whole case, as HTML, Markdown and JSON."""
+        summary = self.summarize()
+        with replace_folder(self.folder / REPORT) as place:
+            summary.to_json(place / SUMMARY)
+            summary.to_markdown(place / "report.md")
+            summary.to_html(place / "report.html")
+        return summary
+
+
+def _describe(choice: ModeChoice) -> str:
+    names = ", ".join(map(name_mode, choice.modes))
+    return f"{names} with " + (
+        "no limit of labels" if choice.budget is None else f"at most {choice.budget} labels"
+    )

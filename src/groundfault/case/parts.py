@@ -1,0 +1,175 @@
+"""The two parts of a case: rows that its audit looks at, and fresh ones, whose labels are bought.
+
+An audit looks at every outcome it is given. What it found can be confirmed only on outcomes that it
+was not given: those of rows that have none yet, or of a part that was kept apart from the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import polars as pl
+
+from groundfault.auditing.copies import join_copies
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Plan, exact
+from groundfault.core.status import Status
+from groundfault.errors import InputError, PlanError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groundfault.core.plan import Number
+
+Freshness = Literal["kept apart", "without an outcome"]
+
+PART = "part of the case"
+"""Column: discovery for rows of the audit, and holdout for fresh ones."""
+KEEP = Fraction(1, 2)
+"""Share of the units that is kept apart where every row has an outcome."""
+
+
+@dataclass(frozen=True)
+class CaseParts:
+    """The rows of a case.
+
+    Attributes
+    ----------
+    audit : Evidence
+        What the audit looks at.
+    fresh : Evidence
+        What can be labelled, without its outcomes.
+    answers : Evidence or None
+        The fresh rows with the outcomes that the table had of them; None where it had none.
+    freshness : {"kept apart", "without an outcome"}
+        Why the audit cannot have looked at the outcomes of the fresh rows.
+    """
+
+    audit: Evidence
+    fresh: Evidence
+    answers: Evidence | None
+    freshness: Freshness
+
+
+def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> CaseParts:
+    """Set rows apart that the audit does not look at.
+
+    Units without any outcome are fresh. Where there are none, a share of the units is drawn by the
+    seed and kept apart. Copies of an example are in one part.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Of one model.
+    keep : number, optional
+        Share to keep apart, in (0, 1); 0.5 where left out.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        If there are several models, no units, or one part would be empty.
+    PlanError
+        If a share is to be kept apart although there are rows without an outcome.
+    """
+    if len(evidence.models) > 1:
+        raise InputError(
+            f"a case is of one model, and there are {len(evidence.models)}: name one (--model; in "
+            "Python Evidence.select_model)"
+        )
+    if evidence.roles.split:
+        raise InputError("a case divides its rows itself: leave the split column out (--split)")
+    whole = join_copies(evidence)
+    lacking = (evidence.status == str(Status.MISSING)).to_numpy()
+    counts = np.bincount(whole.unit_index, minlength=whole.unit_count)
+    unlabelled = np.bincount(whole.unit_index, lacking, whole.unit_count) == counts
+    if unlabelled.any():
+        if keep is not None:
+            raise PlanError(
+                f"{unlabelled.sum()} units have no outcome, and those are what can be labelled: "
+                "leave --keep out, or leave these rows out (--where)"
+            )
+        if unlabelled.all():
+            raise InputError("no row has an outcome: the audit of a case needs some to look at")
+        is_fresh = unlabelled[whole.unit_index]
+        return CaseParts(
+            _take(evidence, ~is_fresh), _take(evidence, is_fresh), None, "without an outcome"
+        )
+    plan = Plan(holdout=exact(KEEP if keep is None else keep, "keep"), seed=seed)
+    is_fresh = ~plan.discovery_units(whole)[whole.unit_index]
+    answers = _take(evidence, is_fresh)
+    return CaseParts(_take(evidence, ~is_fresh), hide_outcomes(answers), answers, "kept apart")
+
+
+def _take(evidence: Evidence, rows: NDArray[np.bool_]) -> Evidence:
+    """Some rows as evidence of their own, as it is once it was stored and read again."""
+    return Evidence.from_frame(evidence.frame.filter(pl.Series(rows)), evidence.roles)
+
+
+def hide_outcomes(evidence: Evidence) -> Evidence:
+    """The same rows as if nobody had scored them yet."""
+    roles = replace(
+        evidence.roles, null_outcome=str(Status.MISSING), status=None, count_as_failed=()
+    )
+    frame = evidence.frame.with_columns(pl.lit(None, pl.Float64).alias(roles.outcome))
+    hidden = [name for name in (evidence.roles.status,) if name]
+    return Evidence.from_frame(frame.drop(hidden), roles)
+
+
+def join_parts(audit: Evidence, fresh: Evidence) -> Evidence:
+    """Both parts as evidence whose split column tells them apart, for a confirmation.
+
+    Parameters
+    ----------
+    audit, fresh : Evidence
+        As `divide` makes them. No outcome of ``fresh`` is read.
+
+    Notes
+    -----
+    The outcomes are made of losses again, so that both parts have a column of the same type; what
+    was not scored in the audit stays without a loss.
+    """
+    roles = replace(
+        audit.roles,
+        split=PART,
+        status=None,
+        null_outcome=str(Status.MISSING),
+        count_as_failed=(),
+    )
+    outcome = roles.outcome
+    words = [name for name in (audit.roles.status,) if name]
+    frames = [
+        part.frame.drop(words, strict=False).with_columns(
+            (1.0 - losses if roles.positive_is_good else losses).alias(outcome),
+            pl.lit(word).alias(PART),
+        )
+        for part, losses, word in (
+            (audit, audit.loss.cast(pl.Float64), "discovery"),
+            (fresh, pl.repeat(None, len(fresh), dtype=pl.Float64, eager=True), "holdout"),
+        )
+    ]
+    joined = Evidence.from_frame(pl.concat(frames, how="vertical_relaxed"), roles)
+    # copies are looked for in each part: none reaches from one into the other
+    leaders = _name_units(audit) | _name_units(fresh)
+    ids = joined.frame[roles.id or ""].cast(pl.String)
+    clusters = None if roles.group else ids.replace_strict(leaders, return_dtype=pl.String)
+    return replace(joined, clusters=clusters)
+
+
+def _name_units(evidence: Evidence) -> dict[str, str]:
+    """The unit of each example."""
+    whole = join_copies(evidence)
+    ids = whole.frame[whole.roles.id or ""].cast(pl.String)
+    units = ids if whole.clusters is None else whole.clusters
+    return dict(zip(ids.to_list(), units.to_list(), strict=True))
+
+
+def find_losses(answers: Evidence) -> dict[str, float | None]:
+    """The loss of each unit of the fresh part that the table had an outcome of."""
+    whole = join_copies(hide_outcomes(answers))
+    frame = pl.DataFrame({"unit": whole.unit_names.gather(whole.unit_index), "loss": answers.loss})
+    means = frame.group_by("unit").agg(pl.col("loss").mean())
+    return dict(zip(means["unit"].to_list(), means["loss"].to_list(), strict=True))

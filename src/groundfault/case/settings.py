@@ -1,0 +1,153 @@
+"""What a case decides before anything is looked at, as case.json holds it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from groundfault.auditing.report_schema import to_plain
+from groundfault.base.files import write_text
+from groundfault.base.reading import read_json_object
+from groundfault.case.parts import Freshness
+from groundfault.core.plan import Plan, exact
+from groundfault.errors import InputError
+
+CASE, CHOICE = "case.json", "confirm.json"
+VERSION: Final = 1
+
+_T = TypeVar("_T")
+
+
+class CaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that is decided when a case begins.
+
+    Attributes
+    ----------
+    version : int
+        Of the layout of the folder; stored as ``groundfault_case``.
+    sources : tuple of str
+        Names, without their folders, of what the rows were read from.
+    alpha : str
+        Error level of the whole case; half of it is the audit's, half the confirmation's.
+    seed : int
+    freshness : {"kept apart", "without an outcome"}
+        Why the audit cannot have looked at the outcomes of the fresh rows.
+    keep : str, optional
+        Share of the units that was kept apart.
+    grader : str, optional
+        Column of cheap grades.
+    audit, fresh : str
+        SHA-256 of the rows of either part.
+    answers : str, optional
+        SHA-256 of the fresh rows with their outcomes, where the table had them.
+    audit_units, fresh_units : int
+    """
+
+    version: int = msgspec.field(name="groundfault_case", default=VERSION)
+    sources: tuple[str, ...]
+    alpha: str
+    seed: int
+    freshness: Freshness
+    keep: str | None
+    grader: str | None
+    audit: str
+    fresh: str
+    answers: str | None
+    audit_units: int
+    fresh_units: int
+
+    @classmethod
+    def load(cls, folder: Path) -> CaseSettings:
+        """Read case.json of a folder.
+
+        Raises
+        ------
+        InputError
+            If there is none, or it is of a later version.
+        """
+        path = folder / CASE
+        if not path.is_file():
+            raise InputError(
+                f"{folder} is no case: it has no {CASE}; begin one with groundfault case new"
+            )
+        content = read_json_object(path)
+        version = content.get("groundfault_case")
+        if isinstance(version, int) and version > VERSION:
+            raise InputError(
+                f"{path} is of layout {version}, and this version of groundfault reads up to "
+                f"{VERSION}: install a newer one"
+            )
+        return _convert(content, cls, path)
+
+    def write(self, folder: Path) -> None:
+        """Write case.json."""
+        write_text(folder / CASE, json.dumps(to_plain(self), indent=1, ensure_ascii=False))
+
+    @property
+    def seal(self) -> str:
+        """SHA-256 of all of it."""
+        return hashlib.sha256(json.dumps(to_plain(self), sort_keys=True).encode()).hexdigest()
+
+    @property
+    def step_alpha(self) -> str:
+        """The error level of the audit, and that of the confirmation."""
+        return str(exact(self.alpha) / 2)
+
+    @property
+    def audit_plan(self) -> Plan:
+        """The plan of the audit."""
+        return Plan(alpha=self.step_alpha, seed=self.seed)
+
+    @property
+    def confirmation_plan(self) -> Plan:
+        """The plan of the confirmation: every chosen mode is tested, whatever its size."""
+        return Plan(alpha=self.step_alpha, seed=self.seed, judge="split-holm", min_lift=0)
+
+
+class ModeChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which modes are confirmed, as confirm.json holds it from before the first label.
+
+    Attributes
+    ----------
+    modes : tuple of int
+        Their numbers in the audit's report, from 1.
+    rules : tuple of str
+    budget : int, optional
+        The largest number of labels to buy.
+    """
+
+    modes: tuple[int, ...]
+    rules: tuple[str, ...]
+    budget: int | None
+
+    @classmethod
+    def load(cls, folder: Path) -> ModeChoice | None:
+        """Read confirm.json of a folder; None where nothing was chosen yet.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        path = folder / CHOICE
+        return _convert(read_json_object(path), cls, path) if path.is_file() else None
+
+    def write(self, folder: Path) -> None:
+        """Write confirm.json."""
+        write_text(folder / CHOICE, json.dumps(to_plain(self), indent=1, ensure_ascii=False))
+
+
+def name_mode(number: int) -> str:
+    """What a mode is called as a candidate."""
+    return f"mode {number}"
+
+
+def _convert(content: object, kind: type[_T], path: Path) -> _T:
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path} cannot be read as part of a case ({error})") from None

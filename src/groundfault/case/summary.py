@@ -1,0 +1,205 @@
+"""What a case comes to: what was found, what held when labelled, what nobody looked at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from groundfault.auditing.report_schema import to_plain
+from groundfault.base.files import save_text
+from groundfault.base.reading import read_json_object
+from groundfault.base.registry import load_object
+from groundfault.case.settings import CaseSettings, ModeChoice, name_mode
+from groundfault.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from groundfault.auditing.report import Report
+    from groundfault.modes.mode import Mode
+    from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
+
+VERSION: Final = 1
+Standing = Literal["confirmed", "open", "too few fresh rows", "not chosen"]
+
+
+class LabelledMode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A mode of the audit, and what labels of fresh rows say of it.
+
+    Attributes
+    ----------
+    number : int
+        In the audit's report, from 1.
+    rule, meaning : str
+    n : int
+        Units inside, in the audit.
+    rate, rate_outside : float
+        Failure rates in the audit: selected, so too far apart on average.
+    context : str
+        The condition that the units outside satisfy; empty where they are all others.
+    p : float
+        Against equal rates, adjusted for every rule that could have been said.
+    fresh_inside : int
+        Fresh units inside.
+    standing : {"confirmed", "open", "too few fresh rows", "not chosen"}
+    lift : float, optional
+        Failure rate of labelled fresh units inside minus outside.
+    labelled_inside, labelled_outside : int
+    e_value : float, optional
+    """
+
+    number: int
+    rule: str
+    meaning: str
+    n: int
+    rate: float
+    rate_outside: float
+    context: str
+    p: float
+    fresh_inside: int
+    standing: Standing
+    lift: float | None = None
+    labelled_inside: int = 0
+    labelled_outside: int = 0
+    e_value: float | None = None
+
+
+class CaseSummary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All that the page of a case says.
+
+    Attributes
+    ----------
+    version : int
+        Of the layout; stored as ``groundfault_case_report``.
+    settings : CaseSettings
+    audited : bool
+        Whether there was an audit.
+    error_rate : float, optional
+        Of the audited units.
+    modes : tuple of LabelledMode
+    rules : int
+        How many rules the audit could have said.
+    chosen : bool
+        Whether modes were chosen to be confirmed.
+    budget : int, optional
+        The largest number of labels.
+    labelled : int
+        Labels that were bought.
+    remarks : tuple of str
+        What the audit left out of its search.
+    """
+
+    version: int = msgspec.field(name="groundfault_case_report", default=VERSION)
+    settings: CaseSettings
+    audited: bool
+    error_rate: float | None
+    modes: tuple[LabelledMode, ...]
+    rules: int
+    chosen: bool
+    budget: int | None
+    labelled: int
+    remarks: tuple[str, ...]
+
+    @property
+    def confirmed(self) -> tuple[LabelledMode, ...]:
+        """The modes that fresh labels confirmed."""
+        return tuple(mode for mode in self.modes if mode.standing == "confirmed")
+
+    @classmethod
+    def load(cls, path: str | Path) -> CaseSummary:
+        """Read what `to_json` wrote.
+
+        Raises
+        ------
+        InputError
+            If it is something else, or of a later version.
+        """
+        try:
+            return msgspec.convert(read_json_object(path), cls)
+        except msgspec.ValidationError as error:
+            raise InputError(f"{path} is no report of a case ({error})") from None
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """All of it as JSON; also written to ``path``, whole or not at all."""
+        return save_text(json.dumps(to_plain(self), indent=1, ensure_ascii=False), path)
+
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """The page as Markdown."""
+        return save_text(load_object("groundfault.render.case_page:markdown")(self), path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """The page as one self-contained file."""
+        return save_text(load_object("groundfault.render.case_page:html")(self), path)
+
+
+def summarize(
+    settings: CaseSettings,
+    report: Report | None,
+    inside: Sequence[int],
+    choice: ModeChoice | None,
+    confirmation: Confirmation | None,
+) -> CaseSummary:
+    """Put together what the steps of a case left.
+
+    Parameters
+    ----------
+    settings : CaseSettings
+    report : Report, optional
+        The audit's.
+    inside : sequence of int
+        Fresh units inside each mode.
+    choice : ModeChoice, optional
+        The modes whose labels are bought.
+    confirmation : Confirmation, optional
+        What the labels come to.
+    """
+    states = {} if confirmation is None else {s.name: s for s in confirmation.survivors}
+    search = None if report is None else report.mode_search
+    modes = () if report is None else report.modes
+    return CaseSummary(
+        settings=settings,
+        audited=report is not None,
+        error_rate=None if report is None else report.error_rate,
+        modes=tuple(
+            _join(number, mode, count, choice, states.get(name_mode(number)))
+            for number, (mode, count) in enumerate(zip(modes, inside, strict=True), 1)
+        ),
+        rules=0 if search is None else search.rules,
+        chosen=choice is not None,
+        budget=None if choice is None else choice.budget,
+        labelled=0 if confirmation is None else confirmation.labelled,
+        remarks=() if search is None else search.remarks,
+    )
+
+
+def _join(
+    number: int,
+    mode: Mode,
+    fresh_inside: int,
+    choice: ModeChoice | None,
+    state: SurvivorState | None,
+) -> LabelledMode:
+    standing: Standing = "not chosen"
+    if choice is not None and number in choice.modes:
+        standing = "open" if state is not None else "too few fresh rows"
+    if state is not None and state.confirmed:
+        standing = "confirmed"
+    return LabelledMode(
+        number=number,
+        rule=mode.rule,
+        meaning=mode.meaning,
+        n=mode.n,
+        rate=mode.rate,
+        rate_outside=mode.rate_outside,
+        context=mode.context,
+        p=mode.p_marginal,
+        fresh_inside=fresh_inside,
+        standing=standing,
+        lift=None if state is None else state.lift,
+        labelled_inside=0 if state is None else state.on,
+        labelled_outside=0 if state is None else state.off,
+        e_value=None if state is None else state.e_value,
+    )

@@ -1,0 +1,145 @@
+"""Whether a case is as it was begun and recorded, and its pages say what follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from groundfault.auditing.page_check import check_pages
+from groundfault.auditing.verification import verify
+from groundfault.auditing.verification_result import Verification, VerificationCheck
+from groundfault.base.ledger import Ledger
+from groundfault.case.case import AUDIT, CONFIRM, LEDGER, REPORT, SEALED, SUMMARY, Case
+from groundfault.case.parts import hide_outcomes
+from groundfault.case.settings import ModeChoice
+from groundfault.errors import InputError, LedgerError
+from groundfault.sequential.folder_check import CONFIRMATION
+
+_AGAIN = "write them again with groundfault case report"
+
+
+def verify_case(folder: str | Path) -> Verification:
+    """Check every statement of a case: its rows, ledger, audit, labels and pages.
+
+    The audit is computed again from its rows, and the confirmation from the labels in the ledger.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    Verification
+        With the checks ``case`` and ``evidence``, those of the audit, and ``choice``,
+        ``confirmation`` and ``report`` where there are such files.
+
+    Raises
+    ------
+    InputError
+        If there is no case in the folder.
+    """
+    case = Case(folder)
+    checks = [_check_seal(case), _check_rows(case), *_check_choice(case)]
+    # what follows from rows or a record that were altered, would only repeat that
+    if all(check.status == "passed" for check in checks):
+        checks += [*_check_audit(case), *_check_later_pages(case)]
+    return Verification(tuple(checks))
+
+
+def _check_seal(case: Case) -> VerificationCheck:
+    place = case.folder / LEDGER
+    if not place.exists():
+        if case.report is None:
+            return VerificationCheck("case", "passed", "nothing was looked at yet")
+        return VerificationCheck("case", "failed", f"{LEDGER} is missing")
+    book = Ledger(place)
+    try:
+        book.check()
+        events = book.events()
+    except (LedgerError, InputError) as error:
+        return VerificationCheck("case", "failed", str(error))
+    seals = [event.body.get("case") for event in events if event.kind == SEALED]
+    # the first event: what was decided, was decided before any look
+    if seals != [case.settings.seal] or events[0].kind != SEALED:
+        detail = "case.json is not what the ledger says was decided before the first look"
+        return VerificationCheck("case", "failed", detail)
+    detail = "the ledger is unbroken, and begins with what case.json says was decided"
+    return VerificationCheck("case", "passed", detail)
+
+
+def _check_rows(case: Case) -> VerificationCheck:
+    settings, places = case.settings, case.folder / "evidence"
+    try:
+        fresh = case.read_part("fresh").hash
+        stated = {"audit": settings.audit, "fresh": settings.fresh}
+        hashes = {"audit": case.read_part("audit").hash, "fresh": fresh}
+        if settings.answers is not None:
+            answers = case.read_part("answers")
+            stated["answers"], hashes["answers"] = settings.answers, answers.hash
+            if hide_outcomes(answers).hash != fresh:
+                detail = "the answers are not of the fresh rows"
+                return VerificationCheck("evidence", "failed", detail)
+    except InputError as error:
+        return VerificationCheck("evidence", "failed", str(error))
+    differences = tuple(
+        f"{places / name}: {stated[name]:.12}, {hashes[name]:.12}"
+        for name in stated
+        if stated[name] != hashes[name]
+    )
+    if differences:
+        detail = "the rows are not those that the case was begun with"
+        return VerificationCheck("evidence", "failed", detail, differences)
+    return VerificationCheck("evidence", "passed", "the rows are those that the case began with")
+
+
+def _check_choice(case: Case) -> Iterator[VerificationCheck]:
+    choice, report = ModeChoice.load(case.folder), case.report
+    if choice is None:
+        return
+    rules = () if report is None else tuple(mode.rule for mode in report.modes)
+    pairs = zip(choice.modes, choice.rules, strict=False)
+    if all(0 < number <= len(rules) and rules[number - 1] == rule for number, rule in pairs):
+        yield VerificationCheck("choice", "passed", "labels are bought for modes of the audit")
+    else:
+        detail = "confirm.json names rules that are not modes of the audit"
+        yield VerificationCheck("choice", "failed", detail)
+
+
+def _check_audit(case: Case) -> Iterator[VerificationCheck]:
+    if case.report is None:
+        return
+    place, rows = case.folder / AUDIT, case.folder / "evidence" / "audit"
+    for check in verify(place, evidence=(rows,), ledger=case.folder / LEDGER).checks:
+        yield replace(check, name=f"audit {check.name}")
+
+
+def _check_later_pages(case: Case) -> Iterator[VerificationCheck]:
+    try:
+        labels = case.replay_confirmation()
+    except (LedgerError, InputError) as error:
+        yield VerificationCheck("confirmation", "failed", str(error))
+        return
+    if labels is not None and (case.folder / CONFIRM).is_dir():
+        pages = {
+            CONFIRMATION: labels.to_json(),
+            "report.md": labels.to_markdown(),
+            "report.html": labels.to_html(),
+        }
+        yield _compare(case.folder / CONFIRM, pages, "confirmation")
+    if (case.folder / REPORT).is_dir():
+        summary = case.summarize()
+        pages = {
+            SUMMARY: summary.to_json(),
+            "report.md": summary.to_markdown(),
+            "report.html": summary.to_html(),
+        }
+        yield _compare(case.folder / REPORT, pages, "report")
+
+
+def _compare(place: Path, pages: dict[str, str], name: str) -> VerificationCheck:
+    check = check_pages(place, pages, attested=False, source="ledger")
+    if check.status != "failed":
+        return replace(check, name=name)
+    detail = f"{place.name}/ does not say what audit and ledger say; {_AGAIN}"
+    return replace(check, name=name, detail=detail)

@@ -1,0 +1,150 @@
+"""``case``: one investigation as a folder, from the first table to the last label."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
+from groundfault.cli.extra_options import json_option
+from groundfault.cli.options import WHERE, case_options
+from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
+from groundfault.cli.reading import read_evidence
+
+if TYPE_CHECKING:
+    from groundfault.render.page import Page
+
+
+@click.group()
+def case() -> None:
+    """Find failure modes, and confirm them on fresh labels, in one folder with one ledger.
+
+    \b
+    groundfault case new DIR --from results.parquet --id item_id --outcome error
+    groundfault audit --case DIR
+    groundfault case status DIR
+    groundfault sequential confirm --case DIR --label ask
+    groundfault case report DIR
+    groundfault verify DIR
+    """
+
+
+@case.command(cls=GroupedCommand, first="sources outcome id positive_is_good alpha keep grader")
+@click.argument("folder", metavar="DIR", type=click.Path())
+@option(
+    "--from",
+    "sources",
+    multiple=True,
+    required=True,
+    type=click.Path(),
+    metavar="SOURCE",
+    group=INPUT,
+    help="Table or logs, as groundfault audit takes them; repeatable for logs.",
+)
+@case_options
+@WHERE
+@option(
+    "--grader",
+    metavar="COL",
+    group=RULE,
+    help="Column with a cheap grade of every row, as the outcome column would hold it: no rule "
+    "names it, and it saves labels.",
+)
+@option(
+    "--keep",
+    metavar="SHARE",
+    group=RULE,
+    help="Share of the units that the audit does not look at, so that they can be labelled; "
+    "default 0.5, or the units without an outcome where there are some.",
+)
+@option(
+    "--alpha",
+    default="0.10",
+    show_default=True,
+    group=RULE,
+    help="Error level of the whole case: half for the audit, half for the confirmation.",
+)
+@option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    group=RULE,
+    help="Seed of every random draw.",
+)
+def new(folder: str, **options: Any) -> None:
+    """Begin a case in DIR: divide the rows, and decide the error level.
+
+    Failure modes are named on one part. The other is fresh: units that have no outcome yet
+    (--null-outcome missing), or else a random share that is kept apart, whose outcomes the audit
+    does not get.
+
+    \b
+    groundfault case new case/ --from results.parquet --id item_id --outcome error
+    groundfault case new case/ --from results.csv --id id --outcome human --null-outcome missing \\
+        --grader cheap
+    """
+    from groundfault.case.case import Case
+
+    with echo_warnings(), show_progress() as progress:
+        evidence = read_evidence({**options, "split": None}, progress)
+        begun = Case.create(
+            folder,
+            evidence,
+            alpha=options["alpha"],
+            keep=options["keep"],
+            seed=options["seed"],
+            grader=options["grader"],
+        )
+    settings = begun.settings
+    click.echo(
+        f"{settings.audit_units:,} units to audit, {settings.fresh_units:,} fresh "
+        f"({settings.freshness})"
+    )
+    click.echo(f"next: groundfault audit --case {folder}")
+
+
+@case.command()
+@click.argument("folder", metavar="DIR", type=click.Path())
+@json_option("what is known of the case")
+def status(folder: str, json_path: str | None) -> None:
+    """Say where the case in DIR stands, what the next step costs, and what it could show."""
+    from groundfault.case.case import Case
+    from groundfault.case.forecast import forecast_confirmation
+
+    require_writable(json_path)
+    here = Case(folder)
+    summary = here.summarize()
+    if write_json(summary.to_json(), json_path):
+        return
+    from groundfault.render.case_page import make_status_page
+
+    _show(make_status_page(summary, forecast_confirmation(here), folder))
+
+
+@case.command()
+@click.argument("folder", metavar="DIR", type=click.Path())
+def report(folder: str) -> None:
+    """Write DIR/report: one page of what was found, what held, and what nobody looked at.
+
+    The pages of the confirmation are written again too. Both follow from the audit and the ledger,
+    and groundfault verify DIR checks that they do.
+    """
+    from groundfault.case.case import REPORT, Case
+
+    here = Case(folder)
+    here.write_confirmation()
+    summary = here.write_report()
+    from groundfault.render.case_page import make_case_page
+
+    _show(make_case_page(summary))
+    click.echo(f"Report: {here.folder / REPORT / 'report.html'}")
+
+
+def _show(page: Page) -> None:
+    from rich.console import Console
+
+    from groundfault.render.terminal import show
+
+    show(page, Console())

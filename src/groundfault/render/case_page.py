@@ -1,0 +1,262 @@
+"""Cases as pages: where one stands, and what it found, confirmed and never looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from groundfault.case.summary import CaseSummary, LabelledMode
+from groundfault.core.plan import exact
+from groundfault.render import words
+from groundfault.render.page import (
+    Bullets,
+    Code,
+    Page,
+    Remarks,
+    Section,
+    Statement,
+    Statements,
+    Table,
+    TableColumn,
+)
+
+if TYPE_CHECKING:
+    from groundfault.case.forecast import Forecast
+
+_SELECTED = (
+    "Modes were selected for their failures, so the rates of the audit lie too far apart on "
+    "average; those of the labels do not depend on that selection."
+)
+_FRESH = {
+    "kept apart": "they were drawn at random and kept apart before the audit",
+    "without an outcome": "they had no outcome when the case began",
+}
+_TRUST = {
+    "kept apart": (
+        "Fresh rows are a random part of the table, so what holds of them holds of rows like these."
+    ),
+    "without an outcome": (
+        "Fresh rows are those that had no outcome: what is confirmed holds of them, and of other "
+        "rows only so far as these are like them."
+    ),
+}
+_NOT_YET = (
+    "Wordings of the tasks (groundfault probe) and reviews of the labels (groundfault probe "
+    "review) are not part of a case yet: nothing here says what wording does to a mode, or whether "
+    "a label was right."
+)
+
+
+def html(summary: CaseSummary) -> str:
+    """The page of a case as HTML."""
+    from groundfault.render.html import html as set_html
+
+    return set_html(make_case_page(summary))
+
+
+def markdown(summary: CaseSummary) -> str:
+    """The page of a case as Markdown."""
+    from groundfault.render.markdown import markdown as set_markdown
+
+    return set_markdown(make_case_page(summary))
+
+
+def make_case_page(summary: CaseSummary) -> Page:
+    """What a case found, what held when it was labelled, what it cost, and what nobody looked at.
+
+    Parameters
+    ----------
+    summary : CaseSummary
+    """
+    sections = (
+        Section("Failure modes", _describe_modes(summary), blocks=tuple(_list_modes(summary))),
+        Section("What it cost", (_describe_cost(summary),), anchor="cost"),
+        Section("How sure this is", tuple(_describe_levels(summary)), anchor="levels"),
+        Section(
+            "What was never looked at", blocks=(Bullets(tuple(_list_gaps(summary))),), anchor="gaps"
+        ),
+        Section("Manifest", blocks=(Remarks(tuple(_list_hashes(summary))),), anchor="manifest"),
+    )
+    return _make_page(summary, sections)
+
+
+def make_status_page(summary: CaseSummary, forecast: Forecast | None, folder: str) -> Page:
+    """Where a case stands, what the next step would cost, and what it could show.
+
+    Parameters
+    ----------
+    summary : CaseSummary
+    forecast : Forecast, optional
+        Of the labels that a confirmation would take; None where none is next.
+    folder : str
+        The case, as the next command names it.
+    """
+    steps = Section("Next", tuple(_describe_next(summary, forecast, words.clean(folder))))
+    rules = tuple((f"Mode {mode.number}", Code(mode.rule)) for mode in summary.modes)
+    remarks = (Remarks(rules),) if rules else ()
+    modes = Section("Failure modes", blocks=(*_list_modes(summary), *remarks))
+    levels = Section("How sure this is", tuple(_describe_levels(summary)))
+    return _make_page(summary, tuple(s for s in (modes, steps, levels) if s.content))
+
+
+def _make_page(summary: CaseSummary, sections: tuple[Section, ...]) -> Page:
+    settings = summary.settings
+    facts = (
+        ("Audited", words.count(settings.audit_units)),
+        ("Fresh", words.count(settings.fresh_units)),
+        ("Labels bought", words.count(summary.labelled)),
+        ("Level of the case", words.level(words.decimal(settings.alpha))),
+    )
+    return Page(
+        "case",
+        words.listing([words.clean(name) for name in settings.sources], 3) or "a case",
+        _write_verdict(summary),
+        facts,
+        sections,
+        bool(summary.confirmed),
+    )
+
+
+def _write_verdict(summary: CaseSummary) -> str:
+    modes, confirmed = len(summary.modes), len(summary.confirmed)
+    if not summary.audited:
+        return "Nothing was looked at yet"
+    if not modes:
+        return "No failure mode: nothing is claimed"
+    found = f"{words.plural(modes, 'failure mode')} in the audit"
+    if not summary.chosen:
+        return f"{found}, none confirmed on fresh labels yet"
+    return f"{found}; confirmed on fresh labels: {confirmed or 'none'}"
+
+
+def _describe_modes(summary: CaseSummary) -> tuple[str, ...]:
+    if not summary.audited:
+        return ("There was no audit yet.",)
+    rate = words.rate(summary.error_rate)
+    units = words.count(summary.settings.audit_units)
+    head = f"{rate} of {units} audited units failed; {words.count(summary.rules)} rules could have"
+    if not summary.modes:
+        return (f"{head} been named, and none fails more often than chance allows.",)
+    return (f"{head} been named. {_SELECTED}",)
+
+
+def _list_modes(summary: CaseSummary) -> Iterator[Statements | Table]:
+    if not summary.modes:
+        return
+    yield Statements(tuple(map(_state, summary.modes)))
+    rows = tuple(
+        (
+            f"{mode.number}",
+            mode.standing,
+            words.signed(mode.lift),
+            words.count(mode.labelled_inside),
+            words.count(mode.labelled_outside),
+            words.NONE if mode.e_value is None else f"{mode.e_value:.3g}",
+        )
+        for mode in summary.modes
+        if mode.standing != "not chosen"
+    )
+    if rows:
+        heads = ("Lift", "Labelled inside", "Outside", "E-value")
+        columns = (
+            TableColumn("Mode"),
+            TableColumn("Standing"),
+            *(TableColumn(head, "number") for head in heads),
+        )
+        bar = 1 / float(exact(summary.settings.step_alpha))
+        note = (
+            "Lift: failure rate of labelled fresh units inside minus outside. An e-value of "
+            f"{bar:g} confirms; those here are adjusted for all modes that were chosen."
+        )
+        yield Table("What fresh labels say", columns, rows, note)
+
+
+def _state(mode: LabelledMode) -> Statement:
+    elsewhere = f"elsewhere where {mode.context}" if mode.context else "elsewhere"
+    sentence = (
+        f"in the audit {words.rate(mode.rate)} of {words.count(mode.n)} failed, against "
+        f"{words.rate(mode.rate_outside)} {elsewhere} (p {words.p_value(mode.p)}); "
+        f"{words.plural(mode.fresh_inside, 'fresh unit')} inside; {_describe_standing(mode)}"
+    )
+    return Statement(f"Mode {mode.number}: {mode.meaning}", sentence, ((Code(mode.rule),),))
+
+
+def _describe_standing(mode: LabelledMode) -> str:
+    return {
+        "confirmed": "confirmed on fresh labels",
+        "open": "not confirmed: the labels so far do not decide",
+        "too few fresh rows": "cannot be confirmed: too few fresh units inside or outside",
+        "not chosen": "no label was bought for it",
+    }[mode.standing]
+
+
+def _describe_cost(summary: CaseSummary) -> str:
+    cost = f"{words.plural(summary.labelled, 'label')} of {summary.settings.fresh_units:,}"
+    cost += " fresh units"
+    if summary.budget is not None:
+        cost += f", of at most {words.count(summary.budget)}"
+    if summary.settings.grader is not None:
+        grader = words.clean(summary.settings.grader)
+        cost += f"; grades of {grader} cost nothing here and cannot confirm by themselves"
+    return f"{cost}."
+
+
+def _describe_levels(summary: CaseSummary) -> Iterator[str]:
+    settings = summary.settings
+    step = words.level(words.decimal(settings.step_alpha))
+    yield (
+        f"Audit: the chance that any mode fails no more often inside than outside is at most {step}"
+        ", if units are independent. Confirmation: the chance that any mode is confirmed that has "
+        f"nothing to do with failing among the fresh units is at most {step}, whichever modes were "
+        "chosen and whenever one stops, if the audit cannot have used their outcomes: "
+        f"{_FRESH[settings.freshness]}. The whole case: the chance of any false statement of "
+        f"either kind is at most {words.level(words.decimal(settings.alpha))}, the sum of both."
+    )
+    yield _TRUST[settings.freshness]
+
+
+def _list_gaps(summary: CaseSummary) -> Iterator[tuple[str]]:
+    settings = summary.settings
+    left = settings.fresh_units - summary.labelled
+    yield (f"{words.plural(left, 'fresh unit')} never labelled.",)
+    for mode in summary.modes:
+        if mode.standing in ("not chosen", "too few fresh rows"):
+            yield (f"Mode {mode.number}: {_describe_standing(mode)}.",)
+    for remark in summary.remarks:
+        yield (f"{words.capital(words.clean(remark))}.",)
+    yield (_NOT_YET,)
+
+
+def _list_hashes(summary: CaseSummary) -> Iterator[tuple[str, Code]]:
+    settings = summary.settings
+    yield "Audited rows (SHA-256)", Code(settings.audit)
+    yield "Fresh rows (SHA-256)", Code(settings.fresh)
+    yield "Decided before any look (SHA-256)", Code(settings.seal)
+    yield "Seed", Code(str(settings.seed))
+
+
+def _describe_next(summary: CaseSummary, forecast: Forecast | None, folder: str) -> Iterator[str]:
+    if not summary.audited:
+        yield (
+            f"groundfault audit --case {folder} costs no label; it names rules under which the "
+            f"{words.count(summary.settings.audit_units)} audited units fail more often."
+        )
+        return
+    if forecast is not None:
+        yield _describe_forecast(summary, forecast, folder)
+    elif summary.modes:
+        yield "Every chosen mode is decided, or no label is left to buy."
+    yield f"groundfault case report {folder} costs no label; it writes the page of all this."
+
+
+def _describe_forecast(summary: CaseSummary, forecast: Forecast, folder: str) -> str:
+    verb = "go on with" if summary.chosen else "begin"
+    likely = words.listing(
+        [f"mode {number} in {words.rate(share)}" for number, share in forecast.shares.items()]
+    )
+    return (
+        f"groundfault sequential confirm --case {folder} ({verb} it) costs at most "
+        f"{words.plural(forecast.limit, 'label')}. In {forecast.runs} simulated runs from no label "
+        "on, at the rates of the audit, which are too far apart on average, half took up to "
+        f"{words.plural(forecast.median, 'label')}, and confirmed were: {likely}."
+    )

@@ -1,0 +1,89 @@
+"""``groundfault case`` and the steps of a case in the shell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+
+from groundfault.cli.main import cli
+
+
+def run(*words: object, typed: str | None = None) -> Result:
+    return CliRunner().invoke(cli, [str(word) for word in words], input=typed)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table, and a case of it that was audited."""
+    place = tmp_path_factory.mktemp("case")
+    rng = np.random.default_rng(5)
+    language = rng.choice(["de", "en", "fr", "it"], 160)
+    right = rng.random(160) >= np.where(language == "de", 0.95, 0.05)
+    ids = [f"q{i:03}" for i in range(160)]
+    table = pl.DataFrame({"id": ids, "lang": language, "right": right.astype(int)})
+    table.write_csv(place / "answers.csv")
+    begun = run(
+        *("case", "new", place / "case", "--from", place / "answers.csv", "--id", "id"),
+        *("--outcome", "right", "--positive-is-good", "--seed", 1),
+    )
+    assert begun.exit_code == 0, begun.output
+    assert "80 units to audit, 80 fresh (kept apart)" in begun.output
+    first = " ".join(run("case", "status", place / "case").output.split())
+    assert f"groundfault audit --case {place / 'case'} costs no label" in first
+    audited = run("audit", "--case", place / "case")
+    assert audited.exit_code == 0, audited.output
+    assert "lang is de" in audited.output
+    return place
+
+
+def test_steps_hand_over(place: Path) -> None:
+    before = run("case", "status", place / "case").output
+    assert "\"lang\" = 'de'" in before
+    assert f"--case {place / 'case'} (begin it) costs at most 80 labels" in " ".join(before.split())
+    stopped = run(
+        "sequential", "confirm", "--case", place / "case", "--label", "ask", typed="p\nq\n"
+    )
+    assert "what was recorded is safe" in stopped.output
+    assert "1 is a pass" in stopped.output
+    state = json.loads(run("case", "status", place / "case", "--json", "-").output)
+    assert (state["labelled"], state["modes"][0]["standing"]) == (1, "open")
+    assert "go on with it" in " ".join(run("case", "status", place / "case").output.split())
+    labelled = run("sequential", "confirm", "--case", place / "case", "--label", "file")
+    assert labelled.exit_code == 0, labelled.output
+    assert "confirmed: mode 1" in labelled.output
+    report = run("case", "report", place / "case")
+    assert "confirmed on fresh labels: 1" in report.output
+    (place / "case").rename(place / "moved")
+    verified = run("verify", place / "moved")
+    assert (verified.exit_code, verified.output.splitlines()[-1]) == (0, "reproduces")
+    (place / "moved").rename(place / "case")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["audit", "--case", "case", "--alpha", "0.5"], "--alpha does not go with --case"),
+        (["audit", "other.csv", "--case", "case"], "SOURCE does not go with --case"),
+        (["audit"], "Missing argument 'SOURCE...'"),
+        (["audit", "--case", "."], "is no case"),
+        (["sequential", "confirm", "t.csv", "--mode", "1", "--label", "file"], "name it with"),
+        (["sequential", "confirm", "--case", "case", "--label", "cmd"], "needs --command"),
+        (["verify", "case", "--no-ledger"], "its ledger in its folder"),
+        (
+            "case new case --from answers.csv --outcome right --positive-is-good".split(),
+            "not empty",
+        ),
+    ],
+)
+def test_what_a_case_has_decided_is_not_said_again(
+    words: list[str], message: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    result = run(*words)
+    assert result.exit_code != 0
+    assert message in f"{result.output} {result.exception}"
