@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from groundfault.base.progress import Progress
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault.sequential.policies import History, Policy, Query
-from groundfault_studies.resuming import resume_parts
+from groundfault_studies.resuming import resume_rounds
 
 Floats = NDArray[np.float64]
 
@@ -308,13 +308,15 @@ def words(texts: pl.Series) -> Floats:
 
 
 def all_rows(
-    audits: Sequence[tuple[Setting, str, Sequence[int], int]],
+    rounds: Sequence[Sequence[tuple[Setting, str, Sequence[int], int]]],
     keep: Path | None,
     jobs: int,
     progress: Progress,
+    show: Callable[[list[dict[str, Any]], int], object] | None = None,
 ) -> list[dict[str, Any]]:
-    """Rows of all audits; see `resume_parts`."""
-    return resume_parts({_key(*job): job for job in audits}, run_audits, keep, jobs, progress)
+    """Rows of all audits, those of a replicate together; see `resume_rounds`."""
+    todo = [{_key(*job): job for job in audits} for audits in rounds]
+    return resume_rounds(todo, run_audits, keep, jobs, progress, show)
 
 
 def _key(setting: Setting, policy: str, burn_ins: Sequence[int], replicate: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,35 @@ def resume_parts(
     return [row for name in todo for row in finished[name]]
 
 
+def resume_rounds(
+    rounds: Sequence[Mapping[str, tuple[Any, ...]]],
+    work: Callable[..., Rows],
+    keep: Path | None,
+    jobs: int,
+    progress: Progress,
+    show: Callable[[Rows, int], object] | None,
+) -> Rows:
+    """`resume_parts`, round by round, so that the rows so far can be looked at on the way.
+
+    Parameters
+    ----------
+    rounds : sequence of mapping
+        Each a ``todo``, such as one replicate of everything.
+    show : callable, optional
+        Called with the rows so far and the number of rounds they are of, after 1, 2, 4, 8, ... of
+        them; not for what was in the file already, and not for the last, which is the result.
+    """
+    rows: Rows = []
+    for number, todo in enumerate(rounds, start=1):
+        is_new = bool(todo.keys() - read_parts(keep).keys())
+        listen = _prefix(f"round {number} of {len(rounds)}", progress)
+        rows += resume_parts(todo, work, keep, jobs, listen)
+        # more often, and who reads along could not tell what is new
+        if show is not None and is_new and number < len(rounds) and number & (number - 1) == 0:
+            show(rows, number)
+    return rows
+
+
 def gather_rows(
     todo: Mapping[str, tuple[Any, ...]],
     work: Callable[..., Rows],
@@ -93,6 +122,10 @@ def read_parts(keep: Path | None) -> dict[str, Rows]:
         except (ValueError, KeyError, TypeError):
             continue
     return parts
+
+
+def _prefix(title: str, progress: Progress) -> Progress:
+    return lambda message: progress(f"{title}, {message}")
 
 
 def _end_line(keep: Path) -> None:

@@ -11,7 +11,7 @@ the paper's own sampling keeps none (see the study ``validity``)."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,7 @@ def study(
     jobs: int = 1,
     keep: Path | None = None,
     progress: Progress | None = None,
+    show: Callable[[PaperStudy], object] | None = None,
 ) -> PaperStudy:
     """Audit the settings of the paper's experiments, or their like, by its methods.
 
@@ -77,6 +78,8 @@ def study(
     keep : path, optional
         Where audits that are done are kept; a study that was interrupted goes on from there.
     progress : callable, optional
+    show : callable, optional
+        Called with the study of the replicates so far, after 1, 2, 4, 8, ... of them.
 
     Raises
     ------
@@ -87,17 +90,38 @@ def study(
     folder, lacking = _folder(shared)
     first = [*read_pool(folder), *read_bank(folder)] if folder else []
     second, third = [skills(folder)] if folder else [], [digits()]
-    todo = [
-        (setting, policy, BURN_INS if setting in first else (40,), replicate)
+    rounds = [
+        [
+            (setting, policy, BURN_INS if setting in first else (40,), replicate)
+            for setting in [*first, *second, *third]
+            for policy in dict.fromkeys(method.policy for method in METHODS)
+        ]
         for replicate in range(1, replicates + 1)
-        for setting in [*first, *second, *third]
-        for policy in dict.fromkeys(method.policy for method in METHODS)
     ]
-    rows = _with_labels(all_rows(todo, keep, jobs, progress), [*first, *second, *third])
+
+    def make(rows: Rows, count: int) -> PaperStudy:
+        labelled = _with_labels(rows, [*first, *second, *third])
+        tables, figures = _tabulate(labelled, bool(folder), second, third)
+        settings = {
+            "replicates": count,
+            "shared": str(folder) if folder else None,
+            "burn-ins": list(BURN_INS),
+        }
+        title = "Sequential audits, in form"
+        return PaperStudy("sequential", title, SOURCE, settings, tuple(tables), lacking, figures)
+
+    partial = None if show is None else lambda rows, count: show(make(rows, count))
+    return make(all_rows(rounds, keep, jobs, progress, partial), replicates)
+
+
+def _tabulate(
+    rows: Rows, is_complete: bool, second: Sequence[Setting], third: Sequence[Setting]
+) -> tuple[list[PaperTable], dict[str, str]]:
+    """The tables and figures of all experiments; the first of them needs shared data."""
     tables: list[PaperTable] = []
     figures: dict[str, str] = {}
     for experiment, title in (
-        (("1a", "pool without labels"), ("1b", "generated cases")) if folder else ()
+        (("1a", "pool without labels"), ("1b", "generated cases")) if is_complete else ()
     ):
         for burn_in, figure in _FIGURES.items():
             selection = [
@@ -108,36 +132,17 @@ def study(
             )
             name = f"{figure.lower().replace(' ', '-').replace('.', '')}{experiment[1]}"
             figures |= _draw_figures(name, selection)
-    for setting in second:
-        tables += [
-            _verdicts(_title("Figure 3", setting), _of(rows, setting)),
-            _attention("Figure 3", rows, setting),
-        ]
-        figures |= _draw_figures("figure-3", _of(rows, setting)) | _scatter(
-            "figure-3", rows, setting
-        )
-    for setting in third:
-        tables += [
-            _verdicts(_title("Figure E.3", setting), _of(rows, setting)),
-            _attention("Figure E.3", rows, setting),
-        ]
-        figures |= _draw_figures("figure-e3", _of(rows, setting)) | _scatter(
-            "figure-e3", rows, setting
-        )
-    settings = {
-        "replicates": replicates,
-        "shared": str(folder) if folder else None,
-        "burn-ins": list(BURN_INS),
-    }
-    return PaperStudy(
-        "sequential",
-        "Sequential audits, in form",
-        SOURCE,
-        settings,
-        tuple(tables),
-        lacking,
-        figures,
-    )
+    for figure, name, settings in (
+        ("Figure 3", "figure-3", second),
+        ("Figure E.3", "figure-e3", third),
+    ):
+        for setting in settings:
+            tables += [
+                _verdicts(_title(figure, setting), _of(rows, setting)),
+                _attention(figure, rows, setting),
+            ]
+            figures |= _draw_figures(name, _of(rows, setting)) | _scatter(name, rows, setting)
+    return tables, figures
 
 
 def _folder(shared: str | Path | None) -> tuple[Path | None, tuple[str, ...]]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from groundfault.errors import InputError
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault.sequential.answers import replay
 from groundfault_studies.audit_runs import DEGRADATIONS, CachedPolicy
-from groundfault_studies.resuming import resume_parts
+from groundfault_studies.resuming import Rows, resume_rounds
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable, Value
 
 THRESHOLD, EPSILON, TESTED = 0.85, 0.05, 250
@@ -62,6 +62,7 @@ def study(
     jobs: int = 1,
     keep: Path | None = None,
     progress: Progress | None = None,
+    show: Callable[[PaperStudy], object] | None = None,
 ) -> PaperStudy:
     """Verdicts and labels of each policy, bet and burn-in, beside the reference's, on the
     same scores.
@@ -79,6 +80,8 @@ def study(
     keep : path, optional
         Where audits that are done are kept; a study that was interrupted goes on from there.
     progress : callable, optional
+    show : callable, optional
+        Called with the study of the draws so far, after 1, 2, 4 and 8 of them, and 16.
 
     Raises
     ------
@@ -92,24 +95,33 @@ def study(
     )
     if not folder.is_dir():
         raise InputError(f"no folder {folder}: name the one that holds savi_pool (--shared DIR)")
-    todo = [
-        (way, policy, setting, seed)
+    rounds = [
+        {
+            json.dumps(job): (folder, *job)
+            for way in WAYS
+            for policy in POLICIES[way]
+            for setting in DEGRADATIONS
+            if not policy_names or policy in policy_names
+            for job in [(way, policy, setting, seed)]
+        }
         for seed in SEEDS[:replicates]
-        for way in WAYS
-        for policy in POLICIES[way]
-        for setting in DEGRADATIONS
-        if not policy_names or policy in policy_names
     ]
-    parts = {json.dumps(job): (folder, *job) for job in todo}
-    rows = pl.DataFrame(resume_parts(parts, audits, keep, jobs, progress))
     records = pl.read_parquet(folder / "results_rows.parquet").filter(
-        (pl.col("scenario") == "a")
-        & (pl.col("sampler") == "active")
-        & pl.col("seed").is_in(SEEDS[:replicates])
+        (pl.col("scenario") == "a") & (pl.col("sampler") == "active")
     )
+
+    def make(rows: Rows, count: int) -> PaperStudy:
+        return _tabulate(pl.DataFrame(rows), records.filter(pl.col("seed").is_in(SEEDS[:count])))
+
+    partial = None if show is None else lambda rows, count: show(make(rows, count))
+    return make(resume_rounds(rounds, audits, keep, jobs, progress, partial), len(rounds))
+
+
+def _tabulate(rows: pl.DataFrame, records: pl.DataFrame) -> PaperStudy:
+    """The study of some audits, beside the reference's records of the same draws."""
     tables = tuple(_table(way, rows.filter(pl.col("way") == way), records) for way in WAYS)
     settings = {
-        "replicates": replicates,
+        "replicates": rows["seed"].n_unique(),
         "bets": list(BETS),
         "burn-ins": list(BURN_INS),
         "most tested": TESTED,

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from groundfault.errors import InputError
 from groundfault.sequential import SequentialAudit, SequentialPlan
@@ -154,3 +155,34 @@ def test_the_settings_are_what_they_say(shared):
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match="no folder"):
         sequential.study(tmp_path / "nowhere")
+
+
+def work(number):
+    return [{"number": number}]
+
+
+def test_rows_are_shown_on_the_way_and_not_twice(tmp_path):
+    rounds = [{f"{r} {part}": (10 * r + part,) for part in (1, 2)} for r in range(1, 6)]
+    calls, messages = [], []
+
+    def run(show):
+        keep = tmp_path / "rows.jsonl"
+        return audit_runs.resume_rounds(rounds, work, keep, 1, messages.append, show)
+
+    rows = run(lambda rows, count: calls.append((count, [row["number"] for row in rows])))
+    assert calls == [(1, [11, 12]), (2, [11, 12, 21, 22]), (4, [row["number"] for row in rows[:8]])]
+    assert messages[2] == "round 2 of 5, 1 of 2: 2 1"
+    assert run(pytest.fail) == rows  # all of it was in the file
+
+
+@pytest.mark.slow
+def test_the_tables_so_far_are_those_of_a_shorter_study(few, tmp_path):
+    from groundfault.cli.study import study
+
+    result = CliRunner().invoke(study, ["sequential", "--replicates", "2", "--out", "tables"])
+    assert "So far, after 1 replicate:" in result.stderr
+    assert "So far" not in result.stdout
+    so_far = []
+    keep = tmp_path / "tables" / "other.jsonl"
+    sequential.study(replicates=2, keep=keep, show=so_far.append)
+    assert so_far[0].to_json() == sequential.study(replicates=1, keep=keep).to_json()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -39,6 +40,7 @@ class _Study(Protocol):
     name: str
     title: str
     source: str
+    settings: Mapping[str, Any]
     tables: tuple[_StudyTable, ...]
     lacking: tuple[str, ...]
 
@@ -193,7 +195,7 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
     saw in training), mode-worlds (failure modes where the truth is simulated), or attacks (worlds
     made to break promises). Without its data a study shows the tables that need none, and the exit
     status is 2. A long study, such as sequential, deim or known-holes, resumes where it stopped if
-    --out is the same.
+    --out is the same; sequential and sequential-pool show their tables so far on standard error.
 
     \b
     groundfault study janus --out tables/
@@ -210,6 +212,8 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
         raise PlanError(f"the study {name!r} does not use --{key}; leave it out")
     if out and "keep" in takes:
         settings["keep"] = Path(out) / f"{name}.rows.jsonl"
+    if "show" in takes:
+        settings["show"] = partial(_show_so_far, out=out)
     with show_progress(json_path == "-") as progress:
         result: _Study = run(progress=progress, **settings)
     if out:
@@ -218,6 +222,18 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
         show(result, Console(), out)
     if result.lacking:
         raise InputError(f"not everything was computed: {'; '.join(result.lacking)}")
+
+
+def _show_so_far(result: _Study, out: str | None) -> None:
+    """Print a study that is not done to standard error, and write it where the whole one goes."""
+    from groundfault.render.words import plural
+
+    console = Console(stderr=True)
+    count = plural(result.settings["replicates"], "replicate")
+    console.print(f"So far, after {count}:", highlight=False)
+    show(result, console, out)
+    if out:
+        result.write(out)
 
 
 def show(result: _Study, console: Console, out: str | None) -> None:
