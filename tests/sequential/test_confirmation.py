@@ -227,6 +227,18 @@ def test_the_last_open_survivor_is_asked_about_both_sides():
     assert abs(standing.on - standing.off) <= 1
 
 
+def test_while_several_are_open_a_unit_is_asked_about_once():
+    evidence, truth = world()
+    both = [CANDIDATES[0], Candidate.from_text("long_early: long and not late")]
+    session = SequentialConfirmation(evidence, Plan(seed=3), both, budget=30)
+    assert session.names == ("long", "long_early")
+    asked = []
+    while (query := session.ask()) and not any(one.confirmed for one in session.survivors):
+        asked.append(query.id)
+        session.tell(query, truth[query.id])
+    assert len(set(asked)) == len(asked) > 5
+
+
 def test_held_out_outcomes_are_not_looked_at():
     blind, full = (audit(world(without_outcomes=flag)[0]) for flag in (True, False))
     truth = world()[1]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from groundfault import Candidate, Evidence, InputError, Plan, PlanError
 from groundfault.sequential import SequentialConfirmation
-from groundfault.sequential.graded_slices import read_grades
+from groundfault.sequential.graded_slices import GradedSlice, read_grades
 from groundfault.sequential.slice_tests import SliceTests, find_needed
 
 Floats = NDArray[np.float64]
@@ -66,6 +66,24 @@ def test_a_grader_who_is_wrong_about_a_slice_misleads_nobody() -> None:
 @pytest.mark.slow
 def test_a_grader_who_is_wrong_about_a_slice_misleads_nobody_in_many_worlds() -> None:
     assert count_false(600) <= 0.1 * 600 + 2.6 * np.sqrt(600 * 0.09)
+
+
+def bet_on(tests: int) -> GradedSlice:
+    """After 20 labels of each side."""
+    losses, on, grades = draw([0.65], 0.93, 0)
+    one = GradedSlice.begin(grades, on[0], ALPHA, tests)
+    for unit in (*np.flatnonzero(on[0])[:20], *np.flatnonzero(~on[0])[:20]):
+        one = one.update(losses[unit], high=bool(on[0, unit]), bet=True, grade=grades[unit])
+    return one
+
+
+def test_half_of_the_level_is_for_the_bets_and_half_for_the_test_of_all_labels() -> None:
+    _, on, grades = draw([0.65], 0.93, 0)
+    assert GradedSlice.begin(grades, on[0], ALPHA, 1).log_e == -np.log(2)
+    one, three = bet_on(1), bet_on(3)
+    assert one.log_e == pytest.approx(float(one.bets.log_e[0]) - np.log(2))
+    # beside others a test of all labels is stricter: more has to be shown by the same labels
+    assert three.log_e < one.log_e
 
 
 def test_a_good_grader_saves_labels() -> None:
