@@ -11,11 +11,11 @@ import pytest
 from bench_reports import visit
 from explorer_files import ExplorerFile, make_results, write_report
 
-from groundfault import InputError
+from groundfault import Candidate, Evidence, InputError, audit
 from groundfault.core.rules import Rule
 from groundfault.exports import export
 from groundfault.workbench.bench import Bench
-from groundfault.workbench.comparison import compare_models, find_unit_rows
+from groundfault.workbench.comparison import compare_models, find_unit_rows, measure_change
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +55,46 @@ def test_cells_and_rules_are_counts_of_the_table(two: Bench, place: Path) -> Non
     assert two.rows.frame["id"][rows].to_list() == wide["id"].gather(found.cells[1]).to_list()
     with pytest.raises(InputError, match="no rows of model 'gamma'"):
         compare_models(two.index, two.report, "alpha", "gamma")
+
+
+def test_rules_count_the_cell_that_is_shown(two: Bench) -> None:
+    assert two.report is not None
+    back = compare_models(two.index, two.report, "beta", "alpha")
+    rules = compare_models(two.index, two.report, "alpha", "beta", 2).rules
+    assert rules == back.rules
+    page = unescape(visit(two).get("/compare", params={"cell": 2}).text)
+    assert "Rules by how often only alpha fails" in page
+
+
+def test_a_comparison_shows_what_changed(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"e{i:03}", "model": model, "lang": "de" if i % 2 else "en", "error": int(wrong)}
+        for i in range(120)
+        for model, wrong in (("old", i % 2), ("new", i % 10 == 0))
+    ]
+    table = pl.DataFrame(rows)
+    table.write_parquet(tmp_path / "answers.parquet")
+    evidence = Evidence.from_table(
+        tmp_path / "answers.parquet", id="id", outcome="error", model="model"
+    )
+    candidates = [Candidate("german", "lang = 'de'")]
+    report = audit(evidence, None, candidates, compare=("old", "new"), ledger=None)
+    report.write(tmp_path / "report")
+    bench = Bench.of_report(tmp_path / "report", ledger=False)
+    bench.apart = False
+    client = visit(bench)
+    assert measure_change(bench.index, "lang = 'de'", ("old", "new")) == (-1.0, 0.2)
+    page = unescape(client.get("/examples", params={"finding": "german"}).text)
+    assert "change −1.00 inside, +0.20 elsewhere" in page
+    assert "Better with new" in page
+    assert "Fails inside" not in page
+    left, right = page.split('id="passing-head"')[0], page.split('id="passing-head"')[1]
+    assert left.count('class="card"') == 8
+    assert "new <span" in left
+    assert 'class="card"' not in right.split('id="near-head"')[0]
+    rule = unescape(client.get("/rule", params={"rule": "lang = 'en'"}).text)
+    assert "From old to new the error rate changes by +0.20 inside, −1.00 elsewhere" in rule
+    assert "Worse with new" in client.get("/examples", params={"rule": "lang = 'en'"}).text
 
 
 def test_the_file_has_the_same_cells(two: Bench, place: Path) -> None:

@@ -97,6 +97,8 @@ def test_the_holdout_opens_as_the_command_opens_it(client: TestClient, bench: Be
     assert "Opened 2×" in page
     assert "0 rules tried since" not in page
     assert events(bench, OPENED)[-1]["reason"] == "a new idea"
+    assert [event.get("via") for event in events(bench, OPENED)] == [None, "web"]
+    assert "in the browser, a new idea" in client.get("/ledger").text
     (spending,) = bench.spendings
     report = Report.load(spending.place)
     (finding,) = report.findings

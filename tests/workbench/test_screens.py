@@ -227,6 +227,43 @@ def test_a_rule_that_cannot_be_counted_stays_in_its_box(
     assert f">{rule}</textarea>" in page
 
 
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [({"rule": "lang = de"}, "'de'"), ({"where": "n_words >", "rule": RULE}, "not SQL")],
+)
+def test_what_cannot_be_selected_stays_in_its_boxes(
+    client: TestClient, query: dict[str, str], message: str
+) -> None:
+    page = read(client, "/rows", 400, **query)
+    assert message in page[page.index('role="alert"') :]
+    assert f'value="{query["rule"]}"' in page
+    assert "where" not in query or f"<code>{query['where']}</code>" in page
+
+
+def test_a_search_stays_in_its_view_and_a_filter_comes_once(client: TestClient) -> None:
+    assert '<input type="hidden" name="view" value="failing">' in read(
+        client, "/rows", view="failing"
+    )
+    condition = "\"lang\" = 'de'"
+    page = read(client, "/rows", where=condition, column="lang")
+    once = "where=%22lang%22+%3D+%27de%27"
+    assert once in page
+    assert f"{once}&{once}" not in page
+
+
+def test_a_single_equality_has_an_elsewhere_and_no_near_misses(client: TestClient) -> None:
+    page = read(client, "/examples", rule="lang = 'de'")
+    assert '<h2 id="near-head">Elsewhere' in page
+    assert "Misses " not in page
+    assert "Near misses:" not in read(client, "/rule", rule="lang = 'de'")
+    assert '<h2 id="near-head">Near misses' in read(client, "/examples", rule="n_words > 12")
+
+
+def test_sentences_end_once_and_keys_have_titles(client: TestClient) -> None:
+    assert ".." not in re.sub(r"<[^>]+>", "", read(client, "/"))
+    assert "<h2>Examples</h2>" in read(client, "/keys")
+
+
 def test_neighbours_in_a_list_lead_from_row_to_row(client: TestClient) -> None:
     page = read(client, "/rows", rule=RULE, view="inside")
     ids = list_ids(page)
@@ -264,3 +301,13 @@ def test_a_report_without_its_evidence_still_shows_its_modes(tmp_path: Path) -> 
     client = visit(open_bench(report))
     assert "Failure" in read(client, "/") or "failure" in read(client, "/")
     assert "is not there" in read(client, "/rows", 400)
+    assert "Examples and rows cannot be shown" in read(client, "/")
+
+
+def test_evidence_may_be_in_several_places(tmp_path: Path) -> None:
+    report = write_bench_report(tmp_path)
+    moved = (tmp_path / "answers.csv").rename(tmp_path / "moved.csv")
+    bench = Bench.of_report(report, evidence=(moved,), ledger=tmp_path / "ledger.db")
+    bench.apart = False
+    assert len(bench.rows) > 0
+    assert bench.trouble == ""

@@ -110,8 +110,25 @@ def select_subject_losses(subject: Mode | Finding, case: PreparedAudit) -> NDArr
     losses = case.losses()
     if not case.compare or isinstance(subject, Mode):
         return select_losses(subject.outcome, losses, case.outcomes)
+    return clip_changes(losses, less=subject.is_less_frequent)
+
+
+def clip_changes(losses: NDArray[np.float64], *, less: bool) -> NDArray[np.float64]:
+    """By how much each unit is worse with the second model, or with ``less`` better; else 0.
+
+    Parameters
+    ----------
+    losses : float64 array, shape (2, units)
+        NaN where not scored.
+    less : bool
+
+    Returns
+    -------
+    float64 array, shape (units,)
+        In [0, 1]; NaN where one was not scored.
+    """
     changes = losses[1] - losses[0]
-    return np.asarray(np.clip(-changes if subject.is_less_frequent else changes, 0.0, None))
+    return np.asarray(np.clip(-changes if less else changes, 0.0, None))
 
 
 def match_evidence(

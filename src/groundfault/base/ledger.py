@@ -16,6 +16,7 @@ import json
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -100,6 +101,13 @@ class Ledger:
 
     def __init__(self, path_or_url: str | Path, *, earlier: Sequence[str | Path] = ()) -> None:
         self._database, self._earlier = Database(path_or_url), tuple(earlier)
+        self._via = ""
+
+    def through(self, via: str) -> Ledger:
+        """This ledger, whose openings then say by what they were asked for, such as ``web``."""
+        other = copy(self)
+        other._via = via
+        return other
 
     def append(self, kind: str, body: Mapping[str, Any]) -> Event:
         """Record an event.
@@ -236,6 +244,8 @@ class Ledger:
             "rule": rule,
             "level": level,
         }
+        if self._via:
+            body["via"] = self._via
         if compare is not None:
             body["compare"] = list(compare)
         if all_outcomes or not holdout:

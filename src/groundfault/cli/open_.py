@@ -27,7 +27,12 @@ _review = partial(option, group="Review")
 )
 @click.argument("place", metavar="PATH", type=click.Path())
 @option(
-    "--evidence", metavar="FILE", group=INPUT, help="Where the evidence is now, if it has moved."
+    "--evidence",
+    multiple=True,
+    metavar="FILE",
+    group=INPUT,
+    help="Where the evidence is now, if it has moved; repeatable, in the order of the report's "
+    "sources.",
 )
 @option(
     "--baseline", metavar="FILE", group=INPUT, help="Earlier report, to see what changed since."
@@ -93,5 +98,5 @@ def _open(place: str, options: dict[str, Any]) -> Bench:
         return open_record(place, options["seal"])
     ledger = None if options["no_ledger"] else options["ledger"] or True
     return Bench.of_report(
-        path, evidence=options["evidence"], ledger=ledger, baseline=options["baseline"]
+        path, evidence=options["evidence"] or None, ledger=ledger, baseline=options["baseline"]
     )

@@ -69,6 +69,10 @@ def serve_bench(bench: Bench, options: dict[str, Any], *, err: bool = False) -> 
         if not options["no_browser"] and address.startswith("http"):
             click.launch(address)
 
+    def complain(trouble: str) -> None:
+        click.echo(f"examples and rows cannot be shown: {trouble}", err=True)
+
     names = ("host", "port", "unix_socket", "root_path")
     settings = {name: options[name] for name in names}
-    serve(bench, allow_hosts=options["allow_host"], announce=announce, **settings)
+    hosts = options["allow_host"]
+    serve(bench, allow_hosts=hosts, announce=announce, complain=complain, **settings)

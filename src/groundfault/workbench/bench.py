@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from groundfault.auditing.report import Report
 from groundfault.base.ledgers import LedgerChoice, find_ledger, find_witness
+from groundfault.errors import GroundfaultError
 from groundfault.workbench.holdout_state import HoldoutState, find_state, read_head
 from groundfault.workbench.row_index import RowIndex
 from groundfault.workbench.rows import Rows, load_apart, load_rows
@@ -16,6 +17,7 @@ from groundfault.workbench.rows import Rows, load_apart, load_rows
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from groundfault.auditing.evidence_places import Places
     from groundfault.base.ledger import Ledger
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
     from groundfault.workbench.live_desk import LiveDesk
@@ -35,7 +37,7 @@ class Bench:
         None where it is no report, such as a store of reviews.
     ledger : Ledger or None
         Where tried rules and openings are recorded; None records nothing.
-    evidence : path, optional
+    evidence : path, or sequence of path, optional
         Where the report's evidence is now, if it has moved.
     review : ReviewDesk, optional
         Where a reviewer decides.
@@ -50,18 +52,21 @@ class Bench:
         held-out outcome.
     spendings : list of Spending
         Holdouts that were opened here.
+    trouble : str
+        Why the rows could not be read when they were last asked for; empty where they could.
     """
 
     place: Path
     report: Report | None = None
     ledger: Ledger | None = None
-    evidence: str | Path | None = None
+    evidence: Places | None = None
     review: ReviewDesk | None = None
     progress: ReviewedRuns | None = None
     live: LiveDesk | None = None
     baseline: Report | None = None
     apart: bool = True
     spendings: list[Spending] = field(default_factory=list)
+    trouble: str = ""
     _lock: Lock = field(default_factory=Lock, repr=False)
     _finder: RowIndex | None = field(default=None, repr=False)
     _state: HoldoutState | None = field(default=None, repr=False)
@@ -71,7 +76,7 @@ class Bench:
         cls,
         place: Path,
         *,
-        evidence: str | Path | None = None,
+        evidence: Places | None = None,
         ledger: LedgerChoice = True,
         baseline: str | Path | None = None,
     ) -> Bench:
@@ -80,7 +85,7 @@ class Bench:
         Parameters
         ----------
         place : Path
-        evidence : path, optional
+        evidence : path, or sequence of path, optional
         ledger : Ledger, path, URL or bool, optional
             True takes the ledger of the report where it is the caller's own or lies beside the
             report, else the default place.
@@ -117,7 +122,13 @@ class Bench:
         """
         # two requests at once must not read a large file twice
         with self._lock:
-            return self._rows
+            try:
+                rows = self._rows
+            except GroundfaultError as error:
+                self.trouble = str(error)
+                raise
+            self.trouble = ""
+            return rows
 
     @property
     def index(self) -> RowIndex:

@@ -27,7 +27,7 @@ _HALF = 0.5
 
 @dataclass(frozen=True)
 class RuleContrast:
-    """On one rule: how often the second model fails where the first passes.
+    """On one rule: how many units are of one kind, such as that the second model alone fails.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class RuleContrast:
     params : dict
         How an address names it.
     inside, outside : int
-        Units that only the second model fails.
+        Units of that kind.
     n_inside, n_outside : int
         Units that both were scored on.
     """
@@ -64,7 +64,7 @@ class ModelComparison:
         Places of the units that both fail, only the second, only the first, and neither. A unit
         fails where half or more of it is wrong.
     rules : tuple of RuleContrast
-        Those with units of both kinds, the largest lift first.
+        Those with units inside and outside, the largest lift first.
     """
 
     first: str
@@ -88,7 +88,9 @@ class ModelComparison:
         return sum(map(len, self.cells))
 
 
-def compare_models(index: RowIndex, report: Report, first: str, second: str) -> ModelComparison:
+def compare_models(
+    index: RowIndex, report: Report, first: str, second: str, cell: int = 1
+) -> ModelComparison:
     """Compare two models on the discovery units, by counts; nothing is tested.
 
     Parameters
@@ -97,6 +99,8 @@ def compare_models(index: RowIndex, report: Report, first: str, second: str) -> 
     report : Report
         Its modes and confirmed findings are the rules.
     first, second : str
+    cell : int
+        Of which of the four cells the rules count the units.
 
     Raises
     ------
@@ -114,12 +118,45 @@ def compare_models(index: RowIndex, report: Report, first: str, second: str) -> 
     both = ~np.isnan(one) & ~np.isnan(other)
     a, b = one >= _HALF, other >= _HALF
     cells = tuple(np.flatnonzero(both & cell) for cell in (a & b, ~a & b, a & ~b, ~a & ~b))
-    rules = _contrast_rules(index, report, both, both & ~a & b)
+    kind = np.zeros_like(both)
+    kind[cells[cell]] = True
+    rules = _contrast_rules(index, report, both, kind)
     return ModelComparison(first, second, cells, tuple(rules))
 
 
+def select_pair(index: RowIndex, pair: tuple[str, str]) -> NDArray[np.float64]:
+    """The losses of two models, unit by unit: shape (2, units), NaN where not scored."""
+    rows = index.rows
+    return rows.unit_losses[[rows.outcomes.index(name) for name in pair]]
+
+
+def measure_change(
+    index: RowIndex, rule: str, pair: tuple[str, str]
+) -> tuple[float | None, float | None]:
+    """The mean change from the first model to the second inside a rule, and elsewhere.
+
+    Parameters
+    ----------
+    index : RowIndex
+    rule : str
+        In SQL.
+    pair : two of str
+        Models.
+
+    Returns
+    -------
+    two of float or None
+        In [-1, 1], over units that both were scored on; None where there is none.
+    """
+    first, second = select_pair(index, pair)
+    changes, inside = second - first, index.mark(rule)
+    both = ~np.isnan(changes)
+    sides = (changes[both & inside], changes[both & ~inside])
+    return sides[0].mean() if len(sides[0]) else None, sides[1].mean() if len(sides[1]) else None
+
+
 def _contrast_rules(
-    index: RowIndex, report: Report, both: NDArray[np.bool_], only: NDArray[np.bool_]
+    index: RowIndex, report: Report, both: NDArray[np.bool_], kind: NDArray[np.bool_]
 ) -> list[RuleContrast]:
     rows = []
     for rule, (name, params) in _list_rules(report).items():
@@ -127,7 +164,7 @@ def _contrast_rules(
         sides = (both & inside, both & ~inside)
         sizes = [int(side.sum()) for side in sides]
         if all(sizes):
-            hits = [int((only & side).sum()) for side in sides]
+            hits = [int((kind & side).sum()) for side in sides]
             rows.append(RuleContrast(name, params, hits[0], sizes[0], hits[1], sizes[1]))
     return sorted(rows, key=lambda row: -row.lift)
 

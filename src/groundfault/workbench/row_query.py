@@ -79,10 +79,11 @@ class RowQuery:
         Another selection begins at its first row.
         """
         query = replace(self, **({"start": 0} | changes))
+        where = tuple(dict.fromkeys(query.where))
         return {
             "rule": query.rule,
             "view": query.view,
-            "where": query.where,
+            "where": where,
             "q": query.text,
             "model": query.model,
             "sort": query.sort,

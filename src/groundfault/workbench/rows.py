@@ -24,6 +24,7 @@ from groundfault.modes.examples import find_text_columns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from groundfault.auditing.evidence_places import Places
     from groundfault.auditing.report import Report
     from groundfault.core.evidence import Evidence
 
@@ -98,7 +99,7 @@ class Rows:
         return len(self.evidence)
 
 
-def load_rows(report: Report, folder: Path, place: str | Path | None = None) -> Rows:
+def load_rows(report: Report, folder: Path, place: Places | None = None) -> Rows:
     """Read the evidence of a report, and keep its discovery rows.
 
     The file has all rows, and its hash is taken over all to see that it is what was audited. The
@@ -109,7 +110,7 @@ def load_rows(report: Report, folder: Path, place: str | Path | None = None) -> 
     report : Report
     folder : Path
         Where the report is.
-    place : path, optional
+    place : path, or sequence of path, optional
         Where the evidence is now, if it has moved.
 
     Raises
@@ -128,7 +129,7 @@ def load_rows(report: Report, folder: Path, place: str | Path | None = None) -> 
     return Rows(part, evidence.unit_count)
 
 
-def load_apart(report: Report, folder: Path, place: str | Path | None = None) -> Rows:
+def load_apart(report: Report, folder: Path, place: Places | None = None) -> Rows:
     """Do what `load_rows` does in a process of its own, which ends with it.
 
     This process then never holds a held-out outcome, nor the memory that all rows take.
@@ -153,7 +154,7 @@ def _read_columns(path: Path) -> pl.DataFrame:
     return pl.concat(columns, how="horizontal") if columns else pl.DataFrame()
 
 
-def _write_rows(home: Path, report: Report, folder: Path, place: str | Path | None) -> Rows:
+def _write_rows(home: Path, report: Report, folder: Path, place: Places | None) -> Rows:
     """Write the discovery rows to files; the rest of them comes back."""
     rows = load_rows(report, folder, place)
     evidence = rows.evidence

@@ -8,7 +8,7 @@ import platform
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +37,7 @@ def serve(
     root_path: str = "",
     allow_hosts: tuple[str, ...] = (),
     announce: Callable[[str, str], None],
+    complain: Callable[[str], None],
 ) -> None:
     """Serve until interrupted.
 
@@ -55,6 +56,8 @@ def serve(
         Further names that requests may address.
     announce : callable
         Takes the address with its token, and a line that says how to get there from elsewhere.
+    complain : callable
+        Takes why no rows can be shown, where they cannot.
 
     Raises
     ------
@@ -86,7 +89,7 @@ def serve(
             proxy_headers=False,
         )
         # before anybody asks: a large file takes seconds
-        threading.Thread(target=_read_ahead, args=(bench,), daemon=True).start()
+        threading.Thread(target=_read_ahead, args=(bench, complain), daemon=True).start()
         path = f"{root_path}/?{TOKEN}={doors.token}"
         shown = f"[{host}]" if ":" in host else host
         if unix_socket:
@@ -96,11 +99,13 @@ def serve(
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def _read_ahead(bench: Bench) -> None:
-    """Read the rows; what is wrong with them is said to whoever asks for them."""
-    with suppress(GroundfaultError):
+def _read_ahead(bench: Bench, complain: Callable[[str], None]) -> None:
+    """Read the rows; what is wrong with them is said here, and to whoever asks for them."""
+    try:
         if bench.report is not None:
             _ = bench.rows
+    except GroundfaultError as error:
+        complain(str(error))
 
 
 @contextmanager

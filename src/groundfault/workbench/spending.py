@@ -79,7 +79,7 @@ def spend_holdout(bench: Bench, rules: Sequence[str], seal: str, reason: str) ->
         report.plan.to_plan(),
         library,
         compare=report.manifest.compare,
-        ledger=bench.ledger,
+        ledger=bench.ledger.through("web"),
         reopen=reason.strip(),
         modes=False,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from groundfault.auditing.report_examples import find_subject
@@ -35,6 +35,8 @@ class Subject:
         Of the modes next to it.
     mode : NumberedMode or None
     finding : Finding or None
+    pair : pair of str, optional
+        The models whose difference the report is about.
     """
 
     title: str
@@ -46,6 +48,20 @@ class Subject:
     after: dict[str, Any] | None = None
     mode: NumberedMode | None = None
     finding: Finding | None = None
+    pair: tuple[str, str] | None = None
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it is about what the second of two models does better."""
+        return self.finding is not None and self.finding.is_less_frequent
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What the examples inside are called, on either side."""
+        if self.pair is None:
+            return "Fails inside", "Passes inside"
+        change = f"{'better' if self.is_better else 'worse'} with {self.pair[1]}"
+        return words.capital(change), f"Not {change}"
 
 
 def read_subject(report: Report, params: Mapping[str, str]) -> Subject:
@@ -56,6 +72,10 @@ def read_subject(report: Report, params: Mapping[str, str]) -> Subject:
     InputError, RuleError
         If there is none such, or the rule cannot be read.
     """
+    return replace(_read(report, params), pair=report.manifest.compare)
+
+
+def _read(report: Report, params: Mapping[str, str]) -> Subject:
     if "mode" in params:
         number = params["mode"]
         return _make_of_mode(report, int(number) if number.isdecimal() and number.isascii() else 0)

@@ -107,6 +107,7 @@ def describe_event(event: Event) -> str:
     if event.kind in (OPENED, REPLAYED):
         parts = [f"by {body.get('rule')}" if body.get("rule") else ""]
         parts += [f"level {body['level']:g}" if body.get("level") is not None else ""]
+        parts += ["in the browser" if body.get("via") == "web" else ""]
         parts += [str(body.get("reason") or "")]
         return ", ".join(filter(None, parts))
     text = ", ".join(

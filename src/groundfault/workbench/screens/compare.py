@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PAGE = 20
 """Examples of a page, each with two answers."""
+CELLS = 4
+"""Both fail, only the second, only the first, neither."""
 _ONLY_SECOND = 1
 
 
@@ -54,8 +56,8 @@ def _show_models(request: Request, bench: Bench, params: QueryParams) -> Respons
     rows, names = index.rows, index.rows.outcomes
     pair = bench.report.manifest.compare or names[:2]
     first, second = params.get("a", pair[0]), params.get("b", pair[-1])
-    comparison = compare_models(index, bench.report, first, second)
-    cell = _read_number(params, "cell", _ONLY_SECOND, len(comparison.cells))
+    cell = _read_number(params, "cell", _ONLY_SECOND, CELLS)
+    comparison = compare_models(index, bench.report, first, second, cell)
     places = comparison.cells[cell]
     start = _read_number(params, "start", 0, max(1, len(places)))
     units = places[start : start + PAGE]

@@ -9,7 +9,10 @@ import numpy as np
 import polars as pl
 from starlette.routing import Route
 
+from groundfault.auditing.report_examples import clip_changes
 from groundfault.modes.examples import choose_examples, select_losses
+from groundfault.modes.near_misses import is_single
+from groundfault.workbench.comparison import measure_change, select_pair
 from groundfault.workbench.excerpts import LONG, RowView, show_rows
 from groundfault.workbench.pages import bench_of, show_page
 from groundfault.workbench.screen import Screen
@@ -63,6 +66,8 @@ def show_examples(request: Request) -> Response:
         passing=passing,
         near=_choose_near(index, subject),
         model=_model_of(index, subject),
+        change=measure_change(index, subject.rule, subject.pair) if subject.pair else None,
+        is_single=is_single(index.find_near_misses(subject.rule)),
         total=index.rows.total,
         size=index.rows.evidence.unit_count,
         unit=bench.report.unit,
@@ -70,7 +75,9 @@ def show_examples(request: Request) -> Response:
 
 
 def _model_of(index: RowIndex, subject: Subject) -> str:
-    return subject.outcome if subject.outcome in index.rows.outcomes else ""
+    # of a comparison the second model's answers are shown
+    outcome = subject.pair[1] if subject.pair else subject.outcome
+    return outcome if outcome in index.rows.outcomes else ""
 
 
 def _choose_inside(
@@ -79,6 +86,8 @@ def _choose_inside(
     """Typical and different rows inside the rule: failing ones, and passing ones."""
     rows, outcome = index.rows, subject.outcome
     losses = select_losses(outcome, rows.unit_losses, rows.outcomes)
+    if subject.pair:
+        losses = clip_changes(select_pair(index, subject.pair), less=subject.is_better)
     inside = index.mark(subject.rule)
     nowhere = np.zeros_like(inside)
     examples = choose_examples(

@@ -9,7 +9,7 @@ import polars as pl
 from starlette.routing import Route
 
 from groundfault.core.rules import Rule
-from groundfault.errors import InputError
+from groundfault.errors import InputError, RuleError
 from groundfault.workbench.column_values import summarise_column
 from groundfault.workbench.excerpts import SHORT, WHOLE, show_rows
 from groundfault.workbench.pages import bench_of, show_page
@@ -31,12 +31,15 @@ _MAX_VALUES = 200
 def list_rows(request: Request) -> Response:
     """A page of rows."""
     bench, query = bench_of(request), RowQuery.of(request.query_params)
-    late = False
-    if query.rule:
-        try_rule(bench, query.rule)
-        late = needs_fresh_data(bench, query.rule)
-    index = bench.index
-    places = index.select(query)
+    index, late = bench.index, False
+    try:
+        if query.rule:
+            try_rule(bench, query.rule)
+            late = needs_fresh_data(bench, query.rule)
+        places = index.select(query)
+    except (RuleError, InputError) as error:
+        # what was typed stays in its box
+        return show_page(request, "rows_amiss.html.j2", status=400, query=query, trouble=error)
     start = min(query.start, max(0, (len(places) - 1) // PAGE * PAGE))
     columns = _choose_columns(index, query)
     shown = places[start : start + PAGE]

@@ -9,6 +9,7 @@ from starlette.routing import Route
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, RuleError
 from groundfault.modes.examples import split_conditions
+from groundfault.workbench.comparison import measure_change
 from groundfault.workbench.pages import bench_of, show_page
 from groundfault.workbench.screen import Screen
 from groundfault.workbench.subjects import list_modes
@@ -26,7 +27,8 @@ def edit_rule(request: Request) -> Response:
     bench = bench_of(request)
     assert bench.report is not None
     text = request.query_params.get("rule", "").strip()
-    content: dict[str, Any] = {"rule": text, "trouble": "", "cells": {}}
+    pair = bench.report.manifest.compare
+    content: dict[str, Any] = {"rule": text, "trouble": "", "cells": {}, "pair": pair}
     if text:
         try:
             content |= _count(bench, text)
@@ -53,8 +55,10 @@ def _count(bench: Bench, text: str) -> dict[str, Any]:
         (part, " AND ".join(f"({other})" for other in parts if other != part)) for part in parts
     ]
     assert bench.report is not None
+    pair = bench.report.manifest.compare
     return {
         "cells": cells,
+        "change": measure_change(bench.index, text, pair) if pair else None,
         "conditions": shorter,
         "late": needs_fresh_data(bench, text),
         "is_known": Rule.parse(text).sql in list_rules(bench.report),
