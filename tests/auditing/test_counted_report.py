@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 from click.testing import CliRunner
@@ -116,6 +117,25 @@ def test_the_command_counts_and_the_report_verifies(
     assert again.exit_code != 0
 
 
+def test_the_command_counts_in_a_table_of_a_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = make_table()[:200]  # noqa: F841, which DuckDB reads by its name
+    with duckdb.connect("results.duckdb") as connection:
+        connection.execute("CREATE TABLE may AS SELECT * FROM rows")
+        connection.execute("CREATE TABLE june AS SELECT * FROM rows")
+    columns = "--id id --outcome error --null-outcome missing --engine duckdb --table may".split()
+    rule = ["--candidate", "hard: hard", "--judge", "holm", "--out", "report"]
+    run = CliRunner().invoke(cli, ["audit", "results.duckdb", *columns, *rule])
+    assert run.exit_code == 0, run.output
+    verify = CliRunner().invoke(cli, ["verify", "report"])
+    assert verify.output.endswith("reproduces\n"), verify.output
+    with duckdb.connect("results.duckdb") as connection:
+        connection.execute("UPDATE may SET hard = NOT hard")
+    assert CliRunner().invoke(cli, ["verify", "report"]).exit_code != 0
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -125,6 +145,8 @@ def test_the_command_counts_and_the_report_verifies(
         (["--within", "lang"], "within .* single rows"),
         (["--holdout-axis", "time", "--holdout-column", "n"], "hold out time"),
         (["--engine", "abacus"], "no engine is named 'abacus'"),
+        (["--table", "results"], "the engine polars does not read"),
+        (["--engine", "", "--table", "results"], "--table is counted in by an engine"),
     ],
 )
 def test_what_counts_do_not_tell_is_refused(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -87,6 +88,7 @@ class Wrong:
     files: tuple[str, ...]
     fault: str
     name: str = "wrong"
+    table: str = ""
 
     def find_schema(self) -> pl.Schema:
         return PolarsCounter(self.files).find_schema()
@@ -175,6 +177,72 @@ def test_only_parquet_is_counted_in(folder: Path, tmp_path: Path) -> None:
     for name in ("polars", "duckdb"):
         with pytest.raises(InputError, match="cannot read"):
             open_counter(name, damaged).find_schema()
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with two tables, a view of one, and a view of a file elsewhere."""
+    place = tmp_path_factory.mktemp("database")
+    (place / "secret.csv").write_text("id,error\n1,0\n")
+    rows = make_table()  # noqa: F841, which DuckDB reads by its name
+    with duckdb.connect(place / "it's.duckdb") as connection:
+        connection.execute("CREATE SCHEMA runs")
+        connection.execute('CREATE TABLE runs."of may" AS SELECT * FROM rows')
+        connection.execute("CREATE TABLE other AS SELECT * FROM rows")
+        connection.execute('CREATE VIEW seen AS SELECT * FROM runs."of may"')
+        secret = place / "secret.csv"
+        connection.execute(f"CREATE VIEW leak AS SELECT * FROM read_csv('{secret}')")
+    return place / "it's.duckdb"
+
+
+def test_a_table_of_a_database_is_counted_in_as_files_are(database: Path, tmp_path: Path) -> None:
+    columns = {"outcome": "error", "id": "id", "null_outcome": "missing"}
+    files = LazyEvidence.scan(
+        write_parts(tmp_path / "table", make_table()), engine="duckdb", **columns
+    )
+    tables = [
+        LazyEvidence.scan(database, engine="duckdb", table=table, **columns)
+        for table in ('runs."of may"', "seen", "other")
+    ]
+    assert isinstance(tables[0].counter, Counter)
+    assert len({one.hash for one in (files, *tables)}) == 4
+    reports = [
+        groundfault.audit(one, Plan(judge="split-holm"), CANDIDATES, ledger=None).to_dict()
+        for one in (files, *tables[:2])
+    ]
+    assert reports[1]["manifest"]["derivation"]["settings"]["table"] == 'runs."of may"'
+    for report in reports:
+        del report["hashes"], report["manifest"]
+    assert reports[0] == reports[1] == reports[2]
+
+
+@pytest.mark.parametrize(
+    ("engine", "table", "words"),
+    [
+        ("polars", "seen", "the engine polars does not read"),
+        ("duckdb", "nowhere", "nowhere"),
+        ("duckdb", "a.b.c", "is no name of a table"),
+        ("duckdb", "read_csv('x')", "is no name of a table"),
+        # what a view reads of this machine
+        ("duckdb", "leak", "disabled"),
+    ],
+)
+def test_tables_that_cannot_be_are_refused(
+    database: Path, engine: str, table: str, words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        open_counter(engine, database, table).find_schema()
+
+
+def test_a_file_that_is_no_database_or_still_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no file of a database"):
+        open_counter("duckdb", tmp_path, "results")
+    (tmp_path / "a.duckdb").write_text("no database")
+    with pytest.raises(InputError, match="cannot read"):
+        open_counter("duckdb", tmp_path / "a.duckdb", "results").find_schema()
+    (tmp_path / "a.duckdb.wal").touch()
+    with pytest.raises(InputError, match="CHECKPOINT"):
+        open_counter("duckdb", tmp_path / "a.duckdb", "results").find_schema()
 
 
 def test_words_of_other_dialects() -> None:

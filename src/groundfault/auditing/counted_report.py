@@ -120,12 +120,18 @@ def _make_manifest(audit: CountedAudit) -> Manifest:
         account=None,
         models=None,
         compare=None,
-        derivation=Derivation(kind=COUNTS, settings={"engine": audit.lazy.counter.name}),
+        derivation=Derivation(kind=COUNTS, settings=_name_engine(audit)),
         own_rules=audit.own_rules,
         python=platform.python_version(),
         numpy=version("numpy"),
         polars=version("polars"),
     )
+
+
+def _name_engine(audit: CountedAudit) -> dict[str, str]:
+    counter = audit.lazy.counter
+    table = {"table": counter.table} if counter.table else {}
+    return {"engine": counter.name, **table}
 
 
 def _write_hints(results: CountedResults, audit: CountedAudit) -> Iterator[str]:

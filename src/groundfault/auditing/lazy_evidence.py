@@ -55,6 +55,7 @@ class LazyEvidence:
         outcome: str,
         id: str,
         engine: str = "polars",
+        table: str = "",
         split: str | None = None,
         status: str | None = None,
         positive_is_good: bool | None = None,
@@ -69,7 +70,7 @@ class LazyEvidence:
         Parameters
         ----------
         source : path
-            A Parquet file, or a directory of them with the same columns.
+            A Parquet file, or a directory of them with the same columns; or a database.
         outcome : str
             Column with 0/1 error or true/false.
         id : str
@@ -78,6 +79,8 @@ class LazyEvidence:
         engine : str
             What counts: ``polars`` on this machine without reading the files into memory;
             ``duckdb`` likewise; ``spark`` on a cluster. See `groundfault.engines`.
+        table : str
+            A table or view, where ``source`` is a database: of DuckDB, for the engine ``duckdb``.
         split, status, positive_is_good, null_outcome, ignore, instrument, post_outcome
             As in `Evidence.from_table`.
         allow_leakage : sequence of str
@@ -90,7 +93,7 @@ class LazyEvidence:
         MissingExtraError
             If the engine is not installed.
         """
-        counter = open_counter(engine, source)
+        counter = open_counter(engine, source, table)
         # what an empty table says of the roles, the first rows say too
         lists = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
         columns = counter.find_schema()
@@ -115,12 +118,13 @@ class LazyEvidence:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the files' own, whatever their names and order."""
+        """SHA-256 of the files' own, whatever their names and order, and of a table's name."""
         digests = []
         for path in self.counter.files:
             with readable(Path(path)), Path(path).open("rb") as stream:
                 digests.append(hashlib.file_digest(stream, "sha256").hexdigest())
-        return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()
+        table = [self.counter.table] if self.counter.table else []
+        return hashlib.sha256("\n".join([*sorted(digests), *table]).encode()).hexdigest()
 
     @cached_property
     def outcome_hash(self) -> str:

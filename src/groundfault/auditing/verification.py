@@ -248,6 +248,7 @@ def _recount(data: ReportData, library: Library, place: Path, evidence: Places |
     lazy = LazyEvidence.scan(
         source,
         engine=data.manifest.derivation.settings.get("engine", ""),
+        table=data.manifest.derivation.settings.get("table", ""),
         **{role: column for role, column in roles.items() if role not in names},
     )
     audit = prepare_counted(lazy, data.plan.to_plan(), library, finders=())

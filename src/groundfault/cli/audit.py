@@ -14,7 +14,7 @@ from groundfault.base.workers import use_workers
 from groundfault.cli.anchor import choose_anchor
 from groundfault.cli.case_option import step_of_case
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
-from groundfault.cli.engines import ENGINE, read_lazy_evidence
+from groundfault.cli.engines import ENGINE, TABLE, read_lazy_evidence
 from groundfault.cli.extra_options import jobs_option, json_option, workers_option
 from groundfault.cli.ledger_options import choose_ledger, ledger_options
 from groundfault.cli.options import (
@@ -52,6 +52,7 @@ _STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
 @step_options
 @WHERE
 @ENGINE
+@TABLE
 @option(
     "--compare",
     nargs=2,
@@ -141,7 +142,7 @@ def audit(**options: Any) -> None:
             audits = None
             read = (
                 read_lazy_evidence
-                if options["engine"]
+                if options["engine"] or options["table"]
                 else partial(read_evidence, progress=progress)
             )
             report = run(read(options), plan, candidates, **settings)

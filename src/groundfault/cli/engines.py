@@ -18,6 +18,15 @@ ENGINE = option(
     "sample: polars, duckdb or spark.",
 )
 
+TABLE = option(
+    "--table",
+    metavar="TABLE",
+    default="",
+    group=INPUT,
+    help="With --engine duckdb: the table or view to count in, where the source is a database of "
+    "DuckDB.",
+)
+
 _NEED_ROWS = (
     "model_column models repeat group where compare every_scorer robustness scorer disagreement "
     "reader mapping scale count_as_failed".split()
@@ -32,6 +41,8 @@ def read_lazy_evidence(options: dict[str, Any]) -> LazyEvidence:
     InputError
         If an option needs rows, or one that engines need is missing.
     """
+    if not options["engine"]:
+        raise InputError("--table is counted in by an engine: --engine duckdb")
     misplaced = [name for name in _NEED_ROWS if options.get(name)]
     if misplaced:
         names = {"models": "model", "mapping": "map"}
@@ -41,8 +52,8 @@ def read_lazy_evidence(options: dict[str, Any]) -> LazyEvidence:
         )
     if not options["outcome"] or not options["id"] or len(options["sources"]) != 1:
         raise InputError(
-            "--engine counts in one Parquet file, or one directory of them, whose columns of the "
-            "outcome and of ids are named: --outcome COL --id COL"
+            "--engine counts in one Parquet file, one directory of them, or one database, whose "
+            "columns of the outcome and of ids are named: --outcome COL --id COL"
         )
     if options["positive_is_good"] is None:
         require_orientation(options["outcome"], one_is_pass=False)
@@ -50,6 +61,7 @@ def read_lazy_evidence(options: dict[str, Any]) -> LazyEvidence:
     return LazyEvidence.scan(
         options["sources"][0],
         engine=options["engine"],
+        table=options["table"],
         outcome=options["outcome"],
         id=options["id"],
         **{name: options[name] for name in names_of_roles},

@@ -19,13 +19,15 @@ from groundfault.errors import InputError
 
 @runtime_checkable
 class Counter(Protocol):
-    """Counts in Parquet files without reading them into memory.
+    """Counts in Parquet files, or in a table of a database, without reading them into memory.
 
     Attributes
     ----------
     name : str
     files : tuple of str
         What it counts in, sorted.
+    table : str
+        Which table of the file, where that is a database; else empty.
 
     Notes
     -----
@@ -39,6 +41,8 @@ class Counter(Protocol):
     def name(self) -> str: ...  # noqa: D102
     @property
     def files(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def table(self) -> str: ...  # noqa: D102
 
     def find_schema(self) -> pl.Schema:
         """Names and polars types of the columns."""
@@ -86,20 +90,35 @@ _REGISTRY = Registry(
 NAMES = tuple(_REGISTRY.built_in)
 
 
-def open_counter(name: str, source: str | Path) -> Counter:
-    """The engine of a name, over a Parquet file or a directory of them.
+DATABASES = ("duckdb",)
+"""Engines that count in a table of a database file, too."""
+
+
+def open_counter(name: str, source: str | Path, table: str = "") -> Counter:
+    """The engine of a name, over a Parquet file or a directory of them, or a table of a database.
 
     Raises
     ------
     InputError
-        If there is no such file.
+        If there is no such file, or a table is named and the engine reads no databases.
     PlanError
         If no engine has that name.
     MissingExtraError
         If the engine is not installed.
     """
-    counter: Counter = _REGISTRY.get(name)(list_files(source))
-    return counter
+    make = _REGISTRY.get(name)
+    if not table:
+        counter: Counter = make(list_files(source))
+        return counter
+    if name not in DATABASES:
+        raise InputError(
+            f"--table names a table of a database, which the engine {name} does not read; use "
+            f"{' or '.join(DATABASES)}, or leave it out"
+        )
+    if not Path(source).is_file():
+        raise InputError(f"{source} is no file of a database")
+    database: Counter = make((str(source),), table)
+    return database
 
 
 def list_files(source: str | Path) -> tuple[str, ...]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from groundfault.core.rules import quote
+from groundfault.core.rules import literal, quote
 from groundfault.engines.cells import CellCounts
 from groundfault.engines.dialect import write_count, write_select
 from groundfault.errors import InputError, MissingExtraError, RuleError, first_line
@@ -17,19 +18,28 @@ from groundfault.errors import InputError, MissingExtraError, RuleError, first_l
 
 @dataclass(frozen=True)
 class DuckdbCounter:
-    """Parquet files, scanned by DuckDB.
+    """Parquet files, or a table of a database, scanned by DuckDB.
 
     Parameters
     ----------
     files : tuple of str
+        Parquet files; or one database.
+    table : str
+        A table or view of the database, as DuckDB names it: ``results``, ``main."my results"``.
 
     Raises
     ------
     MissingExtraError
         If DuckDB is not installed.
+
+    Notes
+    -----
+    A database is attached to be read only, and then cut off from all other files: a view in it
+    shows what the database itself holds, and nothing else of this machine.
     """
 
     files: tuple[str, ...]
+    table: str = ""
     name: str = "duckdb"
 
     def find_schema(self) -> pl.Schema:
@@ -58,8 +68,11 @@ class DuckdbCounter:
                 "the engine duckdb needs DuckDB: pip install 'groundfault[duckdb]'"
             ) from None
         connection = duckdb.connect()
-        paths = ", ".join("'" + path.replace("'", "''") + "'" for path in self.files)
-        connection.execute(f"CREATE VIEW files AS SELECT * FROM read_parquet([{paths}])")
+        if self.table:
+            self._attach(connection)
+        else:
+            paths = ", ".join(map(literal, self.files))
+            connection.execute(f"CREATE VIEW files AS SELECT * FROM read_parquet([{paths}])")
         columns = connection.execute("DESCRIBE files").fetchall()
         floats = [quote(name) for name, kind, *_ in columns if kind in ("FLOAT", "DOUBLE")]
         # NaN is a value there, larger than all others
@@ -70,11 +83,33 @@ class DuckdbCounter:
         connection.execute(f"CREATE VIEW results AS SELECT {star} FROM files")
         return connection
 
+    def _attach(self, connection: Any) -> None:
+        """Make a view of the table."""
+        from sqlglot import exp
+        from sqlglot.errors import SqlglotError
+
+        path = self.files[0]
+        if Path(f"{path}.wal").exists():
+            raise InputError(
+                f"{path} has changes that are not in the file yet, beside it in {path}.wal: close "
+                "what writes to it, or run CHECKPOINT"
+            )
+        try:
+            table = exp.to_table(self.table, dialect="duckdb")
+        except SqlglotError:
+            table = None
+        if table is None or not table.name or table.catalog:
+            raise InputError(f"{self.table!r} is no name of a table: write TABLE or SCHEMA.TABLE")
+        name = exp.table_(table.name, db=table.db or "main", catalog="source", quoted=True)
+        connection.execute(f"ATTACH {literal(path)} AS source (TYPE duckdb, READ_ONLY)")
+        connection.execute("SET enable_external_access = false")
+        connection.execute(f"CREATE VIEW files AS SELECT * FROM {name.sql(dialect='duckdb')}")
+
     def _run(self, statement: str) -> pl.DataFrame:
         try:
             # not from the relation itself: DuckDB 2.0 then complains of leaks when Python ends
             result = self._connection.sql(statement).to_arrow_table()
-        except MissingExtraError:
+        except (MissingExtraError, InputError):
             raise
         except Exception as error:
             raise RuleError(f"DuckDB cannot evaluate a rule: {first_line(error)}") from None

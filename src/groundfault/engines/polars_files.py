@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import polars as pl
 
@@ -27,6 +28,7 @@ class PolarsCounter:
 
     files: tuple[str, ...]
     name: str = "polars"
+    table: ClassVar[str] = ""
 
     def find_schema(self) -> pl.Schema:
         """Names and types of the columns."""

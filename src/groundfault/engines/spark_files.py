@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -35,6 +35,7 @@ class SparkCounter:
     files: tuple[str, ...]
     session: Any = field(default=None, compare=False)
     name: str = "spark"
+    table: ClassVar[str] = ""
 
     def find_schema(self) -> pl.Schema:
         """Names and types of the columns."""
