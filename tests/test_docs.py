@@ -41,8 +41,9 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "decisions").glob("*.md")),
 ]
-# how-to pages that train models, run a study, or start another tool: these run every night
+# how-to pages that train models, run a study, label a holdout, or start another tool: every night
 HEAVY = {
+    "a-case",
     "anchor-a-ledger",
     "beyond-memory",
     "diagnose-a-model",

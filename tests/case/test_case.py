@@ -117,6 +117,9 @@ def test_what_is_no_case(tmp_path: Path) -> None:
     two = pl.concat([table().with_columns(model=pl.lit(name)) for name in "ab"])
     with pytest.raises(InputError, match="a case is of one model"):
         Case.create(tmp_path / "two", read(two, model="model"))
+    grouped = read(table().with_columns(pair=pl.col("words") // 2), group="pair")
+    with pytest.raises(InputError, match="one row each"):
+        Case.create(tmp_path / "grouped", grouped)
     with pytest.raises(InputError, match="no column 'judge'"):
         Case.create(tmp_path / "graded", read(table()), grader="judge")
     (tmp_path / "full").mkdir()

@@ -63,7 +63,7 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
     Parameters
     ----------
     evidence : Evidence
-        Of one model.
+        Of one model, one row an example.
     keep : number, optional
         Share to keep apart, in (0, 1); 0.5 where left out.
     seed : int
@@ -71,7 +71,7 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
     Raises
     ------
     InputError
-        If there are several models, no units, or one part would be empty.
+        If there are several models, groups or repeats, or one part would be empty.
     PlanError
         If a share is to be kept apart although there are rows without an outcome.
     """
@@ -82,6 +82,12 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
         )
     if evidence.roles.split:
         raise InputError("a case divides its rows itself: leave the split column out (--split)")
+    if np.bincount(evidence.unit_index).max() > 1:
+        raise InputError(
+            "a case is of examples with one row each, and here are groups or repeats of several "
+            "rows: their means cannot be confirmed label by label yet; keep one row of each "
+            "(--where), or audit them without a case"
+        )
     whole = join_copies(evidence)
     lacking = (evidence.status == str(Status.MISSING)).to_numpy()
     counts = np.bincount(whole.unit_index, minlength=whole.unit_count)
