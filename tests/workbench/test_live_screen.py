@@ -41,6 +41,16 @@ def test_a_page_asks_for_what_changed_alone(client: TestClient) -> None:
     assert client.get("/live/stage", params={"version": version[1]}).text == after
 
 
+def test_a_figure_is_drawn_once_a_label(client: TestClient) -> None:
+    desk = client.app.state.bench.live  # type: ignore[attr-defined]
+    first = desk.look()
+    assert desk.look().figure is first.figure
+    client.post("/live/label", data={"step": "1", "score": "fail"}, headers=HTMX)
+    then = desk.look()
+    assert then.figure is not first.figure
+    assert "1 label" in then.figure.alt
+
+
 def test_a_label_that_is_none_or_late_is_said_above_the_case(client: TestClient) -> None:
     for data, words in (
         ({"step": "1"}, "Not recorded: your answer is"),

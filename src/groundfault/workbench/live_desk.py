@@ -111,6 +111,8 @@ class LiveDesk:
 
     def __init__(self, audit: SequentialAudit, seat: Seat | None = None) -> None:
         self._audit, self._seat, self._lock = audit, seat, threading.Lock()
+        # the page asks every second: of a long audit that takes long to draw and to count
+        self._drawn: tuple[str, Figure, ToStop] | None = None
 
     def look(self) -> LiveStage:
         """Where it stands, labels from elsewhere among them.
@@ -163,9 +165,12 @@ class LiveDesk:
     def _stage(self) -> LiveStage:
         audit, seat = self._audit, self._seat
         query = audit.ask() if seat else self._watch()
-        path = [WealthPoint(r.query.step, *r.log_e) for r in audit.rounds if r.closed]
+        version = f"{audit.labelled}.{len(audit.rounds)}.{len(audit.reviews)}"
+        if self._drawn is None or self._drawn[0] != version:
+            self._drawn = version, self._draw(), count_to_stop(audit)
+        _, figure, to_stop = self._drawn
         stage = LiveStage(
-            version=f"{audit.labelled}.{len(audit.rounds)}.{len(audit.reviews)}",
+            version=version,
             title=audit.plan.model or ", ".join(words.tail(s, 1) for s in audit.pool.sources),
             verdict=audit.verdict,
             reason=audit.reason,
@@ -176,10 +181,14 @@ class LiveDesk:
             model=format_e_value(audit.log_wealth.model),
             auditor=format_e_value(audit.log_wealth.auditor),
             bar=1 / audit.plan.alpha,
-            to_stop=count_to_stop(audit),
-            figure=draw_wealth([WealthPoint(0, 0.0, 0.0), *path], audit.plan.alpha),
+            to_stop=to_stop,
+            figure=figure,
         )
         return stage if query is None else self._with_query(stage, query)
+
+    def _draw(self) -> Figure:
+        path = [WealthPoint(r.query.step, *r.log_e) for r in self._audit.rounds if r.closed]
+        return draw_wealth([WealthPoint(0, 0.0, 0.0), *path], self._audit.plan.alpha)
 
     def _watch(self) -> Query | None:
         self._audit.catch_up()
