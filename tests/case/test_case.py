@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -177,9 +179,9 @@ def test_what_chance_put_into_the_audit_is_not_confirmed(tmp_path: Path) -> None
     frame = frame.with_columns(error=frame["error"].shuffle(seed=4))
     case = Case.create(tmp_path / "case", read(frame))
     assert len(case.audit().modes) == 1
-    assert case.confirm(budget=30).run(case.look_up) == ()
+    assert case.confirm(budget=15).run(case.look_up) == ()
     summary = case.write_report()
-    assert (summary.modes[0].standing, summary.labelled) == ("open", 30)
+    assert (summary.modes[0].standing, summary.labelled) == ("open", 15)
     page = (tmp_path / "case/report/report.md").read_text()
     assert "confirmed on fresh labels: none" in page
 
@@ -200,6 +202,23 @@ def test_labelling_goes_on_where_it_was_killed(labelled: Path, tmp_path: Path) -
     assert Case(tmp_path / "case").summarize().labelled == 9
     case.confirm().run(case.look_up)
     assert case.replay_confirmation() == Case(labelled).replay_confirmation()
+
+
+def test_labels_count_while_another_process_reads_the_ledger(
+    labelled: Path, tmp_path: Path
+) -> None:
+    case = copy(labelled, tmp_path / "case")
+    for name in ("ledger.db", "confirm.json"):
+        (case.folder / name).unlink()
+    confirmation = case.confirm()
+    with closing(sqlite3.connect(case.folder / "ledger.db")) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM groundfault_ledger").fetchone()
+        query = confirmation.ask()
+        assert query is not None
+        confirmation.tell(query, case.look_up(query))
+        assert (case.folder / "ledger.db-wal").exists()
+        assert case.summarize().labelled == 1
 
 
 def test_one_confirmation_a_case(labelled: Path) -> None:

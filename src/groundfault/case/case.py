@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -117,8 +118,8 @@ class Case:
         folder : path
             Absent, or empty.
         evidence : Evidence
-            Of one model, one row an example. Rows without an outcome are what can be labelled; where there are none, a
-            share of the units is kept apart.
+            Of one model, one row an example. Rows without an outcome are what can be labelled; where
+            there are none, a share of the units is kept apart.
         alpha : number
             Error level of the whole case, in (0, 1).
         keep : number, optional
@@ -376,7 +377,7 @@ class Case:
         with tempfile.TemporaryDirectory() as scratch:
             copy = Path(scratch) / LEDGER
             if (self.folder / LEDGER).exists():
-                shutil.copyfile(self.folder / LEDGER, copy)
+                _copy_database(self.folder / LEDGER, copy)
             return self._make_confirmation(choice, Ledger(copy)).result
 
     # --------------------------------------------------------------------------------- what it says
@@ -405,6 +406,20 @@ class Case:
             summary.to_markdown(place / "report.md")
             summary.to_html(place / "report.html")
         return summary
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    """Copy a ledger as it is, although somebody may be labelling."""
+    if not source.with_name(f"{source.name}-wal").exists():
+        shutil.copyfile(source, target)
+        return
+    # what was written last is in a file beside it until the last connection is closed
+    place = f"{source.resolve().as_uri()}?mode=ro"
+    with (
+        closing(sqlite3.connect(place, uri=True)) as live,
+        closing(sqlite3.connect(target)) as copy,
+    ):
+        live.backup(copy)
 
 
 def _describe(choice: ModeChoice) -> str:
