@@ -118,8 +118,8 @@ class Case:
         folder : path
             Absent, or empty.
         evidence : Evidence
-            Of one model, one row an example. Rows without an outcome are what can be labelled; where
-            there are none, a share of the units is kept apart.
+            Of one model, one row an example. Rows without an outcome are what can be labelled;
+            where there are none, a share of the units is kept apart.
         alpha : number
             Error level of the whole case, in (0, 1).
         keep : number, optional
