@@ -208,7 +208,7 @@ def sort_rows(frame: pl.DataFrame, roles: Roles, where: str) -> Roles:
     # names are text, so that a table sorts and splits alike whether its file kept 1 as a number or
     # as a word
     order = frame.select(pl.arg_sort_by(pl.col(c).cast(pl.String) for c in key)).to_series()
-    in_order = bool((order == pl.int_range(frame.height, dtype=order.dtype, eager=True)).all())
+    in_order = order.is_sorted()
     for i in range(frame.width):
         column = frame.to_series(i)
         values = column if in_order else column.gather(order)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import compress
+from itertools import compress, islice
 from math import exp, isfinite
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import polars as pl
 
 from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import head, json_file, json_lines
+from groundfault.readers.lm_eval_columns import read_columns
+from groundfault.readers.lm_eval_parts import find_question, read_argument, read_first
+from groundfault.readers.log import Log, Observation, make_table, pause_collection
+from groundfault.readers.safely import decode, head, json_file, json_lines, read_lines
 from groundfault.readers.values import drop_empty, listing, mapping, number, text
 
 _NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d:.-]+))?\.jsonl?")
@@ -26,13 +28,10 @@ _NOT_METRICS = {
     "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
     "doc_hash", "prompt_hash", "target_hash",
 }  # fmt: skip
-_QUESTIONS = (
-    "question", "Question", "problem", "query", "prompt", "instruction", "input", "question_stem",
-    "goal", "sentence", "text", "premise",
-)  # fmt: skip
 _GREEDY = ("False", "True", "false", "true")
-_ARGUMENTS = ("arg_0", "arg_1")
 _REQUESTS = tuple(f"gen_args_{i}" for i in range(100))
+# rows that are decoded at a time
+_CHUNK = 25_000
 _NO_ANSWER = "[invalid]"
 """The answer that the harness's regex filters return where nothing matches."""
 
@@ -118,9 +117,21 @@ class LmEval:
             )
         run = _Run(path, task, model, results, notes)
         harness = f"lm_eval {results.lm_eval_version or ''}".strip()
-        return Log(
-            run.observations(), harness, notes, first_leads=True, settings=results.settings(task)
+        settings = results.settings(task)
+        return _ChunkedLog(
+            run.observations(), harness, notes, first_leads=True, settings=settings, samples=run
         )
+
+
+@dataclass
+class _ChunkedLog(Log):
+    """A log whose rows are read many at a time, where they are alike."""
+
+    samples: _Run | None = None
+
+    def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
+        """Tables of up to 25,000 rows, each with its measured columns."""
+        return super().tables() if self.samples is None else self.samples.tables()
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -168,17 +179,44 @@ class _Run:
     notes: list[str]
     ids: dict[str, Any] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
+    documents: set[str] = field(default_factory=set)
 
     def observations(self) -> Iterator[Observation]:
-        documents: set[str] = set()
         for position, row in enumerate(_rows(self.path), 1):
-            if "doc_id" not in row:
-                raise InputError(
-                    f"{self.path}, line {position} has no doc_id; is it a samples file of lm_eval?"
-                )
-            documents.add(str(row["doc_id"]))
-            yield from self._scores(row, position)
-        self._note_size(len(documents))
+            yield from self._read_row(row, position)
+        self._note_end()
+
+    def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
+        """The observations as tables, by columns where that is possible."""
+        if head(self.path).startswith(b"["):
+            yield from Log(self.observations()).tables()
+            return
+        decoder, position = msgspec.json.Decoder(dict[str, Any]), 1
+        lines = read_lines(self.path)
+        while chunk := list(islice(lines, _CHUNK)):
+            with pause_collection():
+                table = read_columns([line for _, line in chunk], position, self)
+                if table is None:
+                    rows = (
+                        decode(line, dict[str, Any], f"{self.path}, line {number}", decoder)
+                        for number, line in chunk
+                    )
+                    numbered = enumerate(rows, position)
+                    read = [o for i, row in numbered for o in self._read_row(row, i)]
+                    table = make_table(read)
+            position += len(chunk)
+            yield table
+        self._note_end()
+
+    def _read_row(self, row: dict[str, Any], position: int) -> Iterator[Observation]:
+        if "doc_id" not in row:
+            raise InputError(
+                f"{self.path}, line {position} has no doc_id; is it a samples file of lm_eval?"
+            )
+        return self._scores(row, position)
+
+    def _note_end(self) -> None:
+        self._note_size(len(self.documents))
         for metric, better in mapping(self.results.higher_is_better.get(self.task)).items():
             if better is False:
                 self.notes.append(f"{metric}: lower is better (--scale 1 0 reads it so)")
@@ -189,17 +227,17 @@ class _Run:
         metrics = {
             name: row.get(name)
             for name in (names if isinstance(names, list) else ())
-            if isinstance(name, str) and self._is_per_document(name, row.get(name))
+            if isinstance(name, str) and self.is_per_document(name, row.get(name))
         }
         if not metrics:
             metrics = {"": None}
         doc = mapping(row.get("doc"))
         choices = _Choices.of(row)
-        prompt = _argument(row.get("arguments"), 0, 0)
-        question = _question(doc, prompt)
-        response = None if choices else _first(row.get("resps"))
+        prompt = read_argument(row.get("arguments"), 0, 0)
+        question = find_question(doc, prompt)
+        response = None if choices else read_first(row.get("resps"))
         target = choices.label(row.get("target")) if choices else text(row.get("target"))
-        example_id = self._id(doc, row["doc_id"])
+        example_id = self.name_example(doc, row["doc_id"])
         for metric, value in metrics.items():
             scorer = metric if filter_name == "none" or not metric else f"{metric},{filter_name}"
             observation = Observation(
@@ -227,14 +265,18 @@ class _Run:
 
         A task may say 0 there, which may be an answer, too.
         """
-        answer = observation.answer = _first(row.get("filtered_resps"))
-        is_fallback = answer in self.fallbacks and (
-            answer == _NO_ANSWER or str(answer) not in (observation.response or "")
-        )
+        answer = observation.answer = read_first(row.get("filtered_resps"))
+        is_fallback = self.is_fallback(answer, observation.response)
         if row.get("filter", "none") != "none":
             observation.measured = {**observation.measured, "parsed": not is_fallback}
         if is_fallback:
             observation.value, observation.status = None, Status.UNPARSED
+
+    def is_fallback(self, answer: str | None, response: str | None) -> bool:
+        """Whether a filter found no answer in a response."""
+        return answer in self.fallbacks and (
+            answer == _NO_ANSWER or str(answer) not in (response or "")
+        )
 
     @cached_property
     def fallbacks(self) -> frozenset[str]:
@@ -260,7 +302,8 @@ class _Run:
             else ("none" if repeat == 0 else f"filter {repeat + 1}")
         )
 
-    def _is_per_document(self, metric: str, value: Any) -> bool:
+    def is_per_document(self, metric: str, value: Any) -> bool:
+        """Whether a metric is a number of each document; what is none is noted."""
         if metric != "bypass" and (value is None or isinstance(value, bool | int | float)):
             return True
         # metrics such as F1 leave a pair or list a row, from which the task's number is computed
@@ -273,11 +316,12 @@ class _Run:
             self.notes.append(note)
         return False
 
-    def _id(self, doc: dict[str, Any], doc_id: Any) -> str:
+    def name_example(self, doc: dict[str, Any], doc_id: Any) -> str:
         """The document's own id, else its number in the task.
 
         Where two documents share an id, the second gets its number behind the id.
         """
+        self.documents.add(str(doc_id))
         own = doc.get("id")
         if not isinstance(own, str | int) or isinstance(own, bool) or own == "":
             return str(doc_id)
@@ -380,48 +424,4 @@ def _read_requests(arguments: Any, count: int) -> list[tuple[str | None, str | N
             return pairs
     except (TypeError, KeyError):
         pass
-    return [(_argument(arguments, i, 0), _argument(arguments, i, 1)) for i in range(count)]
-
-
-def _argument(arguments: Any, request: int, which: int) -> str | None:
-    """An argument of a request."""
-    # {"gen_args_0": {"arg_0": ...}}, and lists of lists in files before 2024
-    if isinstance(arguments, dict):
-        own = arguments.get(f"gen_args_{request}")
-        argument = own.get(_ARGUMENTS[which]) if isinstance(own, dict) else None
-    else:
-        try:
-            argument = arguments[request][which]
-        except (TypeError, IndexError, KeyError):
-            return None
-    if isinstance(argument, str):
-        return argument
-    # of a chat model the argument is a list with the whole conversation as one text of JSON
-    return _first(argument) if isinstance(argument, list) else None
-
-
-def _question(doc: dict[str, Any], prompt: str | None) -> str | None:
-    """The question of the document where the prompt holds it, else the whole prompt.
-
-    The prompt has few-shot examples and a template, which may differ between models that were asked
-    the same question.
-    """
-    whole = prompt or ""
-    for key in _QUESTIONS:
-        question = doc.get(key)
-        if (
-            isinstance(question, str)
-            and question.strip()
-            and (question in whole or json.dumps(question)[1:-1] in whole)
-        ):
-            return question
-    return prompt
-
-
-def _first(responses: Any) -> str | None:
-    """The first response of the first request, however it is nested."""
-    while isinstance(responses, list):
-        if not responses:
-            return None
-        responses = responses[0]
-    return text(responses)
+    return [(read_argument(arguments, i, 0), read_argument(arguments, i, 1)) for i in range(count)]

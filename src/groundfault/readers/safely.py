@@ -44,6 +44,8 @@ Logs, which repeat themselves, stay below; what is made to fill a memory reaches
 
 POINTER = "a Git LFS pointer in the place of a file: git lfs pull fetches it"
 
+# bytes read at a time: a line of a log is often as long as the usual 8 KB
+_BUFFER = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 _ZSTD = 93
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
@@ -97,10 +99,23 @@ def json_lines(path: Path, type: type[T]) -> Iterator[T]:
         If a line is longer than 64 MB, or cannot be decoded into the type.
     """
     decoder = msgspec.json.Decoder(type)
-    with readable(path), path.open("rb") as stream:
+    for number, line in read_lines(path):
+        yield decode(line, type, f"{path}, line {number}", decoder)
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a JSONL file with their numbers, from 1; blank lines are skipped.
+
+    Raises
+    ------
+    InputError
+        If a line is longer than 64 MB.
+    """
+    with readable(path), path.open("rb", buffering=_BUFFER) as stream:
         for number, line in enumerate(_lines(path, stream), 1):
-            if line.strip():
-                yield decode(line, type, f"{path}, line {number}", decoder)
+            # not strip, which copies every line
+            if line and not line.isspace():
+                yield number, line
 
 
 def _lines(path: Path, stream: Any) -> Iterator[bytes]:
