@@ -91,6 +91,24 @@ def test_a_live_audit_to_its_verdict_with_its_server_killed(
     compare_with_command(there, tmp_path)
 
 
+def test_a_label_that_nobody_took_is_said(browser: Browser, server: KillableServer) -> None:
+    from playwright.sync_api import expect
+
+    address = server.start()
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(address)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("nothing is chosen")
+    server.kill()
+    page.keyboard.press("y")
+    page.keyboard.press("Enter")
+    alert = page.locator("#alerts [role=alert]")
+    expect(alert).to_contain_text("The server does not answer")
+    expect(alert).to_be_in_viewport()
+    context.close()
+
+
 def compare_with_command(there: Certificate, folder: Path) -> None:
     """The same audit with the same labels on the command line has the same certificate."""
     from click.testing import CliRunner

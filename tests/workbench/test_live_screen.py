@@ -53,7 +53,7 @@ def test_a_figure_is_drawn_once_a_label(client: TestClient) -> None:
 
 def test_a_label_that_is_none_or_late_is_said_above_the_case(client: TestClient) -> None:
     for data, words in (
-        ({"step": "1"}, "Not recorded: your answer is"),
+        ({"step": "1"}, "Not recorded: nothing is chosen"),
         ({"step": "1", "number": "2"}, "a number in [0, 1]"),
         ({"step": "no"}, "had its score already"),
     ):

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from groundfault.errors import GroundfaultError
+from groundfault.errors import GroundfaultError, InputError
 from groundfault.workbench.live_desk import LiveDesk
 from groundfault.workbench.pages import bench_of, make_link, read_form, show_page
 from groundfault.workbench.screen import Screen
@@ -47,6 +47,8 @@ async def save_label(request: Request) -> Response:
     step, reply = fields.get("step", ""), fields.get("number") or fields.get("score", "")
     number = int(step) if step.isdecimal() else 0
     try:
+        if number and not reply:
+            raise InputError("nothing is chosen: press y, n, u or g first")
         is_current, stage = await run_in_threadpool(_desk(request).label, number, reply)
     except GroundfaultError as error:
         # what was shown stays, with the reason above it

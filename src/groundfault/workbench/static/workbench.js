@@ -64,3 +64,21 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("change", (event) => {
   if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
 });
+
+// A request that got no answer: whoever sent a label must not think that it was recorded.
+document.addEventListener("htmx:error", (event) => {
+  if (!(event.detail.error instanceof TypeError)) return;
+  const words = document.createElement("p");
+  words.className = "notice bad";
+  words.role = "alert";
+  words.textContent =
+    "The server does not answer: what was sent last may not be recorded. Start it again, and open " +
+    "the address that it prints.";
+  const alerts = document.getElementById("alerts");
+  // the same again every second would be read out again every second
+  if (!alerts.hasChildNodes()) alerts.append(words);
+});
+
+document.addEventListener("htmx:after:request", () =>
+  document.getElementById("alerts").replaceChildren(),
+);
