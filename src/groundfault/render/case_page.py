@@ -163,9 +163,10 @@ def _list_modes(summary: CaseSummary) -> Iterator[Statements | Table]:
             TableColumn("Standing"),
             *(TableColumn(head, "number") for head in heads),
         )
+        basis = "their labels" + (" and grades" if summary.settings.grader else "")
         bar = 1 / float(exact(summary.settings.step_alpha))
         note = (
-            "Lift: failure rate of labelled fresh units inside minus outside. An e-value of "
+            f"Lift: failure rate of fresh units inside minus outside, by {basis}. An e-value of "
             f"{bar:g} confirms; those here are adjusted for all modes that were chosen."
         )
         yield Table("What fresh labels say", columns, rows, note)
