@@ -14,7 +14,7 @@ import polars as pl
 from groundfault.base.deprecation import rename_parameters
 from groundfault.base.digests import feed
 from groundfault.base.registry import load_object
-from groundfault.core.roles import Roles, count_failed_statuses, read_outcomes, sort_rows
+from groundfault.core.roles import Roles, count_failed_statuses, read_rows
 from groundfault.core.rules import Rule
 from groundfault.core.status import Status
 from groundfault.errors import InputError
@@ -140,10 +140,9 @@ class Evidence:
         columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
         roles = Roles(outcome, id, model, repeat, group, split, status, is_good, null, *columns)
         roles = replace(roles, count_as_failed=tuple(count_as_failed))
-        # a clone has the same columns: of a file's they are let go of one by one
         frame = frame.clone()
-        roles = sort_rows(frame, roles, provenance[0])
-        return cls._from_sorted(frame, roles, provenance)
+        roles, loss, statuses = read_rows(frame, roles, provenance[0])
+        return cls(frame, roles, loss, statuses, provenance)
 
     @classmethod
     @rename_parameters(allow_leak="allow_leakage")
@@ -258,19 +257,9 @@ class Evidence:
         log_rows: LogRows | None = None,
     ) -> Evidence:
         """Check a table and make evidence of it; `from_table` is the friendlier way."""
-        frame = frame.clone()
-        roles = sort_rows(frame, roles, provenance[0] if provenance else "the table")
-        return cls._from_sorted(
-            frame, roles, provenance, account=account, reading=reading, log_rows=log_rows
-        )
-
-    @classmethod
-    def _from_sorted(
-        cls, frame: pl.DataFrame, roles: Roles, provenance: tuple[str, ...], **read: Any
-    ) -> Evidence:
-        where = provenance[0] if provenance else "the table"
-        loss, status = read_outcomes(frame, roles, where)
-        return cls(frame, roles, loss, status, provenance, **read)
+        frame, where = frame.clone(), provenance[0] if provenance else "the table"
+        roles, loss, status = read_rows(frame, roles, where)
+        return cls(frame, roles, loss, status, provenance, account, reading, log_rows=log_rows)
 
     def __len__(self) -> int:
         return self.frame.height

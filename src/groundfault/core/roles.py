@@ -194,6 +194,12 @@ def check_keys(frame: pl.DataFrame, roles: Roles, where: str) -> None:
         )
 
 
+def read_rows(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[Roles, pl.Series, pl.Series]:
+    """Sort a table in place as `sort_rows` does; its roles, and each row's loss and status."""
+    roles = sort_rows(frame, roles, where)
+    return roles, *read_outcomes(frame, roles, where)
+
+
 def sort_rows(frame: pl.DataFrame, roles: Roles, where: str) -> Roles:
     """Check a table, give it an id, and put its rows in the order of their keys, all in place.
 

@@ -14,7 +14,7 @@ from groundfault.readers.safely import escape_pattern
 _ROWS = 10_000
 # Parquet files take up to so many times their size once they are read
 _LARGEST_RATIO = 50
-# the table, and the same rows sorted by their ids
+# the table, and the rows of discovery or of the comparison of its rows
 _COPIES = 2
 
 
