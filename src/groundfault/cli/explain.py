@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +15,6 @@ from groundfault.cli.output import echo_warnings, require_writable, show_progres
 from groundfault.cli.reading import read_evidence, read_settings, read_value
 
 if TYPE_CHECKING:
-    from groundfault.core.evidence import Evidence
     from groundfault.language.explain import Explanation, Mark, SliceProfile
 
 _SHOWN = 5
@@ -110,12 +108,13 @@ def explain(**options: Any) -> None:
 
     require_writable(options["json_path"])
     quiet = options["json_path"] == "-"
-    plan, finder = (
-        Plan(holdout=options["holdout"], seed=options["seed"]),
-        configure_finder(options["finder"], _settings(options)),
-    )
+    plan = Plan(holdout=options["holdout"], seed=options["seed"])
+    finder = configure_finder(options["finder"], {})
+    # what is explained are slices of these texts
+    texts = {"text": options["text"]} if hasattr(finder, "text") else {}
+    finder = configure_finder(options["finder"], texts | _settings(options))
     with echo_warnings(), show_progress(quiet) as progress:
-        evidence = _embed(read_evidence(options), finder, options["text"])
+        evidence = read_evidence(options)
         progress(f"searching with {options['finder']}")
         slices = propose(evidence, finder, plan, options["max_slices"], options["searches"])
         names = [name.strip() for name in options["names"].split(",") if name.strip()]
@@ -141,28 +140,6 @@ def explain(**options: Any) -> None:
 def _settings(options: dict[str, Any]) -> dict[str, Any]:
     usual = _PAPER if options["finder"] == "edisa" else {}
     return usual | {name: read_value(value) for name, value in read_settings(options["settings"])}
-
-
-def _embed(evidence: Evidence, finder: Any, text: str) -> Evidence:
-    """The evidence, with an embedding of the texts where the finder needs one and has none."""
-    import polars as pl
-
-    from groundfault.core.columns import match_attributes
-    from groundfault.slicing.embedding import embed
-    from groundfault.slicing.predictions import EMBEDDING
-
-    if getattr(finder, "embedding", None) != EMBEDDING or _has(evidence, EMBEDDING):
-        return evidence
-    match_attributes(evidence, [text])
-    points = embed(evidence.frame[text].fill_null("").to_list())
-    column = pl.Series("embedding", points, dtype=pl.Array(pl.Float64, points.shape[1]))
-    return replace(evidence, frame=evidence.frame.with_columns(column))
-
-
-def _has(evidence: Evidence, pattern: str) -> bool:
-    from fnmatch import fnmatchcase
-
-    return any(fnmatchcase(name, pattern) for name in evidence.attributes)
 
 
 def _show(explanation: Explanation, finder: str, pipeline: str) -> None:

@@ -30,7 +30,10 @@ _FUNCTIONS = {
     "answers": "groundfault.stats.centroids:label_answers",
 }
 # functions that need more than arrays: the class that computes them, loaded when one is read
-_CLASSES = {"language": "groundfault.language.column:LanguageColumn"}
+_CLASSES = {
+    "language": "groundfault.language.column:LanguageColumn",
+    "texts": "groundfault.slicing.text_column:EmbeddedTextColumn",
+}
 _ROWS = 1 << 16  # rows computed at a time, which bounds the memory
 
 

@@ -11,15 +11,19 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.deprecation import rename_members
 from groundfault.base.threads import one_blas_thread
 from groundfault.core.candidate import Candidate
+from groundfault.core.columns import match_attributes, select_example_rows
 from groundfault.core.evidence import Evidence
 from groundfault.core.fitted_column import FittedColumn
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, PlanError
+from groundfault.slicing.embedding import Embedding
+from groundfault.slicing.embedding import fit as fit_embedding
 from groundfault.slicing.estimator import Estimator, Projection
 from groundfault.slicing.predictions import (
     EMBEDDING,
@@ -28,6 +32,12 @@ from groundfault.slicing.predictions import (
     check_labels,
     check_probability,
     require_errors,
+)
+from groundfault.slicing.text_column import (
+    EmbeddedTextColumn,
+    embed_column,
+    find_text,
+    make_points,
 )
 from groundfault.stats import mixture as em
 from groundfault.stats import mixture_init
@@ -84,6 +94,9 @@ class MixtureSlicer(Estimator, ABC):
     embedding, probability, label : str
         Which columns of the evidence `propose` reads; see
         `groundfault.slicing.predictions.EmbeddedPredictions.of`.
+    text : str, optional
+        Column of texts that `propose` embeds (TF-IDF, learnt from the discovery examples) where the
+        evidence has no column ``embedding*``; left out, the one of the longest texts.
     """
 
     n_slices: int = 128
@@ -100,6 +113,7 @@ class MixtureSlicer(Estimator, ABC):
     embedding: str = EMBEDDING
     probability: str | None = None
     label: str = "label"
+    text: str | None = None
     name: str = "mixture"
 
     mixture_: Mixture = field(init=False, repr=False)
@@ -260,7 +274,10 @@ class MixtureSlicer(Estimator, ABC):
         InputError
             If the columns are not there, or hold something else.
         """
-        examples = EmbeddedPredictions.of(discovery, self.embedding, self.probability, self.label)
+        text, fitted, points = self._embed_texts(discovery)
+        examples = EmbeddedPredictions.of(
+            discovery, self.embedding, self.probability, self.label, points
+        )
         n_slices = min(self.n_slices, len(examples.label) // _EXAMPLES_A_SLICE)
         problem = examples.explain_unfit(2 * _EXAMPLES_A_SLICE, min_classes=2)
         if problem:
@@ -270,7 +287,34 @@ class MixtureSlicer(Estimator, ABC):
         init = self.init if isinstance(self.init, str) else "kmeans"
         slicer = dataclasses.replace(self, n_slices=n_slices, init=init)
         slicer.fit(examples.embedding, examples.label, examples.probability)
-        return list(slicer._candidates(examples))
+        columns, constant = examples.embedding_columns + examples.probability_columns, None
+        if not examples.has_probabilities:
+            constant = examples.probability[0]
+        column = slicer.to_column(columns, constant)
+        if fitted is not None:
+            inputs = (text or "", *examples.probability_columns)
+            column = EmbeddedTextColumn(column.source, "texts", inputs, column.arrays, fitted)
+        return list(slicer._candidates(examples, column))
+
+    def _embed_texts(
+        self, discovery: Evidence
+    ) -> tuple[str | None, Embedding | None, pl.Series | None]:
+        """The texts that stand in for an embedding which the evidence lacks: their column, the
+        embedding fitted to them, and their points.
+        """
+        from fnmatch import fnmatchcase
+
+        names = discovery.attributes
+        if self.embedding != EMBEDDING or any(fnmatchcase(name, EMBEDDING) for name in names):
+            return None, None, None
+        if self.text is not None:
+            match_attributes(discovery, [self.text])
+        text = self.text or find_text(discovery)
+        if text is None:
+            return None, None, None
+        texts = select_example_rows(discovery)[text]
+        fitted = fit_embedding(texts.drop_nulls().to_list())
+        return text, fitted, make_points(embed_column(texts, fitted))
 
     def to_column(
         self, columns: tuple[str, ...], constant: ArrayLike | None = None
@@ -290,11 +334,9 @@ class MixtureSlicer(Estimator, ABC):
             arrays["constant"] = np.asarray(constant, dtype=np.float64)
         return FittedColumn(self.name, "mixture", columns, arrays)
 
-    def _candidates(self, examples: EmbeddedPredictions) -> Iterator[Candidate]:
-        column = self.to_column(
-            examples.embedding_columns + examples.probability_columns,
-            None if examples.has_probabilities else examples.probability[0],
-        )
+    def _candidates(
+        self, examples: EmbeddedPredictions, column: FittedColumn
+    ) -> Iterator[Candidate]:
         for number in self.error_slices_.tolist():
             inside = self.labels_ == number
             label, prediction = (

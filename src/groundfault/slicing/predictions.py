@@ -73,7 +73,12 @@ class EmbeddedPredictions:
 
     @classmethod
     def of(
-        cls, evidence: Evidence, embedding: str, probability: str | None, label: str
+        cls,
+        evidence: Evidence,
+        embedding: str,
+        probability: str | None,
+        label: str,
+        points: pl.Series | None = None,
     ) -> EmbeddedPredictions:
         """Read the columns of the evidence, one row an example.
 
@@ -88,6 +93,8 @@ class EmbeddedPredictions:
         label : str
             Column of the true class, named as the probability columns are, or numbered from 0; read
             with probabilities alone.
+        points : polars.Series, optional
+            An embedding that is no column of the evidence, one point an example.
 
         Raises
         ------
@@ -95,7 +102,10 @@ class EmbeddedPredictions:
             If a column is missing or holds something else, or a label is none of the classes.
         """
         frame = select_example_rows(evidence)
-        names = match_attributes(evidence, [embedding])
+        if points is None:
+            names = match_attributes(evidence, [embedding])
+        else:
+            frame, names = frame.with_columns(points), {points.name: points.name}
         if probability is None and not any(
             c.startswith(PROBABILITY.rstrip("*")) for c in evidence.attributes
         ):
