@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
 import polars as pl
 import pytest
 from bench_reports import make_answers, open_bench, visit, write_bench_report
+from msgspec.structs import replace as change
 from starlette.testclient import TestClient
 
+from groundfault.auditing.report import Report
 from groundfault.core.rules import Rule
 from groundfault.render import words
 from groundfault.workbench.bench import Bench
@@ -257,6 +260,14 @@ def test_a_single_equality_has_an_elsewhere_and_no_near_misses(client: TestClien
     assert "Misses " not in page
     assert "Near misses:" not in read(client, "/rule", rule="lang = 'de'")
     assert '<h2 id="near-head">Near misses' in read(client, "/examples", rule="n_words > 12")
+
+
+def test_parts_that_fail_differently_are_named(bench: Bench) -> None:
+    assert bench.report is not None
+    data = change(bench.report.data, parts="Parts differ.")
+    client = visit(replace(bench, report=Report.of(data, bench.report.library)))
+    assert "<p>Parts differ.</p>" in read(client, "/")
+    assert "<span>1 of " in read(client, "/examples", mode=1)
 
 
 def test_sentences_end_once_and_keys_have_titles(client: TestClient) -> None:
