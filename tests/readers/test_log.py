@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from groundfault.errors import InputError
-from groundfault.readers.log import Log, Observation
+from groundfault.readers.log import Log, Observation, stack
 
 
 def table(*attributes: dict[str, Any], measurements: dict[str, Any] | None = None) -> pl.DataFrame:
@@ -96,3 +96,10 @@ def test_collection_of_garbage_goes_on_as_it_was() -> None:
     with pytest.raises(InputError, match="cut short"):
         list(Log(break_off()).tables())
     assert gc.isenabled()
+
+
+def test_a_column_that_is_empty_in_one_part_of_a_log_has_the_type_of_the_others() -> None:
+    empty = pl.DataFrame({"n": [None, None], "flag": [None, None]}).cast({"n": pl.Boolean})
+    table = stack([empty, pl.DataFrame({"n": [1.5], "flag": [True]}), empty])
+    assert table.schema == {"n": pl.Float64, "flag": pl.Boolean}
+    assert table["n"].to_list() == [None, None, 1.5, None, None]

@@ -332,13 +332,17 @@ def _clean(value: Any) -> Any:
 
 
 def stack(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """Tables one under the other; a column of several types is numeric if all are, else text."""
+    """Tables one under the other; a column of several types is numeric if all are, else text.
+
+    The type of a column without a value says nothing.
+    """
     types: dict[str, set[Any]] = {}
     for frame in frames:
-        for name, dtype in frame.schema.items():
-            if dtype != pl.Null:
-                types.setdefault(name, set()).add(dtype)
-    common = {name: _common(kinds) for name, kinds in types.items() if len(kinds) > 1}
+        for column in frame:
+            kinds = types.setdefault(column.name, set())
+            if column.null_count() < len(column):
+                kinds.add(column.dtype)
+    common = {name: _common(kinds) for name, kinds in types.items() if kinds}
     frames = [
         f.with_columns(pl.col(n).cast(t) for n, t in common.items() if n in f.columns)
         for f in frames
@@ -347,4 +351,6 @@ def stack(frames: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _common(kinds: set[Any]) -> Any:
+    if len(kinds) == 1:
+        return next(iter(kinds))
     return pl.Float64 if all(kind.is_numeric() for kind in kinds) else pl.String
