@@ -243,6 +243,13 @@ def test_how_to_pages_run(page: Path, desk: Path, answers: bytes) -> None:
     run(page)
 
 
+@pytest.mark.parametrize("page", ["decisions/README.md", "docs/explanation/decisions.md"])
+def test_every_decision_is_listed(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    records = [path.name for path in (ROOT / "decisions").glob("0*.md")]
+    assert [name for name in records if name not in text] == []
+
+
 def test_the_tutorial_rejects_a_candidate_and_confirms_one() -> None:
     text = (DOCS / "tutorial" / "first-audit.md").read_text(encoding="utf-8")
     assert "confirmed" in text
