@@ -23,8 +23,7 @@ TABLE = option(
     metavar="TABLE",
     default="",
     group=INPUT,
-    help="With --engine duckdb: the table or view to count in, where the source is a database of "
-    "DuckDB.",
+    help="Table or view to count in, where SOURCE is a database of DuckDB (--engine duckdb).",
 )
 
 _NEED_ROWS = (
