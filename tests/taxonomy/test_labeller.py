@@ -18,6 +18,13 @@ from small_taxonomy import Scripted, taxonomy_of
 from groundfault.cli.taxonomy import taxonomy as command
 from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.models import Question, Response, get
+from groundfault.models.replies import (
+    Prompts,
+    Unreadable,
+    check_line,
+    decode,
+    fence,
+)
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
 from groundfault.render.taxonomy_page import make_page, write_taxonomy
@@ -31,15 +38,8 @@ from groundfault.taxonomy.words.labelling import (
     Labelling,
     Membership,
 )
-from groundfault.taxonomy.words.replies import (
-    Unreadable,
-    check_line,
-    decode,
-    fence,
-    fill_prompt,
-    read_prompt,
-)
 
+PROMPTS = Prompts("groundfault.taxonomy.words")
 KEY = "sk-right-0123456789abcdef"
 SUMS = [
     f"Ada has {i} apples and buys {i + 3} more. How many apples does Ada have?" for i in range(12)
@@ -278,7 +278,7 @@ def test_no_text_closes_the_marks_it_stands_between() -> None:
     assert len(fence(["x" * 50_000])["tasks"]) < 4_200
     assert "\x1b" not in fence(["\x1b[31mred\ud83d"])["tasks"]
     assert fence(["$mark ${tasks}"])["tasks"].count("$mark ${tasks}") == 1
-    assert "$mark ${tasks}" in fill_prompt(
+    assert "$mark ${tasks}" in PROMPTS.fill(
         "label", count=1, **fence(["$mark ${tasks}"])
     )  # not filled again
 
@@ -310,7 +310,7 @@ def test_labels_are_read_back_and_belong_to_their_fit(taxonomy: Taxonomy, tmp_pa
 
 
 def test_prompts_name_every_mode_and_level() -> None:
-    text = read_prompt("label")
+    text = PROMPTS.read("label")
     assert all(mode in text for mode in MODES)
     assert all(level in text for level in LEVELS)
 

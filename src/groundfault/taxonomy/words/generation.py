@@ -17,9 +17,9 @@ import numpy as np
 from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
 from groundfault.errors import InputError, PlanError
-from groundfault.models import Question, Target, get
+from groundfault.models import Question, Target, get, replies
+from groundfault.models.replies import ModelRequest, Prompts, Reply, Unreadable, fence
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
-from groundfault.taxonomy.words import replies
 from groundfault.taxonomy.words.labelling import hash_taxonomy
 from groundfault.taxonomy.words.new_tasks import (
     GeneratedTasks,
@@ -30,7 +30,6 @@ from groundfault.taxonomy.words.new_tasks import (
     is_same_answer,
     reject_copies,
 )
-from groundfault.taxonomy.words.replies import ModelRequest, Reply, Unreadable, fence, fill_prompt
 from groundfault.taxonomy.words.texts import find_text_column, read_column
 from groundfault.taxonomy.words.variants import RULES, Source, vary
 
@@ -40,7 +39,8 @@ LEVELS = ("easy", "medium", "hard")
 CHANGES = {"rephrase": True, "swap": False, "reorder": True, "complexity": False}
 """Variants by a model, and whether the answer stays the same."""
 
-_PROMPTS = ("new", "variant", "solve", *LEVELS, *CHANGES)
+_PROMPTS = Prompts("groundfault.taxonomy.words")
+_KINDS = ("new", "variant", "solve", *LEVELS, *CHANGES)
 
 # tasks a request: longer replies may be cut off at the limit of tokens
 _BATCH = 10
@@ -170,7 +170,7 @@ def generate(
         "solves": solves,
         "seed": seed,
         "known_texts": len(texts),
-        "prompts": {name: replies.hash_prompts(name) for name in _PROMPTS},
+        "prompts": {name: _PROMPTS.hash(name) for name in _KINDS},
     }
     return GeneratedTasks(hash_taxonomy(taxonomy), tuple(candidates), skipped, settings)
 
@@ -310,7 +310,7 @@ def _make_orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -
     if kind in CHANGES:
         for source in pool.sources[:variants]:
             parts = fence([source.question], [source.answer])
-            prompt = fill_prompt("variant", change=fill_prompt(kind), **parts)
+            prompt = _PROMPTS.fill("variant", change=_PROMPTS.fill(kind), **parts)
             yield _Order(
                 pool.cluster, kind, (source,), ModelRequest(Question(prompt, seed=seed), _read_one)
             )
@@ -329,8 +329,8 @@ def _make_orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -
             [source.question for source in examples], [source.answer for source in examples]
         )
         size = min(_BATCH, count - start)
-        prompt = fill_prompt(
-            "new", count=len(examples), wanted=size, level=fill_prompt(kind), **parts
+        prompt = _PROMPTS.fill(
+            "new", count=len(examples), wanted=size, level=_PROMPTS.fill(kind), **parts
         )
         # the repeat makes the question differ, or a record would answer it with the first batch
         request = ModelRequest(
@@ -410,7 +410,7 @@ def _solve(
     at = [i for i, task in enumerate(tasks) if task.open and task.by != "rule"]
     requests = [
         ModelRequest(
-            Question(fill_prompt("solve", **fence([tasks[i].question])), seed=seed + k, repeat=k),
+            Question(_PROMPTS.fill("solve", **fence([tasks[i].question])), seed=seed + k, repeat=k),
             _read_answer,
         )
         for i in at

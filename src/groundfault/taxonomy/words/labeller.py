@@ -12,9 +12,16 @@ from groundfault.base.deprecation import rename_parameters
 from groundfault.base.progress import Progress
 from groundfault.base.streams import stream
 from groundfault.errors import InputError, PlanError
-from groundfault.models import Question, Target, get
+from groundfault.models import Question, Target, get, replies
+from groundfault.models.replies import (
+    OWN_PROMPTS,
+    ModelRequest,
+    Prompts,
+    Reply,
+    Unreadable,
+    fence,
+)
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
-from groundfault.taxonomy.words import replies
 from groundfault.taxonomy.words.labelling import (
     LEVELS,
     MODES,
@@ -23,9 +30,9 @@ from groundfault.taxonomy.words.labelling import (
     Membership,
     hash_taxonomy,
 )
-from groundfault.taxonomy.words.replies import ModelRequest, Reply, Unreadable, fence, fill_prompt
 from groundfault.taxonomy.words.texts import find_text_column, read_column
 
+_PROMPTS = Prompts("groundfault.taxonomy.words")
 _LONGEST = 100  # characters of a label
 
 
@@ -102,7 +109,8 @@ def label(
     first, other = _open_target(model), None if second is None else _open_target(second)
     questions = [_make_request(cluster, texts, seed, 0) for cluster in taxonomy.clusters]
     labels = _ask_labels(taxonomy.clusters, first, questions, options)
-    prompts = {name: replies.hash_prompts(name) for name in ("label", "membership", "again")}
+    prompts = {name: _PROMPTS.hash(name) for name in ("label", "membership")}
+    prompts["again"] = OWN_PROMPTS.hash("again")
     labelling = Labelling(hash_taxonomy(taxonomy), first.name, labels, seed=seed, prompts=prompts)
     if other is None:
         return labelling
@@ -128,7 +136,7 @@ def _make_request(
         return None
     return ModelRequest(
         Question(
-            fill_prompt("label", count=len(exemplar_texts), **fence(exemplar_texts)),
+            _PROMPTS.fill("label", count=len(exemplar_texts), **fence(exemplar_texts)),
             seed=seed,
             repeat=repeat,
         ),
@@ -198,7 +206,7 @@ def _check_membership(
     requests = []
     for one_label, names, _ in checks:
         parts = fence([texts[name] or "" for name in names], name=one_label.label)
-        question = Question(fill_prompt("membership", count=len(names), **parts), seed=seed + 1)
+        question = Question(_PROMPTS.fill("membership", count=len(names), **parts), seed=seed + 1)
         requests.append(ModelRequest(question, partial(_read_members, len(names))))
     results = []
     for (one_label, names, members), reply in zip(

@@ -17,7 +17,9 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from groundfault.errors import first_line
-from groundfault.models import Question, Response, Target, ask
+from groundfault.models.asking import ask
+from groundfault.models.question import Question, Response
+from groundfault.models.target import Target
 
 T = TypeVar("T")
 
@@ -121,7 +123,7 @@ def _make_reply(request: ModelRequest[T], response: Response, attempt: int) -> R
 
 def _once_more(question: Question, reply: Reply[Any], text: str) -> Question:
     excerpt = text if len(text) <= _SHOWN else text[:_SHOWN] + " [...]"
-    again = {"role": "user", "content": fill_prompt("again", why=reply.reason)}
+    again = {"role": "user", "content": OWN_PROMPTS.fill("again", why=reply.reason)}
     return replace(
         question, messages=[*question.messages, {"role": "assistant", "content": excerpt}, again]
     )
@@ -177,7 +179,7 @@ def tidy(text: str, max_length: int) -> str:
 def fence(texts: Sequence[str], keys: Sequence[str | None] = (), name: str = "") -> dict[str, str]:
     """Texts from data between marks that none of them contains.
 
-    The keys are the places ``mark``, ``tasks`` and ``name`` of a prompt.
+    The keys are the places ``mark``, ``tasks`` and ``name`` of a prompt; see `Prompts`.
 
     Parameters
     ----------
@@ -204,24 +206,36 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _EXCERPT else text[:_EXCERPT] + "\n[the rest is left out]"
 
 
-def fill_prompt(prompt: str, **values: object) -> str:
-    """A prompt of the folder ``prompts`` with its places filled."""
-    return (
-        Template(read_prompt(prompt))
-        .substitute({name: str(value) for name, value in values.items()})
-        .strip()
-    )
+@dataclass(frozen=True)
+class Prompts:
+    """Wordings: the text files in the folder ``prompts`` of a package, with places to be filled.
+
+    Attributes
+    ----------
+    package : str
+    """
+
+    package: str
+
+    def fill(self, prompt: str, **values: object) -> str:
+        """A prompt with its places filled."""
+        text = Template(self.read(prompt))
+        return text.substitute({name: str(value) for name, value in values.items()}).strip()
+
+    def read(self, prompt: str) -> str:
+        """The text of a prompt, with its places open."""
+        return _read_prompt(self.package, prompt)
+
+    def hash(self, *prompts: str) -> str:
+        """SHA-256 of prompts' texts: what tells one wording from another."""
+        # stored with results, for a changed prompt makes them incomparable
+        return hashlib.sha256("\0".join(map(self.read, prompts)).encode()).hexdigest()
 
 
 @cache
-def read_prompt(prompt: str) -> str:
-    """The text of a prompt, with its places open."""
-    return (files("groundfault.taxonomy.words") / "prompts" / f"{prompt}.txt").read_text(
-        encoding="utf-8"
-    )
+def _read_prompt(package: str, prompt: str) -> str:
+    return (files(package) / "prompts" / f"{prompt}.txt").read_text(encoding="utf-8")
 
 
-def hash_prompts(*prompts: str) -> str:
-    """SHA-256 of prompts' texts: what tells one wording from another."""
-    # stored with results, for a changed prompt makes labels incomparable
-    return hashlib.sha256("\0".join(map(read_prompt, prompts)).encode()).hexdigest()
+OWN_PROMPTS = Prompts("groundfault.models")
+"""What a model is told whose reply cannot be read."""
