@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from groundfault import Candidate, Evidence, InputError, Plan, PlanError
 from groundfault.sequential import SequentialConfirmation
 from groundfault.sequential.graded_slices import GradedSlice, read_grades
-from groundfault.sequential.slice_tests import SliceTests, find_needed
+from groundfault.sequential.slice_tests import SliceTests, find_units_to_label
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -30,7 +30,7 @@ def confirm(
         undecided = np.flatnonzero(~confirmed)
         if not len(undecided):
             break
-        free = ~tests.labelled if grades is None else find_needed(tests, undecided)
+        free = ~tests.labelled if grades is None else find_units_to_label(tests, undecided)
         unit = int(rng.choice(np.flatnonzero(free)))
         tests = tests.update(unit, float(losses[unit]), free)
         confirmed |= tests.reach(ALPHA)
@@ -73,7 +73,7 @@ def bet_on(tests: int) -> GradedSlice:
     losses, on, grades = draw([0.65], 0.93, 0)
     one = GradedSlice.begin(grades, on[0], ALPHA, tests)
     for unit in (*np.flatnonzero(on[0])[:20], *np.flatnonzero(~on[0])[:20]):
-        one = one.update(losses[unit], high=bool(on[0, unit]), bet=True, grade=grades[unit])
+        one = one.update(losses[unit], grades[unit], high=bool(on[0, unit]))
     return one
 
 

@@ -13,7 +13,6 @@ from groundfault.stats.prediction_powered import (
     GradedBets,
     GradedDifference,
     allow_chance,
-    allow_difference,
     find_interval,
 )
 
@@ -92,7 +91,7 @@ def test_equal_groups_seldom_differ_whoever_chooses_what_to_label(chooser: str) 
 def _find_differences(
     inside: tuple[Floats, Floats], outside: tuple[Floats, Floats], sums: tuple[Floats, Floats]
 ) -> NDArray[np.bool_]:
-    test = GradedDifference.begin((50, 200), sums, ALPHA, allow_difference(0.0, 50))
+    test = GradedDifference.begin((50, 200), sums, ALPHA, allow_no_excess(50))
     best = test.log_e
     for t in range(80):
         labels, grades = outside if t % 2 else inside
@@ -101,9 +100,15 @@ def _find_differences(
     return best >= np.log(1 / ALPHA)
 
 
+def allow_no_excess(steps: int) -> tuple[Floats, Floats]:
+    """Edge of the null that the mean inside is at most the one outside."""
+    ends = np.linspace(0.0, 1.0, steps + 1)
+    return ends[1:], ends[:-1]
+
+
 def _follow_failures(inside: list[Floats], outside: list[Floats], sums: list[Floats]) -> bool:
     """Stays with the group whose last label was a failure."""
-    test = GradedDifference.begin((50, 200), (sums[0], sums[1]), ALPHA, allow_difference(0.0, 25))
+    test = GradedDifference.begin((50, 200), (sums[0], sums[1]), ALPHA, allow_no_excess(25))
     counts, group = [0, 0], 0
     for _ in range(50):
         labels, grades = outside if group else inside

@@ -59,7 +59,7 @@ class GradedSlice:
         edge = allow_chance(sizes, level / (2 * tests))
         return cls(GradedDifference.begin(sizes, sums, level / 2, edge))
 
-    def update(self, loss: float, *, high: bool, bet: bool, grade: float) -> GradedSlice:
+    def update(self, loss: float, grade: float, *, high: bool, bet: bool = True) -> GradedSlice:
         """After one more label; see `SliceTest.update`."""
         return replace(self, bets=self.bets.update(loss, grade, inside=high, bet=bet))
 

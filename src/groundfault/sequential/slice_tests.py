@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import log
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,12 +79,14 @@ class SliceTest:
         nothing = np.zeros((len(_LIFTS), len(cells[0])))
         return cls(units, high / units, cells, nothing, nothing)
 
-    def update(self, loss: float, *, high: bool, bet: bool = True) -> SliceTest:
+    def update(self, loss: float, grade: float = 0.0, *, high: bool, bet: bool = True) -> SliceTest:
         """After one more label.
 
         Parameters
         ----------
         loss : float in [0, 1]
+        grade : float in [0, 1]
+            A grader's loss of the unit, which this test does not use; `GradedSlice` does.
         high : bool
             Whether the unit is of the side that is held to fail more.
         bet : bool
@@ -210,8 +211,8 @@ class SliceTests:
             The unlabelled units from which it was drawn uniformly, chosen before its loss was
             known. A slice bets where these include all unlabelled units of the unit's own side.
         """
-        tests: list[Any] = list(self.tests)
-        graded = {} if self.grades is None else {"grade": float(self.grades[unit])}
+        tests = list(self.tests)
+        grade = 0.0 if self.grades is None else float(self.grades[unit])
         for k, (on, defined, sign) in enumerate(
             zip(self.on, self.defined, self.direction, strict=True)
         ):
@@ -220,7 +221,7 @@ class SliceTests:
                 # loss is counted in the totals but no bet on it would be fair
                 fair = bool(eligible[(on == on[unit]) & defined & ~self.labelled].all())
                 high = bool(on[unit]) == (sign > 0)
-                tests[k] = tests[k].update(loss, high=high, bet=fair, **graded)
+                tests[k] = tests[k].update(loss, grade, high=high, bet=fair)
         new_labelled = self.labelled.copy()
         new_labelled[unit] = True
         # exp overflows at 709; beyond 700 every plausible alpha has been passed long ago
@@ -239,7 +240,7 @@ class SliceTests:
         )
 
 
-def find_needed(tests: SliceTests, undecided: NDArray[np.intp]) -> Bools:
+def find_units_to_label(tests: SliceTests, undecided: NDArray[np.intp]) -> Bools:
     """Units from which to draw the next label, of tests with grades: bool, shape (N,).
 
     A label inside a slice serves that slice; one drawn from all units is fair for every slice, and

@@ -246,7 +246,7 @@ class GradedDifference:
             As in `GradedBets`; the horizon is of each group.
         edge : pair of (G,) arrays in [0, 1], ascending
             The largest mean inside that the null allows, where the mean outside is at least so
-            much; from `allow_difference` or `allow_chance`.
+            much; such as from `allow_chance`.
         """
         above, below = edge
         inner = GradedBets.begin(above, sizes[0], grade_sums[0], alpha, horizon=horizon)
@@ -267,19 +267,6 @@ class GradedDifference:
         """Log e-value of each sample: the least over the means that the null allows."""
         least: Floats = (self.inside.log_wealth + self.outside.log_wealth).min(axis=1)
         return least
-
-
-def allow_difference(difference: float, steps: int = 200) -> tuple[Floats, Floats]:
-    """Edge of the null that the mean inside exceeds the one outside by at most ``difference``.
-
-    Parameters
-    ----------
-    difference : float in [-1, 1]
-    steps : int
-        Between the means 0 and 1 that are tried; the edge is that of the worse end of each.
-    """
-    ends = np.linspace(0.0, 1.0, steps + 1)
-    return np.clip(ends[1:] + difference, 0.0, 1.0), ends[:-1]
 
 
 def allow_chance(sizes: tuple[int, int], level: float, steps: int = 200) -> tuple[Floats, Floats]:
