@@ -79,7 +79,14 @@ class SliceTest:
         nothing = np.zeros((len(_LIFTS), len(cells[0])))
         return cls(units, high / units, cells, nothing, nothing)
 
-    def update(self, loss: float, grade: float = 0.0, *, high: bool, bet: bool = True) -> SliceTest:
+    def update(
+        self,
+        loss: float,
+        grade: float = 0.0,  # noqa: ARG002  (of the same signature as GradedSlice.update)
+        *,
+        high: bool,
+        bet: bool = True,
+    ) -> SliceTest:
         """After one more label.
 
         Parameters
