@@ -10,7 +10,6 @@ Tables 4 to 7 and Figure 3."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from groundfault.finders.spotlight import Spotlight
 from groundfault.stats.discovery import Discovery, score_discovery
 from groundfault_studies.charts import lines
 from groundfault_studies.real_models import Predictions, of_texts, shipped_classifiers
+from groundfault_studies.shared_folder import find_shared
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
 Discoveries = Mapping[str, Mapping[str, Sequence[Discovery]]]
@@ -83,7 +83,7 @@ def study(
     progress : callable, optional
     """
     progress = listener(progress)
-    folder = Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data") / "real"
+    folder = find_shared(shared, "real")
     runs: list[list[Predictions]] = []
     for seed in range(seeds):
         progress(f"training classifiers, {seed + 1} of {seeds}")

@@ -8,7 +8,6 @@ https://doi.org/10.1162/tacl_a_00617."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,10 +16,10 @@ from groundfault.auditing.flow import audit
 from groundfault.auditing.prepared import start_audit
 from groundfault.base.progress import Progress, listener
 from groundfault.core.finding import Finding
-from groundfault.errors import InputError
 from groundfault.finders.sliceline import ScoredSlice, SliceLine
 from groundfault_studies import discover, improve, janus_audits, leaderboard
 from groundfault_studies.janus_audits import JanusAudit
+from groundfault_studies.shared_folder import find_shared
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
 Columns = dict[str, tuple[str, Kind]]
@@ -93,7 +92,7 @@ def study(
         If the judge is unknown or holds nothing out.
     """
     progress = listener(progress)
-    folder = _folder(shared)
+    folder = find_shared(shared)
     lacking = (
         ()
         if folder.is_dir()
@@ -234,13 +233,3 @@ def _table_4(searched: Sequence[_SliceSearch]) -> PaperTable:
 def _range(rates: Sequence[float | None]) -> Value:
     defined_rates = [rate for rate in rates if rate is not None]
     return (min(defined_rates), max(defined_rates)) if defined_rates else None
-
-
-def _folder(shared: str | Path | None) -> Path:
-    name = shared or os.environ.get("GROUNDFAULT_SHARED")
-    folder = Path(name or "../shared/data")
-    if name and not folder.is_dir():
-        raise InputError(
-            f"no folder {folder}: name the one that holds janus_public and real (--shared DIR)"
-        )
-    return folder

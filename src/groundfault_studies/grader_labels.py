@@ -5,7 +5,6 @@ some are the grader's own mistakes. Labels are then bought one at a time on the 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from groundfault.core.plan import Plan
 from groundfault.errors import InputError
 from groundfault.sequential import SequentialConfirmation
 from groundfault_studies.resuming import Rows, gather_rows
+from groundfault_studies.shared_folder import require_shared
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable
 
 DRAWS, LABELS, SIZE = 100, 200, 2000
@@ -71,9 +71,7 @@ def study(
     PlanError
         If there is no file to show from.
     """
-    folder = Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data").resolve()
-    if not (folder / "real").is_dir():
-        raise InputError(f"no folder {folder / 'real'}: name the one that holds it with --shared")
+    folder = require_shared(shared, "real").parent
     names = tuple(models or (*_list_networks(folder), *_list_chat_models(folder)))
     todo = {
         f"{model} / {draw}": (folder, model, draw) for draw in range(replicates) for model in names

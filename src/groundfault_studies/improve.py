@@ -11,7 +11,6 @@ Tables 11 and 12 and Figures 4 to 6."""
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +39,7 @@ from groundfault.improve import (
 from groundfault.stats.paired import sign_flips
 from groundfault_studies.discover import FITTED, SOURCE, make_slicer
 from groundfault_studies.real_models import Predictions, of_texts, shipped_classifiers, tasks
+from groundfault_studies.shared_folder import find_shared
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
 Floats = NDArray[np.float64]
@@ -124,7 +124,7 @@ def study(
         If what is kept was run with other settings, or other data.
     """
     progress = listener(progress)
-    folder = Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data") / "real"
+    folder = find_shared(shared, "real")
     lacking = (
         () if folder.is_dir() else ("classifiers of texts, which need the folder of shared data",)
     )

@@ -9,7 +9,6 @@ and other models."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +28,7 @@ from groundfault_studies import janus_audits, janus_repeats
 from groundfault_studies.controlled_docs import Packet
 from groundfault_studies.janus_audits import JanusAudit
 from groundfault_studies.janus_repeats import Columns, Here
+from groundfault_studies.shared_folder import HOW_TO_NAME, find_shared
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable, Value
 
 SOURCE = (
@@ -104,7 +104,7 @@ def study(
         If a folder is named and is not there.
     """
     progress = listener(progress)
-    folder = _folder(shared)
+    folder = find_shared(shared)
     with enough_threads(0):
         progress("answering generated packets")
         scripted, packets, answers = janus_audits.scripted_audit(seed=0)
@@ -131,16 +131,6 @@ def study(
     )
 
 
-def _folder(shared: str | Path | None) -> Path:
-    name = shared or os.environ.get("GROUNDFAULT_SHARED")
-    folder = Path(name or "../shared/data")
-    if name and not folder.is_dir():
-        raise InputError(
-            f"no folder {folder}: name the one that holds janus_public and real (--shared DIR)"
-        )
-    return folder
-
-
 def _audits(
     folder: Path, scripted: JanusAudit, progress: Progress
 ) -> tuple[list[JanusAudit], list[str]]:
@@ -160,7 +150,7 @@ def _audits(
         lacking.append(f"audits of real models: {error}")
     return audits, [
         *lacking,
-        "name the folder of the data with --shared or $GROUNDFAULT_SHARED",
+        HOW_TO_NAME,
     ] if lacking else []
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from groundfault_studies import known_holes_tables
 from groundfault_studies.resuming import Rows, gather_rows
 from groundfault_studies.rule_methods import METHODS, Description
 from groundfault_studies.rule_scores import score_rules
+from groundfault_studies.shared_folder import find_shared
 from groundfault_studies.tables import PaperStudy
 
 Bools = NDArray[np.bool_]
@@ -205,7 +205,7 @@ def study(
 
 def find_folder(shared: str | Path | None) -> Path:
     """The folder of the data, by the folder that it is in or by itself."""
-    folder = Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data")
+    folder = find_shared(shared)
     return folder if (folder / _FILES[-1]).is_file() else folder / FOLDER
 
 

@@ -10,7 +10,6 @@ the paper's own sampling keeps none (see the study ``validity``)."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from groundfault.base.progress import Progress, listener
-from groundfault.errors import InputError
 from groundfault_studies import audit_charts
 from groundfault_studies.audit_runs import (
     MAIN,
@@ -30,6 +28,7 @@ from groundfault_studies.audit_runs import (
     read_pool,
     skills,
 )
+from groundfault_studies.shared_folder import find_shared
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
 Rows = Sequence[dict[str, Any]]
@@ -146,14 +145,9 @@ def _tabulate(
 
 
 def _folder(shared: str | Path | None) -> tuple[Path | None, tuple[str, ...]]:
-    name = shared or os.environ.get("GROUNDFAULT_SHARED")
-    folder = Path(name or "../shared/data").resolve()
+    folder = find_shared(shared)
     if folder.is_dir():
         return folder, ()
-    if name:
-        raise InputError(
-            f"no folder {folder}: name the one that holds savi_pool and real (--shared DIR)"
-        )
     return None, (
         "experiments 1 and 2, which need the folder of shared data (--shared or "
         "$GROUNDFAULT_SHARED)",

@@ -14,7 +14,6 @@ arXiv:2605.07002."""
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -25,11 +24,11 @@ import polars as pl
 
 from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate
-from groundfault.errors import InputError
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault.sequential.answers import replay
 from groundfault_studies.audit_runs import DEGRADATIONS, CachedPolicy
 from groundfault_studies.resuming import Rows, resume_rounds
+from groundfault_studies.shared_folder import require_shared
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable, Value
 
 THRESHOLD, EPSILON, TESTED = 0.85, 0.05, 250
@@ -89,12 +88,7 @@ def study(
         If the folder is not there.
     """
     progress = listener(progress)
-    folder = (
-        Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data").resolve()
-        / "savi_pool"
-    )
-    if not folder.is_dir():
-        raise InputError(f"no folder {folder}: name the one that holds savi_pool (--shared DIR)")
+    folder = require_shared(shared, "savi_pool")
     rounds = [
         {
             json.dumps(job): (folder, *job)
