@@ -52,19 +52,21 @@ _review = partial(option, group="Review")
 @option("--no-ledger", is_flag=True, group=OUTPUT, help="Record nothing; the pages say so.")
 @option("--seal", default="", metavar="HEX", help="Seal of the sequential audit to watch.")
 def open_(place: str, **options: Any) -> None:
-    """Look at a report, a review or a sequential audit in the browser.
+    """Look at a report, a taxonomy, a review or a sequential audit in the browser.
 
     PATH is a folder that audit --out wrote: the workbench shows the failure modes with their
     examples, counts rules that you try on the discovery rows, and keeps held-out outcomes closed.
-    Or a folder of probe runs, to review their responses blind; or the ledger of a sequential
-    audit, to watch it (sequential run --label browser labels). The printed address opens it once,
-    in one browser; it listens on this machine alone.
+    Or a folder of probe runs, to review their responses blind and read what was found; or a folder
+    that taxonomy fit wrote; or the ledger of a sequential audit, to watch it (sequential run
+    --label browser labels). The printed address opens it once, in one browser; it listens on this
+    machine alone.
 
     \b
     groundfault open report/
     groundfault open report/ --port 9000 --no-browser
     groundfault open report/ --baseline last-week/
     groundfault open runs/ --reviewer ana
+    groundfault open taxonomy/
     groundfault open groundfault-ledger.db
     """
     from groundfault.workbench.serving import require_web
@@ -78,7 +80,14 @@ def open_(place: str, **options: Any) -> None:
 def _open(place: str, options: dict[str, Any]) -> Bench:
     """What lies at a place."""
     from groundfault.workbench.bench import Bench
-    from groundfault.workbench.openings import holds_runs, open_record, open_review
+    from groundfault.workbench.openings import (
+        holds_runs,
+        holds_taxonomy,
+        open_record,
+        open_review,
+        open_taxonomy,
+        require_something,
+    )
 
     path = Path(place)
     if holds_runs(path):
@@ -94,8 +103,11 @@ def _open(place: str, options: dict[str, Any]) -> Bench:
         )
     if options["reviewer"] or options["adjudicate"] or options["split"] or options["store"]:
         raise PlanError(f"{place} holds no probe runs, and reviews are of their responses")
+    if holds_taxonomy(path):
+        return open_taxonomy(path)
     if "://" in place or path.suffix == ".db":
         return open_record(place, options["seal"])
+    require_something(path)
     ledger = None if options["no_ledger"] else options["ledger"] or True
     return Bench.of_report(
         path, evidence=options["evidence"] or None, ledger=ledger, baseline=options["baseline"]

@@ -87,7 +87,7 @@ def report(runs: str, **options: Any) -> None:
     from groundfault.render import probe_words
     from groundfault.render.html import html
     from groundfault.render.markdown import markdown
-    from groundfault.render.probe_page import BRIEF, make_page
+    from groundfault.render.probe_page import BRIEF, make_page, make_review_sections
     from groundfault.render.terminal import show
 
     for name in ("md", "html", "json_path", "evidence"):
@@ -95,7 +95,7 @@ def report(runs: str, **options: Any) -> None:
     require_writable(options["audit_dir"], directory=True)
     audit, summary = _open_review(runs, options["store"], options["unblind"], options["control"])
     content = make_page(
-        summary, _title(runs), _review_sections(audit), figures=bool(options["html"])
+        summary, _title(runs), make_review_sections(audit), figures=bool(options["html"])
     )
     for name, write in (("md", markdown), ("html", html)):
         if options[name]:
@@ -168,7 +168,7 @@ def _open_review(
     audit = ReviewedRuns(runs, store)
     summary = Summary.of(audit, control)
     summary.control  # noqa: B018  (what cannot be reported is not opened)
-    if audit.store.last_sealing() and not audit.unblindings:
+    if audit.is_blind:
         if reason is None and sys.stdin.isatty() and sys.stdout.isatty():
             click.echo(
                 "This ends the blind review. It is recorded, and later decisions are marked."
@@ -196,21 +196,6 @@ def _tables(package: Package) -> str:
         else []
     )
     return markdown(make_page(package.summary, "published probes", more, figures=False))
-
-
-def _review_sections(audit: ReviewedRuns) -> list[Any]:
-    from groundfault.render.probe_page import make_review_section
-    from groundfault.review import agreement
-
-    if not audit.decisions:
-        return []
-    return [
-        make_review_section(
-            audit.resolutions,
-            agreement(audit.decisions, seed=audit.queue.seed),
-            audit.control_errors,
-        )
-    ]
 
 
 def _evidence(summary: Summary, audit: ReviewedRuns, options: dict[str, Any], quiet: bool) -> None:

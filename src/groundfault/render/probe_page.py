@@ -12,9 +12,10 @@ from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_tables, probe_words, words
 from groundfault.render.page import Page, Section, Table, make_table
 from groundfault.render.probe_figures import draw_curves
+from groundfault.review import agreement
 
 if TYPE_CHECKING:
-    from groundfault.probes.review.reviewed_runs import MissedErrors
+    from groundfault.probes.review.reviewed_runs import MissedErrors, ReviewedRuns
     from groundfault.review import Resolution
     from groundfault.stats.agreement import Agreement
 
@@ -83,20 +84,33 @@ def _drop_model(table: Table, one: bool) -> Table:
     )
 
 
+def make_review_sections(reviewed: ReviewedRuns) -> list[Section]:
+    """The section on a review in which something was decided; none where nothing was."""
+    if not reviewed.decisions:
+        return []
+    return [
+        make_review_section(
+            reviewed.resolutions,
+            agreement(reviewed.decisions, seed=reviewed.queue.seed),
+            reviewed.control_errors,
+        )
+    ]
+
+
 def make_review_section(
     resolutions: Mapping[str, Resolution],
-    agreement: Mapping[str, Mapping[str, Agreement]],
+    measures: Mapping[str, Mapping[str, Agreement]],
     controls: MissedErrors | None = None,
 ) -> Section:
     """The section on the review: resolutions, agreement of reviewers, and hidden controls."""
     rows = tuple(
         (
             question.replace("_", " "),
-            words.count(measures["raw"].items),
-            *(_format_coefficient(m) for m in measures.values()),
+            words.count(some["raw"].items),
+            *(_format_coefficient(m) for m in some.values()),
         )
-        for question, measures in agreement.items()
-        if measures["raw"].items
+        for question, some in measures.items()
+        if some["raw"].items
     )
     heads = ("Items", "Raw", "Cohen's kappa", "Krippendorff's alpha", "Gwet's AC1")
     note = (

@@ -74,6 +74,20 @@ def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -
             write_text(place / name, text)
 
 
+def read_page(directory: str | Path) -> Page:
+    """The page of what `write_taxonomy` and `write_labels` wrote.
+
+    Raises
+    ------
+    InputError
+        If the directory is not one of a taxonomy, or its parts do not fit each other.
+    """
+    place = Path(directory)
+    taxonomy = Taxonomy.load(place)
+    claims, labels = _load_claims(taxonomy, place), Labelling.load(place, taxonomy)
+    return make_page(taxonomy, claims=claims, labels=labels)
+
+
 def _load_claims(taxonomy: Taxonomy, directory: Path) -> ReportData | None:
     """The report on held-out models, if it is about these clusters.
 

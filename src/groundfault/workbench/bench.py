@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from groundfault.auditing.evidence_places import Places
     from groundfault.base.ledger import Ledger
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
+    from groundfault.render.page import Page
     from groundfault.workbench.live_desk import LiveDesk
     from groundfault.workbench.review_desk import ReviewDesk
     from groundfault.workbench.spending import Spending
@@ -42,7 +43,9 @@ class Bench:
     review : ReviewDesk, optional
         Where a reviewer decides.
     progress : ReviewedRuns, optional
-        A review to be told how far it is, and how far reviewers agree.
+        Probe runs: how far their review is, how far reviewers agree, and what was found.
+    taxonomy : Page, optional
+        What is said of a taxonomy.
     live : LiveDesk, optional
         A sequential audit as its labels come in.
     baseline : Report, optional
@@ -62,6 +65,7 @@ class Bench:
     evidence: Places | None = None
     review: ReviewDesk | None = None
     progress: ReviewedRuns | None = None
+    taxonomy: Page | None = None
     live: LiveDesk | None = None
     baseline: Report | None = None
     apart: bool = True

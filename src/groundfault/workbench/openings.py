@@ -1,12 +1,15 @@
-"""What can be opened besides a report: a review of probe runs, and the record of an audit."""
+"""What can be opened besides a report: probe runs, a taxonomy, and the record of an audit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from groundfault.auditing.report_versions import report_path
+from groundfault.errors import InputError
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.runs import BANK, GRAMMAR, MANIFEST
+from groundfault.render import words
 from groundfault.review.decision import check_name
 from groundfault.review.session import Session
 from groundfault.sequential.session import SequentialAudit
@@ -20,6 +23,44 @@ def holds_runs(place: Path) -> bool:
     return all((place / name).is_file() for name in (MANIFEST, BANK, GRAMMAR))
 
 
+def require_something(place: Path) -> None:
+    """Say what could be opened instead of a folder that holds nothing to look at.
+
+    Raises
+    ------
+    InputError
+        If this is a folder without a report.
+    """
+    if not place.is_dir() or report_path(place).is_file():
+        return
+    below = sorted(path.parent for path in place.glob("*/report.json"))
+    hint = (
+        f"open one of {words.listing([str(path) for path in below], 6)}"
+        if below
+        else "a report is what groundfault audit --out writes"
+    )
+    raise InputError(f"{place} holds no report, no taxonomy and no probe runs; {hint}")
+
+
+def holds_taxonomy(place: Path) -> bool:
+    """Whether this is a folder that ``taxonomy fit`` wrote."""
+    return (place / "taxonomy.json").is_file()
+
+
+def open_taxonomy(place: Path) -> Bench:
+    """A workbench that shows a taxonomy.
+
+    Raises
+    ------
+    InputError
+        If its files cannot be read, or do not fit each other.
+    """
+    # the libraries that draw its figures take a second to load
+    from groundfault.render.taxonomy_page import read_page
+
+    return Bench(place, taxonomy=read_page(place))
+
+
 def open_review(
     runs: Path,
     reviewer: str | None = None,
@@ -28,7 +69,7 @@ def open_review(
     split: Sequence[str] | None = None,
     store: str | Path | None = None,
 ) -> Bench:
-    """A workbench where a reviewer decides; without one, where the review's progress is read.
+    """A workbench where a reviewer decides; without one, where progress and results are read.
 
     Parameters
     ----------

@@ -90,11 +90,23 @@ async def read_form(request: Request) -> dict[str, str]:
 @cache
 def load_templates() -> Environment:
     """The templates; text is escaped, and what would steer a terminal or a line is replaced."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import (
+        ChoiceLoader,
+        Environment,
+        PackageLoader,
+        PrefixLoader,
+        StrictUndefined,
+    )
     from markupsafe import Markup
 
     environment = Environment(
-        loader=PackageLoader("groundfault.workbench"),
+        loader=ChoiceLoader(
+            [
+                PackageLoader("groundfault.workbench"),
+                # the blocks of every report
+                PrefixLoader({"render": PackageLoader("groundfault.render")}),
+            ]
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -107,6 +119,6 @@ def load_templates() -> Environment:
         return Markup(drawing.to_svg(alt))
 
     environment.globals |= {"words": words, "draw": draw}
-    environment.globals["draw_figure"] = lambda figure: Markup(figure.svg)
+    environment.globals["svg"] = lambda figure: Markup(figure.svg)
     environment.globals["meter"] = lambda *rates: Markup(draw_meter(*rates))
     return environment

@@ -22,6 +22,8 @@ SCREENS = (
     "cards",
     "review",
     "review_progress",
+    "probes",
+    "taxonomy",
     "live",
 )
 """Modules of `groundfault.workbench.screens`, each with a ``SCREEN``, as the top bar has them."""

@@ -220,6 +220,11 @@ class ReviewedRuns:
         place = self.runs.folder / LEDGER
         return self._ledger.events(UNBLINDED) if place.exists() else []
 
+    @property
+    def is_blind(self) -> bool:
+        """Whether a review has begun whose hidden fields nobody was shown yet, by the record."""
+        return self.store.last_sealing() is not None and not self.unblindings
+
     @cached_property
     def _questions(self) -> dict[str, str]:
         return {task.id: task.question for task in self.runs.bank}
