@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault import judges
-from groundfault.auditing.lazy_evidence import LazyEvidence
+from groundfault.auditing.lazy_evidence import SAMPLE, LazyEvidence
 from groundfault.auditing.prepared import (
     PreparedAudit,
     default_finders,
@@ -21,6 +21,7 @@ from groundfault.auditing.prepared import (
 )
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.counted_units import CountedMarks
+from groundfault.core.evidence import Evidence
 from groundfault.core.plan import AUTO, Plan
 from groundfault.engines.agreement import find_disagreements
 from groundfault.engines.cells import CellCounts
@@ -95,6 +96,16 @@ class CountedAudit(PreparedAudit):
         )
 
     @property
+    def searches_all(self) -> bool:
+        """Whether failure modes are looked for in all rows, since these are few enough to read."""
+        return self.rows <= 2 * SAMPLE
+
+    @cached_property
+    def searched(self) -> Evidence:
+        """Rows that failure modes are looked for in: all of them, or the sample."""
+        return self.lazy.take("TRUE") if self.searches_all else self.evidence
+
+    @property
     def sample_rule(self) -> str:
         """The rule that drew the sample."""
         return self.lazy.find_sample(self.plan, self.rows, holdout=self.has_holdout)
@@ -109,7 +120,7 @@ def prepare_counted(
 ) -> CountedAudit:
     """Freeze everything that is decided before outcomes are counted; parameters as `prepare`.
 
-    Finders and leak checks see a sample of about 10,000 discovery rows, drawn by the plan's seed
+    Finders and leak checks see a sample of about 20,000 discovery rows, drawn by the plan's seed
     and the rows' ids, and every candidate is evaluated there by the engine and by polars.
 
     Raises

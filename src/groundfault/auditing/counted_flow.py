@@ -17,6 +17,7 @@ from groundfault.auditing.counted_audit import (
     find_copies,
     prepare_counted,
 )
+from groundfault.auditing.counted_modes import name_counted_modes
 from groundfault.auditing.counting import count_jointly, scan_cells
 from groundfault.auditing.guarantee import spend_level
 from groundfault.auditing.lazy_evidence import LazyEvidence
@@ -108,6 +109,8 @@ def audit_counted(
     finders: Sequence[Any] | None = None,
     ledger: LedgerChoice = True,
     reopen: str | None = None,
+    modes: bool = True,
+    texts: bool = True,
     progress: Progress | None = None,
 ) -> CountedResults:
     """Judge candidates by how many rows they hold for; parameters as `groundfault.audit`.
@@ -122,6 +125,9 @@ def audit_counted(
     report_progress = listener(progress)
     report_progress(f"drawing rows from {len(lazy.counter.files)} files by {lazy.counter.name}")
     audit = prepare_counted(lazy, plan, candidates, finders=finders)
+    if modes:
+        # what cannot be read fails here, before the opening is recorded
+        audit.searched  # noqa: B018
     report_progress("hashing the files")
     book = find_ledger(ledger)
     # recorded before an outcome beyond the sample is counted
@@ -138,12 +144,31 @@ def audit_counted(
             plan_hash=audit.plan.seal(),
             reopen=reopen,
             holdout=audit.has_holdout,
+            all_outcomes=modes,
             rule=audit.judge.name,
             level=spend_level(audit.judge, audit.plan),
             sample=sample,
         )
     report_progress(f"counting {len(audit.library)} candidates in {audit.rows:,} rows")
-    return replace(judge_counted(audit), opening=opening, witness=book)
+    results = replace(judge_counted(audit), opening=opening, witness=book)
+    if not modes:
+        return results
+    report_progress("looking for failure modes")
+    return add_modes(results, texts=texts)
+
+
+def add_modes(results: CountedResults, *, texts: bool = True) -> CountedResults:
+    """The results with failure modes.
+
+    Parameters
+    ----------
+    results : CountedResults
+    texts : bool
+        Whether their examples show texts.
+    """
+    assert isinstance(results.audit, CountedAudit)
+    modes, search = name_counted_modes(results.audit, texts=texts)
+    return replace(results, modes=modes, mode_search=search)
 
 
 def judge_counted(audit: CountedAudit) -> CountedResults:

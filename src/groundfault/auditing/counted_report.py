@@ -92,7 +92,7 @@ def _make_data(
         conclusion=messages.write_conclusion(
             usual_lift,
             detectable.USUAL_PREVALENCE,
-            sum(finding.confirmed for finding in findings),
+            sum(finding.confirmed for finding in findings) + len(results.modes),
             "" if lifts else say_why_unknown(results),
         ),
         baselines=make_baselines(results),
@@ -108,6 +108,8 @@ def _make_data(
             split=audit.split_hash,
         ),
         manifest=_make_manifest(audit),
+        modes=results.modes,
+        mode_search=results.mode_search,
         findings=findings,
     )
 
@@ -142,10 +144,7 @@ def _write_hints(results: CountedResults, audit: CountedAudit) -> Iterator[str]:
         f"leaks and examples are of {len(audit.evidence):,} {part} drawn by their ids "
         f"({audit.sample_rule}), the numbers of findings of all rows"
     )
-    yield (
-        "each row is taken for an example of its own, and copies were not looked for; nor were "
-        "failure modes, which need rows"
-    )
+    yield ("each row is taken for an example of its own, and copies were not looked for")
     if sum(verdict is Verdict.CONFIRMED for verdict in results.ruling.verdicts) > MAX_JOINT:
         yield f"more than {MAX_JOINT} findings are confirmed: those that overlap are not grouped"
     if audit.disagreements:

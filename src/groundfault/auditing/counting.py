@@ -42,7 +42,9 @@ class Scan:
     is_discovery: NDArray[np.bool_]
 
 
-def scan_cells(audit: CountedAudit, rules: Sequence[str], by: Mapping[str, str]) -> Scan:
+def scan_cells(
+    audit: CountedAudit, rules: Sequence[str], by: Mapping[str, str], *, parts: bool = True
+) -> Scan:
     """Count rules in the cells of part, outcome and status.
 
     Parameters
@@ -51,6 +53,8 @@ def scan_cells(audit: CountedAudit, rules: Sequence[str], by: Mapping[str, str])
     rules : sequence of str
     by : mapping of str to str
         Further expressions that the rows of a cell agree in.
+    parts : bool
+        Whether to tell discovery from what is held out; else all is taken for discovery.
 
     Raises
     ------
@@ -59,7 +63,7 @@ def scan_cells(audit: CountedAudit, rules: Sequence[str], by: Mapping[str, str])
     """
     lazy, roles = audit.lazy, audit.lazy.roles
     by = {_OUTCOME: quote(roles.outcome), **by}
-    if audit.has_holdout:
+    if audit.has_holdout and parts:
         by[_PART] = lazy.find_part(audit.plan)
     if roles.status is not None:
         by[_STATUS] = quote(roles.status)
@@ -138,7 +142,7 @@ def _require_few_outcomes(audit: CountedAudit) -> None:
 
 
 def _find_discovery(cells: CellCounts, audit: CountedAudit) -> NDArray[np.bool_]:
-    if not audit.has_holdout:
+    if _PART not in cells.keys.columns:
         return np.ones(len(cells), dtype=np.bool_)
     parts = cells.keys[_PART]
     words = {"discovery": True, "holdout": False} if audit.lazy.roles.split else {}

@@ -24,7 +24,7 @@ from groundfault.engines import Counter, open_counter
 from groundfault.errors import InputError
 from groundfault.readers.grades import read_grades
 
-SAMPLE = 10_000
+SAMPLE = 20_000
 """Rows that are drawn for what needs rows."""
 
 # rows that are drawn for a ledger: a little over what a sample of them holds at most

@@ -17,7 +17,7 @@ from groundfault.auditing.assemble import assemble
 from groundfault.auditing.comparable import compare_reports
 from groundfault.auditing.copies import take_each_for_a_unit
 from groundfault.auditing.counted_audit import prepare_counted
-from groundfault.auditing.counted_flow import judge_counted
+from groundfault.auditing.counted_flow import add_modes, judge_counted
 from groundfault.auditing.counted_report import COUNTS, assemble_counted
 from groundfault.auditing.evidence_places import Places, name_places
 from groundfault.auditing.flow import judge_audit
@@ -229,7 +229,7 @@ def _repeat_audit(
         robustness=data.robustness.splits if data.robustness else 0,
         # reports of 0.1.0 name none
         modes=data.mode_search is not None,
-        texts=any(example.texts for mode in data.modes for example in mode.sample),
+        texts=_shows_texts(data),
         # to verify is no further look: what was recorded is taken as it is stated, and checked
         ledger=None,
     )
@@ -255,7 +255,14 @@ def _recount(data: ReportData, library: Library, place: Path, evidence: Places |
     # which judge was open, and which candidates were asked for, the library does not tell
     audit = replace(audit, judge_reason=data.judge_reason, own_rules=data.manifest.own_rules)
     opening = None if data.ledger is None else read_opening(data.ledger)
-    return assemble_counted(replace(judge_counted(audit), opening=opening))
+    results = replace(judge_counted(audit), opening=opening)
+    if data.mode_search is not None:
+        results = add_modes(results, texts=_shows_texts(data))
+    return assemble_counted(results)
+
+
+def _shows_texts(data: ReportData) -> bool:
+    return any(example.texts for mode in data.modes for example in mode.sample)
 
 
 def _rerun_of(manifest: Manifest) -> Callable[[Evidence, Manifest, Path, Rerun], Report]:

@@ -32,7 +32,7 @@ def find_disagreements(counter: Counter, rules: Mapping[str, Rule], where: str) 
     Notes
     -----
     A rule that differs only in values that the sample has none of is not noticed: of rows in which
-    it differs, a share of 0.0005 shows among 10,000 with probability 0.99.
+    it differs, a share of 0.00023 shows among 20,000 with probability 0.99.
     """
     try:
         return _compare(counter, rules, where)

@@ -230,6 +230,9 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
         needed to be named with 80 % power; None where no rate would do.
     remarks : tuple of str
         What was left out of the search, in sentences.
+    searched : int or None
+        Rows that rules were looked for in, where all others judged them; None where all units did
+        both.
     """
 
     level: float
@@ -240,6 +243,7 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
     outcomes: tuple[Coverage, ...]
     detectable: dict[str, float | None]
     remarks: tuple[str, ...] = ()
+    searched: int | None = None
 
     @property
     def rules(self) -> int:

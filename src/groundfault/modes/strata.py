@@ -121,32 +121,10 @@ class Strata:
             errors = round(values[index].sum())
             whole = np.rint(total[busy]).astype(np.int64)
             return float(log_tail(errors, on_size[busy], whole, size[busy]))
-        everyone = np.ones(len(values), dtype=np.bool_) if tested is None else tested
-        total_on = values[index].sum() - self._discount_spread(on, everyone, size, total)
+        part = np.ones(len(values), dtype=np.bool_) if tested is None else tested
+        once = np.ones(int(part.sum()))
+        total_on = values[index].sum() - discount_spread(on[part], home[part], values[part], once)
         return self._log_p_of_losses(float(total_on), on_size, tested)
-
-    def _discount_spread(
-        self, on: NDArray[np.bool_], tested: NDArray[np.bool_], size: Ints, total: Floats | Ints
-    ) -> float:
-        """What graded losses inside exceed their expectation by merely for varying more there.
-
-        Equal means with unequal spread are no failure mode, but a permutation takes them for one:
-        the excess is scaled by the deviation that permutations have over the robust one (the
-        studentised permutation test; Chung and Romano 2013, doi:10.1214/13-AOS1090), never up.
-        """
-        home = self.home[tested]
-        rest = self.losses.values[tested] - (total / np.maximum(size, 1))[home]
-        inside = on[tested]
-        on_size = np.bincount(home[inside], minlength=len(size))
-        away = inside - (on_size / np.maximum(size, 1))[home]
-        spread = np.bincount(home, weights=np.square(rest), minlength=len(size))
-        permuted = (on_size * (size - on_size) / np.maximum(size * (size - 1), 1)) @ spread
-        # each side around its own mean: a difference of means is no spread
-        robust = sum(_sum_squares(rest[side], away[side]) for side in (inside, ~inside))
-        excess = float(rest[inside].sum())
-        if excess <= 0 or robust <= permuted:
-            return 0.0
-        return excess * (1 - math.sqrt(permuted / robust))
 
     def _log_p_of_losses(
         self, total: float, on_size: NDArray[np.int64], tested: NDArray[np.bool_] | None
@@ -173,8 +151,44 @@ class Strata:
         return units, losses, expected
 
 
-def _sum_squares(values: Floats, weights: Floats) -> float:
+def discount_spread(
+    on: NDArray[np.bool_], home: NDArray[np.intp], losses: Floats, units: Floats
+) -> float:
+    """What graded losses inside exceed their expectation by merely for varying more there.
+
+    Equal means with unequal spread are no failure mode, but a permutation takes them for one: the
+    excess is scaled by the deviation that permutations have over the robust one (the studentised
+    permutation test; Chung and Romano 2013, doi:10.1214/13-AOS1090), never up.
+
+    Parameters
+    ----------
+    on : bool array, shape (C,)
+        Whether a rule holds, for units that are alike.
+    home : intp array, shape (C,)
+        Their stratum.
+    losses, units : float64 arrays, shape (C,)
+        Their loss, and how many they are.
+    """
+    size = np.bincount(home, units)
+    total = np.bincount(home, losses * units)
+    rest = losses - (total / np.maximum(size, 1))[home]
+    on_size = np.bincount(home[on], units[on], minlength=len(size))
+    away = on - (on_size / np.maximum(size, 1))[home]
+    spread = np.bincount(home, np.square(rest) * units)
+    permuted = (on_size * (size - on_size) / np.maximum(size * (size - 1), 1)) @ spread
+    # each side around its own mean: a difference of means is no spread
+    robust = sum(_sum_squares(rest[side], away[side], units[side]) for side in (on, ~on))
+    excess = float((rest * units)[on].sum())
+    if excess <= 0 or robust <= permuted:
+        return 0.0
+    return excess * (1 - math.sqrt(permuted / robust))
+
+
+def _sum_squares(values: Floats, weights: Floats, units: Floats) -> float:
     """Weighted squares around the mean, a degree of freedom made up for."""
-    n = len(values)
-    around = np.square(weights * (values - values.mean())).sum() if n > 1 else 0.0
+    n = float(units.sum())
+    if n <= 1:
+        return 0.0
+    mean = (values * units).sum() / n
+    around = (np.square(weights * (values - mean)) * units).sum()
     return float(around * n / max(n - 1, 1))

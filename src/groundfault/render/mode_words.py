@@ -225,6 +225,14 @@ class ModeOutline:
             if opening is not None and opening.times > 1
             else ""
         )
+        if self.search.searched is not None:
+            return (
+                f"Failure modes: family-wise error at most {level}{first_look}, for each of two "
+                "claims: that failures are more frequent inside, and that a mode adds something "
+                f"to those before it. {words.count(self.search.searched)} rows drawn by their ids "
+                "proposed the rules and their order; all others, which had no part in that, "
+                "tested one after the other, up to the first that did not stand. " + PROOF
+            )
         return (
             f"Failure modes: family-wise error at most {level} over all rules that could have been "
             f"listed{first_look}, for each of two claims: that failures are more frequent inside, "
