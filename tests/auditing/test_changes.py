@@ -9,7 +9,7 @@ from runs import compare_runs, make_evidence, make_runs
 from scipy import stats
 
 import groundfault
-from groundfault import Evidence, Plan, PlanError
+from groundfault import Candidate, Evidence, Plan, PlanError
 from groundfault.auditing import changes
 from groundfault.render.audit_page import make_summary
 from groundfault.render.page import Paragraph
@@ -67,6 +67,13 @@ def test_a_change_of_all_alike_is_no_slice_of_its_own() -> None:
     lines = [block.line[0] for block in page.lead if isinstance(block, Paragraph)]
     assert any(str(line).startswith("Overall, on 3,000 examples: old") for line in lines)
     assert any("not told from the change elsewhere: hard" in str(line) for line in lines)
+
+
+def test_the_option_that_names_modes_of_one_model_can_be_pasted() -> None:
+    frame = make_runs(n=60).with_columns(pl.col("run").replace("new", "gpt (style=new)"))
+    evidence, hard = make_evidence(frame), Candidate("hard", "hard")
+    report = groundfault.audit(evidence, None, [hard], compare=("old", "gpt (style=new)"))
+    assert any("--model 'gpt (style=new)' names its own" in hint for hint in report.hints)
 
 
 def test_two_runs_of_one_model_differ_nowhere() -> None:

@@ -32,6 +32,11 @@ def test_a_planted_explanation_is_confirmed_and_its_rivals_are_not(judge: str) -
     assert "cause" not in report.to_json()
 
 
+def test_a_table_is_no_evidence_and_the_message_says_how_it_becomes_one() -> None:
+    with pytest.raises(InputError, match=r"this is a DataFrame: .* Evidence\.from_table"):
+        groundfault.audit(make_planted_table())
+
+
 def test_nothing_is_found_in_noise_and_the_report_says_what_it_could_have_seen() -> None:
     report = groundfault.audit(
         Evidence.from_table(make_planted_table(lift=0.0), id="id", outcome="error")

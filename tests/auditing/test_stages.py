@@ -32,6 +32,21 @@ def test_columns_are_taken_for_what_their_names_and_values_say() -> None:
     }
 
 
+def test_scores_of_other_scorers_do_not_describe_the_examples() -> None:
+    """As in the data frames of Inspect: a mode "where another scorer says no" tells nothing."""
+    table = make_later_columns().select(
+        id="id", topic="topic", score_match=1 - pl.col("error"), score_includes="flag",
+        total_time="n_turns", message_count="n_turns",
+    )  # fmt: skip
+    data = Evidence.from_table(table, id="id", outcome="score_match", positive_is_good=True)
+    measured = {one.column for one in prepare(data).stages if one.stage is Timing.MEASURED}
+    assert measured == {"score_includes", "total_time", "message_count"}
+    other = Evidence.from_table(table.rename({"score_match": "error"}), id="id", outcome="error")
+    assert {one.column: one.stage for one in prepare(other).stages}[
+        "score_includes"
+    ] is Timing.KNOWN
+
+
 @pytest.mark.parametrize(
     ("role", "stage"),
     [

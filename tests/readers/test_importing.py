@@ -348,6 +348,18 @@ def test_sources_are_files_folders_and_patterns(desk: Path):
         Evidence.from_logs("runs/one/a.parquet", reader="inspect")
 
 
+def test_tables_are_no_logs_and_the_message_says_how_they_are_read(desk: Path):
+    with pytest.raises(
+        InputError, match=r"this is a DataFrame: .*Evidence\.from_table\(table, id="
+    ):
+        Evidence.from_logs(pl.DataFrame({"id": [1], "error": [0]}))
+    # as a saved data set is, or a folder of a table's parts
+    (desk / "folder").mkdir()
+    pl.DataFrame({"id": [1], "error": [0]}).write_ipc(desk / "folder" / "part.arrow")
+    with pytest.raises(InputError, match=r"part\.arrow; if it is a table, .*\(--outcome\)"):
+        Evidence.from_logs(desk / "folder")
+
+
 def test_every_real_log_is_known_to_one_reader(shared: Path):
     logs = shared / "real" / "native_logs"
     companions = {

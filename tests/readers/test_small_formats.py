@@ -96,6 +96,8 @@ def test_a_swebench_run_keeps_errors_empty_patches_and_the_unrun_apart(tmp_path:
     }
     assert {o.model for o in observations} == {"org/gpt-3.5"}
     assert {o.attributes["repo"] for o in observations} == {"django/django"}
+    # its lists are by outcome, and so would be a position in them
+    assert not [o for o in observations if o.measured]
 
 
 def make_entry(place: Path, agent: str, resolved: int) -> Path:

@@ -21,7 +21,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.row_names import sampler_of
 from groundfault.core.status import Status
-from groundfault.errors import PlanError
+from groundfault.errors import InputError, PlanError
 from groundfault.judges.rule import Ruling
 
 if TYPE_CHECKING:
@@ -121,6 +121,11 @@ def audit(
             progress=progress,
         )
         return assemble_counted(counts)
+    if not isinstance(evidence, Evidence):
+        raise InputError(
+            f"an audit takes evidence, and this is a {type(evidence).__name__}: make evidence of it "
+            "by Evidence.from_table(table, id=..., outcome=...), or of logs by Evidence.from_logs"
+        )
     report_progress = listener(progress)
     report_progress("proposing candidates")
     prepared = prepare(

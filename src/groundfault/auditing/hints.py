@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from shlex import quote
 
 import numpy as np
 import polars as pl
@@ -78,7 +79,7 @@ def _about_comparison(results: AuditResults) -> Iterator[str]:
     if compare:
         yield (
             "failure modes are not looked for in a comparison, since their test takes the losses of"
-            f" one model; --model {compare[1]} names its own, --finders interactions:2 joins"
+            f" one model; --model {quote(compare[1])} names its own, --finders interactions:2 joins"
             " conditions"
         )
 

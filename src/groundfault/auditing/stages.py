@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from groundfault.auditing.leaks import LEAK, SUSPECT
-from groundfault.core.column_names import describes_answer, names_outcome
+from groundfault.core.column_names import describes_answer, names_other_score, names_outcome
 from groundfault.core.evidence import Evidence
 
 
@@ -84,7 +84,7 @@ def _find_stage(name: str, evidence: Evidence, share: float) -> ColumnStage:
         return ColumnStage(name, Timing.MEASURED, "declared", suspect)
     if names_outcome(name):
         return ColumnStage(name, Timing.FOLLOWS, "by its name")
-    if describes_answer(name):
+    if describes_answer(name) or names_other_score(name, roles.outcome):
         return ColumnStage(name, Timing.MEASURED, "by its name", suspect)
     return ColumnStage(name, Timing.KNOWN, describe_share(share) if suspect else "", suspect)
 

@@ -22,8 +22,9 @@ _MEASURED = re.compile(
     r"|(response|answer|output|completion|generation|reply|prediction)_"
     r"(chars|characters|length|len|words|tokens|lines|sentences)"
     r"|(output|completion|generated|reasoning)_tokens|(length|len|words)_of_(answer|response)"
-    r"|(n_|num_|number_of_)?(turns|tool_calls|attempts|retries)"
+    r"|(n_|num_|number_of_)?(turns|tool_calls|attempts|retries)|(turn|message|tool_call)_count"
     r"|(total_|elapsed_|response_)?(seconds|latency|latency_ms|duration|runtime|wall_time)"
+    r"|(total|working)_time|total_tokens"
 )
 # what a grader says of an answer, beside the outcome itself
 _GRADES = frozenset("feedback critique verdict grade grading judgement judgment rationale".split())
@@ -145,6 +146,21 @@ def measures_answer(column: str) -> bool:
     [True, True, False]
     """
     return bool(_MEASURED.fullmatch("_".join(split_words(column))))
+
+
+def names_other_score(column: str, outcome: str) -> bool:
+    """Whether a column is another scorer's score, by its name and the name of the outcome.
+
+    Inspect and groundfault begin the names of scores, a scorer each, with ``score_``.
+
+    Examples
+    --------
+    >>> names_other_score("score_includes", outcome="score_match")
+    True
+    >>> names_other_score("score_of_game", outcome="error")
+    False
+    """
+    return all(name.startswith("score_") for name in (column, outcome))
 
 
 def describes_answer(column: str) -> bool:

@@ -99,8 +99,7 @@ def read_logs(
         raise InputError("choose a scorer, or the disagreement of two, not both")
     if conflicts not in CONFLICTS:
         raise InputError(f"conflicts={conflicts!r} is neither error nor keep")
-    if not sources:
-        raise InputError("nothing to read: name a log, a folder of logs, or a pattern")
+    _require_places(sources)
     if len(sources) == 1 and (Path(sources[0]) / _CARD).is_file():
         return _read_directory(Path(sources[0]), scorers, disagreement, scale)
     mapped = (
@@ -122,6 +121,18 @@ def read_logs(
     provenance = tuple(spell_path(source) for source in sources)
     kept = rows if len(rows.scorers) > 1 else None
     return ImportedLogs(frame, roles, account, provenance, reading, rows=kept)
+
+
+def _require_places(sources: Sequence[object]) -> None:
+    """Raise unless there are sources, each the place of something."""
+    if not sources:
+        raise InputError("nothing to read: name a log, a folder of logs, or a pattern")
+    for source in sources:
+        if not isinstance(source, str | Path):
+            raise InputError(
+                f"from_logs reads files and folders, and this is a {type(source).__name__}: a table "
+                "in memory is read by Evidence.from_table(table, id=..., outcome=...)"
+            )
 
 
 def _require_direction(mapped: Mapped) -> None:
@@ -330,7 +341,8 @@ def _find(
     if not logs:
         others = f", but {len(unread):,} other files, such as {_name(unread[0])}" if unread else ""
         names = ", ".join(str(s) for s in sources)
-        raise InputError(f"{names}: no log that a reader knows{others}")
+        advice = "; if it is a table, say which column is the outcome (--outcome)" if others else ""
+        raise InputError(f"{names}: no log that a reader knows{others}{advice}")
     reader_names = {name for _, (_, name, _) in logs.values()}
     companions = [
         pattern for name in reader_names for pattern in getattr(candidates[name], "companions", ())

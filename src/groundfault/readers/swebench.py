@@ -111,8 +111,9 @@ def _run(path: Path, lists: dict[str | None, list[Any]], notes: list[str]) -> It
             outcomes.setdefault(str(instance), _LISTS[name])
     for instance in _list_failed(path, lists, outcomes, notes):
         outcomes.setdefault(instance, _LISTS["unresolved"])
-    for position, (instance, (value, status)) in enumerate(outcomes.items(), 1):
-        yield _observation(instance, _name_run(path), value, status, {"position": position})
+    # the order is that of the lists, and so of the outcomes: no position
+    for instance, (value, status) in outcomes.items():
+        yield _observation(instance, _name_run(path), value, status, {})
 
 
 def _list_failed(
