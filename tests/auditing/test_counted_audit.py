@@ -7,13 +7,15 @@ import pytest
 from lazy_tables import CANDIDATES, make_table, write_parts
 
 from groundfault import Evidence, Plan
-from groundfault.auditing.counted_audit import JUDGES, find_copies, prepare_counted
+from groundfault.auditing import counted_audit
+from groundfault.auditing.counted_audit import JUDGES, MAX_JOINT, find_copies, prepare_counted
 from groundfault.auditing.counted_flow import judge_counted
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.units import Marks
 from groundfault.errors import InputError, PlanError, RuleError
 from groundfault.judges import NAMES
+from groundfault.judges.auto import choose_judge
 from groundfault.judges.rule import find_duplicates
 
 
@@ -76,3 +78,20 @@ def test_leaks_show_in_the_sample(lazy: LazyEvidence) -> None:
         prepare_counted(lazy, Plan(), [Candidate("x", "nowhere = 1")])
     with pytest.raises(InputError, match="no candidates"):
         prepare_counted(lazy, Plan(), [], finders=[])
+
+
+def test_auto_judges_as_in_memory_where_combinations_can_be_counted(
+    lazy: LazyEvidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = prepare_counted(lazy, candidates=CANDIDATES)
+    plan, reason = choose_judge(Plan(), lazy.roles, mined=False)
+    assert (audit.judge.name, audit.judge_reason) == ("max-t", reason)
+    assert (audit.plan.judge, audit.plan.permutations) == (plan.judge, plan.permutations)
+    # too many rows to deal failures to, or too many combinations, or candidates
+    many = [Candidate(f"n over {i}", f"n > {i}") for i in range(MAX_JOINT + 1)]
+    by_number = prepare_counted(lazy, candidates=many)
+    monkeypatch.setattr(counted_audit, "_MAX_PATTERNS", 10)
+    for other in (by_number, prepare_counted(lazy, candidates=CANDIDATES)):
+        assert (other.judge.name, other.plan.judge) == ("holm", "holm")
+        assert "no candidate was chosen by looking at outcomes" in other.judge_reason
+        assert other.judge_reason.endswith("too many to count, as max-t would")

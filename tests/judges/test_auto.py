@@ -13,16 +13,16 @@ from groundfault.judges.auto import choose_judge
 
 
 def test_all_units_test_what_owes_nothing_to_outcomes() -> None:
-    plan, reason = choose_judge(Plan(), make_planted_evidence(), mined=False)
+    plan, reason = choose_judge(Plan(), make_planted_evidence().roles, mined=False)
     assert (plan.judge, plan.permutations) == ("max-t", 999)
     assert "nothing is held out" in reason
     more = Plan(permutations=20_000)
-    assert choose_judge(more, make_planted_evidence(), mined=False)[0].permutations == 20_000
+    assert choose_judge(more, make_planted_evidence().roles, mined=False)[0].permutations == 20_000
 
 
 def test_a_named_judge_stays_and_needs_no_reason() -> None:
     plan = Plan(judge="janus")
-    assert choose_judge(plan, make_planted_evidence(), mined=True) == (plan, "")
+    assert choose_judge(plan, make_planted_evidence().roles, mined=True) == (plan, "")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_named_judge_stays_and_needs_no_reason() -> None:
 def test_a_holdout_tests_what_was_mined_or_where_one_is_asked_for(
     plan: Plan, mined: bool, reason: str
 ) -> None:
-    chosen, why = choose_judge(plan, make_planted_evidence(), mined=mined)
+    chosen, why = choose_judge(plan, make_planted_evidence().roles, mined=mined)
     assert chosen.judge == "split-holm"
     assert reason in why
 

@@ -22,10 +22,11 @@ from groundfault.auditing.prepared import (
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.counted_units import CountedMarks
 from groundfault.core.evidence import Evidence
-from groundfault.core.plan import AUTO, Plan
+from groundfault.core.plan import Plan
 from groundfault.engines.agreement import find_disagreements
 from groundfault.engines.cells import CellCounts
 from groundfault.errors import InputError, PlanError
+from groundfault.judges.auto import choose_judge
 
 JUDGES = ("holm", "bh", "by", "split-holm", "janus", "janus-a", "janus-lite")
 """Judges that read contingency tables and nothing else."""
@@ -35,6 +36,12 @@ JOINT_JUDGE = "max-t"
 
 MAX_JOINT = 30
 """Candidates that are counted jointly: their combinations are the cells of one scan."""
+
+MAX_DEALT = 10**9
+"""Rows beyond which failures are not dealt to cells."""
+
+# combinations of candidates among the rows of the sample, of which there are more in all rows
+_MAX_PATTERNS = 1000
 
 DISAGREES = "engine"
 """Why a candidate is untestable that means something else to the engine."""
@@ -135,7 +142,7 @@ def prepare_counted(
     if finders is None:
         finders = default_finders() if by_default else []
     mined = any(map(looks_at_outcomes, finders)) or any(c.mined for c in declarations)
-    plan, reason = _choose_judge(lazy, plan or Plan(), mined=mined)
+    plan, reason = choose_judge(plan or Plan(), lazy.roles, mined=mined)
     judge = judges.get(plan.judge, plan.judge_settings)
     _require_counts_enough(plan, judge.name)
     plan = plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
@@ -148,12 +155,14 @@ def prepare_counted(
         sample, Library(()), plan, judge, judge_reason=reason, lazy=lazy, rows=rows
     )
     library = Library.of([*declarations, *start.propose(finders, declarations)])
-    _require_countable(library, judge.name)
-    for candidate in library:
-        require_cause(start, candidate)
     library.require_columns(sample.frame.columns, where="the evidence")
     own_rules = () if by_default else tuple(c.name for c in library)
     audit = replace(start, library=library, own_rules=own_rules, precomputed_shares=start.shares)
+    if reason and judge.name == JOINT_JUDGE:
+        audit = _replace_judge(audit)
+    _require_countable(library, audit.judge.name)
+    for candidate in library:
+        require_cause(start, candidate)
     if lazy.counter.name == "polars":
         # the engine that rules are defined by
         return audit
@@ -161,23 +170,22 @@ def prepare_counted(
     return replace(audit, disagreements=find_disagreements(lazy.counter, rules, audit.sample_rule))
 
 
-def _choose_judge(lazy: LazyEvidence, plan: Plan, *, mined: bool) -> tuple[Plan, str]:
-    """The plan with a judge that needs only counts in place of ``auto``, and why that one."""
-    if plan.judge != AUTO:
-        return plan, ""
-    if mined or lazy.roles.split is not None or plan.asks_for_holdout:
-        reason = (
-            "a candidate was found by looking at outcomes, so others are held out to test it"
-            if mined
-            else f"the column {lazy.roles.split!r} says what is held out"
-            if lazy.roles.split is not None
-            else "the plan asks for a holdout"
-        )
-        return replace(plan, judge="split-holm"), f"{reason}: judged by split-holm"
-    return replace(plan, judge="holm"), (
-        "no candidate was chosen by looking at outcomes, so all rows may test all of them and "
-        "nothing is held out; rows are counted and not permuted: judged by holm"
+def _replace_judge(audit: CountedAudit) -> CountedAudit:
+    """The audit with holm in place of max-t, where the candidates are too many to count jointly."""
+    rules = [candidate.parsed.to_polars() for candidate in audit.library]
+    too_many = len(rules) > MAX_JOINT
+    if not too_many:
+        named = (rule.alias(str(i)) for i, rule in enumerate(rules))
+        too_many = audit.evidence.frame.select(named).n_unique() > _MAX_PATTERNS
+    if not too_many and audit.rows < MAX_DEALT:
+        return audit
+    before, _, _ = audit.judge_reason.rpartition(": ")
+    reason = (
+        f"{before}: judged by holm, since the combinations of {len(rules)} candidates in "
+        f"{audit.rows:,} rows are too many to count, as max-t would"
     )
+    plan, judge = replace(audit.plan, judge="holm"), judges.get("holm")
+    return replace(audit, plan=plan, judge=judge, judge_reason=reason)
 
 
 def _require_counts_enough(plan: Plan, judge: str) -> None:

@@ -369,7 +369,7 @@ def start_audit(
         _require_differences(plan)
     _require_variation(evidence)
     mined = mining or any(_is_mined_from(c, evidence) for c in candidates)
-    plan, reason = choose_judge(plan, evidence, mined=mined)
+    plan, reason = choose_judge(plan, evidence.roles, mined=mined)
     judge = judges.get(plan.judge, plan.judge_settings)
     if compare and not getattr(judge, "compares", False):
         raise PlanError(

@@ -99,6 +99,26 @@ def write_select(
     return f"SELECT {', '.join(columns)} FROM {table} WHERE {spell(where, dialect)}"
 
 
+def write_columns(kinds: Mapping[str, str], name_quote: str) -> str:
+    """All columns of a table, with NULL in place of NaN: SQL takes it for the largest number.
+
+    Parameters
+    ----------
+    kinds : mapping of str to str
+        The type of each column, as the engine names it.
+    name_quote : str
+        The sign around names there.
+    """
+    columns = []
+    for plain, kind in kinds.items():
+        name = quote_name(plain, name_quote)
+        is_float = kind.lower() in ("float", "double")
+        columns.append(
+            f"CASE WHEN isnan({name}) THEN NULL ELSE {name} END AS {name}" if is_float else name
+        )
+    return ", ".join(columns)
+
+
 def quote_name(name: str, sign: str) -> str:
     """A name between quotation marks of a dialect."""
     return quote(name) if sign == '"' else sign + name.replace(sign, sign * 2) + sign

@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.core.rules import literal, quote
+from groundfault.core.rules import literal
 from groundfault.engines.cells import CellCounts
-from groundfault.engines.dialect import write_count, write_select
+from groundfault.engines.dialect import write_columns, write_count, write_select
 from groundfault.errors import InputError, MissingExtraError, RuleError, first_line
 
 
@@ -73,14 +73,9 @@ class DuckdbCounter:
         else:
             paths = ", ".join(map(literal, self.files))
             connection.execute(f"CREATE VIEW files AS SELECT * FROM read_parquet([{paths}])")
-        columns = connection.execute("DESCRIBE files").fetchall()
-        floats = [quote(name) for name, kind, *_ in columns if kind in ("FLOAT", "DOUBLE")]
-        # NaN is a value there, larger than all others
-        numbers = [
-            f"CASE WHEN isnan({name}) THEN NULL ELSE {name} END AS {name}" for name in floats
-        ]
-        star = f"* REPLACE ({', '.join(numbers)})" if numbers else "*"
-        connection.execute(f"CREATE VIEW results AS SELECT {star} FROM files")
+        kinds = {name: kind for name, kind, *_ in connection.execute("DESCRIBE files").fetchall()}
+        columns = write_columns(kinds, '"')
+        connection.execute(f"CREATE VIEW results AS SELECT {columns} FROM files")
         return connection
 
     def _attach(self, connection: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from groundfault.engines.cells import CellCounts
-from groundfault.engines.dialect import quote_name, write_count, write_select
+from groundfault.engines.dialect import write_columns, write_count, write_select
 from groundfault.errors import InputError, MissingExtraError, RuleError, first_line
 
 
@@ -69,16 +69,9 @@ class SparkCounter:
             ) from None
         spark = self.session or SparkSession.builder.appName("groundfault").getOrCreate()
         frame = spark.read.parquet(*self.files)
-        floats = [name for name, kind in frame.dtypes if kind in ("float", "double")]
-        names = [quote_name(name, "`") for name in frame.columns]
-        columns = [
-            # NaN is a value there, larger than all others
-            f"CASE WHEN isnan({name}) THEN NULL ELSE {name} END AS {name}"
-            if plain in floats
-            else name
-            for plain, name in zip(frame.columns, names, strict=True)
-        ]
-        frame.selectExpr(*columns).createOrReplaceTempView(self._view)
+        frame.createOrReplaceTempView(f"{self._view}_files")
+        columns = write_columns(dict(frame.dtypes), "`")
+        spark.sql(f"SELECT {columns} FROM {self._view}_files").createOrReplaceTempView(self._view)
         return spark
 
     def _run(self, statement: str) -> pl.DataFrame:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groundfault.core.evidence import Evidence
 from groundfault.core.plan import AUTO, Plan
+from groundfault.core.roles import Roles
 
 # 9,999 decide no more than 999 where the level is 0.1, and take ten times as long
 _PERMUTATIONS = 999
 
 
-def choose_judge(plan: Plan, evidence: Evidence, *, mined: bool) -> tuple[Plan, str]:
+def choose_judge(plan: Plan, roles: Roles, *, mined: bool) -> tuple[Plan, str]:
     """The plan with a judge in place of ``auto``, and why it is that one.
 
     Parameters
     ----------
     plan : Plan
         One that names its judge is returned as it is, without a reason.
-    evidence : Evidence
+    roles : Roles
+        Of the evidence.
     mined : bool
-        Whether a candidate was, or a finder of the audit will be, led by outcomes of this evidence.
+        Whether a candidate was, or a finder of the audit will be, led by outcomes of the evidence.
 
     Notes
     -----
@@ -32,8 +33,8 @@ def choose_judge(plan: Plan, evidence: Evidence, *, mined: bool) -> tuple[Plan, 
         return plan, ""
     if mined:
         reason = "a candidate was found by looking at outcomes, so others are held out to test it"
-    elif evidence.roles.split is not None:
-        reason = f"the column {evidence.roles.split!r} says what is held out"
+    elif roles.split is not None:
+        reason = f"the column {roles.split!r} says what is held out"
     elif plan.asks_for_holdout:
         reason = "the plan asks for a holdout"
     else:
