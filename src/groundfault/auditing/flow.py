@@ -53,8 +53,8 @@ def audit(
     Parameters
     ----------
     evidence : Evidence or LazyEvidence
-        Of lazy evidence rows are counted by its engine and never read: there are no failure modes
-        then, and nothing is compared or repeated over splits.
+        Of lazy evidence rows are counted by its engine, and none but a sample is read: nothing is
+        compared then, or repeated over splits.
     plan : Plan, optional
         Everything decided in advance. The default plan tests on all units what was proposed
         without a look at their outcomes, and on a holdout what was not.
@@ -118,6 +118,8 @@ def audit(
             finders=finders,
             ledger=ledger,
             reopen=reopen,
+            modes=modes,
+            texts=texts,
             progress=progress,
         )
         return assemble_counted(counts)
