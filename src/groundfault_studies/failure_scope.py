@@ -1,0 +1,281 @@
+"""FailureScope's clusters beside ours: which are seen again, and do they recover known modes?
+
+Where small models lack known regions of their training, the true modes are known. Of real chat
+models they are not; there clusters are sought again among the other half of the models.
+
+References
+----------
+Saban (2026), *FailureScope*, arXiv:2606.09878."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.base.progress import Progress, listener
+from groundfault.base.streams import stream
+from groundfault.core.evidence import Evidence
+from groundfault.taxonomy.fitting.fit import fit
+from groundfault.taxonomy.fitting.settings import Settings
+from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+from groundfault_studies.failure_scope_tables import make_table
+from groundfault_studies.known_holes import FOLDER, find_folder, read_holes
+from groundfault_studies.resuming import Rows, resume_parts
+from groundfault_studies.rule_scores import jaccard
+from groundfault_studies.tables import PaperStudy
+from groundfault_studies.taxonomy_paper import SOURCE
+
+Bools = NDArray[np.bool_]
+
+DRAWS, QUICK_DRAWS = 10, 3
+LIKE = 0.5
+"""Jaccard index from which a cluster recovers a hole, and is seen again."""
+
+_SIZE = 2000  # prompts of a draw of known_holes
+_FRONTIER = 4
+_QUICK = {"worlds": 19, "refits": 6, "permutations": 99}
+_RULES = ("paper", "default")
+_ID = "example_id"
+
+
+@dataclass(frozen=True)
+class ModelAnswers:
+    """What many models made of the same examples.
+
+    Attributes
+    ----------
+    name : str
+    outcomes : polars.DataFrame
+        ``example_id``, ``model`` and ``error``, a row an answer; every model answered everything.
+    texts : polars.DataFrame
+        ``example_id`` and ``text``, a row an example.
+    holes : mapping of str to bool array, shape (examples,)
+        The true modes, in the order of ``texts``; empty where they are not known.
+    """
+
+    name: str
+    outcomes: pl.DataFrame
+    texts: pl.DataFrame
+    holes: Mapping[str, Bools]
+
+    @property
+    def models(self) -> list[str]:
+        """Their names, in order."""
+        return sorted(self.outcomes["model"].unique())
+
+
+def study(
+    shared: str | Path | None = None,
+    *,
+    replicates: int | None = None,
+    jobs: int = 1,
+    quick: bool = False,
+    keep: str | Path | None = None,
+    progress: Progress | None = None,
+) -> PaperStudy:
+    """Cluster by the paper's rule and by ours, draw by draw.
+
+    Parameters
+    ----------
+    shared : path, optional
+        Folder with ``real``; left out, ``$GROUNDFAULT_SHARED`` or ``../shared/data``. What it
+        lacks is left out and said.
+    replicates : int, optional
+        Draws of each data set; left out, 10, or quickly 3.
+    jobs : int
+        Processes; the answer does not depend on it.
+    quick : bool
+        Fewer draws, null worlds and refits: to see that it runs, not for conclusions.
+    keep : path, optional
+        File of what is done; a study that was interrupted goes on from there.
+    progress : callable, optional
+    """
+    folder = Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data")
+    there = {name: place for name, place in _list_places(folder).items() if place.exists()}
+    absent = [name for name in READERS if name not in there]
+    draws = replicates or (QUICK_DRAWS if quick else DRAWS)
+    changes = _QUICK if quick else {}
+    reducer = "umap" if importlib.util.find_spec("umap") else "pca"
+    parts = {
+        f"{name}, {rule}, draw {draw}, {reducer}, {changes or 'full'}, {_digest(place)}": (
+            (name, place, rule, reducer, changes, draw)
+        )
+        for draw in range(draws)
+        for name, place in there.items()
+        for rule in _RULES
+    }
+    rows = resume_parts(
+        parts, measure_draw, None if keep is None else Path(keep), jobs, listener(progress)
+    )
+    return PaperStudy(
+        "failure-scope",
+        "Clusters of failures: the paper's rule and ours",
+        SOURCE,
+        {"replicates": draws, "quick": quick, "reducer": reducer, "like": LIKE, "size": _SIZE},
+        (make_table(rows, draws, LIKE, reducer),) if there else (),
+        tuple(f"{name}, which is not in {folder}" for name in absent),
+    )
+
+
+def measure_draw(
+    name: str, place: Path, rule: str, reducer: str, changes: Mapping[str, int], draw: int
+) -> Rows:
+    """One row: what a rule publishes of one draw, and how much of it is so."""
+    data = _read(name, place)
+    if data.holes:
+        kept = np.sort(stream(draw, "failure scope").choice(len(data.texts), _SIZE, replace=False))
+        ids = data.texts[_ID].gather(kept)
+        clusters = list_published(_fit(data, data.models, ids, rule, reducer, changes), ids, rule)
+        numbers = score_holes(clusters, [hole[kept] for hole in data.holes.values()])
+    else:
+        models = stream(draw, f"failure scope {name}").permutation(data.models).tolist()
+        half, ids = len(models) // 2, data.texts[_ID]
+        first, second = (
+            list_published(_fit(data, part, ids, rule, reducer, changes), ids, rule)
+            for part in (models[:half], models[half:])
+        )
+        numbers = score_again(first, second)
+    return [{"data": name, "rule": rule, "draw": draw, **numbers}]
+
+
+def list_published(taxonomy: Taxonomy, ids: pl.Series, rule: str) -> list[Bools]:
+    """The clusters that a rule publishes, over all examples.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+    ids : polars.Series, length n
+    rule : {"paper", "default"}
+        The paper publishes all clusters if its test of fixed labels rejects, ours those that beat
+        both null worlds and stay.
+
+    Returns
+    -------
+    list of bool array, shape (n,)
+    """
+    labels = np.array([taxonomy.labels.get(id, 0) for id in ids])
+    selection = (
+        taxonomy.clusters[: taxonomy.by_the_papers_rule] if rule == "paper" else taxonomy.published
+    )
+    return [labels == cluster.number for cluster in selection]
+
+
+def score_holes(clusters: Sequence[Bools], holes: Sequence[Bools]) -> dict[str, float]:
+    """How many clusters are published, are some hole, and how many holes some cluster is."""
+    overlaps = np.array([[jaccard(one, hole) for hole in holes] for one in clusters])
+    overlaps = overlaps.reshape(len(clusters), len(holes))
+    return {
+        "published": len(clusters),
+        "true": int((overlaps.max(axis=1, initial=0) >= LIKE).sum()),
+        "recovered": int((overlaps.max(axis=0, initial=0) >= LIKE).sum()),
+        "nearest": float(overlaps.max(axis=0, initial=0).mean()),
+    }
+
+
+def score_again(first: Sequence[Bools], second: Sequence[Bools]) -> dict[str, float]:
+    """How many clusters one half of the models publishes, and the other half publishes too.
+
+    Means over both directions.
+    """
+    overlaps = np.array([[jaccard(one, other) for other in second] for one in first])
+    overlaps = overlaps.reshape(len(first), len(second))
+    again = [(overlaps.max(axis=axis, initial=0) >= LIKE).sum() for axis in (0, 1)]
+    return {
+        "published": (len(first) + len(second)) / 2,
+        "true": float(np.mean(again)),
+    }
+
+
+def _fit(
+    data: ModelAnswers,
+    models: Sequence[str],
+    ids: pl.Series,
+    rule: str,
+    reducer: str,
+    changes: Mapping[str, Any],
+) -> Taxonomy:
+    rows = data.outcomes.filter(pl.col("model").is_in(models), pl.col(_ID).is_in(ids.implode()))
+    evidence = Evidence.from_table(rows, id=_ID, model="model", outcome="error")
+    if rule == "default":
+        return fit(evidence, Settings(bootstraps=0, **changes))
+    rates = rows.group_by("model").agg(pl.col("error").mean()).sort("error", "model")
+    settings = Settings.preset(
+        "paper",
+        reducer=reducer,
+        frontier=tuple(sorted(rates["model"][:_FRONTIER])),
+        bootstraps=0,
+        **changes,
+    )
+    return fit(evidence, settings, examples=data.texts, text="text")
+
+
+def read_known_holes(place: Path) -> ModelAnswers:
+    """Seventeen small models; thirteen lack one region of their training each."""
+    data = read_holes(place)
+    ids = data.examples[_ID]
+    outcomes = pl.concat(
+        pl.DataFrame({_ID: ids, "model": model, "error": errors})
+        for model, errors in data.errors.items()
+    )
+    holes = {model: hole for model, (_, hole) in data.holes.items() if hole is not None}
+    texts = data.examples.select(_ID, text="prompt")
+    return ModelAnswers("known_holes", outcomes, texts, holes)
+
+
+def read_zeroeval(place: Path) -> ModelAnswers:
+    """Chat models on questions of mathematics and of code."""
+    outcomes = pl.read_parquet(place / "outcomes.parquet", columns=[_ID, "model", "correct"])
+    examples = pl.read_parquet(place / "examples.parquet", columns=[_ID, "question"])
+    return _select_complete("zeroeval", outcomes, examples.rename({"question": "text"}))
+
+
+def read_mint(place: Path) -> ModelAnswers:
+    """Chat models with tools, at most five turns."""
+    episodes = pl.read_parquet(place / "episodes.parquet")
+    outcomes = episodes.filter(pl.col("max_turns") == 5).select(_ID, "model", "correct")
+    examples = pl.read_parquet(place / "examples.parquet", columns=[_ID, "prompt"])
+    return _select_complete("mint", outcomes, examples.rename({"prompt": "text"}))
+
+
+READERS: Mapping[str, Callable[[Path], ModelAnswers]] = {
+    "known_holes": read_known_holes,
+    "zeroeval": read_zeroeval,
+    "mint": read_mint,
+}
+
+
+def _select_complete(name: str, outcomes: pl.DataFrame, texts: pl.DataFrame) -> ModelAnswers:
+    """Models that answered everything."""
+    texts = texts.filter(pl.col(_ID).is_in(outcomes[_ID].implode()))
+    whole = outcomes.group_by("model").len().filter(pl.col("len") == len(texts))["model"]
+    rows = outcomes.filter(pl.col("model").is_in(whole.implode()))
+    errors = rows.select(_ID, "model", error=1.0 - pl.col("correct").cast(pl.Float64))
+    return ModelAnswers(name, errors, texts, {})
+
+
+def _list_places(folder: Path) -> dict[str, Path]:
+    return {
+        name: find_folder(folder) if name == FOLDER.name else folder / "real" / name
+        for name in READERS
+    }
+
+
+@cache
+def _read(name: str, place: Path) -> ModelAnswers:
+    return READERS[name](place)
+
+
+@cache
+def _digest(place: Path) -> str:
+    files = sorted(place.glob("*.parquet"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]

@@ -1,0 +1,91 @@
+"""The study of FailureScope's clusters: its scores by hand, its table, and that it resumes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from groundfault_studies import failure_scope
+from groundfault_studies.failure_scope_tables import make_table
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+
+needs_data = pytest.mark.skipif(
+    not (SHARED / "real" / "known_holes").is_dir(), reason="needs shared/data/real"
+)
+
+
+def mark(*rows: int) -> np.ndarray:
+    rows_of_cluster = np.zeros(10, dtype=bool)
+    rows_of_cluster[list(rows)] = True
+    return rows_of_cluster
+
+
+def test_a_cluster_recovers_the_hole_that_it_shares_half_of_their_union_with() -> None:
+    holes = [mark(0, 1), mark(4, 5, 6, 7), mark(8, 9)]
+    clusters = [mark(0, 1, 2), mark(3, 4), mark(1, 2)]
+    scores = failure_scope.score_holes(clusters, holes)
+    # 2/3 with the first hole; 1/5 with the second; 1/3 with the first
+    assert scores == {
+        "published": 3,
+        "true": 1,
+        "recovered": 1,
+        "nearest": pytest.approx((2 / 3 + 1 / 5 + 0) / 3),
+    }
+
+
+def test_nothing_published_recovers_nothing() -> None:
+    none = failure_scope.score_holes([], [mark(0)])
+    assert none == {"published": 0, "true": 0, "recovered": 0, "nearest": 0.0}
+    assert failure_scope.score_again([], [mark(0)]) == {"published": 0.5, "true": 0.0}
+
+
+def test_clusters_are_seen_again_in_both_directions() -> None:
+    first, second = [mark(0, 1, 2), mark(7)], [mark(0, 1)]
+    # one of two is seen again, and the one of the other half is
+    assert failure_scope.score_again(first, second) == {"published": 1.5, "true": 1.0}
+
+
+def test_the_table_has_the_difference_draw_by_draw() -> None:
+    rows = [
+        {"data": "mint", "rule": rule, "draw": draw, "published": count, "true": 0.0}
+        for rule, counts in (("paper", (4, 6)), ("default", (1, 2)))
+        for draw, count in enumerate(counts)
+    ]
+    table = make_table(rows, 2, 0.5, "pca")
+    first, second = (row.here for row in table.rows)
+    assert (first["paper"], first["ours"]) == ("5.00", "1.50")
+    assert str(first["difference"]).startswith("−3.50 [−9.85, +2.85")
+    assert second["difference"] == "+0.00, alike in all draws"
+
+
+@needs_data
+def test_models_that_lack_answers_are_left_out() -> None:
+    data = failure_scope.read_mint(SHARED / "real" / "mint")
+    assert (len(data.models), len(data.texts), len(data.outcomes)) == (34, 586, 34 * 586)
+
+
+def test_data_that_are_not_there_are_said(tmp_path: Path) -> None:
+    result = failure_scope.study(tmp_path)
+    assert not result.tables
+    assert [name.partition(",")[0] for name in result.lacking] == [
+        "known_holes",
+        "zeroeval",
+        "mint",
+    ]
+
+
+@needs_data
+@pytest.mark.slow
+def test_a_draw_of_all_data_and_again_from_what_is_done(tmp_path: Path) -> None:
+    keep = tmp_path / "rows.jsonl"
+    first = failure_scope.study(SHARED, replicates=1, quick=True, keep=keep)
+    messages: list[str] = []
+    again = failure_scope.study(
+        SHARED, replicates=1, quick=True, keep=keep, progress=messages.append
+    )
+    assert again == first
+    assert not messages
+    assert len(first.tables[0].rows) == 8
