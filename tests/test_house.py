@@ -33,6 +33,7 @@ FLOORS = {
     "finders": "one finder a file",
     "models": "the door to language models",
     "language": "linguistic features",
+    "descriptions": "what a language model says failures have in common",
     "modes": "the search for failure modes",
     "auditing": "one batch audit",
     "sequential": "one case at a time",

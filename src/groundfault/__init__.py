@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from groundfault.auditing.checking import Check, check
+    from groundfault.auditing.describing import Descriptions, describe
     from groundfault.auditing.flow import audit
     from groundfault.auditing.gating import gate
     from groundfault.auditing.lazy_evidence import LazyEvidence
@@ -52,6 +53,7 @@ _HOMES = {
     "Case": "case.case",
     "Cell": "core.finding",
     "Check": "auditing.checking",
+    "Descriptions": "auditing.describing",
     "Evidence": "core.evidence",
     "Finding": "core.finding",
     "GroundfaultError": "errors",
@@ -76,12 +78,14 @@ _HOMES = {
     "Verification": "auditing.verification_result",
     "audit": "auditing.flow",
     "check": "auditing.checking",
+    "describe": "auditing.describing",
     "gate": "auditing.gating",
     "propose": "auditing.proposals",
     "show_steps": "base.progress",
     "verify": "auditing.verification",
 }
 _ROOMS = (
+    "descriptions",
     "exports",
     "finders",
     "improve",
@@ -109,6 +113,7 @@ __all__ = [
     "Case",
     "Cell",
     "Check",
+    "Descriptions",
     "Evidence",
     "Finding",
     "GroundfaultError",
@@ -133,6 +138,7 @@ __all__ = [
     "Verification",
     "audit",
     "check",
+    "describe",
     "gate",
     "propose",
     "show_steps",

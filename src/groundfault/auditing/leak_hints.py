@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from groundfault.auditing.leaks import LEAK, SUSPECT, measure_rules
 from groundfault.auditing.results import AuditResults
 from groundfault.auditing.stages import OPTIONS, Timing, describe_share, list_columns
+from groundfault.core.column_names import holds_question
 from groundfault.core.finding import Verdict
 from groundfault.core.rules import Rule
 
@@ -29,16 +30,20 @@ def _about_suspects(results: AuditResults) -> Iterator[str]:
     """What is reported and predicts much of the outcome, though not almost all of it."""
     audit = results.audit
     allowed = set(audit.evidence.roles.allow_leakage)
-    shares = {}
+    rules = [mode.rule for mode in results.modes if mode.source == "modes"]
+    shares = measure_rules(audit.evidence, rules)
+    columns_of = {rule: Rule.parse(rule).columns for rule in rules}
     for h, verdict in enumerate(results.ruling.verdicts):
         place = h // len(audit.outcomes)
         if verdict is Verdict.CONFIRMED:
-            shares[audit.library[place].parsed.sql] = float(audit.rule_shares[place])
-    shares |= measure_rules(
-        audit.evidence, [mode.rule for mode in results.modes if mode.source == "modes"]
-    )
+            candidate = audit.library[place]
+            # of a fitted column the name is a hash: what it reads is what may follow the answer
+            is_fitted = candidate.fitted_column is not None
+            rule = repr(candidate.name) if is_fitted else candidate.parsed.sql
+            shares[rule], columns_of[rule] = float(audit.rule_shares[place]), candidate.columns
     for rule, share in shares.items():
-        columns = [name for name in Rule.parse(rule).columns if name not in allowed]
+        doubtful = [name for name in columns_of[rule] if name not in allowed]
+        columns = [name for name in doubtful if not holds_question(name)]
         if SUSPECT <= share < LEAK and columns:
             names = _list(columns)
             yield (

@@ -16,14 +16,17 @@ _call = partial(option, group="Model calls")
 SEARCHES = 39
 """Searches on permuted errors that tell what chance gives: the smallest p is then 1/40."""
 
+holdout_option = _rule(
+    "--holdout",
+    default="0.5",
+    show_default=True,
+    help="Share of the units that is held out, and not looked at here.",
+)
+"""How many units a search leaves to a later audit."""
+
 holdout_options = apply(
     [
-        _rule(
-            "--holdout",
-            default="0.5",
-            show_default=True,
-            help="Share of the units that is held out, and not looked at here.",
-        ),
+        holdout_option,
         _rule(
             "--seed",
             type=int,

@@ -43,6 +43,10 @@ _COMMANDS = {
         "Write confirmed slices for the tools that the logs came from.",
     ),
     "slices": ("groundfault.cli.slices", "Propose slices with high error rates; confirm nothing."),
+    "describe": (
+        "groundfault.cli.describe",
+        "Let a language model describe failing examples; confirm nothing.",
+    ),
     "explain": (
         "groundfault.cli.explain",
         "Name the linguistic features of each slice of errors.",

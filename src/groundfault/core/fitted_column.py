@@ -33,6 +33,7 @@ _FUNCTIONS = {
 _CLASSES = {
     "language": "groundfault.language.column:LanguageColumn",
     "texts": "groundfault.slicing.text_column:EmbeddedTextColumn",
+    "description": "groundfault.descriptions.column:DescriptionColumn",
 }
 _ROWS = 1 << 16  # rows computed at a time, which bounds the memory
 

@@ -10,7 +10,7 @@ from typing import Any
 from groundfault.auditing.report import Report
 from groundfault.core.finding import Finding
 from groundfault.render import audit_tables as tables
-from groundfault.render import audit_words, change_words, mode_page, words
+from groundfault.render import audit_words, change_words, description_tables, mode_page, words
 from groundfault.render.audit_figures import figures
 from groundfault.render.audit_groups import FindingGroup, distinct, find_cut_column, main_cell
 from groundfault.render.audit_words import Outline
@@ -76,6 +76,7 @@ def make_page(report: Report, *, with_figures: bool = True) -> Page:
         Section("Figures", figures=figures(report), anchor="figures") if with_figures else None,
         _confirmed(outline, with_figures),
         _strengths(outline, with_figures),
+        description_tables.make_section(report),
         _too_small(outline),
         _screened(outline),
         _everything(report),
@@ -113,7 +114,8 @@ def make_summary(report: Report, report_path: str | Path | None = None) -> Page:
         sentences = [f"Findings: {outline.tally}", outline.better, outline.footing]
     else:
         sentences = [outline.tally, outline.better, outline.conclusion, outline.footing]
-    sentences = [s for s in (*sentences, outline.unscored) if s]
+    described = description_tables.describe_arms(report)
+    sentences = [s for s in (*sentences, described, outline.unscored) if s]
     lead += [Paragraph(("",)), *(Paragraph((sentence,)) for sentence in sentences)]
     if report.hints:
         lead.append(Bullets(tuple((f"Hint: {hint}.",) for hint in report.hints)))
@@ -166,6 +168,8 @@ def _lead(outline: Outline) -> Iterator[Block]:
         yield Fold((outline.findings_headline,), (statements,)) if report.modes else statements
     if outline.better:
         yield Paragraph((outline.better,))
+    if described := description_tables.describe_arms(report):
+        yield Paragraph((described,))
     yield Paragraph((outline.conclusion,))
     yield Paragraph((outline.footing,))
     if report.hints:

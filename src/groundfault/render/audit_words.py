@@ -23,6 +23,7 @@ from groundfault.render.audit_groups import (
 )
 from groundfault.render.audit_tables import holds_out, is_named_by_rule
 from groundfault.render.change_words import is_unlike_rest
+from groundfault.render.description_tables import describe_annotation
 from groundfault.render.mode_words import ModeOutline
 from groundfault.render.page import Code
 
@@ -415,6 +416,8 @@ class Outline:
         if not is_named_by_rule(finding):
             yield "Rule", Code(finding.rule)
         yield "Source", finding.source
+        if annotation := describe_annotation(self.report, finding.rule, finding.source):
+            yield "Annotation", annotation
         if finding.aliases:
             yield "Same units as", Code(words.listing(finding.aliases))
         if finding.elsewhere is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from groundfault.modes.examples import share_opening
 from groundfault.modes.mode import EVERY_MODEL, ModeExample, Side
 from groundfault.render import words
+from groundfault.render.description_tables import describe_annotation
 from groundfault.render.highlights import find_patterns, highlight
 from groundfault.render.mode_figures import draw_doses
 from groundfault.render.mode_words import (
@@ -102,7 +103,9 @@ def _list_modes(
 
 
 def _state(one: NumberedMode, full: float) -> Statement:
-    remarks: tuple[Line, ...] = ((one.nesting,),) if one.nesting else ()
+    annotation = describe_annotation(one.report, one.mode.rule, one.mode.source)
+    described = words.clean(f"{words.capital(annotation)}.") if annotation else ""
+    remarks: tuple[Line, ...] = tuple((line,) for line in (one.nesting, described) if line)
     return Statement(one.name, f"{one.sentence}.", remarks, one.anchor, one.draw_bar(full))
 
 
@@ -203,6 +206,8 @@ def _remark(outline: ModeOutline, one: NumberedMode) -> Iterator[tuple[str, str 
         yield "Alternative", (f"{words.clean(other.meaning)} ({overlap}): ", Code(other.rule))
     if mode.source != "modes":
         yield "Proposed by", mode.source
+    if annotation := describe_annotation(one.report, mode.rule, mode.source):
+        yield "Annotation", words.clean(annotation)
 
 
 def list_excerpts(

@@ -1,0 +1,326 @@
+"""Describing: candidates in words, proposed by a language model and decided example by example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.auditing.prepared import PreparedAudit, start_audit
+from groundfault.base.progress import Progress, listener
+from groundfault.base.streams import stream
+from groundfault.core.candidate import Candidate, Library, unique_names
+from groundfault.core.columns import match_attributes
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Plan
+from groundfault.core.rules import quote
+from groundfault.descriptions.annotating import (
+    Annotation,
+    DescriptionAgreement,
+    annotate,
+    count_questions,
+    measure_agreement,
+)
+from groundfault.descriptions.column import SOURCE, DescriptionColumn, show_texts
+from groundfault.descriptions.proposing import (
+    ARMS,
+    PROMPTS,
+    ExampleDescription,
+    ProposingSettings,
+    propose_descriptions,
+)
+from groundfault.errors import InputError, PlanError
+from groundfault.finders.text import select_texts
+from groundfault.models.budget import CallBudget
+from groundfault.models.record import Record
+from groundfault.models.target import Target, get
+
+MAX_CALLS = 5_000
+"""Calls that are allowed where nobody says how many."""
+
+_MAX_NAME = 60
+
+
+@dataclass(frozen=True)
+class Descriptions:
+    """Descriptions as candidates; nothing of them is confirmed.
+
+    Attributes
+    ----------
+    library : Library
+        To freeze and judge: ``groundfault audit --candidates``. The column of each candidate is a
+        `groundfault.descriptions.DescriptionColumn`, which holds the decisions.
+    columns : tuple of str
+        What annotators were shown of an example.
+    examples : int
+        Distinct texts that were decided on.
+    proposals, annotations, checks : dict
+        How many replies were read, unparsed, refused or errors: of proposals in each arm, of
+        annotations, and of the second annotator.
+    calls : int
+        Made in this run; what was on record is none.
+    """
+
+    library: Library
+    columns: tuple[str, ...]
+    examples: int
+    proposals: dict[str, dict[str, int]]
+    annotations: dict[str, int]
+    checks: dict[str, int]
+    calls: int
+
+    @property
+    def rows(self) -> tuple[DescriptionColumn, ...]:
+        """The column of each candidate, in the order of the library."""
+        return tuple(
+            c.fitted_column for c in self.library if isinstance(c.fitted_column, DescriptionColumn)
+        )
+
+
+def describe(
+    evidence: Evidence,
+    model: str | Target,
+    plan: Plan | None = None,
+    *,
+    annotator: str | Target | None = None,
+    second: str | Target | None = None,
+    descriptions: Sequence[str] = (),
+    settings: ProposingSettings | None = None,
+    columns: Sequence[str] | None = None,
+    sample: int | None = None,
+    check: int = 100,
+    max_calls: int = MAX_CALLS,
+    prices: tuple[float, float] | None = None,
+    record: str | Path | Record | None = None,
+    announce: Callable[[str], object] | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Descriptions:
+    """Have a model describe what failing examples have in common, and decide where that holds.
+
+    The model sees examples of the discovery half alone. The annotator then decides for every
+    example, held-out ones too, whether each description holds; it sees no outcome and no answer.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    model : str or Target
+        Proposes; such as ``openai/gpt-4o``, see `groundfault.models`.
+    plan : Plan, optional
+        Only its split and its seed are used; audit with the same.
+    annotator : str or Target, optional
+        Decides; the model itself where left out.
+    second : str or Target, optional
+        Decides again on examples drawn at random, and how often it agrees is reported with the
+        candidates. Where it is the annotator itself, it is asked anew: that measures how steady
+        it is, and not whether it is right.
+    descriptions : sequence of str
+        Your own, which are decided beside the proposed ones.
+    settings : ProposingSettings, optional
+        How descriptions are asked for; without arms only your own are decided on.
+    columns : sequence of str, optional
+        Attributes or globs that are shown of an example, all known before its answer; by default
+        every one of prose.
+    sample : int, optional
+        Decide on so many texts, drawn at random; on all where left out.
+    check : int
+        Texts that the second annotator decides on, drawn at random; at least 1.
+    max_calls : int
+        Most calls of all models in this run.
+    prices : pair of float, optional
+        US dollars for a million tokens, of questions and of replies, for the estimates.
+    record : path, URL or Record, optional
+        Where every call is recorded; run again with it, and no answered question is asked again.
+    announce : callable, optional
+        Called with the estimated cost of each batch of calls before it is made.
+    progress : callable, optional
+    **options
+        For `groundfault.models.ask`: concurrency, timeout, temperature, max_tokens, ...
+
+    Raises
+    ------
+    InputError
+        If there is nothing to explain or to show, or no reply can be read; and as
+        `groundfault.models.ask`.
+    PlanError
+        If a batch needs more calls than are left of ``max_calls``, or a setting cannot be.
+
+    Notes
+    -----
+    What was proposed from outcomes is confirmed on held-out examples alone. What was proposed
+    blindly owes nothing to any outcome, since its examples are drawn without regard to them, and
+    all units may test it. What is confirmed is a statement about what the annotator marked, which
+    is a property of the texts alone. Errors that have nothing to do with failing make effects
+    smaller; an annotator that errs where a model fails has marked another property than the words
+    say.
+    """
+    settings = settings or ProposingSettings()
+    if check < 1 or (sample is not None and sample < 1):
+        raise PlanError("check (--check) and sample (--sample) must be at least 1")
+    mining = bool({"outcomes", "shuffled"} & set(settings.arms))
+    audit = start_audit(evidence, plan, mining=mining)
+    seed = audit.plan.seed
+    shown = choose_columns(audit, columns)
+    budget = CallBudget(
+        max_calls, record, prices, announce, {"progress": listener(progress), **options}
+    )
+    proposer = _open(model)
+    texts, failing = _list_discovery(audit, shown, mining=mining)
+    every = _list_texts(audit.evidence, shown, sample, seed)
+    checked = 0 if second is None else min(check, len(every))
+    listener(announce)(_bound_calls(settings, len(descriptions), len(every), checked))
+    proposed, proposals = propose_descriptions(texts, failing, proposer, budget, settings, seed)
+    todo = _add_own(proposed, descriptions)
+    if not todo:
+        raise InputError("nothing was described: no reply held a description, and you named none")
+    decider = proposer if annotator is None else _open(annotator)
+    first = annotate(every, todo, decider, budget, seed=seed)
+    again, replied = _check(every, todo, first, decider, second, check, budget, seed)
+    columns_made = [
+        DescriptionColumn.of(
+            shown, one, decider.name, PROMPTS.hash("annotate"), every, first.marks[:, j], again[j]
+        )
+        for j, one in enumerate(todo)
+    ]
+    return Descriptions(
+        Library.of(_make_candidates(columns_made, audit.origin)),
+        shown,
+        len(every),
+        proposals,
+        first.replies,
+        replied,
+        budget.calls,
+    )
+
+
+def choose_columns(audit: PreparedAudit, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Attributes that annotators may be shown: those known before the answer.
+
+    Parameters
+    ----------
+    audit : PreparedAudit
+    columns : sequence of str, optional
+        Names or globs; by default every attribute of prose.
+
+    Raises
+    ------
+    InputError
+        If a name is of no such attribute, or there is none of prose.
+    """
+    visible = audit.visible_evidence
+    if columns:
+        # what is measured with an answer or follows from it is no attribute of these
+        return tuple(dict.fromkeys(match_attributes(visible, tuple(columns))))
+    names = tuple(select_texts(visible, None).columns)
+    if not names:
+        raise InputError(
+            "no column of prose was known before the answers, so there is nothing to describe: "
+            f"name columns to show (--text); there are {', '.join(visible.attributes[:12])}"
+        )
+    return names
+
+
+def _bound_calls(settings: ProposingSettings, own: int, texts: int, checked: int) -> str:
+    """The most calls that all of it may need, before a description is there."""
+    sizes = dict.fromkeys(settings.arms, settings.rounds * settings.count)
+    blind = sizes.pop("blind", 0)
+    questions = count_questions(sum(sizes.values()), blind + own)
+    proposing = settings.rounds * len(settings.arms)
+    total = proposing + questions * (texts + checked)
+    return (
+        f"at most {total:,} calls: {proposing} for proposals, then up to {questions} for each of "
+        f"{texts:,} examples" + f", and for {checked:,} of these again" * bool(checked)
+    )
+
+
+def _open(target: str | Target) -> Target:
+    return get(target) if isinstance(target, str) else target
+
+
+def _list_discovery(
+    audit: PreparedAudit, shown: Sequence[str], *, mining: bool
+) -> tuple[list[str], NDArray[np.bool_]]:
+    """Distinct texts that the proposer may see, and which of them fail more than on average."""
+    visible = audit.visible_evidence
+    table = pl.DataFrame({"text": show_texts(visible.frame, shown)})
+    if not mining:
+        texts = table["text"].drop_nulls().unique(maintain_order=True).to_list()
+        return texts, np.zeros(len(texts), dtype=np.bool_)
+    scored = table.with_columns(loss=visible.loss).drop_nulls()
+    means = scored.group_by("text", maintain_order=True).agg(pl.col("loss").mean())
+    failing = (means["loss"] > means["loss"].mean()).to_numpy()
+    if not failing.any():
+        raise InputError("no example of the discovery half fails more than another")
+    return means["text"].to_list(), failing
+
+
+def _list_texts(
+    evidence: Evidence, shown: Sequence[str], sample: int | None, seed: int
+) -> list[str]:
+    """Distinct texts of all units; a random part of them where there is a sample."""
+    texts = show_texts(evidence.frame, shown).drop_nulls().unique(maintain_order=True).to_list()
+    if sample is None or sample >= len(texts):
+        return texts
+    places = stream(seed, "texts to annotate").choice(len(texts), sample, replace=False)
+    return [texts[i] for i in np.sort(places)]
+
+
+def _add_own(
+    proposed: Sequence[ExampleDescription], own: Sequence[str]
+) -> list[ExampleDescription]:
+    """Descriptions, each once; one that was named too says so."""
+    by_text = {one.text.casefold(): one for one in proposed}
+    for text in own:
+        line = text.strip()
+        before = by_text.get(line.casefold(), ExampleDescription(line, ("named",)))
+        arms = tuple(arm for arm in ARMS if arm in {*before.arms, "named"})
+        by_text[line.casefold()] = replace(before, arms=arms)
+    return list(by_text.values())
+
+
+def _check(
+    texts: Sequence[str],
+    descriptions: Sequence[ExampleDescription],
+    first: Annotation,
+    annotator: Target,
+    second: str | Target | None,
+    check: int,
+    budget: CallBudget,
+    seed: int,
+) -> tuple[list[DescriptionAgreement | None], dict[str, int]]:
+    """What a second annotator says of a random part."""
+    if second is None:
+        return [None for _ in descriptions], {}
+    other = _open(second)
+    rng = stream(seed, "texts to annotate again")
+    places = np.sort(rng.choice(len(texts), min(check, len(texts)), replace=False))
+    # the same model needs another question, or its record would repeat the first reply
+    repeat = int(other.name == annotator.name)
+    part = [texts[i] for i in places]
+    again = annotate(part, descriptions, other, budget, seed=seed, repeat=repeat)
+    measured = measure_agreement(first.marks[places], again.marks, other.name, seed)
+    return list(measured), again.replies
+
+
+def _make_candidates(columns: Sequence[DescriptionColumn], origin: str) -> list[Candidate]:
+    candidates = []
+    for column in columns:
+        text = column.description.text
+        name = text if len(text) <= _MAX_NAME else text[: _MAX_NAME - 3].rstrip() + "..."
+        candidates.append(
+            Candidate(
+                name,
+                quote(column.name),
+                text,
+                f"{SOURCE} ({', '.join(column.description.arms)})",
+                "drop",
+                column,
+                origin if column.description.owes_outcomes else "",
+            )
+        )
+    return unique_names(candidates)

@@ -1,0 +1,206 @@
+"""Annotating: a language model decides for every example whether descriptions hold, blindly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.base.streams import stream
+from groundfault.descriptions.proposing import PROMPTS, ExampleDescription
+from groundfault.models.budget import CallBudget
+from groundfault.models.question import Question
+from groundfault.models.replies import ModelRequest, Unreadable, decode, fence
+from groundfault.models.target import Target
+from groundfault.stats import agreement as rating
+from groundfault.stats.proportions import wilson
+
+Marks = NDArray[np.int64]
+
+MISSING = rating.MISSING
+"""A mark where nobody decided."""
+
+_MAX_STATEMENTS = 20  # in one question: more are several questions
+_TOKENS = 7  # of one decision in a reply, about
+
+
+class DescriptionAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How often a second annotator decides the same of a description.
+
+    Attributes
+    ----------
+    annotator : str
+        The second one; that of the first where it is the same model, asked again.
+    checked, agreed : int
+        Examples that both decided, drawn at random, and those on which they decided alike.
+    interval : pair of float, or None
+        Wilson's, of the share, at 95%; None where nothing was checked.
+    kappa : float or None
+        Cohen's: beyond what their habits alone make alike; None where it is not defined.
+    kappa_interval : pair of float, or None
+        From resampled examples, at 95%; None where they are too few, or all alike.
+    """
+
+    annotator: str
+    checked: int
+    agreed: int
+    interval: tuple[float, float] | None = None
+    kappa: float | None = None
+    kappa_interval: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """Decisions on texts and descriptions.
+
+    Attributes
+    ----------
+    marks : int array, shape (texts, descriptions)
+        1 where a description holds, 0 where not, `MISSING` where nobody decided.
+    replies : dict of str to int
+        How many replies were read, unparsed, refused or errors.
+    """
+
+    marks: Marks
+    replies: dict[str, int]
+
+
+def annotate(
+    texts: Sequence[str],
+    descriptions: Sequence[ExampleDescription],
+    target: Target,
+    budget: CallBudget,
+    *,
+    seed: int = 0,
+    repeat: int = 0,
+) -> Annotation:
+    """Decide for each text whether each description holds.
+
+    The annotator sees the text and descriptions, real ones and controls mixed: no outcome, nothing
+    of other texts, and not how a description came about. A text whose reply cannot be read, after
+    it was asked for once more, has no mark from it.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Of each its first 4,000 characters are shown.
+    descriptions : sequence of ExampleDescription
+        Those that owe something to outcomes stand in questions of their own: what an annotator
+        decides on a description may depend on those beside it, and so on their origin.
+    target : Target
+    budget : CallBudget
+    seed : int
+        Of the order of the descriptions; sent to the model too.
+    repeat : int
+        Another number asks the same model again.
+
+    Raises
+    ------
+    PlanError, InputError
+        As `CallBudget.ask_for`.
+    """
+    blocks = _deal(descriptions, seed)
+    requests = [
+        _make_request(text, [descriptions[i].text for i in block], seed, repeat)
+        for text in texts
+        for block in blocks
+    ]
+    purpose = f"{'annotating' if not repeat else 'annotating once more'} {len(texts):,} examples"
+    width = max(map(len, blocks))
+    replied = budget.ask_for(target, requests, purpose, width * _TOKENS)
+    marks = np.full((len(texts), len(descriptions)), MISSING, dtype=np.int64)
+    for place, reply in enumerate(replied):
+        row, block = divmod(place, len(blocks))
+        if reply.value is not None:
+            marks[row, blocks[block]] = reply.value
+    return Annotation(marks, dict(Counter(reply.status for reply in replied)))
+
+
+def count_questions(owing: int, others: int) -> int:
+    """How many questions a text needs, for descriptions that owe something to outcomes and others.
+
+    Examples
+    --------
+    >>> count_questions(30, 15)
+    3
+    """
+    return -(-owing // _MAX_STATEMENTS) + -(-others // _MAX_STATEMENTS)
+
+
+def _deal(descriptions: Sequence[ExampleDescription], seed: int) -> list[NDArray[np.intp]]:
+    """Places of the descriptions that are asked about together, in the order of asking."""
+    owing = np.array([one.owes_outcomes for one in descriptions], dtype=np.bool_)
+    order = stream(seed, "order of descriptions").permutation(len(descriptions))
+    sides = [order[owing[order]], order[~owing[order]]]
+    return [
+        block
+        for side in sides
+        if len(side)
+        for block in np.array_split(side, -(-len(side) // _MAX_STATEMENTS))
+    ]
+
+
+def measure_agreement(
+    first: Marks, second: Marks, annotator: str, seed: int = 0
+) -> Iterator[DescriptionAgreement]:
+    """How often two annotations of the same texts agree, description by description.
+
+    Parameters
+    ----------
+    first, second : int array, shape (texts, descriptions)
+        Of texts drawn at random, on which the intervals rest.
+    annotator : str
+        Who made the second.
+    seed : int
+        Of the resampled intervals.
+    """
+    for place, pair in enumerate(zip(first.T, second.T, strict=True)):
+        ratings = np.column_stack(pair)
+        both = ratings[(ratings != MISSING).all(axis=1)]
+        agreed = int((both[:, 0] == both[:, 1]).sum())
+        if not len(both):
+            yield DescriptionAgreement(annotator=annotator, checked=0, agreed=0)
+            continue
+        low, high = wilson(agreed, len(both))
+        kappa = rating.cohen(both, 2, stream(seed, "agreement of annotators", place))
+        ends = _number(kappa.low), _number(kappa.high)
+        yield DescriptionAgreement(
+            annotator=annotator,
+            checked=len(both),
+            agreed=agreed,
+            interval=(float(low), float(high)),
+            kappa=_number(kappa.value),
+            kappa_interval=None if ends[0] is None or ends[1] is None else (ends[0], ends[1]),
+        )
+
+
+def _make_request(
+    text: str, statements: Sequence[str], seed: int, repeat: int
+) -> ModelRequest[list[int]]:
+    numbered = "\n".join(f"{i}. {line}" for i, line in enumerate(statements, start=1))
+    parts = fence([text], name=numbered)
+    content = PROMPTS.fill("annotate", count=len(statements), **parts)
+    question = Question(content, seed=seed, repeat=repeat)
+    return ModelRequest(question, partial(_read, len(statements)))
+
+
+def _read(count: int, text: str) -> list[int]:
+    decisions = decode(text, dict[str, str])
+    numbers = [str(i) for i in range(1, count + 1)]
+    if sorted(decisions) != sorted(numbers):
+        raise Unreadable(
+            f"it decides on {len(decisions)} statements, and must decide on each from 1 to {count}"
+        )
+    words = [decisions[number].strip().casefold() for number in numbers]
+    if not {"yes", "no"}.issuperset(words):
+        raise Unreadable('a decision must be "yes" or "no"')
+    return [int(word == "yes") for word in words]
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,223 @@
+"""Proposing: a language model says in words what failing examples have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.base.streams import stream
+from groundfault.errors import InputError, PlanError
+from groundfault.models.budget import CallBudget
+from groundfault.models.question import Question
+from groundfault.models.replies import (
+    ModelRequest,
+    Prompts,
+    Unreadable,
+    check_line,
+    decode,
+    fence,
+)
+from groundfault.models.target import Target
+
+Bools = NDArray[np.bool_]
+Arm = Literal["outcomes", "blind", "shuffled", "named"]
+
+ARMS: dict[Arm, str] = {
+    "outcomes": "from examples with their outcomes",
+    "blind": "from examples without outcomes",
+    "shuffled": "from shuffled outcomes (control)",
+    "named": "by you",
+}
+"""How a description came about: whoever proposed it saw outcomes, none, or false ones."""
+
+MAX_LENGTH = 200
+"""Characters of a description."""
+
+PROMPTS = Prompts("groundfault.descriptions")
+
+_TOKENS = 40  # of one description in a reply, about
+
+
+@dataclass(frozen=True)
+class ProposingSettings:
+    """How descriptions are asked for.
+
+    Attributes
+    ----------
+    arms : tuple of str
+        Of `ARMS`, but ``named``.
+    rounds : int
+        Questions in each arm, each with examples of its own.
+    examples : int
+        Failing examples in one question, and as many passing ones; without outcomes, twice as many
+        drawn at random.
+    count : int
+        Most descriptions in one reply.
+
+    Raises
+    ------
+    PlanError
+        If there is no such arm, or a number is below 1.
+    """
+
+    arms: tuple[Arm, ...] = ("outcomes", "blind", "shuffled")
+    rounds: int = 3
+    examples: int = 10
+    count: int = 5
+
+    def __post_init__(self) -> None:
+        for arm in self.arms:
+            if arm not in ARMS or arm == "named":
+                raise PlanError(
+                    f"there is no arm {arm!r}; descriptions are proposed from outcomes, blind or "
+                    "from shuffled outcomes"
+                )
+        if min(self.rounds, self.examples, self.count) < 1:
+            raise PlanError("rounds, examples and descriptions of a reply must be at least 1")
+
+
+@dataclass(frozen=True)
+class ExampleDescription:
+    """What an example may be like, in words.
+
+    Attributes
+    ----------
+    text : str
+        One line that prints, of at most `MAX_LENGTH` characters.
+    arms : tuple of str
+        Every way in which it came about, in the order of `ARMS`.
+
+    Raises
+    ------
+    InputError
+        If the text is longer, or not one line that prints as itself, or an arm is unknown.
+    """
+
+    text: str
+    arms: tuple[Arm, ...]
+
+    def __post_init__(self) -> None:
+        try:
+            check_line(self.text, MAX_LENGTH, "description")
+        except Unreadable as error:
+            raise InputError(f"{self.text[:40]!r} is no description: {error}") from None
+        if not self.arms or not set(self.arms) <= set(ARMS):
+            raise InputError(f"{self.text[:40]!r} came about in a way that is not known here")
+
+    @property
+    def owes_outcomes(self) -> bool:
+        """Whether it would not be there without a look at outcomes, true or shuffled ones."""
+        return not {"blind", "named"} & set(self.arms)
+
+
+class _DescriptionsReply(msgspec.Struct, forbid_unknown_fields=True):
+    descriptions: list[str]
+
+
+def propose_descriptions(
+    texts: Sequence[str],
+    failing: Bools,
+    target: Target,
+    budget: CallBudget,
+    settings: ProposingSettings,
+    seed: int = 0,
+) -> tuple[list[ExampleDescription], dict[str, dict[str, int]]]:
+    """Ask for descriptions in every arm, from discovery examples alone.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        What is shown of each discovery example, each once.
+    failing : bool array, shape (texts,)
+        The arm ``blind`` does not read them; ``shuffled`` reads them in a random order, which tells
+        no more than how many there are.
+    target : Target
+    budget : CallBudget
+    settings : ProposingSettings
+    seed : int
+        Of the draws; sent to the model too.
+
+    Returns
+    -------
+    descriptions : list of ExampleDescription
+        Each once, whatever the capitals; a description of several arms belongs to all of them.
+    replies : dict of dict of int
+        For each arm, how many replies were read, unparsed, refused or errors.
+
+    Raises
+    ------
+    InputError
+        If no reply of any arm can be read; and as `CallBudget.ask_for`.
+    """
+    if not settings.arms:
+        return [], {}
+    arms = [arm for arm in settings.arms for _ in range(settings.rounds)]
+    requests = [
+        _make_request(arm, i % settings.rounds, texts, failing, settings, seed)
+        for i, arm in enumerate(arms)
+    ]
+    replied = budget.ask_for(target, requests, "proposing descriptions", settings.count * _TOKENS)
+    counts: dict[str, Counter[str]] = {arm: Counter() for arm in settings.arms}
+    texts_of: dict[str, tuple[str, set[Arm]]] = {}
+    for arm, reply in zip(arms, replied, strict=True):
+        counts[arm][reply.status] += 1
+        for text in reply.value or ():
+            texts_of.setdefault(text.casefold(), (text, set()))[1].add(arm)
+    if all(reply.value is None for reply in replied):
+        raise InputError(
+            f"{target.name} proposed no description that can be read: {replied[0].status} "
+            f"({replied[0].reason}); its replies are on record"
+        )
+    descriptions = [
+        ExampleDescription(text, tuple(arm for arm in ARMS if arm in by))
+        for text, by in texts_of.values()
+    ]
+    return descriptions, {arm: dict(count) for arm, count in counts.items()}
+
+
+def _make_request(
+    arm: Arm,
+    number: int,
+    texts: Sequence[str],
+    failing: Bools,
+    settings: ProposingSettings,
+    seed: int,
+) -> ModelRequest[list[str]]:
+    rng = stream(seed, f"descriptions {arm}", number)
+    if arm == "blind":
+        size = min(2 * settings.examples, len(texts))
+        shown = rng.choice(len(texts), size, replace=False)
+        prompt, places = "propose_blind", {}
+    else:
+        labels = rng.permutation(failing) if arm == "shuffled" else failing
+        sides = [
+            rng.choice(side, min(settings.examples, len(side)), replace=False)
+            for side in (np.flatnonzero(labels), np.flatnonzero(~labels))
+        ]
+        shown = np.concatenate(sides)
+        first = len(sides[0])
+        prompt = "propose"
+        places = {"failing": _span(1, first), "passing": _span(first + 1, len(shown))}
+    parts = fence([texts[i] for i in shown])
+    content = PROMPTS.fill(prompt, count=len(shown), wanted=settings.count, **places, **parts)
+    # a repeat of its own: few examples may be drawn twice, and would be one question
+    question = Question(content, seed=seed, repeat=number)
+    return ModelRequest(question, partial(_read, settings.count))
+
+
+def _span(first: int, last: int) -> str:
+    return f"{first} to {last}" if first < last else f"{first}"
+
+
+def _read(most: int, text: str) -> list[str]:
+    lines = decode(text, _DescriptionsReply).descriptions
+    if len(lines) > most:
+        raise Unreadable(f"it holds {len(lines)} descriptions, and must hold at most {most}")
+    return [check_line(line, MAX_LENGTH, "description") for line in lines]

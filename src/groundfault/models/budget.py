@@ -1,0 +1,178 @@
+"""Budgets: what calls will cost is said before they are made, and no more of them are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from groundfault.base.progress import listener
+from groundfault.errors import PlanError
+from groundfault.models import replies
+from groundfault.models.question import Question, Response
+from groundfault.models.record import Record
+from groundfault.models.replies import ModelRequest, Reply
+from groundfault.models.target import Target
+
+T = TypeVar("T")
+
+_BYTES = 4  # of UTF-8 for one token, about
+
+
+@dataclass(frozen=True)
+class CallEstimate:
+    """What questions will cost.
+
+    Attributes
+    ----------
+    calls : int
+        Questions that are still to be asked.
+    recorded : int
+        Questions whose answers are on record, and cost nothing.
+    input_tokens, output_tokens : int
+        Of these calls, about: a token is taken for four bytes of text.
+    """
+
+    calls: int
+    recorded: int
+    input_tokens: int
+    output_tokens: int
+
+    def describe(self, prices: tuple[float, float] | None = None) -> str:
+        """The estimate in words.
+
+        Parameters
+        ----------
+        prices : pair of float, optional
+            US dollars for a million tokens, of questions and of replies.
+
+        Examples
+        --------
+        >>> CallEstimate(800, 200, 400_000, 20_000).describe((2.5, 10.0))
+        '800 calls (200 more are on record), about 400,000 tokens in and 20,000 out, about $1.20'
+        """
+        recorded = f" ({self.recorded:,} more are on record)" if self.recorded else ""
+        text = (
+            f"{self.calls:,} call{'s' * (self.calls != 1)}{recorded}, about "
+            f"{self.input_tokens:,} tokens in and {self.output_tokens:,} out"
+        )
+        if prices is None:
+            return text
+        dollars = (self.input_tokens * prices[0] + self.output_tokens * prices[1]) / 1e6
+        return f"{text}, about ${dollars:,.2f}"
+
+
+def estimate_calls(
+    target: Target, questions: Sequence[Question], reply_tokens: int, record: Record | None = None
+) -> CallEstimate:
+    """What these questions to a target will cost; each once, and none that is on record.
+
+    Parameters
+    ----------
+    target : Target
+    questions : sequence of Question
+    reply_tokens : int
+        Of one reply, about.
+    record : Record, optional
+
+    Raises
+    ------
+    InputError
+        If the record cannot be written to.
+    """
+    by_hash = {question.hash: question for question in questions}
+    answers = record.answers(target.name, list(by_hash)) if record and by_hash else {}
+    new = [question for name, question in by_hash.items() if name not in answers]
+    size = sum(len(m["content"].encode()) for question in new for m in question.messages)
+    return CallEstimate(len(new), len(answers), size // _BYTES, len(new) * reply_tokens)
+
+
+@dataclass
+class CallBudget:
+    """Asks models within a number of calls, and says what each batch will cost before it is asked.
+
+    Attributes
+    ----------
+    max_calls : int
+        Most calls of all targets together, further attempts after errors among them.
+    record : path, URL or Record, optional
+        See `groundfault.models.ask_async`; what is answered there is no call.
+    prices : pair of float, optional
+        US dollars for a million tokens, of questions and of replies.
+    announce : callable, optional
+        Called with a sentence before each batch.
+    options : dict
+        Further arguments of `groundfault.models.ask`.
+    calls : int
+        Made so far.
+    """
+
+    max_calls: int
+    record: str | Path | Record | None = None
+    prices: tuple[float, float] | None = None
+    announce: Callable[[str], object] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    calls: int = 0
+
+    def __post_init__(self) -> None:
+        if self.max_calls < 0:
+            raise PlanError(f"max_calls={self.max_calls} (--max-calls) must be at least 0")
+        if self.prices is not None and min(self.prices) < 0:
+            raise PlanError("a price (--price) is at least 0 dollars for a million tokens")
+        if self.record is not None and not isinstance(self.record, Record):
+            self.record = Record(self.record)
+
+    def ask_for(
+        self, target: Target, requests: Sequence[ModelRequest[T]], purpose: str, reply_tokens: int
+    ) -> list[Reply[T]]:
+        """Ask, as `groundfault.models.replies.ask_for`, if the calls that are left suffice.
+
+        Parameters
+        ----------
+        target : Target
+        requests : sequence of ModelRequest
+        purpose : str
+            What the calls are for, such as ``annotating 400 examples``.
+        reply_tokens : int
+            Of one reply, about.
+
+        Raises
+        ------
+        PlanError
+            If they do not; nothing of this batch is asked then.
+        InputError
+            As `groundfault.models.ask`; also if so many attempts fail that the budget is used up.
+        """
+        assert self.record is None or isinstance(self.record, Record)
+        questions = [request.question for request in requests]
+        estimate = estimate_calls(target, questions, reply_tokens, self.record)
+        words = f"{purpose} by {target.name}: {estimate.describe(self.prices)}"
+        if estimate.calls > self.max_calls - self.calls:
+            raise PlanError(
+                f"{words}; that is more than the {self.max_calls - self.calls:,} calls that are "
+                f"left of {self.max_calls:,}: allow more (--max-calls), or annotate a random part "
+                "(--sample)"
+            )
+        listener(self.announce)(words)
+        bounded = _BoundedTarget(target, self)
+        return replies.ask_for(bounded, requests, record=self.record, **self.options)
+
+
+@dataclass
+class _BoundedTarget:
+    """A target that is asked no more often than its budget allows."""
+
+    target: Target
+    budget: CallBudget
+
+    @property
+    def name(self) -> str:
+        return self.target.name
+
+    async def answer(self, question: Question) -> Response:
+        if self.budget.calls >= self.budget.max_calls:
+            limit = f"the {self.budget.max_calls:,} calls that were allowed (--max-calls) are made"
+            return Response.failed(limit, fatal=True)
+        self.budget.calls += 1
+        return await self.target.answer(question)

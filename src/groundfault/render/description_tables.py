@@ -1,0 +1,154 @@
+"""Descriptions by a language model on a page: who decided, how steadily, and how controls fare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from groundfault.auditing.report import Report
+from groundfault.core.finding import Finding, Verdict
+from groundfault.descriptions.column import SOURCE, DescriptionColumn
+from groundfault.descriptions.proposing import ARMS, Arm
+from groundfault.render import words
+from groundfault.render.audit_groups import main_cell
+from groundfault.render.page import Section, Table, make_table
+
+_READING = (
+    "A description is in words, and what was tested is what the annotator marked, without seeing "
+    "an outcome. Its errors make effects smaller where they have nothing to do with failing; where "
+    "it errs on what fails, it has marked another property than the words say.",
+    "A control that is confirmed is no false finding; but where descriptions from shuffled "
+    "outcomes, or from none, fare as well as those from outcomes, the look at outcomes added "
+    "nothing.",
+)
+
+
+def list_columns(report: Report) -> dict[str, DescriptionColumn]:
+    """The columns of described candidates by their rules; empty in other reports."""
+    return {
+        c.rule: c.fitted_column
+        for c in report.library
+        if isinstance(c.fitted_column, DescriptionColumn)
+    }
+
+
+def describe_annotation(report: Report, rule: str, source: str) -> str:
+    """Who decided where a description holds, on how many examples, and who agrees.
+
+    Parameters
+    ----------
+    report : Report
+    rule, source : str
+        Of a finding or a mode; of others than descriptions there is nothing to say.
+    """
+    # by the source first: most reports have many rules and none of these
+    column = list_columns(report).get(rule) if source.startswith(SOURCE) else None
+    if column is None:
+        return ""
+    share = words.rate(column.holds.mean() if len(column.holds) else None)
+    size = words.plural(len(column.holds), "example")
+    text = f"decided by {column.annotator} on {size}, and holds for {share} of them"
+    return f"{text}; {_write_agreement(column)}"
+
+
+def describe_arms(report: Report) -> str:
+    """How the descriptions of each arm fared, in one sentence; empty without descriptions."""
+    columns = list_columns(report)
+    parts = [
+        f"{words.count(confirmed)} of {words.count(size)} {ARMS[arm]}"
+        for arm, size, _, confirmed, _ in _count_arms(report, columns)
+    ]
+    return f"Descriptions confirmed: {'; '.join(parts)}." if parts else ""
+
+
+def make_section(report: Report) -> Section | None:
+    """The descriptions of a report; None where it has none."""
+    columns = list_columns(report)
+    if not columns:
+        return None
+    arms = make_table(
+        "How the descriptions of each arm fared",
+        "tnnnn",
+        ("Proposed", "Descriptions", "Tested", "Confirmed", "Median size of lift"),
+        [
+            (
+                ARMS[arm],
+                words.count(size),
+                words.count(tested),
+                words.count(confirmed),
+                words.NONE if lift is None else f"{lift:.2f}",
+            )
+            for arm, size, tested, confirmed, lift in _count_arms(report, columns)
+        ],
+        "A description of several arms counts in each."
+        + " Lifts are those of held-out units." * bool(report.n_holdout),
+    )
+    return Section(
+        "Descriptions",
+        _READING,
+        blocks=(arms, list_descriptions(tuple(columns.values()))),
+        anchor="descriptions",
+    )
+
+
+def list_descriptions(columns: Sequence[DescriptionColumn]) -> Table:
+    """A row for each description: how it came about, where it holds, and who decided."""
+    return make_table(
+        "Descriptions, and who decided",
+        "ttnnt",
+        ("Description", "Proposed", "Decided on", "Holds for", "Second annotator"),
+        [
+            (
+                column.description.text,
+                "; ".join(ARMS[arm] for arm in column.description.arms),
+                words.count(len(column.holds)),
+                words.rate(column.holds.mean() if len(column.holds) else None),
+                _write_agreement(column),
+            )
+            for column in columns
+        ],
+    )
+
+
+def _write_agreement(column: DescriptionColumn) -> str:
+    check = column.agreement
+    if check is None or check.interval is None:
+        return "nobody checked it"
+    again = check.annotator == column.annotator
+    who = f"{check.annotator}{' asked again' * again}"
+    low, high = check.interval
+    text = (
+        f"{who} agrees on {words.count(check.agreed)} of {words.count(check.checked)} "
+        f"(95% interval {words.rate(low)} to {words.rate(high)})"
+    )
+    if check.kappa is None:
+        return text
+    ends = check.kappa_interval
+    span = "" if ends is None else f" ({ends[0]:.2f} to {ends[1]:.2f})"
+    return f"{text}, kappa {check.kappa:.2f}{span}"
+
+
+def _count_arms(
+    report: Report, columns: Mapping[str, DescriptionColumn]
+) -> list[tuple[Arm, int, int, int, float | None]]:
+    """For each arm: descriptions, those tested, those confirmed, median size of their lifts."""
+    findings: dict[str, list[Finding]] = {rule: [] for rule in columns}
+    for finding in report.findings:
+        if finding.rule in findings:
+            findings[finding.rule].append(finding)
+    rows = []
+    for arm in ARMS:
+        rules = [rule for rule, column in columns.items() if arm in column.description.arms]
+        if not rules:
+            continue
+        tested = [[f for f in findings[r] if f.verdict is not Verdict.UNTESTABLE] for r in rules]
+        confirmed = sum(any(f.confirmed for f in each) for each in tested)
+        lifts = _list_lifts([f for each in tested for f in each])
+        middle = median(lifts) if lifts else None
+        rows.append((arm, len(rules), sum(map(bool, tested)), confirmed, middle))
+    return rows
+
+
+def _list_lifts(findings: Sequence[Finding]) -> list[float]:
+    lifts = (main_cell(finding).lift for finding in findings)
+    return [abs(lift) for lift in lifts if lift is not None]
