@@ -23,7 +23,7 @@ import groundfault
 from groundfault import Candidate, Evidence, Plan
 
 LIMITS = {"jump": 100.0, "filter": 500.0, "rule": 1000.0}
-LARGEST, MEMORY = 300.0, 500.0
+LARGEST, MEMORY = 300.0, 450.0
 REPEATS = 20
 
 

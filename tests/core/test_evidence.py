@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import numpy as np
@@ -147,3 +147,18 @@ def test_rules_that_select_nothing_or_by_the_outcome_are_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         evidence().where(rule)
+
+
+@pytest.mark.parametrize(
+    "groups", [["a", "a", "b", "c", "c"], ["c", "a", "b", "a", "c"], ["b"], ["b", "a"]]
+)
+def test_units_are_numbered_in_the_order_of_their_names(groups: list[str]) -> None:
+    """In order or not, with several rows or one: sorted rows take a way of their own."""
+    table = pl.DataFrame({"g": groups, "id": list(map(str, range(len(groups)))), "error": 0})
+    evidence = Evidence.from_table(table, id="id", group="g", outcome="error")
+    # rows of evidence are in an order of its own
+    turned = replace(evidence, frame=evidence.frame.reverse())
+    for some in (evidence, turned):
+        names = some.unit_names.to_list()
+        assert [names[place] for place in some.unit_index] == some.frame["g"].to_list()
+        assert some.unit_count == len(names)

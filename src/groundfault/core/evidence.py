@@ -224,11 +224,11 @@ class Evidence:
         }
         if logs.hash:
             # the hash was taken under the roles on the card, before the caller added any
-            evidence = cls.from_frame(logs.frame, logs.roles, logs.provenance, **read)
+            evidence = cls._sort(logs.frame, logs.roles, logs.provenance, **read)
             logs.check_hash(evidence.hash)
             if roles == logs.roles:
                 return evidence
-        return cls.from_frame(logs.frame, roles, logs.provenance, **read)
+        return cls._sort(logs.frame, roles, logs.provenance, **read)
 
     def save(self, directory: str | Path) -> None:
         """Write the evidence into a directory that `from_logs` reads again.
@@ -257,9 +257,18 @@ class Evidence:
         log_rows: LogRows | None = None,
     ) -> Evidence:
         """Check a table and make evidence of it; `from_table` is the friendlier way."""
-        frame, where = frame.clone(), provenance[0] if provenance else "the table"
+        return cls._sort(
+            frame.clone(), roles, provenance, account=account, reading=reading, log_rows=log_rows
+        )
+
+    @classmethod
+    def _sort(
+        cls, frame: pl.DataFrame, roles: Roles, provenance: tuple[str, ...], **more: Any
+    ) -> Evidence:
+        """As `from_frame`, of a table that nobody else holds: it is sorted in place."""
+        where = provenance[0] if provenance else "the table"
         roles, loss, status = read_rows(frame, roles, where)
-        return cls(frame, roles, loss, status, provenance, account, reading, log_rows=log_rows)
+        return cls(frame, roles, loss, status, provenance, **more)
 
     def __len__(self) -> int:
         return self.frame.height
@@ -315,14 +324,17 @@ class Evidence:
     @cached_property
     def unit_index(self) -> NDArray[np.intp]:
         """The unit each row belongs to: whole numbers from 0, in the order of `unit_names`."""
-        # one row a unit, in order: the common case, without ranking a million names
-        if self._units.is_sorted() and self.unit_count == len(self):
-            return np.arange(len(self), dtype=np.intp)
+        if self._units.is_sorted():
+            # the common case, without ranking a million names
+            return self._units.rle_id().to_numpy().astype(np.intp)
         return (self._units.rank("dense").to_numpy() - 1).astype(np.intp)
 
     @cached_property
     def unit_count(self) -> int:
         """How many independent units there are."""
+        if len(self) and self._units.is_sorted():
+            # without a table of a million names
+            return int(self.unit_index[-1]) + 1
         return self._units.n_unique()
 
     def without_clusters(self) -> Evidence:

@@ -174,7 +174,9 @@ class RowIndex:
     def _sort(self, places: NDArray[np.intp], sort: str) -> NDArray[np.intp]:
         name = sort.removeprefix("-")
         self.require_columns((name,))
-        column = self.rows.frame[name][places]
+        column = self.rows.frame[name]
+        if len(places) < len(column):
+            column = column[places]
         try:
             order = column.arg_sort(descending=sort.startswith("-"), nulls_last=True)
         except pl.exceptions.PolarsError as error:

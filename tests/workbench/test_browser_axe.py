@@ -1,0 +1,173 @@
+"""Every screen by axe-core in a real browser: nothing serious or critical, in either light."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from bench_reports import open_bench, serve_in_thread, write_bench_report
+from browser_watch import Watch
+from explorer_files import make_results, write_report
+from probe_runs import make_wrong_rows, write_runs
+from review_desks import make_items
+from review_desks import open_review as open_items
+from small_taxonomy import taxonomy_of
+
+from groundfault.auditing.report import Report
+from groundfault.exports import export
+from groundfault.probes.review.reviewed_runs import ReviewedRuns
+from groundfault.review import Decision, Item
+from groundfault.sequential import Pool, SequentialAudit
+from groundfault.workbench.bench import Bench
+from groundfault.workbench.live_desk import LiveDesk, Seat
+from groundfault.workbench.openings import open_review, open_taxonomy
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+WIDTHS = (400, 1280)
+RULE = "lang = 'de' AND n_words >= 14"
+
+
+@pytest.fixture(scope="module")
+def axe() -> Any:
+    reason = "needs axe-playwright-python: browser-test"
+    return pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason).Axe()
+
+
+def open_report(place: Path) -> Bench:
+    return open_bench(write_bench_report(place))
+
+
+def open_models(place: Path) -> Bench:
+    bench = Bench.of_report(write_report(place, make_results(), id="id", model="model"))
+    bench.apart = False
+    return bench
+
+
+def open_since(place: Path) -> Bench:
+    bench = open_report(place)
+    bench.baseline = Report.load(bench.place)
+    return bench
+
+
+def open_desk(place: Path) -> Bench:
+    return open_items(place / "reviews.db", "ana", make_items(3))
+
+
+def decide(item: Item) -> Decision:
+    return Decision("ana", item.id, prompt_valid="yes", extraction_valid="yes", model_wrong="yes")
+
+
+def open_blind(place: Path) -> Bench:
+    runs = write_runs(place / "runs", make_wrong_rows(3))
+    ReviewedRuns(runs).seal()
+    return open_review(runs)
+
+
+def open_runs(place: Path) -> Bench:
+    runs = write_runs(place / "runs", make_wrong_rows(8), budget=8, bank={"tasks": 8})
+    reviewed = ReviewedRuns(runs)
+    reviewed.store.add([decide(item) for item in reviewed.seal().items[:3]])
+    reviewed.unblind("ana", "it is finished")
+    return open_review(runs)
+
+
+def open_clusters(place: Path) -> Bench:
+    taxonomy_of([["one", "two"], ["three", "four"]]).save(place / "taxonomy")
+    return open_taxonomy(place / "taxonomy")
+
+
+def open_live(place: Path) -> Bench:
+    pool = Pool.from_arrays([f"case {n}" for n in range(20)], {"lang": ["de", "en"] * 10})
+    audit = SequentialAudit(pool, threshold=0.8, policy="stratified", ledger=place / "ledger.db")
+    return Bench(place, live=LiveDesk(audit, Seat()))
+
+
+SCREENS: dict[str, tuple[Callable[[Path], Bench], tuple[str, ...]]] = {
+    "report": (
+        open_report,
+        (
+            "/",
+            "/findings",
+            "/examples?mode=1",
+            f"/examples?rule={RULE}",
+            f"/rows?rule={RULE}&column=lang",
+            "/rows?where=nonsense",
+            f"/row?at=0&rule={RULE}",
+            f"/rule?rule={RULE}",
+            "/rule?rule=lang+=",
+            "/holdout",
+            "/ledger",
+            "/keys",
+            "/nowhere",
+        ),
+    ),
+    "two models": (open_models, ("/compare", "/examples?mode=1")),
+    "two reports": (open_since, ("/compare?since=1",)),
+    "review": (open_desk, ("/review",)),
+    "progress": (open_blind, ("/review/progress", "/probes")),
+    "probes": (open_runs, ("/review/progress", "/probes")),
+    "taxonomy": (open_clusters, ("/taxonomy",)),
+    "live audit": (open_live, ("/live",)),
+}
+
+
+def require_none(axe: Any, page: Page) -> None:
+    """Nothing serious or critical, narrow and wide, in the light and in the dark."""
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            # what depends on the colours, and in the light all the rest
+            only = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}
+            violations = axe.run(page, options=only).response["violations"]
+            bad = [
+                (one["id"], [node["html"][:200] for node in one["nodes"]])
+                for one in violations
+                if one["impact"] in ("serious", "critical")
+            ]
+            assert not bad, (page.url, width, scheme, bad)
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_nothing_serious_is_wrong_with_a_screen(
+    browser: Browser, axe: Any, tmp_path: Path, name: str
+) -> None:
+    opening, paths = SCREENS[name]
+    with ExitStack() as stack:
+        address = stack.enter_context(serve_in_thread(opening(tmp_path)))
+        # pages of errors are answered with an error, of which a browser complains
+        page = browser.new_context().new_page()
+        stack.callback(page.context.close)
+        page.goto(address)
+        for path in paths:
+            page.goto(address.split("/?")[0] + path)
+            require_none(axe, page)
+
+
+@pytest.fixture
+def file(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    report = write_report(tmp_path, make_results(), id="id", model="model")
+    export(report, "html-explorer", tmp_path / "report.html")
+    address = (tmp_path / "report.html").as_uri()
+    with Watch(browser, address) as page:
+        page.goto(address)
+        yield page
+
+
+def test_nothing_serious_is_wrong_with_the_one_file(file: Page, axe: Any) -> None:
+    from playwright.sync_api import expect
+
+    main = file.locator("main")
+    screens = file.locator("header a, nav a").count()
+    assert screens
+    for place in range(screens):
+        file.locator("header a, nav a").nth(place).click()
+        expect(main).not_to_have_attribute("aria-busy", "true")
+        require_none(axe, file)
