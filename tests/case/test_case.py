@@ -144,7 +144,8 @@ def test_a_planted_mode_is_confirmed_on_fresh_labels(labelled: Path) -> None:
     assert mode.labelled_inside + mode.labelled_outside == summary.labelled
     page = (labelled / "report" / "report.md").read_text()
     assert "confirmed on fresh labels: 1" in page
-    assert "at most 5%" in page
+    assert "at most 4%" in page
+    assert "at most 1% by answers" in page
     assert "at most 10%" in page
     assert f"{80 - summary.labelled} fresh units never labelled" in page
 
@@ -154,7 +155,7 @@ def test_one_ledger_holds_it_all_and_counts_one_look_of_each_part(labelled: Path
     kinds = [event.kind for event in book.events()]
     assert kinds[0] == "case_sealed"
     openings = [event.body for event in book.events("holdout_opened")]
-    assert [body["level"] for body in openings] == [0.05, 0.05]
+    assert [body["level"] for body in openings] == [0.04, 0.04]
     confirmation = Case(labelled).replay_confirmation()
     assert confirmation is not None
     assert confirmation.opening == "holdout opened 1 time"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from groundfault.cli.main import cli
+from groundfault.probes import Bank, ComponentGroup, Grammar, Option, probes
 
 
 def run(*words: object, typed: str | None = None) -> Result:
@@ -25,11 +27,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     language = rng.choice(["de", "en", "fr", "it"], 160)
     right = rng.random(160) >= np.where(language == "de", 0.95, 0.05)
     ids = [f"q{i:03}" for i in range(160)]
-    table = pl.DataFrame({"id": ids, "lang": language, "right": right.astype(int)})
+    sums = [f"{word}: what is {i} + 1?" for i, word in enumerate(language)]
+    texts = {"ask": sums, "key": [str(i + 1) for i in range(160)]}
+    table = pl.DataFrame({"id": ids, "lang": language, **texts, "right": right.astype(int)})
     table.write_csv(place / "answers.csv")
     begun = run(
         *("case", "new", place / "case", "--from", place / "answers.csv", "--id", "id"),
         *("--outcome", "right", "--positive-is-good", "--seed", 1),
+        *("--ignore", "ask", "--ignore", "key"),
     )
     assert begun.exit_code == 0, begun.output
     assert "80 units to audit, 80 fresh (kept apart)" in begun.output
@@ -38,6 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     audited = run("audit", "--case", place / "case")
     assert audited.exit_code == 0, audited.output
     assert "lang is de" in audited.output
+    shutil.copytree(place / "case", place / "probed")
     return place
 
 
@@ -64,6 +70,34 @@ def test_steps_hand_over(place: Path) -> None:
     (place / "moved").rename(place / "case")
 
 
+def test_probe_and_review_hand_over(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    columns = ("--question", "ask", "--target", "key")
+    early = run("probe", "init", "--case", "probed", *columns)
+    assert "choose the modes to confirm first" in str(early.exception)
+    run("sequential", "confirm", "--case", "probed", "--label", "ask", typed="q\n")
+    words = ComponentGroup("start", (Option("plain"), Option("please", "Please answer.")))
+    Grammar("two", (words,), "{start} {question}").write(place / "words.toml")
+    begun = run("probe", "init", "--case", "probed", *columns, "--grammar", "words.toml")
+    assert "2 wordings" in begun.output, begun.output
+    status = " ".join(run("case", "status", "probed").output.split())
+    assert "groundfault probe run --case probed --model NAME costs" in status
+    prompts = probes(Bank.load("probed/probe/bank.toml"), Grammar.load("words.toml"))
+    lines = [
+        json.dumps({"prompt": p.prompt, "response": "0" if "de:" in p.prompt else p.task.answer})
+        for p in prompts
+    ]
+    (place / "answers.jsonl").write_text("\n".join(lines))
+    asked = run("probe", "run", "--case", "probed", "--model", "replay:answers.jsonl")
+    assert "next: groundfault probe review --case probed" in asked.output, asked.output
+    sheet = ("--reviewer", "ana", "--export", "sheet.csv")
+    assert "fill in" in run("probe", "review", "--case", "probed", *sheet).output
+    report = " ".join(run("case", "report", "probed").output.split())
+    assert "holds in other words" in report
+    assert "0 of" in report
+    assert run("verify", "probed").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -73,6 +107,13 @@ def test_steps_hand_over(place: Path) -> None:
         (["audit", "--case", "."], "is no case"),
         (["sequential", "confirm", "t.csv", "--mode", "1", "--label", "file"], "name it with"),
         (["sequential", "confirm", "--case", "case", "--label", "cmd"], "needs --command"),
+        (["probe", "init"], "Missing argument 'FOLDER'"),
+        (["probe", "run", "--model", "x"], "Missing argument 'CONFIG'"),
+        (["probe", "init", "bank", "--mode", "1"], "name it with --case"),
+        (["probe", "init", "--case", "case"], "holds the question: --question COL"),
+        (["probe", "init", "bank", "--case", "case"], "FOLDER does not go with --case"),
+        (["probe", "review", "--case", "case", "--store", "x"], "--store does not go with --case"),
+        (["probe", "review", "--case", "case", "--status"], "holds no runs"),
         (["verify", "case", "--no-ledger"], "its ledger in its folder"),
         (
             "case new case --from answers.csv --outcome right --positive-is-good".split(),

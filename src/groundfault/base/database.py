@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -199,3 +201,17 @@ class Database:
         return InputError(
             f"the ledger {self.place} cannot be {verb}: {what}; check the place and its permissions"
         )
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Copy a file of a database as it is, although another process may be writing to it."""
+    if not source.with_name(f"{source.name}-wal").exists():
+        shutil.copyfile(source, target)
+        return
+    # what was written last is in a file beside it until the last connection is closed
+    place = f"{source.resolve().as_uri()}?mode=ro"
+    with (
+        closing(sqlite3.connect(place, uri=True)) as live,
+        closing(sqlite3.connect(target)) as copy,
+    ):
+        live.backup(copy)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import sqlite3
 import tempfile
 from collections.abc import Sequence
-from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -17,16 +14,21 @@ import numpy as np
 from groundfault.auditing.copies import join_copies
 from groundfault.auditing.flow import audit
 from groundfault.auditing.report import Report
-from groundfault.base.files import explain_failure
+from groundfault.base.database import copy_database
 from groundfault.base.folders import replace_folder
 from groundfault.base.ledger import Ledger
-from groundfault.case.parts import divide, find_losses, join_parts
+from groundfault.case.creation import write_case
+from groundfault.case.parts import find_losses, join_parts
+from groundfault.case.probing import PAIRS, begin_probe, open_probe
 from groundfault.case.settings import CaseSettings, ModeChoice, name_mode
 from groundfault.case.summary import CaseSummary, summarize
+from groundfault.case.wordings import locate_runs, summarize_wordings
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
-from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
+from groundfault.models.target import get
+from groundfault.probes.review.reviewed_runs import ReviewedRuns
+from groundfault.probes.running.run import run
 from groundfault.sequential.confirmation import SequentialConfirmation
 from groundfault.sequential.confirmation_result import Confirmation
 from groundfault.sequential.folder_check import CONFIRMATION
@@ -35,8 +37,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from groundfault.base.progress import Progress
+    from groundfault.case.settings import ProbeChoice
     from groundfault.core.plan import Number
+    from groundfault.models import Target
     from groundfault.modes.mode import Mode
+    from groundfault.probes.bank.grammar import Grammar
+    from groundfault.probes.running.runs import Runs
     from groundfault.sequential.policies import Query
 
 LEDGER, AUDIT, CONFIRM, REPORT = "ledger.db", "audit", "confirm", "report"
@@ -50,7 +56,8 @@ class Case:
 
     ``case.json`` holds what was decided, ``evidence/`` the rows in two parts, ``ledger.db`` every
     look and every label, ``audit/`` the failure modes, ``confirm.json`` and ``confirm/`` what was
-    labelled of them, and ``report/`` the page of all. Nothing in it names a place outside.
+    labelled of them, ``probe.json`` and ``probe/`` what was asked in other words and reviewed, and
+    ``report/`` the page of all. Nothing in it names a place outside.
 
     Parameters
     ----------
@@ -68,12 +75,13 @@ class Case:
 
     Notes
     -----
-    The audit says of each mode that rows inside fail more often than rows outside, and
-    ``P(any such statement is false) <= alpha / 2`` when rows are independent. The confirmation says
-    the same of the fresh rows, whose outcomes the audit was not given, and errs with probability
-    ``alpha / 2`` at most, whichever modes were chosen and whenever one stops, when the outcomes
-    of the fresh rows are exchangeable given the modes. By the union bound the chance of any false
-    statement in the case is at most alpha.
+    Every step that states something has a share of the level alpha (`SHARES`), and by the union
+    bound the chance of any false statement in the case is at most alpha. The audit says of each
+    mode that rows inside fail more often than rows outside, and errs at most at its share when rows
+    are independent. The confirmation says the same of the fresh rows, whose outcomes the audit was
+    not given, whichever modes were chosen and whenever one stops, when the outcomes of the fresh
+    rows are exchangeable given the modes. Probe and review say of tasks among the fresh rows
+    whether a mode holds in other words and what wording does; see `judge_wordings`.
 
     Examples
     --------
@@ -134,44 +142,7 @@ class Case:
         InputError, PlanError
             If the folder is in use, or the rows cannot be divided; see `divide`.
         """
-        home = Path(folder).absolute()
-        if home.exists() and (not home.is_dir() or any(home.iterdir())):
-            raise InputError(f"cannot begin a case in {folder}: it is there and not empty")
-        if grader is not None:
-            if grader not in evidence.frame.columns:
-                raise InputError(f"there is no column {grader!r} to take grades from")
-            evidence = evidence.with_roles(evidence.roles.join(None, None, {"ignore": [grader]}))
-        parts = divide(evidence, keep, seed)
-        level = Plan(alpha=alpha).settings["alpha"]
-        settings = CaseSettings(
-            sources=tuple(Path(source).name for source in evidence.provenance),
-            alpha=level,
-            seed=seed,
-            freshness=parts.freshness,
-            keep=None if parts.answers is None else Plan(holdout=keep or "0.5").settings["holdout"],
-            grader=grader,
-            audit=parts.audit.hash,
-            fresh=parts.fresh.hash,
-            answers=None if parts.answers is None else parts.answers.hash,
-            audit_units=parts.audit.unit_count,
-            fresh_units=parts.fresh.unit_count,
-        )
-        with explain_failure(home):
-            home.parent.mkdir(parents=True, exist_ok=True)
-            # beside it, so that it takes its place in one step
-            new = Path(tempfile.mkdtemp(prefix=f".{home.name}-", dir=home.parent))
-        try:
-            for name in ("audit", "fresh", "answers"):
-                if (part := getattr(parts, name)) is not None:
-                    part.save(new / "evidence" / name)
-            settings.write(new)
-            with explain_failure(home):
-                new.chmod(0o755)
-                with suppress(FileNotFoundError):
-                    home.rmdir()
-                new.rename(home)
-        finally:
-            shutil.rmtree(new, ignore_errors=True)
+        write_case(Path(folder), evidence, alpha=alpha, keep=keep, seed=seed, grader=grader)
         return cls(folder)
 
     # ----------------------------------------------------------------------------------- its parts
@@ -287,13 +258,31 @@ class Case:
         choice = self._choose(modes, budget)
         return self._make_confirmation(choice, self.ledger)
 
-    def _choose(self, modes: Sequence[int] | None, budget: int | None) -> ModeChoice:
+    def check_modes(self, numbers: Sequence[int] | None) -> tuple[int, ...]:
+        """Numbers of modes of the audit, each once; all where None.
+
+        Raises
+        ------
+        PlanError
+            If there was no audit, it found no mode, or a number is of none.
+        """
         report = self.report
         if report is None:
             raise PlanError("the audit comes first: groundfault audit --case DIR")
-        if not report.modes:
-            raise PlanError("the audit found no failure mode, so there is nothing to confirm")
-        earlier = ModeChoice.load(self.folder)
+        count = len(report.modes)
+        if not count:
+            raise PlanError("the audit found no failure mode, so there is nothing to go on with")
+        numbers = tuple(range(1, count + 1) if numbers is None else numbers)
+        unknown = [number for number in numbers if not 1 <= number <= count]
+        if unknown or not numbers or len(set(numbers)) < len(numbers):
+            raise PlanError(
+                f"name each mode once, by a number from 1 to {count}, not "
+                f"{', '.join(map(str, numbers)) or 'none'}"
+            )
+        return numbers
+
+    def _choose(self, modes: Sequence[int] | None, budget: int | None) -> ModeChoice:
+        earlier, report = ModeChoice.load(self.folder), self.report
         if earlier is not None:
             asked = earlier.modes if modes is None else tuple(modes)
             if (asked, budget or earlier.budget) != (earlier.modes, earlier.budget):
@@ -302,16 +291,9 @@ class Case:
                     f"{_describe(earlier)}: go on with it, or begin another case"
                 )
             return earlier
-        numbers = tuple(range(1, len(report.modes) + 1)) if modes is None else tuple(modes)
-        unknown = [number for number in numbers if not 1 <= number <= len(report.modes)]
-        if unknown or not numbers or len(set(numbers)) < len(numbers):
-            raise PlanError(
-                f"name each mode once, by a number from 1 to {len(report.modes)}, not "
-                f"{', '.join(map(str, numbers)) or 'none'}"
-            )
-        choice = ModeChoice(
-            modes=numbers, rules=tuple(report.modes[k - 1].rule for k in numbers), budget=budget
-        )
+        numbers = self.check_modes(modes)
+        rules = tuple(report.modes[k - 1].rule for k in numbers) if report else ()
+        choice = ModeChoice(modes=numbers, rules=rules, budget=budget)
         # before the first label: a rule or a budget that is chosen after it would be no plan
         self._make_confirmation(choice, None)
         choice.write(self.folder)
@@ -377,8 +359,61 @@ class Case:
         with tempfile.TemporaryDirectory() as scratch:
             copy = Path(scratch) / LEDGER
             if (self.folder / LEDGER).exists():
-                _copy_database(self.folder / LEDGER, copy)
+                copy_database(self.folder / LEDGER, copy)
             return self._make_confirmation(choice, Ledger(copy)).result
+
+    def probe(
+        self,
+        modes: Sequence[int] | None = None,
+        *,
+        question: str,
+        target: str,
+        pairs: int = PAIRS,
+        grammar: Grammar | None = None,
+    ) -> ProbeChoice:
+        """Write probe/: fresh tasks inside modes, and their twins outside, in other words.
+
+        Parameters and errors are those of `groundfault.case.probing.begin_probe`.
+        """
+        return begin_probe(
+            self, modes, question=question, target=target, pairs=pairs, grammar=grammar
+        )
+
+    def ask(self, target: Target | str, *, progress: Progress | None = None) -> Runs:
+        """Ask a model every prompt of the probe, or go on where that was interrupted.
+
+        Parameters
+        ----------
+        target : Target or str
+            The model that the case is of, as `groundfault.models.get` knows it.
+        progress : callable, optional
+            Called with a line of text.
+
+        Raises
+        ------
+        PlanError, InputError, LedgerError
+            If no probe was begun, it was changed, another model answered before, or as for
+            `groundfault.probes.run`.
+        """
+        config = open_probe(self)
+        target = get(target) if isinstance(target, str) else target
+        wordings, _ = summarize_wordings(self)
+        if wordings is not None and wordings.model not in ("", target.name):
+            raise PlanError(
+                f"a case is of one model, and {wordings.model} answered before, not {target.name}"
+            )
+        return run(config, target, out=locate_runs(self), progress=progress)
+
+    @property
+    def review(self) -> ReviewedRuns:
+        """The blind review of the answers.
+
+        Raises
+        ------
+        InputError
+            If nothing was asked yet.
+        """
+        return ReviewedRuns(locate_runs(self))
 
     # --------------------------------------------------------------------------------- what it says
 
@@ -386,7 +421,11 @@ class Case:
         """Where the case stands, by its audit and its ledger."""
         report, choice = self.report, ModeChoice.load(self.folder)
         inside = self.mark_fresh_units(() if report is None else report.modes).sum(axis=1)
-        return summarize(self.settings, report, inside.tolist(), choice, self.replay_confirmation())
+        labels = self.replay_confirmation()
+        wordings, review = summarize_wordings(self)
+        return summarize(
+            self.settings, report, inside.tolist(), choice, labels, wordings=wordings, review=review
+        )
 
     def write_confirmation(self) -> Confirmation | None:
         """Write confirm/: what the labels so far come to, as JSON and pages."""
@@ -406,20 +445,6 @@ class Case:
             summary.to_markdown(place / "report.md")
             summary.to_html(place / "report.html")
         return summary
-
-
-def _copy_database(source: Path, target: Path) -> None:
-    """Copy a ledger as it is, although somebody may be labelling."""
-    if not source.with_name(f"{source.name}-wal").exists():
-        shutil.copyfile(source, target)
-        return
-    # what was written last is in a file beside it until the last connection is closed
-    place = f"{source.resolve().as_uri()}?mode=ro"
-    with (
-        closing(sqlite3.connect(place, uri=True)) as live,
-        closing(sqlite3.connect(target)) as copy,
-    ):
-        live.backup(copy)
 
 
 def _describe(choice: ModeChoice) -> str:

@@ -63,7 +63,7 @@ def forecast_confirmation(case: Case) -> Forecast | None:
     rates = np.full(on.shape[1], min(mode.rate_outside for mode in modes))
     for mode, row in reversed(list(zip(modes, on, strict=True))):
         rates[row] = mode.rate
-    alpha = float(exact(case.settings.step_alpha))
+    alpha = float(exact(case.settings.share_alpha("confirm")))
     most = min(limit, _MOST_LABELS)
     runs = [_simulate(on, rates, alpha, most, run) for run in range(RUNS)]
     labels, confirmed = [run[0] for run in runs], np.mean([run[1] for run in runs], axis=0)

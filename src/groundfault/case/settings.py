@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from fractions import Fraction
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -16,8 +17,18 @@ from groundfault.case.parts import Freshness
 from groundfault.core.plan import Plan, exact
 from groundfault.errors import InputError
 
-CASE, CHOICE = "case.json", "confirm.json"
+CASE, CHOICE, PROBE_CHOICE = "case.json", "confirm.json", "probe.json"
 VERSION: Final = 1
+
+Step = Literal["audit", "confirm", "probe", "review"]
+SHARES: Final[dict[Step, Fraction]] = {
+    "audit": Fraction(2, 5),
+    "confirm": Fraction(2, 5),
+    "probe": Fraction(1, 10),
+    "review": Fraction(1, 10),
+}
+"""Each step's share of the level of the case. They are fixed: who chose them later could choose by
+what was seen. Probes and reviews get little, since their tests are of many answers to each task."""
 
 _T = TypeVar("_T")
 
@@ -32,7 +43,7 @@ class CaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     sources : tuple of str
         Names, without their folders, of what the rows were read from.
     alpha : str
-        Error level of the whole case; half of it is the audit's, half the confirmation's.
+        Error level of the whole case, which its steps share by `SHARES`.
     seed : int
     freshness : {"kept apart", "without an outcome"}
         Why the audit cannot have looked at the outcomes of the fresh rows.
@@ -92,20 +103,20 @@ class CaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """SHA-256 of all of it."""
         return hashlib.sha256(json.dumps(to_plain(self), sort_keys=True).encode()).hexdigest()
 
-    @property
-    def step_alpha(self) -> str:
-        """The error level of the audit, and that of the confirmation."""
-        return str(exact(self.alpha) / 2)
+    def share_alpha(self, step: Step) -> str:
+        """The error level of a step, as an exact fraction."""
+        return str(exact(self.alpha) * SHARES[step])
 
     @property
     def audit_plan(self) -> Plan:
         """The plan of the audit."""
-        return Plan(alpha=self.step_alpha, seed=self.seed)
+        return Plan(alpha=self.share_alpha("audit"), seed=self.seed)
 
     @property
     def confirmation_plan(self) -> Plan:
         """The plan of the confirmation: every chosen mode is tested, whatever its size."""
-        return Plan(alpha=self.step_alpha, seed=self.seed, judge="split-holm", min_lift=0)
+        alpha = self.share_alpha("confirm")
+        return Plan(alpha=alpha, seed=self.seed, judge="split-holm", min_lift=0)
 
 
 class ModeChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,6 +150,45 @@ class ModeChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def write(self, folder: Path) -> None:
         """Write confirm.json."""
         write_text(folder / CHOICE, json.dumps(to_plain(self), indent=1, ensure_ascii=False))
+
+
+class ProbeChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is asked in other wordings, as probe.json and the ledger hold it before any question.
+
+    Attributes
+    ----------
+    modes : tuple of int
+        Their numbers in the audit's report, from 1.
+    pairs : int
+        The largest number of pairs of tasks for each mode.
+    question, target : str
+        Columns with what was asked and what was expected.
+    bank, grammar : str
+        SHA-256 of the tasks, and of the wordings.
+    """
+
+    modes: tuple[int, ...]
+    pairs: int
+    question: str
+    target: str
+    bank: str
+    grammar: str
+
+    @classmethod
+    def load(cls, folder: Path) -> ProbeChoice | None:
+        """Read probe.json of a folder; None where no probe was begun.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        path = folder / PROBE_CHOICE
+        return _convert(read_json_object(path), cls, path) if path.is_file() else None
+
+    def write(self, folder: Path) -> None:
+        """Write probe.json."""
+        write_text(folder / PROBE_CHOICE, json.dumps(to_plain(self), indent=1, ensure_ascii=False))
 
 
 def name_mode(number: int) -> str:

@@ -13,6 +13,7 @@ from groundfault.base.files import save_text
 from groundfault.base.reading import read_json_object
 from groundfault.base.registry import load_object
 from groundfault.case.settings import CaseSettings, ModeChoice, name_mode
+from groundfault.case.wordings import ReviewedWordings, Wordings
 from groundfault.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,6 +91,10 @@ class CaseSummary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Labels that were bought.
     remarks : tuple of str
         What the audit left out of its search.
+    wordings : Wordings, optional
+        What tasks of the modes came to in other words; None before a probe was begun.
+    review : ReviewedWordings, optional
+        What people decided about those answers; None before a review was begun.
     """
 
     version: int = msgspec.field(name="groundfault_case_report", default=VERSION)
@@ -102,6 +107,8 @@ class CaseSummary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     budget: int | None
     labelled: int
     remarks: tuple[str, ...]
+    wordings: Wordings | None
+    review: ReviewedWordings | None
 
     @property
     def confirmed(self) -> tuple[LabelledMode, ...]:
@@ -141,6 +148,9 @@ def summarize(
     inside: Sequence[int],
     choice: ModeChoice | None,
     confirmation: Confirmation | None,
+    *,
+    wordings: Wordings | None = None,
+    review: ReviewedWordings | None = None,
 ) -> CaseSummary:
     """Put together what the steps of a case left.
 
@@ -155,6 +165,8 @@ def summarize(
         The modes whose labels are bought.
     confirmation : Confirmation, optional
         What the labels come to.
+    wordings, review
+        What the probe and its review come to.
     """
     states = {} if confirmation is None else {s.name: s for s in confirmation.survivors}
     search = None if report is None else report.mode_search
@@ -172,6 +184,8 @@ def summarize(
         budget=None if choice is None else choice.budget,
         labelled=0 if confirmation is None else confirmation.labelled,
         remarks=() if search is None else search.remarks,
+        wordings=wordings,
+        review=review,
     )
 
 

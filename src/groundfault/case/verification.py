@@ -12,8 +12,10 @@ from groundfault.auditing.verification_result import Verification, VerificationC
 from groundfault.base.ledger import Ledger
 from groundfault.case.case import AUDIT, CONFIRM, LEDGER, REPORT, SEALED, SUMMARY, Case
 from groundfault.case.parts import hide_outcomes
-from groundfault.case.settings import ModeChoice
-from groundfault.errors import InputError, LedgerError
+from groundfault.case.probing import make_bank, open_probe
+from groundfault.case.settings import ModeChoice, ProbeChoice
+from groundfault.case.wordings import summarize_wordings
+from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.sequential.folder_check import CONFIRMATION
 
 _AGAIN = "write them again with groundfault case report"
@@ -32,7 +34,7 @@ def verify_case(folder: str | Path) -> Verification:
     -------
     Verification
         With the checks ``case`` and ``evidence``, those of the audit, and ``choice``,
-        ``confirmation`` and ``report`` where there are such files.
+        ``confirmation``, ``probe`` and ``report`` where there are such files.
 
     Raises
     ------
@@ -43,7 +45,7 @@ def verify_case(folder: str | Path) -> Verification:
     checks = [_check_seal(case), _check_rows(case), *_check_choice(case)]
     # what follows from rows or a record that were altered, would only repeat that
     if all(check.status == "passed" for check in checks):
-        checks += [*_check_audit(case), *_check_later_pages(case)]
+        checks += [*_check_audit(case), *_check_probe(case), *_check_later_pages(case)]
     return Verification(tuple(checks))
 
 
@@ -114,6 +116,25 @@ def _check_audit(case: Case) -> Iterator[VerificationCheck]:
         yield replace(check, name=f"audit {check.name}")
 
 
+def _check_probe(case: Case) -> Iterator[VerificationCheck]:
+    choice = ProbeChoice.load(case.folder)
+    if choice is None:
+        return
+    try:
+        open_probe(case)
+        bank = make_bank(case, choice.modes, choice.pairs, choice.question, choice.target)
+        summarize_wordings(case)
+    except (LedgerError, InputError, PlanError) as error:
+        yield VerificationCheck("probe", "failed", str(error))
+        return
+    if bank.hash != choice.bank:
+        detail = "the tasks are not those that the seed draws from the fresh rows"
+        yield VerificationCheck("probe", "failed", detail)
+    else:
+        detail = "tasks, wordings, answers and reviews are as they were recorded"
+        yield VerificationCheck("probe", "passed", detail)
+
+
 def _check_later_pages(case: Case) -> Iterator[VerificationCheck]:
     try:
         labels = case.replay_confirmation()
@@ -128,7 +149,11 @@ def _check_later_pages(case: Case) -> Iterator[VerificationCheck]:
         }
         yield _compare(case.folder / CONFIRM, pages, "confirmation")
     if (case.folder / REPORT).is_dir():
-        summary = case.summarize()
+        try:
+            summary = case.summarize()
+        except (LedgerError, InputError) as error:
+            yield VerificationCheck("report", "failed", str(error))
+            return
         pages = {
             SUMMARY: summary.to_json(),
             "report.md": summary.to_markdown(),

@@ -14,7 +14,7 @@ from groundfault.cli.command import INPUT, Decorator, option
 from groundfault.errors import PlanError
 
 
-def step_of_case(step: str, *settings: str) -> Decorator:
+def step_of_case(step: str, *settings: str, source: str = "sources") -> Decorator:
     """A command that ``--case DIR`` makes a step of a case, which knows its rows and its plan.
 
     Parameters
@@ -23,6 +23,8 @@ def step_of_case(step: str, *settings: str) -> Decorator:
         ``module:function`` of the step; it takes the folder and the options.
     *settings : str
         Names of the parameters that the step has a use for. Any other that is given is refused.
+    source : str
+        Name of the argument that the case stands in for; it may not be required by itself.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,8 +35,8 @@ def step_of_case(step: str, *settings: str) -> Decorator:
             if folder is not None:
                 _refuse_others(context, {"case_folder", *settings})
                 return load_object(step)(folder, options)
-            if not options["sources"]:
-                raise click.UsageError("Missing argument 'SOURCE...'.", context)
+            if not options[source]:
+                raise click.UsageError(f"Missing argument '{_name(context, source)}'.", context)
             return command(**options)
 
         return option(
@@ -43,10 +45,15 @@ def step_of_case(step: str, *settings: str) -> Decorator:
             type=click.Path(),
             metavar="DIR",
             group=INPUT,
-            help="Make it a step of this case, instead of reading SOURCE; see groundfault case.",
+            help="Make it a step of this case, which knows the rest; see groundfault case.",
         )(run)
 
     return decorate
+
+
+def _name(context: click.Context, name: str) -> str:
+    parameter = next(p for p in context.command.params if p.name == name)
+    return parameter.make_metavar(context).strip("[]")
 
 
 def _refuse_others(context: click.Context, names: set[str]) -> None:
@@ -54,7 +61,8 @@ def _refuse_others(context: click.Context, names: set[str]) -> None:
         name = parameter.name or ""
         is_here = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if is_here and name not in names:
-            flag = "SOURCE" if isinstance(parameter, click.Argument) else parameter.opts[0]
+            is_argument = isinstance(parameter, click.Argument)
+            flag = _name(context, name).rstrip(".") if is_argument else parameter.opts[0]
             raise PlanError(
                 f"{flag} does not go with --case: rows and plan of a case were decided when it "
                 "began (groundfault case new)"

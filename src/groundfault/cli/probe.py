@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from groundfault.base.files import write_text
+from groundfault.cli.case_option import step_of_case
+from groundfault.cli.command import GroupedCommand, option
 from groundfault.cli.extra_options import json_option
 from groundfault.cli.output import require_writable, write_json
 from groundfault.cli.probe_arena import arena
@@ -21,6 +24,9 @@ from groundfault.errors import InputError, PlanError
 if TYPE_CHECKING:
     from groundfault.probes import Bank
 
+_task = partial(option, group="Tasks")
+_wording = partial(option, group="Wordings")
+_of_case = partial(option, group="Case")
 _TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ipc", ".feather")
 
 
@@ -29,52 +35,94 @@ def probe() -> None:
     """Test a model on the same tasks under wordings that must not change the answer."""
 
 
-@probe.command()
-@click.argument("folder", type=click.Path())
-@click.option(
+@probe.command(
+    cls=GroupedCommand, first="generated source question target grammar_file case_folder modes"
+)
+@click.argument("folder", type=click.Path(), required=False)
+@step_of_case(
+    "groundfault.cli.probe_case:begin_probe",
+    *"modes pairs question target grammar_file".split(),
+    source="folder",
+)
+@_task(
     "--generated",
     type=int,
     metavar="N",
     help="Write a bank of N tasks made from templates, not the 18 written by hand.",
 )
-@click.option(
+@_task(
     "--seed",
     type=click.IntRange(0),
     default=0,
     show_default=True,
     help="Seed of a generated bank.",
 )
-@click.option("--from", "source", metavar="FILE", help="Table or log with questions of your own.")
-@click.option("--question", metavar="COL", help="Column of a table with the questions.")
-@click.option("--target", metavar="COL", help="Column of a table with the expected answers.")
-@click.option("--id", metavar="COL", help="Column of task ids; by default tasks are numbered.")
-@click.option("--family", metavar="COL", help="Column with the kind of task.")
-@click.option(
+@_task("--from", "source", metavar="FILE", help="Table or log with questions of your own.")
+@_task("--question", metavar="COL", help="Column of a table with the questions.")
+@_task("--target", metavar="COL", help="Column of a table with the expected answers.")
+@_task("--id", metavar="COL", help="Column of task ids; by default tasks are numbered.")
+@_task("--family", metavar="COL", help="Column with the kind of task.")
+@_task(
     "--rule",
     metavar="NAME",
     help="Equivalence rule of all tasks; by default chosen by the form of each answer.",
 )
-def init(folder: str, generated: int | None, seed: int, **options: str | None) -> None:
+@_wording(
+    "--grammar",
+    "grammar_file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Grammar of the wordings, in place of the one that is shipped.",
+)
+@_of_case(
+    "--mode",
+    "modes",
+    type=click.IntRange(1),
+    multiple=True,
+    metavar="N",
+    help="Number of a failure mode of the case; repeatable, default those that are confirmed.",
+)
+@_of_case(
+    "--pairs",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Largest number of pairs of tasks for each mode.",
+)
+def init(
+    folder: str,
+    generated: int | None,
+    seed: int,
+    grammar_file: str | None,
+    modes: tuple[int, ...],
+    **options: Any,
+) -> None:
     """Write an example bank, grammar and config, with comments, into FOLDER.
 
     With --from the bank has the questions and expected answers of a table, whose columns you name,
     or of an evaluation log. The grammar then omits components that such tasks cannot fill, such as
-    a tempting wrong answer.
+    a tempting wrong answer. With --case the bank has fresh tasks of a case: some inside a failure
+    mode, each with the task outside that is most like it.
 
     \b
     groundfault probe init bank/
     groundfault probe init big/ --generated 900 --seed 1
     groundfault probe init mine/ --from results.parquet --question question --target answer
+    groundfault probe init --case case/ --mode 1 --question question --target answer
     """
     from groundfault.probes import Grammar, generate
     from groundfault.probes.bank.bank import SHIPPED
 
+    if modes:
+        raise PlanError("--mode chooses failure modes of a case: name it with --case")
+    options.pop("pairs")
     require_writable(folder, directory=True)
     places = [Path(folder) / name for name in ("bank.toml", "grammar.toml", "config.toml")]
     existing = [place for place in places if place.exists()]
     if existing:
         raise InputError(f"{existing[0]} exists already; choose another folder, or move it away")
-    bank, grammar = _bank_of(options), Grammar.shipped()
+    bank = _bank_of(options)
+    grammar = Grammar.shipped() if grammar_file is None else Grammar.load(grammar_file)
     if bank is not None:
         if generated is not None:
             raise PlanError("--generated and --from are two ways to a bank: leave one of them out")
@@ -82,6 +130,8 @@ def init(folder: str, generated: int | None, seed: int, **options: str | None) -
         grammar.fitting({slot for task in bank for slot in task.slots}).write(places[1])
     elif generated is not None:
         generate(generated, seed).write(places[0])
+    if grammar_file is not None and bank is None:
+        grammar.write(places[1])
     for place in places:
         if not place.exists():
             write_text(place, (SHIPPED / place.name).read_text(encoding="utf-8"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from groundfault.cli.case_option import step_of_case
 from groundfault.cli.command import GroupedCommand, option
 from groundfault.cli.extra_options import json_option, store_option
 from groundfault.cli.output import require_writable, write_json
@@ -17,6 +18,8 @@ from groundfault.errors import PlanError
 from groundfault.render.words import clean, plural
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from groundfault.probes.review.progress import ReviewProgress
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
 
@@ -27,7 +30,13 @@ _FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".json": "labelstudio"}
     cls=GroupedCommand,
     first="reviewer adjudicate export sheet status agreement store json_path",
 )
-@click.argument("runs", type=click.Path())
+@click.argument("runs", type=click.Path(), required=False)
+@step_of_case(
+    "groundfault.cli.probe_case:review_probe",
+    *"reviewer adjudicate split export format sheet status agreement unblind reason".split(),
+    "json_path",
+    source="runs",
+)
 @option(
     "--reviewer",
     metavar="NAME",
@@ -87,13 +96,20 @@ def review(runs: str, **options: Any) -> None:
     groundfault probe review runs/ --reviewer ana
     groundfault probe review runs/ --reviewer ben --export sheet.csv
     groundfault probe review runs/ --reviewer cy --adjudicate
+    groundfault probe review --case case/ --reviewer ana
     """
-    from groundfault.probes.review.progress import ReviewProgress
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
+
+    review_runs(lambda: ReviewedRuns(runs, options["store"]), options)
+
+
+def review_runs(open_review: Callable[[], ReviewedRuns], options: dict[str, Any]) -> None:
+    """Do with a review what the options of `review` ask for."""
+    from groundfault.probes.review.progress import ReviewProgress
     from groundfault.review.measuring import summarize_agreement
 
     _check(options)
-    audit = ReviewedRuns(runs, options["store"])
+    audit = open_review()
     if options["status"]:
         _tell(ReviewProgress.of(audit), options["json_path"], _say_status)
     elif options["agreement"]:

@@ -10,16 +10,26 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from groundfault.cli.case_option import step_of_case
 from groundfault.cli.extra_options import json_option
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
 from groundfault.cli.reading import read_settings, read_value
 
 if TYPE_CHECKING:
-    from groundfault.probes.running.runs import ProbeRow
+    from collections.abc import Callable
+
+    from groundfault.base.progress import Progress
+    from groundfault.models import Target
+    from groundfault.probes.running.runs import ProbeRow, Runs
 
 
 @click.command()
-@click.argument("config", type=click.Path())
+@click.argument("config", type=click.Path(), required=False)
+@step_of_case(
+    "groundfault.cli.probe_case:run_probe",
+    *"model settings quiet json_path".split(),
+    source="config",
+)
 @click.option(
     "--model",
     metavar="NAME",
@@ -57,18 +67,38 @@ def run(
     \b
     groundfault probe run bank/config.toml --model openai/gpt-4o-mini
     groundfault probe run bank/config.toml --model replay:calls.jsonl --out runs/
+    groundfault probe run --case case/ --model openai/gpt-4o-mini
     """
-    from groundfault import models
     from groundfault.probes.running.run import run as ask
 
     require_writable(out, directory=True)
-    require_writable(json_path)
-    target = models.get(
-        model, **{name: read_value(value) for name, value in read_settings(settings)}
+    runs = ask_prompts(
+        lambda target, progress: ask(config, target, out=out, progress=progress),
+        {"model": model, "settings": settings, "quiet": quiet, "json_path": json_path},
     )
+    if not quiet and json_path != "-":
+        click.echo(f"next: groundfault probe review {runs.folder}")
+
+
+def ask_prompts(ask: Callable[[Target, Progress], Runs], options: dict[str, Any]) -> Runs:
+    """Ask a model as the options have it, and print what came of it.
+
+    Parameters
+    ----------
+    ask : callable
+        Asks a target all prompts, or those that are left.
+    options : dict
+        ``model``, ``settings``, ``quiet`` and ``json_path`` of `run`.
+    """
+    from groundfault import models
+
+    quiet, json_path = options["quiet"], options["json_path"]
+    require_writable(json_path)
+    settings = read_settings(options["settings"])
+    target = models.get(options["model"], **{name: read_value(value) for name, value in settings})
     try:
         with echo_warnings(), show_progress(quiet or json_path == "-") as progress:
-            runs = ask(config, target, out=out, progress=progress)
+            runs = ask(target, progress)
     except KeyboardInterrupt:
         click.echo(
             "stopped; what was answered is on record: run the same command again to go on", err=True
@@ -91,7 +121,7 @@ def run(
         ensure_ascii=False,
     )
     if write_json(text, json_path) or quiet:
-        return
+        return runs
     _show(counts)
     click.echo(
         "keys: different prompts among the mismatches; "
@@ -103,7 +133,7 @@ def run(
             f"{prompts - valid:,} of {prompts:,} prompts are invalid and were not asked: "
             "groundfault probe check says why"
         )
-    click.echo(f"next: groundfault probe review {runs.folder}")
+    return runs
 
 
 def _counts(rows: list[ProbeRow]) -> dict[str, Any]:

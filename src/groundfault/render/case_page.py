@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
+from groundfault.case.settings import Step
 from groundfault.case.summary import CaseSummary, LabelledMode
 from groundfault.core.plan import exact
 from groundfault.render import words
+from groundfault.render.case_wordings import (
+    describe_next_wordings,
+    list_wording_gaps,
+    make_wording_sections,
+)
 from groundfault.render.page import (
     Bullets,
     Code,
@@ -40,11 +46,6 @@ _TRUST = {
         "rows only so far as these are like them."
     ),
 }
-_NOT_YET = (
-    "Wordings of the tasks (groundfault probe) and reviews of the labels (groundfault probe "
-    "review) are not part of a case yet: nothing here says what wording does to a mode, or whether "
-    "a label was right."
-)
 
 
 def html(summary: CaseSummary) -> str:
@@ -70,6 +71,7 @@ def make_case_page(summary: CaseSummary) -> Page:
     """
     sections = (
         Section("Failure modes", _describe_modes(summary), blocks=tuple(_list_modes(summary))),
+        *make_wording_sections(summary),
         Section("What it cost", (_describe_cost(summary),), anchor="cost"),
         Section("How sure this is", tuple(_describe_levels(summary)), anchor="levels"),
         Section(
@@ -96,7 +98,8 @@ def make_status_page(summary: CaseSummary, forecast: Forecast | None, folder: st
     remarks = (Remarks(rules),) if rules else ()
     modes = Section("Failure modes", blocks=(*_list_modes(summary), *remarks))
     levels = Section("How sure this is", tuple(_describe_levels(summary)))
-    return _make_page(summary, tuple(s for s in (modes, steps, levels) if s.content))
+    sections = (modes, *make_wording_sections(summary), steps, levels)
+    return _make_page(summary, tuple(s for s in sections if s.content))
 
 
 def _make_page(summary: CaseSummary, sections: tuple[Section, ...]) -> Page:
@@ -164,7 +167,7 @@ def _list_modes(summary: CaseSummary) -> Iterator[Statements | Table]:
             *(TableColumn(head, "number") for head in heads),
         )
         basis = "their labels" + (" and grades" if summary.settings.grader else "")
-        bar = 1 / float(exact(summary.settings.step_alpha))
+        bar = 1 / float(exact(summary.settings.share_alpha("confirm")))
         note = (
             f"Lift: failure rate of fresh units inside minus outside, by {basis}. An e-value of "
             f"{bar:g} confirms; those here are adjusted for all modes that were chosen."
@@ -199,19 +202,29 @@ def _describe_cost(summary: CaseSummary) -> str:
     if summary.settings.grader is not None:
         grader = words.clean(summary.settings.grader)
         cost += f"; grades of {grader} cost nothing here and cannot confirm by themselves"
+    if summary.wordings is not None:
+        cost += f"; {words.plural(summary.wordings.asked, 'answer')} of the model in other words"
+    if summary.review is not None:
+        cost += f"; {words.plural(summary.review.settled, 'item')} reviewed"
     return f"{cost}."
 
 
 def _describe_levels(summary: CaseSummary) -> Iterator[str]:
     settings = summary.settings
-    step = words.level(words.decimal(settings.step_alpha))
+    levels = {
+        step: words.level(words.decimal(settings.share_alpha(step))) for step in get_args(Step)
+    }
+    whole = words.level(words.decimal(settings.alpha))
     yield (
-        f"Audit: the chance that any mode fails no more often inside than outside is at most {step}"
-        ", if units are independent. Confirmation: the chance that any mode is confirmed that has "
-        f"nothing to do with failing among the fresh units is at most {step}, whichever modes were "
-        "chosen and whenever one stops, if the audit cannot have used their outcomes: "
-        f"{_FRESH[settings.freshness]}. The whole case: the chance of any false statement of "
-        f"either kind is at most {words.level(words.decimal(settings.alpha))}, the sum of both."
+        "Audit: the chance that any mode fails no more often inside than outside is at most "
+        f"{levels['audit']}, if units are independent. Confirmation: the chance that any mode is "
+        "confirmed that has nothing to do with failing among the fresh units is at most "
+        f"{levels['confirm']}, whichever modes were chosen and whenever one stops, if the audit "
+        f"cannot have used their outcomes: {_FRESH[settings.freshness]}. Other words: the chance "
+        f"of any false statement is at most {levels['probe']} by answers, and {levels['review']} "
+        "by errors that people confirmed, if tasks of a pair could be swapped where a mode has "
+        "nothing to do with failing, and wordings where they do nothing. The whole case: the "
+        f"chance of any false statement is at most {whole}, the sum of all."
     )
     yield _TRUST[settings.freshness]
 
@@ -225,7 +238,8 @@ def _list_gaps(summary: CaseSummary) -> Iterator[tuple[str]]:
             yield (f"Mode {mode.number}: {_describe_standing(mode)}.",)
     for remark in summary.remarks:
         yield (f"{words.capital(words.clean(remark))}.",)
-    yield (_NOT_YET,)
+    for gap in list_wording_gaps(summary):
+        yield (gap,)
 
 
 def _list_hashes(summary: CaseSummary) -> Iterator[tuple[str, Code]]:
@@ -247,6 +261,7 @@ def _describe_next(summary: CaseSummary, forecast: Forecast | None, folder: str)
         yield _describe_forecast(summary, forecast, folder)
     elif summary.modes:
         yield "Every chosen mode is decided, or no label is left to buy."
+    yield from describe_next_wordings(summary, folder)
     yield f"groundfault case report {folder} costs no label; it writes the page of all this."
 
 

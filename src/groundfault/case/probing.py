@@ -1,0 +1,237 @@
+"""The probe of a case: tasks inside its modes, and their twins outside, asked in other words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil, log2
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from groundfault.auditing.copies import join_copies
+from groundfault.auditing.report_schema import to_plain
+from groundfault.base.files import write_text
+from groundfault.base.folders import replace_folder
+from groundfault.case.pairing import draw_pairs
+from groundfault.case.settings import ModeChoice, ProbeChoice
+from groundfault.core.plan import exact
+from groundfault.errors import InputError, PlanError
+from groundfault.probes.bank.bank import Bank
+from groundfault.probes.bank.grammar import Grammar
+from groundfault.sequential.confirmation import ASKED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from groundfault.case.case import Case
+    from groundfault.core.evidence import Evidence
+
+PROBE, RUNS = "probe", "runs"
+PLANNED = "case_probe_planned"
+"""Kind of the event that records what is asked, before the first question."""
+PAIRS: Final = 20
+INSIDE, OUTSIDE = "inside", "outside"
+QUESTIONS: Final = 3
+"""What is asked of each mode: whether it holds in other words, what wording does inside, and what
+it does outside."""
+_CONFIG = """\
+# How the tasks of a case are asked: every prompt once. What stands here may be changed until the
+# first question is asked, except the policy; later only [asking].
+policies = ["exhaustive"]
+seeds = [{seed}]
+budget = {prompts}
+batch = {prompts}
+
+[decoding]
+temperature = 0
+max_tokens = 192
+
+[asking]
+concurrency = 8
+
+[review]
+reviewers = 1
+unit = "key"
+controls = 0.1              # share of the answers that matched, mixed in unseen
+"""
+
+
+def begin_probe(
+    case: Case,
+    modes: Sequence[int] | None = None,
+    *,
+    question: str,
+    target: str,
+    pairs: int = PAIRS,
+    grammar: Grammar | None = None,
+) -> ProbeChoice:
+    """Draw the tasks, and write probe/ with their bank, their wordings and how they are asked.
+
+    Parameters
+    ----------
+    case : Case
+    modes : sequence of int, optional
+        Numbers of the modes, from 1; those whose labels are bought where left out.
+    question, target : str
+        Columns with what was asked and what was expected.
+    pairs : int
+        The largest number of pairs of tasks for each mode.
+    grammar : Grammar, optional
+        The wordings; the shipped ones where left out.
+
+    Raises
+    ------
+    PlanError
+        If no modes were chosen to be confirmed, a probe was begun, or a mode has too few fresh
+        tasks that nobody labelled.
+    InputError
+        If a column is not there, or a task has no question or key.
+    """
+    if ProbeChoice.load(case.folder) is not None:
+        raise PlanError(
+            f"a case has one probe, and this one is in {case.folder / PROBE}: go on with it "
+            "(groundfault probe run --case DIR), or begin another case"
+        )
+    labels = ModeChoice.load(case.folder)
+    if labels is None:
+        # who saw fresh tasks fail could choose to confirm what they showed
+        raise PlanError(
+            "choose the modes to confirm first, before fresh tasks are asked: "
+            "groundfault sequential confirm --case DIR"
+        )
+    numbers = case.check_modes(labels.modes if modes is None else modes)
+    bank = make_bank(case, numbers, pairs, question, target)
+    words = Grammar.shipped() if grammar is None else grammar
+    words = words.fitting({slot for task in bank for slot in task.slots})
+    choice = ProbeChoice(
+        modes=numbers,
+        pairs=pairs,
+        question=question,
+        target=target,
+        bank=bank.hash,
+        grammar=words.hash,
+    )
+    prompts = len(bank) * len(words)
+    with replace_folder(case.folder / PROBE) as place:
+        bank.write(place / "bank.toml")
+        words.write(place / "grammar.toml")
+        text = _CONFIG.format(seed=case.settings.seed, prompts=prompts)
+        write_text(place / "config.toml", text)
+    if not case.ledger.events(PLANNED):
+        case.ledger.append(PLANNED, to_plain(choice))
+    # last: without it no question is asked
+    choice.write(case.folder)
+    open_probe(case)
+    return choice
+
+
+def make_bank(case: Case, modes: Sequence[int], pairs: int, question: str, target: str) -> Bank:
+    """The tasks in pairs: one inside a mode, then the one outside that is most like it.
+
+    Parameters
+    ----------
+    case : Case
+    modes : sequence of int
+    pairs : int
+        The largest number of pairs of tasks for each mode.
+    question, target : str
+        Columns with what was asked and what was expected.
+
+    Raises
+    ------
+    PlanError
+        If a mode has too few pairs for any p-value to be small enough.
+    """
+    report, fresh = case.report, join_copies(case.fresh_evidence)
+    assert report is not None
+    labelled = _list_labelled(case)
+    drawn = draw_pairs(
+        fresh,
+        dict(enumerate(case.mark_fresh_units(report.modes), 1)),
+        {k: mode.columns for k, mode in enumerate(report.modes, 1)},
+        modes,
+        free=np.array([name not in labelled for name in fresh.unit_names]),
+        most=pairs,
+        seed=case.settings.seed,
+    )
+    least = count_least_pairs(case)
+    for number, each in drawn.items():
+        if len(each) < least:
+            raise PlanError(
+                f"mode {number} has {len(each)} pairs of fresh tasks that nobody labelled, or "
+                f"--pairs allows no more; from {least} on a probe can show anything"
+            )
+    return _write_tasks(fresh, drawn, question, target)
+
+
+def count_least_pairs(case: Case) -> int:
+    """The fewest pairs for which an exact p-value can be at most the level."""
+    report = case.report
+    tests = QUESTIONS * len(report.modes if report else ())
+    # the smallest p-value of n pairs whose signs are flipped is 2 / 2^n
+    return ceil(1 + log2(max(1, tests) / exact(case.settings.share_alpha("review"))))
+
+
+def _list_labelled(case: Case) -> set[str]:
+    """Units that somebody was asked to label before the tasks were drawn, or so far."""
+    names: set[str] = set()
+    for event in case.ledger.events():
+        if event.kind == PLANNED:
+            break
+        if event.kind == ASKED:
+            names.add(str(event.body["id"]))
+    return names
+
+
+def _write_tasks(
+    fresh: Evidence, drawn: dict[int, list[tuple[str, str]]], question: str, target: str
+) -> Bank:
+    rows = [
+        (unit, f"mode {number} {side}", f"pair {place}")
+        for number, pairs in drawn.items()
+        for place, pair in enumerate(pairs, 1)
+        for unit, side in zip(pair, (INSIDE, OUTSIDE), strict=True)
+    ]
+    # names that no column of anybody has
+    unit, family, pair = "\0unit", "\0family", "\0pair"
+    frame = pl.DataFrame(rows, schema=[unit, family, pair], orient="row").join(
+        fresh.frame.with_columns(pl.col(fresh.roles.id or "").cast(pl.String).alias(unit)),
+        on=unit,
+        how="left",
+        maintain_order="left",
+    )
+    for column in (question, target):
+        if column not in frame.columns:
+            raise InputError(
+                f"there is no column {column!r}; the case has {', '.join(fresh.frame.columns[:20])}"
+            )
+    bank = Bank.from_table(
+        frame, id=unit, question=question, target=target, family=family, name="case"
+    )
+    tagged = zip(bank.tasks, frame[pair], strict=True)
+    return Bank("case", tuple(replace(task, tags=(name,)) for task, name in tagged))
+
+
+def open_probe(case: Case) -> Path:
+    """The config of the probe that was begun.
+
+    Raises
+    ------
+    PlanError
+        If none was.
+    InputError
+        If its tasks or wordings are others than were recorded.
+    """
+    choice, place = ProbeChoice.load(case.folder), case.folder / PROBE
+    if choice is None:
+        raise PlanError("begin the probe first: groundfault probe init --case DIR")
+    hashes = Bank.load(place / "bank.toml").hash, Grammar.load(place / "grammar.toml").hash
+    recorded = [event.body for event in case.ledger.events(PLANNED)]
+    if hashes != (choice.bank, choice.grammar) or recorded != [to_plain(choice)]:
+        raise InputError(
+            f"what is asked in {place} is not what the case recorded before the first question: "
+            "put it back"
+        )
+    return place / "config.toml"
