@@ -68,8 +68,15 @@ _TABLE_5 = {
 }
 
 
+SEEDS, QUICK_SEEDS = 5, 1
+
+
 def study(
-    shared: str | Path | None = None, *, seeds: int = 5, progress: Progress | None = None
+    shared: str | Path | None = None,
+    *,
+    seeds: int | None = None,
+    quick: bool = False,
+    progress: Progress | None = None,
 ) -> PaperStudy:
     """Compare slice finders, and weights and sizes of Edisa, on the mistakes of real classifiers.
 
@@ -78,11 +85,15 @@ def study(
     shared : path, optional
         Folder with ``real``, for the classifiers of texts; left out, ``$GROUNDFAULT_SHARED`` or
         ``../shared/data``. Without it they are lacking.
-    seeds : int
-        How often classifiers are trained, each time on other examples; numbers are means.
+    seeds : int, optional
+        How often classifiers are trained, each time on other examples; numbers are means. Left out,
+        5, or quickly 1.
+    quick : bool
+        One seed: to see that it runs, not for conclusions.
     progress : callable, optional
     """
     progress = listener(progress)
+    seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
     folder = find_shared(shared, "real")
     runs: list[list[Predictions]] = []
     for seed in range(seeds):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -32,6 +31,7 @@ from groundfault_studies.failure_scope_tables import make_table
 from groundfault_studies.known_holes import FOLDER, find_folder, read_holes
 from groundfault_studies.resuming import Rows, resume_parts
 from groundfault_studies.rule_scores import jaccard
+from groundfault_studies.shared_folder import find_shared
 from groundfault_studies.tables import PaperStudy
 from groundfault_studies.taxonomy_paper import SOURCE
 
@@ -100,7 +100,7 @@ def study(
         File of what is done; a study that was interrupted goes on from there.
     progress : callable, optional
     """
-    folder = Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data")
+    folder = find_shared(shared)
     there = {name: place for name, place in _list_places(folder).items() if place.exists()}
     absent = [name for name in READERS if name not in there]
     draws = replicates or (QUICK_DRAWS if quick else DRAWS)

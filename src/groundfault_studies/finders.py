@@ -32,6 +32,7 @@ SLICES = SliceLine(k=5, max_level=3, min_support=8)
 """The paper gives no settings; its printed slices are among what these search."""
 
 _SHOWN = 2
+WORLDS, QUICK_WORLDS = 100, 10
 _TABLE_2 = {
     "Controlled docs": {
         "n": "160",
@@ -60,8 +61,9 @@ def study(
     shared: str | Path | None = None,
     *,
     judge: str | None = None,
-    seeds: int = 5,
-    replicates: int = 100,
+    seeds: int | None = None,
+    replicates: int | None = None,
+    quick: bool = False,
     keep: str | Path | None = None,
     progress: Progress | None = None,
 ) -> PaperStudy:
@@ -76,10 +78,12 @@ def study(
         says so.
     judge : str, optional
         Who confirms on fresh data, for the leaderboard.
-    seeds : int
-        How often classifiers are trained, for the tables of DEIM.
-    replicates : int
-        Null worlds of the leaderboard.
+    seeds : int, optional
+        How often classifiers are trained, for the tables of DEIM; left out, 5, or quickly 1.
+    replicates : int, optional
+        Null worlds of the leaderboard; left out, 100, or quickly 10.
+    quick : bool
+        Fewer of both: to see that it runs, not for conclusions.
     keep : path, optional
         File of the leaderboard's runs that are done, to go on from.
     progress : callable, optional
@@ -92,6 +96,8 @@ def study(
         If the judge is unknown or holds nothing out.
     """
     progress = listener(progress)
+    seeds = seeds or (discover.QUICK_SEEDS if quick else discover.SEEDS)
+    replicates = replicates or (QUICK_WORLDS if quick else WORLDS)
     folder = find_shared(shared)
     lacking = (
         ()

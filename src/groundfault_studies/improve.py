@@ -50,6 +50,7 @@ LabelledExamples = tuple[Floats, NDArray[np.int64], Floats]
 
 LEVEL = 0.05
 START, BATCH, ROUNDS = 40, 20, 12
+SEEDS, QUICK_SEEDS = 10, 1
 SLICERS: Mapping[str, tuple[type[Edisa] | type[Domino], dict[str, Any]]] = {
     "edisa": (Edisa, {}),
     "domino": (Domino, {"confidence_weight": 40.0}),
@@ -96,8 +97,9 @@ class LearningTask:
 def study(
     shared: str | Path | None = None,
     *,
-    seeds: int = 10,
+    seeds: int | None = None,
     jobs: int = 1,
+    quick: bool = False,
     keep: str | Path | None = None,
     progress: Progress | None = None,
 ) -> PaperStudy:
@@ -108,10 +110,12 @@ def study(
     shared : path, optional
         Folder with ``real``, for the classifiers of texts; left out, ``$GROUNDFAULT_SHARED`` or
         ``../shared/data``. Without it they are lacking.
-    seeds : int
-        How often classifiers are trained, each time on other examples.
+    seeds : int, optional
+        How often classifiers are trained, each time on other examples; left out, 10, or quickly 1.
     jobs : int
         Processes of active learning; the answer does not depend on it.
+    quick : bool
+        One seed: to see that it runs, not for conclusions.
     keep : path, optional
         File where curves of active learning are kept after each run, a line a task; a study that
         was stopped takes them up again.
@@ -124,6 +128,7 @@ def study(
         If what is kept was run with other settings, or other data.
     """
     progress = listener(progress)
+    seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
     folder = find_shared(shared, "real")
     lacking = (
         () if folder.is_dir() else ("classifiers of texts, which need the folder of shared data",)

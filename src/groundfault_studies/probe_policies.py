@@ -23,6 +23,7 @@ SOURCE = (
     "wrongly"
 )
 BUDGETS = (192, 90)
+REPLICATES, QUICK_REPLICATES = 200, 20
 SEED = 2  # the scale and noise of gp were chosen on landscapes of seed 0
 PAPERS, UNIFORM = "uniform, repeats", "uniform"
 
@@ -31,8 +32,9 @@ ArenaResults = Mapping[str, Mapping[str, Floats]]
 
 def study(
     *,
-    replicates: int = 200,
+    replicates: int | None = None,
     jobs: int = 1,
+    quick: bool = False,
     keep: Path | None = None,
     progress: Progress | None = None,
 ) -> PaperStudy:
@@ -40,15 +42,18 @@ def study(
 
     Parameters
     ----------
-    replicates : int
-        Landscapes of each kind, at least 20.
+    replicates : int, optional
+        Landscapes of each kind, at least 20; left out, 200, or quickly 20.
     jobs : int
         Processes; the answer does not depend on it.
+    quick : bool
+        Fewer landscapes: to see that it runs, not for conclusions.
     keep : path, optional
         Where kinds that are done are kept; a study that was interrupted goes on from there.
     progress : callable, optional
     """
     progress = listener(progress)
+    replicates = replicates or (QUICK_REPLICATES if quick else REPLICATES)
     parts = {
         f"{budget}, {world}, {replicates}": (world, budget, replicates)
         for budget in BUDGETS

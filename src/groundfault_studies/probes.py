@@ -37,6 +37,7 @@ from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable
 
 SOURCE = 'Li, "Targeted Tests for LLM Reasoning: An Audit-Constrained Protocol", 2026'
 MODELS = 3
+SEEDS, QUICK_SEEDS = 20, 3
 POLICIES = ("stratified", "uniform, repeats", "caps, repeats", "gp")
 SLIPS = 0.05
 """Share of the items on which each of two reviewers errs; an adjudicator, who does not, settles
@@ -46,7 +47,7 @@ what they dispute.
 
 def study(
     *,
-    seeds: int = 20,
+    seeds: int | None = None,
     keep: str | Path | None = None,
     quick: bool = False,
     progress: Progress | None = None,
@@ -56,21 +57,23 @@ def study(
 
     Parameters
     ----------
-    seeds : int
-        Of the comparison of four policies; the paper's own layouts have 3 and 4.
+    seeds : int, optional
+        Of the comparison of four policies; left out, 20, or quickly 3. The paper's own layouts have
+        3 and 4.
     keep : path, optional
         Beside it the runs are kept, in a folder ``probes.runs``; a study that was stopped goes on
         there.
     quick : bool
-        Three seeds, to see that it runs.
+        Three seeds: to see that it runs, not for conclusions.
     progress : callable, optional
         Called with a message at each step.
     """
     progress = listener(progress)
+    seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
     if keep is not None:
-        return _study(Path(keep).parent / "probes.runs", 3 if quick else seeds, progress)
+        return _study(Path(keep).parent / "probes.runs", seeds, progress)
     with tempfile.TemporaryDirectory() as folder:
-        return _study(Path(folder), 3 if quick else seeds, progress)
+        return _study(Path(folder), seeds, progress)
 
 
 def _study(home: Path, seeds: int, progress: Progress) -> PaperStudy:

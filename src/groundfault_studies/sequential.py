@@ -53,11 +53,15 @@ _COLUMNS: dict[str, tuple[str, Kind]] = {
 }
 
 
+REPLICATES, QUICK_REPLICATES = 20, 1
+
+
 def study(
     shared: str | Path | None = None,
     *,
-    replicates: int = 20,
+    replicates: int | None = None,
     jobs: int = 1,
+    quick: bool = False,
     keep: Path | None = None,
     progress: Progress | None = None,
     show: Callable[[PaperStudy], object] | None = None,
@@ -70,10 +74,12 @@ def study(
         Folder with ``savi_pool`` and ``real``; left out, ``$GROUNDFAULT_SHARED`` or
         ``../shared/data``. Without it the experiment on digits alone is run, and the others are
         lacking.
-    replicates : int
-        Audits of each setting by each method; the paper has 100 and 40.
+    replicates : int, optional
+        Audits of each setting by each method; left out, 20, or quickly 1. The paper has 100 and 40.
     jobs : int
         Processes; the answer does not depend on it.
+    quick : bool
+        One audit of each: to see that it runs, not for conclusions.
     keep : path, optional
         Where audits that are done are kept; a study that was interrupted goes on from there.
     progress : callable, optional
@@ -86,6 +92,7 @@ def study(
         If a folder is named and is not there.
     """
     progress = listener(progress)
+    replicates = replicates or (QUICK_REPLICATES if quick else REPLICATES)
     folder, lacking = _folder(shared)
     first = [*read_pool(folder), *read_bank(folder)] if folder else []
     second, third = [skills(folder)] if folder else [], [digits()]

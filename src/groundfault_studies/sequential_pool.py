@@ -50,15 +50,17 @@ _SOURCE = (
     "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, "
     "arXiv:2605.07002"
 )
+QUICK_REPLICATES = 1
 _GROUPS = ("domain", "level", "domain*level")
 
 
 def study(
     shared: str | Path | None = None,
     *,
-    replicates: int = len(SEEDS),
+    replicates: int | None = None,
     policy_names: Sequence[str] = (),
     jobs: int = 1,
+    quick: bool = False,
     keep: Path | None = None,
     progress: Progress | None = None,
     show: Callable[[PaperStudy], object] | None = None,
@@ -70,12 +72,14 @@ def study(
     ----------
     shared : path, optional
         Folder with ``savi_pool``; left out, ``$GROUNDFAULT_SHARED`` or ``../shared/data``.
-    replicates : int
-        Draws of the scores, at most the 20 of the reference.
+    replicates : int, optional
+        Draws of the scores, at most the 20 of the reference; left out, all of them, or quickly 1.
     policy_names : sequence of str
         Policies; all of `POLICIES` where left out.
     jobs : int
         Processes; the answer does not depend on it.
+    quick : bool
+        One draw: to see that it runs, not for conclusions.
     keep : path, optional
         Where audits that are done are kept; a study that was interrupted goes on from there.
     progress : callable, optional
@@ -89,6 +93,7 @@ def study(
     """
     progress = listener(progress)
     folder = require_shared(shared, "savi_pool")
+    replicates = replicates or (QUICK_REPLICATES if quick else len(SEEDS))
     rounds = [
         {
             json.dumps(job): (folder, *job)

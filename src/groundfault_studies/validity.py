@@ -35,6 +35,7 @@ SOURCE = (
     "arXiv:2605.07002"
 )
 ALPHA, LEVEL = 0.05, 0.99
+REPLICATES, QUICK_REPLICATES = 10_000, 500
 PAPERS = ("lr", "sr-lr", "lr-ui", "sr-lr-ui")
 _AT_ONCE = 2000
 _STEPS = 250
@@ -82,20 +83,27 @@ def games(null: Null) -> dict[str, Game]:
 
 
 def study(
-    *, replicates: int = 10_000, jobs: int = 1, progress: Progress | None = None
+    *,
+    replicates: int | None = None,
+    jobs: int = 1,
+    quick: bool = False,
+    progress: Progress | None = None,
 ) -> PaperStudy:
     """Measure the type-I error of every bet against both nulls, as audits bet by default and as the
     paper's do.
 
     Parameters
     ----------
-    replicates : int
-        Of each game.
+    replicates : int, optional
+        Of each game; left out, 10,000, or quickly 500.
     jobs : int
         Processes; the answer does not depend on it.
+    quick : bool
+        Fewer replicates: to see that it runs, not for conclusions.
     progress : callable, optional
     """
     progress = listener(progress)
+    replicates = replicates or (QUICK_REPLICATES if quick else REPLICATES)
     tables = []
     for null in ("model", "auditor"):
         bets = BETS if null == "model" else SOURCES

@@ -108,7 +108,7 @@ def split_sizes(
     group=RULE,
     type=click.IntRange(1),
     metavar="N",
-    help="Number of trainings of a model (default 10), or of runs of probes (default 20).",
+    help="Number of trainings of a model, or of runs of probes.",
 )
 @option(
     "--judge",
@@ -133,7 +133,7 @@ def split_sizes(
     group=RULE,
     is_flag=True,
     default=None,
-    help="For deim and probes: run a small trial, without conclusions.",
+    help="For the studies of papers: run a small trial, without conclusions.",
 )
 @option(
     "--methods",
@@ -188,14 +188,16 @@ def split_sizes(
 def study(name: str, out: str | None, json_path: str | None, **options: Any) -> None:
     """Regenerate the tables of a paper, beside the numbers it prints.
 
-    NAME is the study: janus, finders, discover, improve, taxonomy, deim (discovery, improvement and
-    explanation of errors, on your own data and models too), sequential, sequential-pool (policies
-    beside the records of the reference), validity (of sequential audits), probe-policies,
-    probes (the whole protocol against a scripted model), known-holes (who names what a model never
-    saw in training), mode-worlds (failure modes where the truth is simulated), or attacks (worlds
-    made to break promises). Without its data a study shows the tables that need none, and the exit
-    status is 2. A long study, such as sequential, deim or known-holes, resumes where it stopped if
-    --out is the same; sequential and sequential-pool show their tables so far on standard error.
+    NAME is the study: janus, finders, discover, improve, failure-scope (clusters of failures, also
+    where the true modes are known), taxonomy, deim (discovery, improvement and explanation of
+    errors, on your own data and models too), sequential, sequential-pool (policies beside the
+    records of the reference), validity (of sequential audits), probe-policies, probe-networks
+    (policies on two real networks), probes (the whole protocol against a scripted model),
+    known-holes (who names what a model never saw in training), mode-worlds (failure modes where the
+    truth is simulated), grader-labels (what a cheap grader saves), or attacks (worlds made to break
+    promises). Without its data a study shows the tables that need none, and the exit status is 2. A
+    long study, such as sequential, deim or known-holes, resumes where it stopped if --out is the
+    same; sequential and sequential-pool show their tables so far on standard error.
 
     \b
     groundfault study janus --out tables/
