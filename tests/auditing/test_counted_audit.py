@@ -94,4 +94,4 @@ def test_auto_judges_as_in_memory_where_combinations_can_be_counted(
     for other in (by_number, prepare_counted(lazy, candidates=CANDIDATES)):
         assert (other.judge.name, other.plan.judge) == ("holm", "holm")
         assert "no candidate was chosen by looking at outcomes" in other.judge_reason
-        assert other.judge_reason.endswith("too many to count, as max-t would")
+        assert other.judge_reason.endswith("which max-t counts, are too many")

@@ -94,6 +94,30 @@ def test_max_t_by_cells_is_max_t_by_rows(folder: Path) -> None:
     assert there[usual] == pytest.approx(here[usual], abs=0.02)
 
 
+@pytest.mark.parametrize("judge", ["holm", "split-holm"])
+def test_graded_losses_are_judged_as_in_memory(tmp_path: Path, judge: str) -> None:
+    """All numbers are the same, but p-values, which are shares of random draws in both."""
+    half = pl.when(pl.col("n") % 3 == 0).then(0.5).otherwise(1.0)
+    table = make_table(400).with_columns(pl.col("error") * half)
+    place = write_parts(tmp_path / "table", table)
+    split = None if judge == "holm" else "part"
+    here, there = audit_both(place, Plan(judge=judge, permutations=499), split, "polars")
+    assert any(finding["verdict"] == "confirmed" for finding in here["findings"])
+    for one, other in zip(here["findings"], there["findings"], strict=True):
+        # estimates rest on the p-value
+        for name in ("sentence", "reason", "representative", "estimate", "sensitivity"):
+            one.pop(name, None), other.pop(name, None)
+        for part in ("discovery", "holdout", "full"):
+            for name in ("p", "p_adjusted") if one[part] else ():
+                p, q = one[part].pop(name), other[part].pop(name)
+                assert (p is None) == (q is None)
+                assert p is None or abs(p - q) < 0.08
+        assert other == one
+    names = ("n", "error_rate", "candidates", "ineligible", "guarantee")
+    assert [there[name] for name in names] == [here[name] for name in names]
+    assert there["minimum_detectable_lift"] == pytest.approx(here["minimum_detectable_lift"])
+
+
 def test_the_command_counts_and_the_report_verifies(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

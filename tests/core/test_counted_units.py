@@ -7,6 +7,7 @@ import numpy as np
 from groundfault.core.counted_units import CountedMarks, CountedUnits
 from groundfault.core.units import Marks, Units
 from groundfault.stats import bits
+from groundfault.stats.loss_counts import LossCounts
 
 
 def make_both() -> tuple[Units, CountedUnits]:
@@ -15,18 +16,27 @@ def make_both() -> tuple[Units, CountedUnits]:
     loss = (rng.random((1, 200)) < 0.3).astype(np.float64)
     loss[0, :7] = np.nan
     units = Units.of(Marks(200, bits.pack(on), None, ("",) * 4), loss)
-    counts = units.marks.counts()
+    n, n_on = units.marks.counts()
     marks = CountedMarks(
         200,
         np.zeros((4, 0), dtype=np.uint64),
         None,
         ("",) * 4,
-        n=counts[0],
-        n_on=counts[1],
+        n=n,
+        n_on=n_on,
         first=np.arange(4),
         is_mirrored=np.array([False, True, False, True]),
     )
-    return units, CountedUnits.of_tables(marks, units.tables, 193, int(np.nansum(loss)))
+    scored = ~np.isnan(loss[0])
+    of_loss = [scored & (loss[0] == value) for value in (0, 1)]
+    rows = np.array([where.sum() for where in of_loss])
+    counts = LossCounts(
+        np.array([0.0, 1.0]),
+        rows,
+        np.repeat(rows[:, None], 4, axis=1),
+        np.stack([(on & where).sum(axis=1) for where in of_loss]),
+    )
+    return units, CountedUnits.of_counts(marks, counts)
 
 
 def test_they_have_the_same_counts() -> None:

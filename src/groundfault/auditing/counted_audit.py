@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from groundfault import judges
@@ -33,6 +34,9 @@ JUDGES = ("holm", "bh", "by", "split-holm", "janus", "janus-a", "janus-lite")
 
 JOINT_JUDGE = "max-t"
 """Reads the cells of all combinations too."""
+
+GRADED_JUDGES = ("holm", "bh", "by", "split-holm")
+"""Judges that take graded losses by counts."""
 
 MAX_JOINT = 30
 """Candidates that are counted jointly: their combinations are the cells of one scan."""
@@ -103,6 +107,11 @@ class CountedAudit(PreparedAudit):
         )
 
     @property
+    def sample_losses(self) -> NDArray[np.float64]:
+        """Losses of the sample, NaN where not scored."""
+        return self.evidence.loss.cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+    @property
     def searches_all(self) -> bool:
         """Whether failure modes are looked for in all rows, since these are few enough to read."""
         return self.rows <= 2 * SAMPLE
@@ -161,6 +170,7 @@ def prepare_counted(
     if reason and judge.name == JOINT_JUDGE:
         audit = _replace_judge(audit)
     _require_countable(library, audit.judge.name)
+    require_countable_losses(audit, audit.sample_losses)
     for candidate in library:
         require_cause(start, candidate)
     if lazy.counter.name == "polars":
@@ -171,19 +181,23 @@ def prepare_counted(
 
 
 def _replace_judge(audit: CountedAudit) -> CountedAudit:
-    """The audit with holm in place of max-t, where the candidates are too many to count jointly."""
+    """The audit with holm in place of max-t, where candidates cannot be counted jointly."""
     rules = [candidate.parsed.to_polars() for candidate in audit.library]
-    too_many = len(rules) > MAX_JOINT
+    graded = is_graded(audit.sample_losses)
+    too_many = graded or len(rules) > MAX_JOINT
     if not too_many:
         named = (rule.alias(str(i)) for i, rule in enumerate(rules))
         too_many = audit.evidence.frame.select(named).n_unique() > _MAX_PATTERNS
     if not too_many and audit.rows < MAX_DEALT:
         return audit
     before, _, _ = audit.judge_reason.rpartition(": ")
-    reason = (
-        f"{before}: judged by holm, since the combinations of {len(rules)} candidates in "
-        f"{audit.rows:,} rows are too many to count, as max-t would"
+    why = (
+        "losses are graded, and max-t counts failures"
+        if graded
+        else f"the combinations of {len(rules)} candidates in {audit.rows:,} rows, which max-t "
+        "counts, are too many"
     )
+    reason = f"{before}: judged by holm, since {why}"
     plan, judge = replace(audit.plan, judge="holm"), judges.get("holm")
     return replace(audit, plan=plan, judge=judge, judge_reason=reason)
 
@@ -221,6 +235,22 @@ def _require_countable(library: Library, judge: str) -> None:
         raise InputError(
             f"candidate {fitted!r} reads what a finder fitted in Python, which no engine can "
             "evaluate; leave that finder out"
+        )
+
+
+def is_graded(losses: NDArray[np.float64]) -> bool:
+    """Whether a loss is neither 0 nor 1, of those that are numbers."""
+    return not bool(np.isin(losses[~np.isnan(losses)], (0.0, 1.0)).all())
+
+
+def require_countable_losses(audit: CountedAudit, losses: NDArray[np.float64]) -> None:
+    """Raise where losses are graded and the judge counts failures, or there are too many rows."""
+    judge, few = audit.judge.name, audit.rows < MAX_DEALT
+    if is_graded(losses) and not (judge in GRADED_JUDGES and few):
+        raise InputError(
+            f"{audit.lazy.provenance[0]}: outcome {audit.lazy.roles.outcome!r} is graded, and "
+            f"{judge} counts failures in {audit.rows:,} rows: judge by {', '.join(GRADED_JUDGES)}, "
+            f"which takes grades of fewer than {MAX_DEALT:,} rows, or name a column of failures"
         )
 
 

@@ -32,7 +32,7 @@ from groundfault.core.rules import quote
 from groundfault.engines.cells import CellCounts
 from groundfault.errors import InputError
 from groundfault.judges.rule import rule
-from groundfault.stats.contingency import ContingencyTables
+from groundfault.stats.loss_counts import LossCounts
 
 
 @dataclass(frozen=True)
@@ -72,24 +72,19 @@ class _Count:
         """The rows of some cells, where losses are not NaN."""
         cells = self.cells
         scored = part & ~np.isnan(loss)
-        failed = scored & (loss == 1)
-        n, on = self.count(scored)
-        total, on_sum = self.count(failed)
-        gaps = None
+        # 0 and 1 always, so that a part without failures has counts of them
+        losses = np.union1d(loss[scored], (0.0, 1.0))
+        of_loss = [scored & (loss == value) for value in losses]
+        defined, on = (np.stack(each) for each in zip(*map(self.count, of_loss), strict=True))
+        rows = np.array([cells.rows[where].sum() for where in of_loss])
+        empty = None
         if marks.empty is not None:
-            every = np.full(len(n), cells.rows[scored].sum())
-            errors = np.full(len(n), cells.rows[failed].sum())
-            empty, lost = (
-                (cells.rows[where, None] - cells.defined[where, : len(n)]).sum(axis=0)
-                for where in (scored, failed)
-            )
-            gaps = ContingencyTables(every, empty, errors, lost)
-        return CountedUnits.of_tables(
+            values = [cells.defined[where, : on.shape[1]].sum(axis=0) for where in of_loss]
+            empty = rows[:, None] - np.stack(values)
+        return CountedUnits.of_counts(
             replace(marks, size=int(cells.rows[part].sum())),
-            ContingencyTables(n, on, total, on_sum),
-            int(cells.rows[scored].sum()),
-            int(cells.rows[failed].sum()),
-            gaps,
+            LossCounts(losses, rows, defined, on),
+            empty,
         )
 
     def count(self, where: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -203,7 +198,9 @@ def _count_overlap(results: CountedResults, audit: CountedAudit) -> CountedResul
     confirmed = [h for h, v in enumerate(results.ruling.verdicts) if v is Verdict.CONFIRMED]
     deciding = results.discovery if results.holdout is None else results.holdout
     assert isinstance(deciding, CountedUnits)
-    if not 2 <= len(confirmed) <= MAX_JOINT or deciding.joint is not None:
+    # cells tell how many failed, not by how much
+    is_countable = 2 <= len(confirmed) <= MAX_JOINT and results.whole.denominator == 1
+    if not is_countable or deciding.joint is not None:
         return results
     joint = count_jointly(audit, confirmed, holdout=results.holdout is not None)
     deciding = replace(deciding, joint=joint)

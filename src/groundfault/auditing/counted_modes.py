@@ -101,7 +101,7 @@ def _count_patterns(audit: CountedAudit, modes: Sequence[Mode], scored: int) -> 
     here = sample.frame.select(Rule(sql, ()).to_polars().alias(name) for name, sql in by.items())
     patterns = pl.concat([scan.cells.keys.select(*by), here])
     units = np.concatenate([scan.cells.rows, np.full(len(sample), -1)])
-    losses = np.concatenate([scan.loss, sample.loss.fill_null(np.nan).to_numpy()])
+    losses = np.concatenate([scan.loss, audit.sample_losses])
     everywhere = np.ones(len(units), dtype=np.bool_)
 
     def stack(names: str) -> NDArray[np.bool_]:

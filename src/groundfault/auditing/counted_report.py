@@ -147,6 +147,8 @@ def _write_hints(results: CountedResults, audit: CountedAudit) -> Iterator[str]:
     yield ("each row is taken for an example of its own, and copies were not looked for")
     if sum(verdict is Verdict.CONFIRMED for verdict in results.ruling.verdicts) > MAX_JOINT:
         yield f"more than {MAX_JOINT} findings are confirmed: those that overlap are not grouped"
+    if results.whole.denominator != 1:
+        yield "of graded losses, findings that overlap are not grouped"
     if audit.disagreements:
         names = ", ".join(f"{name} ({how})" for name, how in audit.disagreements.items())
         yield f"{audit.lazy.counter.name} disagrees with groundfault: {names}"

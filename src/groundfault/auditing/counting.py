@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.auditing.counted_audit import CountedAudit, spell_value
+from groundfault.auditing.counted_audit import CountedAudit, require_countable_losses, spell_value
 from groundfault.core.counted_units import JointCells
 from groundfault.core.roles import read_outcomes
 from groundfault.core.rules import quote
@@ -19,7 +19,9 @@ from groundfault.errors import InputError
 _PART, _OUTCOME, _STATUS = "part", "outcome", "status"
 _SUMS = ("rows", "deciding", "scored", "errors")
 _FEW = 20
-"""Words of a status or a split, and values of an outcome, in the sample."""
+"""Words of a status or a split in the sample."""
+_MAX_LOSSES = 101
+"""Values of an outcome in the sample: a grade in per cent has as many."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Scan:
     ----------
     cells : CellCounts
     loss : float64 array
-        0 or 1; NaN where not scored.
+        In [0, 1]; NaN where not scored.
     status : polars.Series of String
     is_discovery : bool array
         True everywhere where nothing is held out.
@@ -59,7 +61,8 @@ def scan_cells(
     Raises
     ------
     InputError
-        If an outcome is not 0 or 1, or the same in all rows; if a part has no rows.
+        If an outcome is graded and the judge takes none, or is the same in all rows; if a part has
+        no rows.
     """
     lazy, roles = audit.lazy, audit.lazy.roles
     by = {_OUTCOME: quote(roles.outcome), **by}
@@ -78,11 +81,7 @@ def scan_cells(
     loss, status = read_outcomes(frame, roles, where)
     values = loss.fill_null(float("nan")).to_numpy()
     distinct = np.unique(values[~np.isnan(values)])
-    if not np.isin(distinct, (0, 1)).all():
-        raise InputError(
-            f"{where}: outcome {roles.outcome!r} is graded, and counts are of 0 and 1 only; audit "
-            "a sample in memory, or name a column of failures"
-        )
+    require_countable_losses(audit, distinct)
     if len(distinct) < 2:
         raise InputError(
             f"{where}: outcome {roles.outcome!r} is the same in every row that was scored; there "
@@ -134,10 +133,12 @@ def _require_few_outcomes(audit: CountedAudit) -> None:
     """Raise before a scan groups by a column of many values."""
     roles = audit.lazy.roles
     for column in (roles.outcome, roles.status, roles.split):
-        if column is not None and audit.evidence.frame[column].n_unique() > _FEW:
+        most = _MAX_LOSSES if column == roles.outcome else _FEW
+        if column is not None and audit.evidence.frame[column].n_unique() > most:
             raise InputError(
-                f"column {column!r} has over {_FEW} values in a sample of the rows: an outcome has "
-                "to be 0/1 to be counted, and a status and a split have few words"
+                f"column {column!r} has over {most} values in a sample of the rows: an outcome has "
+                f"to have at most {_MAX_LOSSES} grades to be counted, and a status and a split few "
+                "words"
             )
 
 

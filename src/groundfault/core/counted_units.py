@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from groundfault.core.units import Marks, Units
 from groundfault.stats.contingency import ContingencyTables
+from groundfault.stats.loss_counts import LossCounts
 from groundfault.stats.pattern_cells import deal_errors
 
 
@@ -79,80 +80,73 @@ class JointCells:
 
 @dataclass(frozen=True)
 class CountedUnits(Units):
-    """Units of one outcome, 0 or 1, whose contingency tables are known and nothing else.
+    """Units of one outcome of which is known how many have each loss, and nothing else.
 
     What reads single units or how candidates go together cannot be asked of them; see
     `groundfault.auditing.counted_audit` for the judges that need neither.
 
     Attributes
     ----------
-    known_tables : ContingencyTables, shape (L,)
-    scored_count, error_count : int
-        Units with an outcome, and of these the failures.
-    gap_tables : ContingencyTables, optional
-        Of each rule having no value against the outcome; None where every rule has one everywhere.
+    counts : LossCounts
+        Of the units with an outcome, and of those that each of L candidates is true for.
+    empty : int64 array, shape (V, L), or None
+        Units of each loss that a candidate's rule has no value for; None where every rule has one
+        everywhere.
     joint : JointCells, optional
         Of some candidates, where these were counted jointly.
     """
 
-    known_tables: ContingencyTables = field(kw_only=True)
-    scored_count: int = field(kw_only=True)
-    error_count: int = field(kw_only=True)
-    gap_tables: ContingencyTables | None = field(default=None, kw_only=True)
+    counts: LossCounts = field(kw_only=True)
+    empty: NDArray[np.int64] | None = field(default=None, kw_only=True)
     joint: JointCells | None = field(default=None, kw_only=True)
 
     @classmethod
-    def of_tables(
-        cls,
-        marks: CountedMarks,
-        tables: ContingencyTables,
-        scored: int,
-        errors: int,
-        gaps: ContingencyTables | None = None,
+    def of_counts(
+        cls, marks: CountedMarks, counts: LossCounts, empty: NDArray[np.int64] | None = None
     ) -> CountedUnits:
         """Units of these counts."""
-        return cls(
-            marks,
-            np.zeros((1, 0), dtype=np.int64),
-            None,
-            1,
-            known_tables=tables,
-            scored_count=scored,
-            error_count=errors,
-            gap_tables=gaps,
-        )
+        no_units = np.zeros((1, 0), dtype=np.int64)
+        return cls(marks, no_units, None, counts.denominator, counts=counts, empty=empty)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Candidates, and one outcome."""
-        return len(self.known_tables), 1
+        return self.counts.on.shape[1], 1
 
     @cached_property
     def tables(self) -> ContingencyTables:
         """As `Units.tables`."""
-        return self.known_tables
+        return self.counts.tables
 
     @cached_property
     def support(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """As `Units.support`."""
-        return self.known_tables.n, self.known_tables.on
+        return self.tables.n, self.tables.on
+
+    def squares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """As `Units.squares`."""
+        return self.counts.squares()
 
     def describe_losses(self) -> tuple[float, float | None]:
         """As `Units.describe_losses`."""
-        return self.error_count / self.scored_count, None
+        mean, variance = self.counts.describe()
+        return mean, None if self.denominator == 1 else variance
 
     def shuffle(self, rng: np.random.Generator) -> CountedUnits:
         """As `Units.shuffle`; each candidate by itself where not all were counted jointly."""
-        joint = self.joint
-        if joint is not None and len(joint.candidates) == len(self.known_tables):
-            dealt = next(deal_errors(joint.scored, int(joint.errors.sum()), 1, rng))[0]
-            return replace(self, known_tables=joint.tabulate(dealt))
-        tables = self.known_tables
-        errors = tables.total.astype(np.int64)
-        on_sum = rng.hypergeometric(errors, tables.n - errors, tables.on).astype(np.int64)
-        return replace(self, known_tables=replace(tables, on_sum=on_sum))
+        joint, counts = self.joint, self.counts
+        if joint is None or len(joint.candidates) < self.shape[0]:
+            return replace(self, counts=counts.shuffle(rng))
+        dealt = next(deal_errors(joint.scored, int(joint.errors.sum()), 1, rng))[0]
+        on = joint.tabulate(dealt).on_sum
+        failed = counts.losses == 1
+        sizes = counts.on.sum(axis=0)
+        return replace(self, counts=replace(counts, on=np.where(failed[:, None], on, sizes - on)))
 
     @property
     def gaps(self) -> CountedUnits | None:
         """The same units, with having no value in place of each candidate."""
-        return None if self.gap_tables is None else replace(self, known_tables=self.gap_tables)
+        if self.empty is None:
+            return None
+        everyone = np.broadcast_to(self.counts.units[:, None], self.empty.shape)
+        return replace(self, counts=replace(self.counts, defined=everyone, on=self.empty))
