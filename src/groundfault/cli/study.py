@@ -168,7 +168,8 @@ def split_sizes(
     group=OUTPUT,
     is_flag=True,
     default=None,
-    help="For known-holes, mode-worlds and attacks: run nothing, show what --out holds so far.",
+    help="For known-holes, mode-worlds, attacks and descriptions: run nothing, show what --out "
+    "holds so far.",
 )
 @option(
     "--jobs",
@@ -194,10 +195,11 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
     records of the reference), validity (of sequential audits), probe-policies, probe-networks
     (policies on two real networks), probes (the whole protocol against a scripted model),
     known-holes (who names what a model never saw in training), mode-worlds (failure modes where the
-    truth is simulated), grader-labels (what a cheap grader saves), or attacks (worlds made to break
-    promises). Without its data a study shows the tables that need none, and the exit status is 2. A
-    long study, such as sequential, deim or known-holes, resumes where it stopped if --out is the
-    same; sequential and sequential-pool show their tables so far on standard error.
+    truth is simulated), grader-labels (what a cheap grader saves), descriptions (by a language
+    model, with annotators that err), or attacks (worlds made to break promises). Without its data a
+    study shows the tables that need none, and the exit status is 2. A long study, such as
+    sequential, deim or known-holes, resumes where it stopped if --out is the same; sequential and
+    sequential-pool show their tables so far on standard error.
 
     \b
     groundfault study janus --out tables/
