@@ -28,6 +28,7 @@ from groundfault_studies import janus_audits, janus_repeats
 from groundfault_studies.controlled_docs import Packet
 from groundfault_studies.janus_audits import JanusAudit
 from groundfault_studies.janus_repeats import Columns, Here
+from groundfault_studies.janus_structured import compare_decoys
 from groundfault_studies.shared_folder import HOW_TO_NAME, find_shared
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable, Value
 
@@ -96,7 +97,8 @@ def study(
         ``../shared/data``. What needs it is left out where it is not there, and `Study.lacking`
         says so; the generated controlled docs need nothing.
     splits : int, optional
-        Random splits, and sets of scripted answers; left out, 200 as in the paper, or quickly 20.
+        Random splits, sets of scripted answers, and worlds for structured decoys; left out, 200, as
+        the paper has splits, or quickly 20.
     jobs : int
         Processes for the splits; the answer does not depend on it.
     quick : bool
@@ -126,6 +128,7 @@ def study(
             _classes(packets, answers),
             _descriptors(scripted),
             janus_repeats.recovery(scripted, packets, splits, progress),
+            compare_decoys(splits, progress),
         ]
     settings = {"splits": splits, "shared": str(folder)}
     return PaperStudy(
