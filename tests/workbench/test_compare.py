@@ -12,8 +12,10 @@ from bench_reports import visit
 from explorer_files import ExplorerFile, make_results, write_report
 
 from groundfault import Candidate, Evidence, InputError, audit
+from groundfault.auditing.report_examples import look_up_examples
 from groundfault.core.rules import Rule
 from groundfault.exports import export
+from groundfault.render.example_page import make_example_page
 from groundfault.workbench.bench import Bench
 from groundfault.workbench.comparison import compare_models, find_unit_rows, measure_change
 
@@ -95,6 +97,13 @@ def test_a_comparison_shows_what_changed(tmp_path: Path) -> None:
     rule = unescape(client.get("/rule", params={"rule": "lang = 'en'"}).text)
     assert "From old to new the error rate changes by +0.20 inside, −1.00 elsewhere" in rule
     assert "Worse with new" in client.get("/examples", params={"rule": "lang = 'en'"}).text
+    # the same words in one file, and in a terminal
+    export(tmp_path / "report", "html-explorer", tmp_path / "change.html")
+    (german, *_) = ExplorerFile(tmp_path / "change.html").report["rules"]
+    assert german["sides"] == ["Better with new", "Not better with new", "Elsewhere"]
+    lookup = look_up_examples(tmp_path / "report", "german")
+    assert "inside the rule, and better with new" in str(make_example_page(lookup, "failing"))
+    assert "and not better with new" in str(make_example_page(lookup, "passing"))
 
 
 def test_the_file_has_the_same_cells(two: Bench, place: Path) -> None:

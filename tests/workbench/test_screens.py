@@ -14,6 +14,7 @@ from msgspec.structs import replace as change
 from starlette.testclient import TestClient
 
 from groundfault.auditing.report import Report
+from groundfault.base.openings import TRIED
 from groundfault.core.rules import Rule
 from groundfault.render import words
 from groundfault.workbench.bench import Bench
@@ -105,13 +106,13 @@ def test_no_page_shows_a_held_out_row(client: TestClient, bench: Bench) -> None:
     table = make_answers()
     held_out = set(table["id"]) - set(bench.rows.frame["id"])
     assert len(held_out) == 100
+    paths = ["/", "/findings", "/rule", "/holdout", "/ledger", "/rows", f"/examples?rule={RULE}"]
+    for path in [*paths, "/examples?mode=1"]:
+        assert not held_out & set(re.findall(r"\be\d{3}\b", client.get(path).text)), path
     one = min(held_out)
     assert f"no example '{one}'" in read(client, "/row", 400, id=one)
     assert "No row is like that" in read(client, "/rows", where=f"id = '{one}'")
     assert "No row is like that" in read(client, "/rows", q=f"Question {int(one[1:])}:")
-    paths = ["/", "/findings", "/rule", "/holdout", "/ledger", "/rows", f"/examples?rule={RULE}"]
-    for path in [*paths, "/examples?mode=1"]:
-        assert not held_out & set(re.findall(r"\be\d{3}\b", client.get(path).text)), path
 
 
 @pytest.mark.slow
@@ -163,6 +164,34 @@ def test_filters_searches_and_orders_agree_with_the_table(client: TestClient, be
     order = some.sort(pl.col("target").cast(pl.Int64), descending=True)
     assert list_ids(page)[0] == order["id"][0]
     assert set(list_ids(page)) == set(some["id"])
+
+
+def test_filters_are_tried_rules_and_searches_are_none(tmp_path: Path) -> None:
+    bench = open_bench(write_bench_report(tmp_path))
+    client = visit(bench)
+    assert bench.ledger is not None
+    read(client, "/rows", q="Question 1", view="failing")
+    read(client, "/row", at=0)
+    assert bench.ledger.events(TRIED) == []
+    for _ in range(2):
+        page = read(client, "/rows", where="n_words = 15")
+        assert "needs fresh data" in page
+    read(client, "/rows", where="n_words = 15", rule="lang = 'de'", view="passing")
+    # a rule of the report is no try, and a filter beside it is one
+    first, second = bench.ledger.events(TRIED)
+    assert first.body["rule"] == Rule.parse("(n_words = 15)").sql
+    assert second.body["rule"] == Rule.parse("(lang = 'de') AND (n_words = 15)").sql
+    frame, fails = bench.rows.frame, bench.rows.fails
+    inside = (frame["n_words"] == 15).to_numpy()
+    counts = [inside.sum(), fails[inside].sum(), (~inside).sum(), fails[~inside].sum()]
+    assert first.body["counts"][""] == counts
+    assert "2 rules tried" in read(client, "/rule")
+
+
+def test_columns_are_described_in_plain_words(client: TestClient) -> None:
+    page = read(client, "/rule")
+    assert re.search(r"<code>n_words</code> <span[^>]*>whole numbers<", page)
+    assert re.search(r"<code>prompt</code> <span[^>]*>text<", page)
 
 
 def test_a_click_on_a_value_filters_by_it(client: TestClient, bench: Bench) -> None:

@@ -40,10 +40,13 @@ class RuleExamples:
         What the rule is of.
     examples : tuple of ModeExample
         The most typical first; those without a column of texts show the values that the rule reads.
+    pair : pair of str, optional
+        Of a comparison the two models: an example is then told by its change.
     """
 
     subject: Mode | Finding
     examples: tuple[ModeExample, ...]
+    pair: tuple[str, str] | None = None
 
 
 def look_up_examples(
@@ -91,7 +94,7 @@ def look_up_examples(
         case.evidence, model, inside, near, losses, count=min(count, MAX_EXAMPLES)
     )
     of_side = tuple(example for example in examples if example.side == side)
-    return RuleExamples(subject, _add_values(of_side, case.evidence, subject))
+    return RuleExamples(subject, _add_values(of_side, case.evidence, subject), case.compare)
 
 
 def select_subject_losses(subject: Mode | Finding, case: PreparedAudit) -> NDArray[np.float64]:

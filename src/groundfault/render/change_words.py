@@ -94,3 +94,14 @@ def describe_elsewhere(finding: Finding) -> str:
         f"({words.signed(rest.interval[0])} to {words.signed(rest.interval[1])}; adjusted p = "
         f"{words.p_value(rest.p_adjusted)}){differs}"
     )
+
+
+def name_change(pair: tuple[str, str], *, is_better: bool) -> str:
+    """What an example of a finding about a change is, in a few words.
+
+    Examples
+    --------
+    >>> name_change(("old", "new"), is_better=False)
+    'worse with new'
+    """
+    return f"{'better' if is_better else 'worse'} with {pair[1]}"

@@ -79,6 +79,29 @@ def summarise_column(index: RowIndex, query: RowQuery, name: str) -> ColumnSumma
     return ColumnSummary(name, values, distinct, missing)
 
 
+def describe_type(kind: pl.DataType) -> str:
+    """What a column holds, in plain words.
+
+    Examples
+    --------
+    >>> describe_type(pl.Int64()), describe_type(pl.List(pl.String()))
+    ('whole numbers', 'lists or records')
+    """
+    if kind.is_integer():
+        return "whole numbers"
+    if kind.is_numeric():
+        return "numbers"
+    if kind.is_nested():
+        return "lists or records"
+    names = {
+        pl.String: "text",
+        pl.Boolean: "true or false",
+        pl.Date: "dates",
+        pl.Datetime: "dates and times",
+    }
+    return names.get(type(kind), str(kind).lower())
+
+
 def _count_values(name: str, column: pl.Series) -> tuple[ValueCount, ...]:
     table = column.drop_nulls().value_counts(sort=True, name="_count").head(_MAX_VALUES)
     if column.dtype.is_numeric():

@@ -9,6 +9,7 @@ from groundfault.auditing.report_examples import find_subject
 from groundfault.core.rules import Rule
 from groundfault.modes.mode import Mode
 from groundfault.render import words
+from groundfault.render.change_words import name_change
 from groundfault.render.mode_words import ModeOutline, NumberedMode
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Subject:
         """What the examples inside are called, on either side."""
         if self.pair is None:
             return "Fails inside", "Passes inside"
-        change = f"{'better' if self.is_better else 'worse'} with {self.pair[1]}"
+        change = name_change(self.pair, is_better=self.is_better)
         return words.capital(change), f"Not {change}"
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from groundfault.auditing.report import Report
     from groundfault.core.finding import Cell
     from groundfault.workbench.bench import Bench
+    from groundfault.workbench.row_query import RowQuery
 
 
 def try_rule(bench: Bench, rule: str) -> dict[str, Cell]:
@@ -41,30 +42,60 @@ def try_rule(bench: Bench, rule: str) -> dict[str, Cell]:
     InputError
         If the ledger cannot be written to.
     """
+    cells = bench.index.count(rule)
+    counts = {
+        outcome: [cell.on, cell.on_errors, cell.off, cell.off_errors]
+        for outcome, cell in cells.items()
+    }
+    _record(bench, rule, counts)
+    return cells
+
+
+def try_filters(bench: Bench, query: RowQuery, views: Mapping[str, int]) -> str:
+    """Record what a selection counts: filters show how many rows fail, as a rule does.
+
+    Parameters
+    ----------
+    bench : Bench
+        With a report.
+    query : RowQuery
+    views : mapping of str to int
+        Rows of each view, by `RowIndex.count_views`.
+
+    Returns
+    -------
+    str
+        Its rule and filters as one rule, in SQL; empty where it has neither.
+    """
+    if not query.where:
+        return query.rule
+    conditions = (*([query.rule] if query.rule else []), *query.where)
+    rule = " AND ".join(f"({condition})" for condition in conditions)
+    rows, (on, failing) = bench.index.rows, (views["inside"], views["failing"])
+    counts = [on, failing, len(rows) - on, int(rows.fails.sum()) - failing]
+    _record(bench, rule, {query.model: counts})
+    return rule
+
+
+def _record(bench: Bench, rule: str, counts: Mapping[str, Sequence[float]]) -> None:
     report, state = bench.report, bench.state
     assert report is not None
     assert state is not None
-    cells = bench.index.count(rule)
     sql = Rule.parse(rule).sql
-    if bench.ledger is None or sql in list_rules(report):
-        return cells
-    if sql not in {event.body.get("rule") for event in state.tried}:
-        counts = {
-            outcome: [cell.on, cell.on_errors, cell.off, cell.off_errors]
-            for outcome, cell in cells.items()
-        }
-        hashes = report.hashes
-        body = {
-            "evidence": hashes.evidence,
-            "outcome": hashes.outcome,
-            "split": hashes.split,
-            "plan": hashes.plan,
-            "rule": sql,
-            "counts": counts,
-            "via": "web",
-        }
-        bench.ledger.append(TRIED, body)
-    return cells
+    is_new = sql not in {event.body.get("rule") for event in state.tried}
+    if bench.ledger is None or not is_new or sql in list_rules(report):
+        return
+    hashes = report.hashes
+    body = {
+        "evidence": hashes.evidence,
+        "outcome": hashes.outcome,
+        "split": hashes.split,
+        "plan": hashes.plan,
+        "rule": sql,
+        "counts": counts,
+        "via": "web",
+    }
+    bench.ledger.append(TRIED, body)
 
 
 def needs_fresh_data(bench: Bench, rule: str) -> bool:

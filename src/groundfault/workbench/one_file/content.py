@@ -28,6 +28,7 @@ from groundfault.modes.examples import find_text_columns, share_opening
 from groundfault.modes.mode import Mode
 from groundfault.render import audit_page, mode_words, words
 from groundfault.render.audit_tables import holds_out
+from groundfault.render.change_words import name_change
 from groundfault.render.page import Entry, Page, Section
 from groundfault.workbench.one_file.blocks import find_entries, list_blocks
 from groundfault.workbench.one_file.columns import FileColumn, MaskPool, encode_column
@@ -50,6 +51,7 @@ _EVERYTHING: dict[str, Any] = {
     "columns": [],
     "outcome": "",
     "first": [],
+    "sides": ["Fails", "Passes", "Near misses"],
     "conditions": [],
     "blocks": [],
 }
@@ -220,10 +222,20 @@ class FileContent:
                 "outcome": subject.outcome,
                 "unscored": rule.unscored,
                 "first": list(rule.first),
+                "sides": _name_sides(rule, self.slices.report.manifest.compare),
                 "conditions": [words.clean(text) for text, _ in rule.conditions],
                 **self._place_masks(rule),
                 "blocks": _describe_numbers(entry),
             }
+
+
+def _name_sides(rule: FileRule, pair: tuple[str, str] | None) -> list[str]:
+    """What the lists of a rule's examples are called."""
+    sides = ["Fails inside", "Passes inside"]
+    if pair is not None and isinstance(rule.subject, Finding):
+        change = name_change(pair, is_better=rule.subject.is_less_frequent)
+        sides = [words.capital(change), f"Not {change}"]
+    return [*map(words.clean, sides), "Elsewhere" if rule.is_single else "Near misses"]
 
 
 def _drop_examples(report: Report) -> Report:

@@ -47,6 +47,8 @@ class FileRule:
     first : tuple of int
         Rows to be shown first, in this order: the report's examples, and of near ones those next
         across a threshold.
+    is_single : bool
+        Whether there is one condition without a threshold: whatever is outside then misses it.
     """
 
     subject: Mode | Finding | None
@@ -56,6 +58,7 @@ class FileRule:
     wrong: Bools
     unscored: int
     first: tuple[int, ...]
+    is_single: bool = False
 
 
 def list_rules(
@@ -118,6 +121,7 @@ def _sort_rows(
         find_failures(losses, inside & here) & here,
         int((inside & of_model & ~here).sum()),
         tuple(dict.fromkeys([*typical, *_order_near(distances, here)])),
+        len(conditions) == 1 and not distances,
     )
 
 

@@ -15,7 +15,7 @@ from groundfault.workbench.excerpts import SHORT, WHOLE, show_rows
 from groundfault.workbench.pages import bench_of, show_page
 from groundfault.workbench.row_query import PAGE, RowQuery
 from groundfault.workbench.screen import Screen
-from groundfault.workbench.tried_rules import needs_fresh_data, try_rule
+from groundfault.workbench.tried_rules import needs_fresh_data, try_filters, try_rule
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -31,12 +31,13 @@ _MAX_VALUES = 200
 def list_rows(request: Request) -> Response:
     """A page of rows."""
     bench, query = bench_of(request), RowQuery.of(request.query_params)
-    index, late = bench.index, False
+    index = bench.index
     try:
         if query.rule:
             try_rule(bench, query.rule)
-            late = needs_fresh_data(bench, query.rule)
-        places = index.select(query)
+        places, counts = index.select(query), index.count_views(query)
+        rule = try_filters(bench, query, counts)
+        late = bool(rule) and needs_fresh_data(bench, rule)
     except (RuleError, InputError) as error:
         # what was typed stays in its box
         return show_page(request, "rows_amiss.html.j2", status=400, query=query, trouble=error)
@@ -49,7 +50,7 @@ def list_rows(request: Request) -> Response:
         "rows.html.j2",
         query=query,
         late=late,
-        counts=index.count_views(query),
+        counts=counts,
         rows=show_rows(index.rows, shown, columns, rule=query.rule, text=query.text, length=SHORT),
         columns=columns,
         every_column=index.rows.columns,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from starlette.routing import Route
 
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, RuleError
 from groundfault.modes.examples import split_conditions
+from groundfault.workbench.column_values import describe_type
 from groundfault.workbench.comparison import measure_change
 from groundfault.workbench.pages import bench_of, show_page
 from groundfault.workbench.screen import Screen
@@ -40,7 +42,7 @@ def edit_rule(request: Request) -> Response:
         "rule.html.j2",
         **content,
         modes=list_modes(bench.report),
-        columns=[(name, str(kind)) for name, kind in rows.frame.schema.items()],
+        columns=[(name, describe_type(kind)) for name, kind in rows.frame.schema.items()],
         size=rows.evidence.unit_count,
         total=rows.total,
         unit=bench.report.unit,
@@ -50,7 +52,7 @@ def edit_rule(request: Request) -> Response:
 
 def _count(bench: Bench, text: str) -> dict[str, Any]:
     cells = try_rule(bench, text)
-    parts = split_conditions(text)
+    parts, units = split_conditions(text), bench.rows.evidence.unit_index
     shorter = [
         (part, " AND ".join(f"({other})" for other in parts if other != part)) for part in parts
     ]
@@ -63,7 +65,8 @@ def _count(bench: Bench, text: str) -> dict[str, Any]:
         "late": needs_fresh_data(bench, text),
         "is_known": Rule.parse(text).sql in list_rules(bench.report),
         "near": [
-            (miss.condition, int(miss.mask.sum())) for miss in bench.index.find_near_misses(text)
+            (miss.condition, len(np.unique(units[miss.mask])))
+            for miss in bench.index.find_near_misses(text)
         ],
     }
 

@@ -1,6 +1,6 @@
 // The screens. The address after # holds the state, so back and forward work, and a link says it all.
 
-const SIDES = [["failing", "Fails inside"], ["passing", "Passes inside"], ["near", "Near misses"]];
+const SIDES = ["failing", "passing", "near"];
 const PAGE = 50;
 const FIRST = 12; // of a side, where all sides are shown
 
@@ -26,7 +26,7 @@ function readState() {
     screen: rule !== null ? "rule" : other ?? "modes",
     rule,
     row: number("row", report.rows),
-    side: SIDES.findIndex(([key]) => key === query.get("side")),
+    side: SIDES.indexOf(query.get("side")),
     start: number("start", report.rows, 0),
     words: query.get("words") ?? "",
     filters: query.getAll("filter").flatMap(readFilter),
@@ -49,7 +49,7 @@ function link(content) {
 // the address of the same list of examples, with a change
 function linkList(now, change) {
   const filter = now.filters.map((one) => one.text);
-  return link({ rule: now.rule, side: SIDES[now.side]?.[0], words: now.words, filter, ...change });
+  return link({ rule: now.rule, side: SIDES[now.side], words: now.words, filter, ...change });
 }
 
 function linkFilter(now, column, ...rest) {
@@ -111,7 +111,7 @@ function makeCard(row, columns, now, spans) {
 }
 
 function makeSide(side, rows, columns, now, spans) {
-  const [key, title] = SIDES[side];
+  const [key, title] = [SIDES[side], report.rules[now.rule].sides[side]];
   const alone = now.side === side;
   const [start, size] = alone ? [now.start, PAGE] : [0, FIRST];
   const end = Math.min(start + size, rows.length);
@@ -132,7 +132,8 @@ function makeSide(side, rows, columns, now, spans) {
 
 // f goes to the tab after the current one
 function makeTabs(now) {
-  const tabs = [[undefined, "All sides"], ...SIDES];
+  const titles = report.rules[now.rule].sides;
+  const tabs = [[undefined, "All sides"], ...SIDES.map((key, side) => [key, titles[side]])];
   const here = now.side + 1;
   return make("nav", { class: "tabs", "aria-label": "Sides of the rule" }, tabs.map(([side, title], place) => {
     const state = { "aria-current": place === here ? "true" : null, "data-key": place === (here + 1) % 4 ? "f" : null };
@@ -203,7 +204,7 @@ async function showRule(now) {
     return make("a", { href: link({ rule: place }), "data-key": key }, label);
   };
   const visible = now.side < 0 ? [0, 1, 2] : [now.side];
-  const sizes = SIDES.map(([, title], side) => `${title}: ${sides[side].length}. `);
+  const sizes = rule.sides.map((title, side) => `${title}: ${sides[side].length}. `);
   return [
     make("p", { class: "small steps" }, step(-1, "[", "Previous rule"), step(1, "]", "Next rule")),
     make("h2", { class: "head" }, rule.name),
@@ -243,7 +244,7 @@ function showExample(now, columns, spans, sides) {
     make("p", { class: "small steps" }, make("a", { href: linkList(now, {}), "data-key": "u" }, "Back to the list"),
       step(list[place - 1], "k", "Previous"), place < 0 ? null : step(list[place + 1], "j", "Next")),
     make("h2", { class: "head" }, make("code", {}, showValue(id))),
-    make("p", {}, `${rule.name}: ${SIDES[side]?.[1].toLowerCase() ?? "not on it"}; ${nameOutcome(row)}`),
+    make("p", {}, `${rule.name}: ${rule.sides[side]?.toLowerCase() ?? "not on it"}; ${nameOutcome(row)}`),
     texts.map(setText),
     makeTerms(columns.filter((column) => !isText(column) && column.name !== report.id).map(setValue), "remarks values"),
     others.length ? make("h3", {}, "The same example elsewhere") : null,
