@@ -546,3 +546,11 @@ def test_every_class_of_rules_has_a_name_of_its_own() -> None:
     names = NAMES | SETS
     assert set(names) == set(WEIGHTS)
     assert len(set(names.values())) == len(names)
+
+
+def test_modes_that_other_rows_judged_say_so(plain: Report) -> None:
+    report = with_modes(plain, make_mode(), searched=20_000)
+    assert "20,000 rows drawn by their ids proposed" in ModeOutline(report).guarantee
+    text = flat(markdown(report))
+    assert "would stand out as much if failures were as frequent" in text
+    assert "without a holdout" not in text

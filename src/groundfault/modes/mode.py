@@ -105,7 +105,7 @@ class Mode(_Section, frozen=True, kw_only=True):
         Of the failure rate inside, for this rule alone, at level 1 - alpha (Wilson).
     p_marginal : float
         Against equal failure rates inside and outside, adjusted for every rule that could have
-        been said.
+        been said; where other rows proposed it, the largest of those listed so far.
     p_conditional : float
         The same given the modes listed before it.
     source : str

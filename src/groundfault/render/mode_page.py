@@ -190,10 +190,12 @@ def _remark(outline: ModeOutline, one: NumberedMode) -> Iterator[tuple[str, str 
         f"{level} interval",
         f"{words.rate(low)} to {words.rate(high)}: the failure rate inside, for this rule alone",
     )
+    # where other rows proposed it, no rule beside it could have been tested in its place
+    among = "" if outline.search.searched is not None else f", of all {rules},"
     yield (
         "Against chance",
-        f"adjusted p {_p(mode.p_marginal)}: how often a rule would stand out as much, of all "
-        f"{rules}, if failures were as frequent inside as outside",
+        f"adjusted p {_p(mode.p_marginal)}: how often a rule would stand out as much{among} if "
+        "failures were as frequent inside as outside",
     )
     if one.earlier:
         yield (
