@@ -53,6 +53,14 @@ def test_what_is_measured_of_answers_is_no_feature() -> None:
     assert features.shape[0] == audit.evidence.unit_count
 
 
+def test_texts_without_a_word_in_common_are_known_by_their_lengths() -> None:
+    """Such as the prompts of a benchmark that are each an identifier of their own."""
+    texts = [f"x{i} y{i}{' ?' * (i % 7)}" for i in range(250)]
+    frame = pl.DataFrame({"id": range(250), "question": texts, "error": [0, 1] * 125})
+    features = tabulate_features(prepare(Evidence.from_table(frame, id="id", outcome="error")))
+    assert sorted(features.T[0]) == sorted(map(len, texts))
+
+
 def test_an_outcome_decides_nothing_about_its_own_unit() -> None:
     audit = prepared(True, n=400)
     losses, features = audit.losses(), tabulate_features(audit)

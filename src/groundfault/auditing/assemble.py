@@ -358,7 +358,12 @@ def _find_failures(results: AuditResults) -> tuple[NDArray[np.bool_], NDArray[np
 def say_why_unknown(results: AuditResults) -> str:
     """Why an audit does not say which lifts it could have found."""
     if not len(results.ruling.hypotheses):
-        return "no candidate could be tested"
+        codes = Counter(codes[0] for codes in results.ruling.reasons if codes)
+        why = [
+            f"{n} of {codes.total()}: {messages.REASONS.get(code, code)}"
+            for code, n in codes.most_common(1)
+        ]
+        return " ".join(["no candidate could be tested", *(f"({each})" for each in why)])
     return f"the judge {results.audit.judge.name} does not say what it asks for"
 
 

@@ -13,6 +13,7 @@ from groundfault.auditing.stages import Timing, list_columns
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.base.threads import enough_openmp_threads
 from groundfault.core.columns import Kind, profile
+from groundfault.errors import InputError
 
 Floats = NDArray[np.float64]
 
@@ -132,4 +133,9 @@ def _describe_text(values: pl.Series) -> list[Floats]:
         _to_numbers(texts.str.count_matches(r"\d+")),
         _to_numbers(texts.str.count_matches(r"\n")),
     ]
-    return [*counts, *embed(texts.to_list(), dimensions=_DIMENSIONS).T]
+    try:
+        words = embed(texts.to_list(), dimensions=_DIMENSIONS)
+    except InputError:
+        # no word stands in two texts: codes, say, or single characters
+        return counts
+    return [*counts, *words.T]
