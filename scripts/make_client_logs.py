@@ -162,7 +162,7 @@ def make_many_inspect_logs(folder: Path) -> None:
 
 
 def make_promptfoo_logs(folder: Path) -> None:
-    """A pass, a failure, a refusal, and a grading model that is down, in three files."""
+    """A pass, a failure, a refusal, and a grading model that is down, in four files."""
     if PROMPTFOO is None:
         raise SystemExit("promptfoo is not on the path: npm install promptfoo")
     exact = {"type": "equals", "value": "yes", "metric": "exact"}
@@ -186,7 +186,7 @@ def make_promptfoo_logs(folder: Path) -> None:
         Path(place, "promptfooconfig.json").write_text(json.dumps(config))
         Path(place, "provider.js").write_text(_PROVIDER)
         Path(place, "grader.js").write_text(_GRADER)
-        names = ["results.json", "results.jsonl", "results.csv"]
+        names = [f"results.{suffix}" for suffix in ("json", "yaml", "jsonl", "csv")]
         settings = ("TELEMETRY", "UPDATE", "REMOTE_GENERATION")
         environment = {f"PROMPTFOO_DISABLE_{name}": "1" for name in settings}
         command = [PROMPTFOO, "eval", "-c", "promptfooconfig.json", "--no-cache", "--no-table"]

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from groundfault import readers
 from groundfault.readers.safely import Archive
 
@@ -81,8 +83,9 @@ def count_inspect(path: Path) -> Counts:
 
 def count_promptfoo(path: Path) -> Counts:
     """Passes and failures, from the statistics; of a file without, those that it names."""
-    if path.suffix == ".json":
-        stats = json.loads(path.read_text("utf-8"))["results"]["stats"]
+    if path.suffix in (".json", ".yaml"):
+        load = json.loads if path.suffix == ".json" else yaml.safe_load
+        stats = load(path.read_text("utf-8"))["results"]["stats"]
         return {"pass": (stats["successes"], stats["successes"] + stats["failures"])}
     if path.suffix == ".csv":
         with path.open(encoding="utf-8", newline="") as stream:

@@ -127,6 +127,7 @@ def test_a_grader_of_promptfoo_that_is_down_fails_nobody(folders: Folders) -> No
     }
     assert count(folders["promptfoo"], "*.json") == expected
     assert count(folders["promptfoo"], "*.jsonl") == expected
+    assert count(folders["promptfoo"], "*.yaml") == expected
     (table,) = folders["promptfoo"].rglob("*.csv")
     log = readers.read(table)
     assert [row.value for row in log.observations if row.scorer == "pass"] == [1, 0, 0, 0]

@@ -243,6 +243,19 @@ def test_a_second_look_at_all_outcomes_is_a_warning(plain: Report) -> None:
     assert "This holdout had been seen before. Holdout opened 1 time." in text
 
 
+def test_one_rule_of_a_kind_is_singular(plain: Report) -> None:
+    classes = [
+        RuleClass(name=name, rules=n, weight=0.3)
+        for name, n in (("single", 1), ("mixed", 1), ("triple", 2))
+    ]
+    search = make_search(classes=tuple(classes))
+    text = flat(printed(structs.replace(plain, modes=(), mode_search=search)))
+    assert "(1 single condition, 1 pair with a word, 2 triples)." in text
+    search = make_search(classes=(classes[0],))
+    text = flat(printed(structs.replace(plain, modes=(), mode_search=search)))
+    assert "Looked through: 1 rule over" in text
+
+
 def test_an_audit_of_some_rows_says_so(plain: Report) -> None:
     manifest = structs.replace(plain.manifest, where="lang = 'de'")
     report = structs.replace(plain, manifest=manifest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,6 +43,7 @@ SETS = {
     "set of a pair": "sets of values and two conditions",
     "words": "any of some words",
 }
+_PLURAL = re.compile(r"\b(rule|condition|word|pair|triple)s\b")
 # rates are read as "7 times as often" where they are rarer than this
 _RARE = 0.1
 # of what a mode covers, the share that earlier modes cover already
@@ -186,11 +188,11 @@ class ModeOutline:
             return "No rule could be looked through."
         # sets are so many that their number says nothing
         single = [c for c in classes if c.name not in SETS]
-        kinds = [f"{say_count(c.rules)} {NAMES.get(c.name, c.name)}" for c in single]
+        kinds = [_count_rules(c.rules, NAMES.get(c.name, c.name)) for c in single]
         kinds += ["sets of them"] if len(single) < len(classes) else []
         columns = words.plural(len(self.search.columns), "column")
-        total = say_count(sum(c.rules for c in single))
-        return f"Looked through: {total} rules over {columns} ({words.listing(kinds, len(kinds))})."
+        total = _count_rules(sum(c.rules for c in single), "rules")
+        return f"Looked through: {total} over {columns} ({words.listing(kinds, len(kinds))})."
 
     @property
     def power(self) -> str:
@@ -304,6 +306,12 @@ def say_count(count: int) -> str:
         if count >= 10**exponent:
             return f"{count / 10**exponent:.3g} {name}"
     return words.count(count)
+
+
+def _count_rules(count: int, kind: str) -> str:
+    """A count and what is counted: one pair with a word, two pairs with a word."""
+    noun = _PLURAL.sub(r"\1", kind, count=1) if count == 1 else kind
+    return f"{say_count(count)} {noun}"
 
 
 def count_errors(errors: float) -> str:
