@@ -162,6 +162,26 @@ def test_a_sample_leaves_the_other_examples_out(record: Path) -> None:
     assert {finding.full.on + finding.full.off for finding in report.findings} == {60}
 
 
+def test_a_person_may_decide_again(record: Path, tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.csv"
+    before = replay(record, second=None, sheet=sheet, check=8)
+    assert not any(column.agreement for column in before.rows)
+    text = sheet.read_text(encoding="utf-8-sig")
+    assert text.count("\n") == 1 + 8 * 4
+    sheet.write_text(text.replace(f'{UNITS},""', f"{UNITS},yes"))
+    after = replay(record, second=None, sheet=sheet, check=8)
+    # a check that comes later leaves the candidates, and so what is sealed, the same
+    assert after.library.hash == before.library.hash
+    checks = {column.description.text: column.agreement for column in after.rows}
+    by_person = checks.pop(UNITS)
+    assert by_person is not None
+    assert (by_person.annotator, by_person.checked) == ("a person", 8)
+    assert by_person.agreed < 8
+    assert all(one is not None and one.checked == 0 for one in checks.values())
+    with pytest.raises(PlanError, match="not both"):
+        replay(record, sheet=sheet)
+
+
 def test_costs_are_announced_before_they_are_spent(record: Path) -> None:
     said: list[str] = []
     with pytest.raises(PlanError, match=r"annotating 96 examples.*more than the 14 calls"):

@@ -20,8 +20,8 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.rules import quote
 from groundfault.descriptions.annotating import (
-    Annotation,
     DescriptionAgreement,
+    Marks,
     annotate,
     count_questions,
     measure_agreement,
@@ -34,6 +34,7 @@ from groundfault.descriptions.proposing import (
     ProposingSettings,
     propose_descriptions,
 )
+from groundfault.descriptions.sheet import PERSON, read_sheet, write_sheet
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.text import select_texts
 from groundfault.models.budget import CallBudget
@@ -89,6 +90,7 @@ def describe(
     *,
     annotator: str | Target | None = None,
     second: str | Target | None = None,
+    sheet: str | Path | None = None,
     descriptions: Sequence[str] = (),
     settings: ProposingSettings | None = None,
     columns: Sequence[str] | None = None,
@@ -129,7 +131,7 @@ def describe(
     sample : int, optional
         Decide on so many texts, drawn at random; on all where left out.
     check : int
-        Texts that the second annotator decides on, drawn at random; at least 1.
+        Texts that are decided on again, drawn at random; at least 1.
     max_calls : int
         Most calls of all models in this run.
     prices : pair of float, optional
@@ -160,42 +162,34 @@ def describe(
     say.
     """
     settings = settings or ProposingSettings()
+    if second is not None and sheet is not None:
+        raise PlanError("a second model (--second) or a person (--sheet) decides again, not both")
     if check < 1 or (sample is not None and sample < 1):
         raise PlanError("check (--check) and sample (--sample) must be at least 1")
     mining = bool({"outcomes", "shuffled"} & set(settings.arms))
     audit = start_audit(evidence, plan, mining=mining)
-    seed = audit.plan.seed
     shown = choose_columns(audit, columns)
-    budget = CallBudget(
-        max_calls, record, prices, announce, {"progress": listener(progress), **options}
-    )
+    options["progress"] = listener(progress)
+    budget = CallBudget(max_calls, record, prices, announce, options)
+    seed = audit.plan.seed
+    texts = _list_texts(audit.evidence, shown, sample, seed)
+    checked = 0 if second is None else min(check, len(texts))
+    listener(announce)(_bound_calls(settings, len(descriptions), len(texts), checked))
     proposer = _open(model)
-    texts, failing = _list_discovery(audit, shown, mining=mining)
-    every = _list_texts(audit.evidence, shown, sample, seed)
-    checked = 0 if second is None else min(check, len(every))
-    listener(announce)(_bound_calls(settings, len(descriptions), len(every), checked))
-    proposed, proposals = propose_descriptions(texts, failing, proposer, budget, settings, seed)
-    todo = _add_own(proposed, descriptions)
-    if not todo:
-        raise InputError("nothing was described: no reply held a description, and you named none")
+    todo, proposals = _propose(audit, shown, proposer, budget, settings, descriptions)
     decider = proposer if annotator is None else _open(annotator)
-    first = annotate(every, todo, decider, budget, seed=seed)
-    again, replied = _check(every, todo, first, decider, second, check, budget, seed)
-    columns_made = [
-        DescriptionColumn.of(
-            shown, one, decider.name, PROMPTS.hash("annotate"), every, first.marks[:, j], again[j]
-        )
-        for j, one in enumerate(todo)
-    ]
-    return Descriptions(
-        Library.of(_make_candidates(columns_made, audit.origin)),
-        shown,
-        len(every),
-        proposals,
-        first.replies,
-        replied,
-        budget.calls,
+    first = annotate(texts, todo, decider, budget, seed=seed)
+    by = None if second is None else _open(second)
+    again, replies = _check(
+        texts, todo, first.marks, decider, by if sheet is None else Path(sheet), check, budget, seed
     )
+    prompt = PROMPTS.hash("annotate")
+    columns_made = [
+        DescriptionColumn.of(shown, one, decider.name, prompt, texts, marks, agreement)
+        for one, marks, agreement in zip(todo, first.marks.T, again, strict=True)
+    ]
+    library = Library.of(_make_candidates(columns_made, audit.origin))
+    return Descriptions(library, shown, len(texts), proposals, first.replies, replies, budget.calls)
 
 
 def choose_columns(audit: PreparedAudit, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -242,6 +236,26 @@ def _open(target: str | Target) -> Target:
     return get(target) if isinstance(target, str) else target
 
 
+def _propose(
+    audit: PreparedAudit,
+    shown: Sequence[str],
+    proposer: Target,
+    budget: CallBudget,
+    settings: ProposingSettings,
+    own: Sequence[str],
+) -> tuple[list[ExampleDescription], dict[str, dict[str, int]]]:
+    """Descriptions of all arms and the user's own, and what came of the questions."""
+    mining = bool({"outcomes", "shuffled"} & set(settings.arms))
+    texts, failing = _list_discovery(audit, shown, mining=mining)
+    proposed, counts = propose_descriptions(
+        texts, failing, proposer, budget, settings, audit.plan.seed
+    )
+    todo = _add_own(proposed, own)
+    if not todo:
+        raise InputError("nothing was described: no reply held a description, and you named none")
+    return todo, counts
+
+
 def _list_discovery(
     audit: PreparedAudit, shown: Sequence[str], *, mining: bool
 ) -> tuple[list[str], NDArray[np.bool_]]:
@@ -286,25 +300,30 @@ def _add_own(
 def _check(
     texts: Sequence[str],
     descriptions: Sequence[ExampleDescription],
-    first: Annotation,
+    marks: Marks,
     annotator: Target,
-    second: str | Target | None,
+    by: Target | Path | None,
     check: int,
     budget: CallBudget,
     seed: int,
 ) -> tuple[list[DescriptionAgreement | None], dict[str, int]]:
-    """What a second annotator says of a random part."""
-    if second is None:
-        return [None for _ in descriptions], {}
-    other = _open(second)
+    """What a second model, or a person on a sheet, decides on a random part."""
+    none: list[DescriptionAgreement | None] = [None for _ in descriptions]
+    if by is None:
+        return none, {}
     rng = stream(seed, "texts to annotate again")
-    places = np.sort(rng.choice(len(texts), min(check, len(texts)), replace=False))
-    # the same model needs another question, or its record would repeat the first reply
-    repeat = int(other.name == annotator.name)
-    part = [texts[i] for i in places]
-    again = annotate(part, descriptions, other, budget, seed=seed, repeat=repeat)
-    measured = measure_agreement(first.marks[places], again.marks, other.name, seed)
-    return list(measured), again.replies
+    drawn = np.sort(rng.choice(len(texts), min(check, len(texts)), replace=False))
+    part, first = [texts[i] for i in drawn], marks[drawn]
+    lines = [one.text for one in descriptions]
+    if not isinstance(by, Path):
+        # the same model needs another question, or its record would repeat the first reply
+        repeat = int(by.name == annotator.name)
+        again = annotate(part, descriptions, by, budget, seed=seed, repeat=repeat)
+        return [*measure_agreement(first, again.marks, by.name, seed)], again.replies
+    if not by.exists():
+        write_sheet(by, part, lines)
+        return none, {}
+    return [*measure_agreement(first, read_sheet(by, part, lines), PERSON, seed)], {}
 
 
 def _make_candidates(columns: Sequence[DescriptionColumn], origin: str) -> list[Candidate]:

@@ -24,6 +24,7 @@ _annotate = partial(option, group="Annotation")
 _call = partial(option, group="Model calls")
 
 _ARMS = "outcomes,blind,shuffled"
+_PASSED = "annotator second sheet descriptions sample check max_calls prices".split()
 
 
 @click.command(
@@ -83,11 +84,17 @@ _ARMS = "outcomes,blind,shuffled"
     help="Model that decides again on a random part, so that agreement is reported.",
 )
 @_annotate(
+    "--sheet",
+    metavar="FILE",
+    help="CSV sheet for a person who decides instead of --second: written where there is none, "
+    "read where there is one.",
+)
+@_annotate(
     "--check",
     type=click.IntRange(1),
     default=100,
     show_default=True,
-    help="Number of examples that --second decides on.",
+    help="Number of examples that are decided on again, drawn at random.",
 )
 @_annotate(
     "--sample",
@@ -147,6 +154,7 @@ def describe(**options: Any) -> None:
     out, record = options["out"], options["record"] or Path(options["out"]) / "calls.db"
     require_writable(out, directory=True)
     require_writable(str(record))
+    require_writable(options["sheet"])
     names = [name.strip() for name in options["arms"].split(",") if name.strip()]
     if names == ["none"] and not options["descriptions"]:
         raise PlanError("--arms none asks for no proposals: name descriptions (--description)")
@@ -161,20 +169,20 @@ def describe(**options: Any) -> None:
             read_evidence(options),
             options["describer"],
             Plan(holdout=options["holdout"], seed=options["seed"]),
-            annotator=options["annotator"],
-            second=options["second"],
-            descriptions=options["descriptions"],
             settings=settings,
             columns=options["text"] or None,
             record=record,
             announce=partial(_announce, progress),
             progress=progress,
-            **{name: options[name] for name in ("sample", "check", "max_calls", "prices")},
+            **{name: options[name] for name in _PASSED},
             **limits,
         )
     library = Path(out) / "library.json"
     descriptions.library.freeze(library)
     _show(descriptions, Console(), library)
+    if options["sheet"] and not any(column.agreement for column in descriptions.rows):
+        sheet = options["sheet"]
+        click.echo(f"To check them: fill in yes or no in {sheet}, and run the same command again.")
 
 
 def _announce(progress: Any, sentence: str) -> None:

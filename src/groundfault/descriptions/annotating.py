@@ -110,7 +110,7 @@ def annotate(
         for text in texts
         for block in blocks
     ]
-    purpose = f"{'annotating' if not repeat else 'annotating once more'} {len(texts):,} examples"
+    purpose = f"annotating {len(texts):,} examples{' once more' * bool(repeat)}"
     width = max(map(len, blocks))
     replied = budget.ask_for(target, requests, purpose, width * _TOKENS)
     marks = np.full((len(texts), len(descriptions)), MISSING, dtype=np.int64)
