@@ -32,6 +32,7 @@ def list_rows(request: Request) -> Response:
     """A page of rows."""
     bench, query = bench_of(request), RowQuery.of(request.query_params)
     index = bench.index
+    assert bench.report is not None
     try:
         if query.rule:
             try_rule(bench, query.rule)
@@ -59,6 +60,9 @@ def list_rows(request: Request) -> Response:
         start=start,
         size=len(places),
         page=PAGE,
+        total=len(index.rows),
+        units=index.rows.evidence.unit_count,
+        unit=bench.report.unit,
     )
 
 
