@@ -51,6 +51,7 @@ HEAVY = {
     "improve-a-model",
     "several-scorers",
     "share-one-file",
+    "stop-inspect-early",
     "study-deim",
     "taxonomy",
 }
