@@ -149,21 +149,8 @@ def audit_counted(
     if not modes:
         return results
     report_progress("looking for failure modes")
-    return add_modes(results, texts=texts)
-
-
-def add_modes(results: CountedResults, *, texts: bool = True) -> CountedResults:
-    """The results with failure modes.
-
-    Parameters
-    ----------
-    results : CountedResults
-    texts : bool
-        Whether their examples show texts.
-    """
-    assert isinstance(results.audit, CountedAudit)
-    modes, search = name_counted_modes(results.audit, texts=texts)
-    return replace(results, modes=modes, mode_search=search)
+    named, search = name_counted_modes(audit, texts=texts)
+    return replace(results, modes=named, mode_search=search)
 
 
 def judge_counted(audit: CountedAudit) -> CountedResults:

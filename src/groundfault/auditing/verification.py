@@ -17,7 +17,8 @@ from groundfault.auditing.assemble import assemble
 from groundfault.auditing.comparable import compare_reports
 from groundfault.auditing.copies import take_each_for_a_unit
 from groundfault.auditing.counted_audit import prepare_counted
-from groundfault.auditing.counted_flow import add_modes, judge_counted
+from groundfault.auditing.counted_flow import judge_counted
+from groundfault.auditing.counted_modes import name_counted_modes
 from groundfault.auditing.counted_report import COUNTS, assemble_counted
 from groundfault.auditing.evidence_places import Places, name_places
 from groundfault.auditing.flow import judge_audit
@@ -257,7 +258,8 @@ def _recount(data: ReportData, library: Library, place: Path, evidence: Places |
     opening = None if data.ledger is None else read_opening(data.ledger)
     results = replace(judge_counted(audit), opening=opening)
     if data.mode_search is not None:
-        results = add_modes(results, texts=_shows_texts(data))
+        modes, search = name_counted_modes(audit, texts=_shows_texts(data))
+        results = replace(results, modes=modes, mode_search=search)
     return assemble_counted(results)
 
 
