@@ -19,7 +19,7 @@ from groundfault import LazyEvidence, Plan
 from groundfault.core.rules import Rule
 from groundfault.engines import CellCounts, Counter, list_files, open_counter
 from groundfault.engines.agreement import find_disagreements
-from groundfault.engines.dialect import spell
+from groundfault.engines.dialect import spell, write_select
 from groundfault.engines.duckdb_files import DuckdbCounter
 from groundfault.engines.polars_files import PolarsCounter
 from groundfault.errors import InputError, PlanError, RuleError
@@ -71,6 +71,12 @@ def test_spark_differs_where_it_is_known_to_and_audits_alike(tmp_path: Path) -> 
             for one in (lazy, there)
         ]
         samples = [one.sample_outcomes(600)("0a" * 16).to_json() for one in (lazy, there)]
+        place = tmp_path / "table"
+        session.sql(f"CREATE TABLE results USING parquet LOCATION '{place}'")
+        assert SparkCounter.of_table(session, "results").files == lazy.counter.files
+        session.sql("CREATE TEMP VIEW hard AS SELECT id, error FROM results")
+        with pytest.raises(InputError, match="is not what its Parquet files"):
+            SparkCounter.of_table(session, "hard")
     finally:
         session.stop()
     assert set(differences) <= {"round halves", "substring from 0", "left, negative"}
@@ -249,3 +255,9 @@ def test_words_of_other_dialects() -> None:
     assert spell(r"s LIKE 'a\_b'", "duckdb") == r"""(s LIKE 'a\_b' ESCAPE '\')"""
     assert spell("s ~* 'x'", "spark") == "(s RLIKE '(?iu)x')"
     assert spell("i / NULLIF(2, 0)", "duckdb") == "(i / NULLIF(2, 0))"
+
+
+def test_a_table_has_a_name_before_where() -> None:
+    """Of ``FROM rows WHERE (hard)``, Spark reads that the rows are called WHERE."""
+    statement = write_select("rows", {"id": "id"}, "hard", "spark", "`")
+    assert statement == "SELECT (id) AS `id` FROM rows AS results WHERE (hard)"

@@ -96,7 +96,8 @@ def write_select(
         f"{spell(sql, dialect)} AS {quote_name(key, name_quote)}"
         for key, sql in expressions.items()
     ]
-    return f"SELECT {', '.join(columns)} FROM {table} WHERE {spell(where, dialect)}"
+    # without a name for the table, Spark takes WHERE for one, and what follows for its columns
+    return f"SELECT {', '.join(columns)} FROM {table} AS results WHERE {spell(where, dialect)}"
 
 
 def write_columns(kinds: Mapping[str, str], name_quote: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
+from urllib.parse import unquote, urlsplit
 
 import polars as pl
 
@@ -36,6 +37,31 @@ class SparkCounter:
     session: Any = field(default=None, compare=False)
     name: str = "spark"
     table: ClassVar[str] = ""
+
+    @classmethod
+    def of_table(cls, session: Any, table: str) -> SparkCounter:
+        """Count in the files of a table of a session's catalogue, as they are now.
+
+        Raises
+        ------
+        InputError
+            If its files are no Parquet files that this machine sees, or hold other rows or columns
+            than the table: those of partitions stand in names of folders.
+        """
+        rows = session.table(table)
+        places = [urlsplit(place) for place in rows.inputFiles()]
+        counter = cls(tuple(sorted(unquote(place.path) for place in places)), session)
+        is_here = bool(places) and all(place.scheme == "file" for place in places)
+        if (
+            not is_here
+            or list(counter.find_schema()) != rows.columns
+            or (counter.counts([], {}).rows.sum() != rows.count())
+        ):
+            raise InputError(
+                f"the table {table} is not what its Parquet files on this machine hold; write its "
+                "rows and columns to a directory of such files, and name that"
+            )
+        return counter
 
     def find_schema(self) -> pl.Schema:
         """Names and types of the columns."""
