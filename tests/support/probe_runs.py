@@ -44,10 +44,14 @@ def row(
 
 
 def write_runs(folder: Path, rows: list[ProbeRow], **review: Any) -> Path:
-    """A folder as ``probe run`` writes it."""
+    """A folder as ``probe run`` writes it; each row is a query of its budget."""
     folder.mkdir(parents=True, exist_ok=True)
     manifest = {
         "seeds": [4711],
+        "budget": len(rows),
+        "prompts": 4 * len(rows),
+        "valid": 4 * len(rows),
+        "bank": {"name": "shipped", "tasks": len(BANK)},
         "review": {"reviewers": 1, "unit": "key", "controls": 0.25, **review},
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))

@@ -61,7 +61,13 @@ def open_desk(place: Path) -> Bench:
 
 
 def decide(item: Item) -> Decision:
-    return Decision("ana", item.id, prompt_valid="yes", extraction_valid="yes", model_wrong="yes")
+    return Decision(
+        reviewer="ana",
+        item=item.id,
+        prompt_valid="yes",
+        extraction_valid="yes",
+        model_wrong="yes",
+    )
 
 
 def open_blind(place: Path) -> Bench:
@@ -71,7 +77,7 @@ def open_blind(place: Path) -> Bench:
 
 
 def open_runs(place: Path) -> Bench:
-    runs = write_runs(place / "runs", make_wrong_rows(8), budget=8, bank={"tasks": 8})
+    runs = write_runs(place / "runs", make_wrong_rows(8))
     reviewed = ReviewedRuns(runs)
     reviewed.store.add([decide(item) for item in reviewed.seal().items[:3]])
     reviewed.unblind("ana", "it is finished")

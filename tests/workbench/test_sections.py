@@ -68,10 +68,6 @@ def test_claims_about_held_out_models_are_named(
 
 def test_runs_say_what_was_found_unless_a_review_is_blind(tmp_path: Path) -> None:
     runs = write_runs(tmp_path / "runs", make_wrong_rows(3))
-    settings = {"budget": 3, "prompts": 9, "valid": 9, "bank": {"tasks": 3}}
-    (runs / "manifest.json").write_text(
-        (runs / "manifest.json").read_text()[:-1] + ", " + str(settings).replace("'", '"')[1:]
-    )
     reviewed = ReviewedRuns(runs)
     reviewed.seal()
     client = visit(open_review(runs))
@@ -86,7 +82,7 @@ def test_runs_say_what_was_found_unless_a_review_is_blind(tmp_path: Path) -> Non
     assert Summary.of(reviewed).control in html
 
 
-def test_a_folder_with_nothing_to_look_at_says_what_could_be(tmp_path: Path) -> None:
+def test_what_holds_nothing_to_look_at_says_what_could_be_opened(tmp_path: Path) -> None:
     (tmp_path / "components").mkdir()
     (tmp_path / "components" / "report.json").touch()
     with pytest.raises(InputError, match=r"open one of .*components"):
@@ -95,3 +91,6 @@ def test_a_folder_with_nothing_to_look_at_says_what_could_be(tmp_path: Path) -> 
     ending = run_program("open", str(tmp_path), "--no-browser")
     assert ending.status == 2
     assert "holds no report, no taxonomy and no probe runs" in ending.errors
+    (tmp_path / "answers.csv").touch()
+    with pytest.raises(InputError, match="audit it first"):
+        require_something(tmp_path / "answers.csv")

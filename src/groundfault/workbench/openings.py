@@ -24,13 +24,18 @@ def holds_runs(place: Path) -> bool:
 
 
 def require_something(place: Path) -> None:
-    """Say what could be opened instead of a folder that holds nothing to look at.
+    """Say what could be opened instead of a table, or of a folder that holds nothing to look at.
 
     Raises
     ------
     InputError
-        If this is a folder without a report.
+        If this is a file other than JSON, or a folder without a report.
     """
+    if place.is_file() and place.suffix.lower() != ".json":
+        raise InputError(
+            f"{place} is no report: audit it first (groundfault audit {place} --out report/), then "
+            "open report/"
+        )
     if not place.is_dir() or report_path(place).is_file():
         return
     below = sorted(path.parent for path in place.glob("*/report.json"))
