@@ -29,7 +29,7 @@ _PASSED = "annotator second sheet descriptions sample check max_calls prices".sp
 
 @click.command(
     cls=GroupedCommand,
-    first="outcome id describer annotator second descriptions text max_calls prices out",
+    first="outcome id describer annotator second max_calls prices out",
 )
 @evidence_options
 @_describe(
