@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ def make_tables(
 
 def _describe_networks(wrong: Mapping[str, Bools]) -> PaperTable:
     words = np.array([assignment[-1] == "words" for assignment in GRAMMAR])
-    shares = {
+    shares: dict[str, Callable[[Bools], Any]] = {
         "rate": lambda errs: errs.mean(),
         "digits": lambda errs: errs[:, ~words].mean(),
         "words": lambda errs: errs[:, words].mean(),
