@@ -89,8 +89,9 @@ def rows(*answers: tuple[int, str, str]) -> pl.DataFrame:
 
 def labels(table: pl.DataFrame, *setups: Setup) -> list[str]:
     return (
-        name_configurations(table, setups)[0]
-        .sort("log")["model"]
+        name_configurations(table.lazy(), setups)[0]
+        .sort("log")
+        .collect()["model"]
         .unique(maintain_order=True)
         .to_list()
     )

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from groundfault.readers import lm_eval
-from groundfault.readers.log import Log, stack
+from groundfault.readers.log import Log
+from groundfault.readers.stacking import stack
 
 Row = dict[str, Any]
 

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from groundfault.errors import InputError
-from groundfault.readers.log import Log, Observation, stack
+from groundfault.readers.log import Log, Observation
+from groundfault.readers.stacking import stack
 
 
 def table(*attributes: dict[str, Any], measurements: dict[str, Any] | None = None) -> pl.DataFrame:

@@ -71,8 +71,8 @@ def split_source(source: str | Path) -> tuple[str, str | Path]:
 
 
 def name_configurations(
-    table: pl.DataFrame, setups: Sequence[Setup]
-) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    table: pl.LazyFrame, setups: Sequence[Setup]
+) -> tuple[pl.LazyFrame, tuple[str, ...]]:
     """The table with a model for each configuration, and notes for the account.
 
     Logs that the caller named have that name, with the model in front where there are several. Of
@@ -81,23 +81,21 @@ def name_configurations(
 
     Parameters
     ----------
-    table : polars.DataFrame
+    table : polars.LazyFrame
         Rows of logs, with ``log``, the number of the log.
     setups : sequence of Setup
         One a log.
     """
-    models = table.select("task", "model", "log").unique(maintain_order=True)
+    models = table.select("task", "model", "log").unique(maintain_order=True).collect()
     names, notes = _name_chosen(models, setups)
     apart, more = _tell_apart(table, models, setups)
     names |= apart
     if names:
-        new = pl.DataFrame(
-            [(log, model, name) for (log, model), name in names.items()],
-            schema={"log": pl.Int32, "model": pl.String, "\0name": pl.String},
-            orient="row",
-        )
-        table = table.join(new, on=["log", "model"], how="left", maintain_order="left")
-        table = table.with_columns(pl.coalesce("\0name", "model").alias("model")).drop("\0name")
+        # value by value, not a join: the rows can then still be read in parts
+        new = {f"{log} {model}": name for (log, model), name in names.items()}
+        key = pl.concat_str("log", pl.lit(" "), "model")
+        named = key.replace_strict(new, default=pl.col("model"), return_dtype=pl.String)
+        table = table.with_columns(named.alias("model"))
     if _have_tasks_of_their_own(models, setups):
         chosen = [i for i, setup in enumerate(setups) if setup.name]
         task = pl.when(pl.col("log").is_in(chosen)).then(pl.lit("")).otherwise("task")
@@ -153,7 +151,7 @@ def _have_tasks_of_their_own(models: pl.DataFrame, setups: Sequence[Setup]) -> b
 
 
 def _tell_apart(
-    table: pl.DataFrame, models: pl.DataFrame, setups: Sequence[Setup]
+    table: pl.LazyFrame, models: pl.DataFrame, setups: Sequence[Setup]
 ) -> tuple[dict[tuple[int, str], str], tuple[str, ...]]:
     """Models of logs without a name, by log and model, where their settings tell them apart."""
     unnamed = models.filter(pl.col("log").is_in([i for i, s in enumerate(setups) if not s.name]))
@@ -181,11 +179,12 @@ def _tell_apart(
     return names, tuple(notes)
 
 
-def _find_shared(rows: pl.DataFrame) -> list[list[int]]:
+def _find_shared(rows: pl.LazyFrame) -> list[list[int]]:
     """Sets of logs that answered an example in common."""
     answers = rows.select("task", "example_id", "log").unique()
     shared = answers.group_by("task", "example_id").agg(pl.col("log").sort())
-    return shared.filter(pl.col("log").list.len() > 1)["log"].unique().to_list()
+    several = shared.filter(pl.col("log").list.len() > 1).select(pl.col("log").unique())
+    return several.collect().to_series().to_list()
 
 
 def _find_differences(settings: Sequence[Mapping[str, str]]) -> set[str]:

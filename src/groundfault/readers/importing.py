@@ -24,11 +24,12 @@ from groundfault.core.roles import Roles, read_roles
 from groundfault.errors import InputError
 from groundfault.readers.account import Account, LogRead
 from groundfault.readers.configurations import Setup, name_configurations, split_source
-from groundfault.readers.log import ORIGIN, RUN, stack
+from groundfault.readers.log import ORIGIN, RUN
 from groundfault.readers.log_rows import LogRows
 from groundfault.readers.mapped import Mapped
 from groundfault.readers.safely import POINTER, escape_pattern, is_pointer
 from groundfault.readers.scorers import list_scorers
+from groundfault.readers.stacking import PackedRows
 from groundfault.readers.table import read_table
 
 LogFile = tuple[Path, str, readers.Reader]
@@ -130,8 +131,8 @@ def _require_places(sources: Sequence[object]) -> None:
     for source in sources:
         if not isinstance(source, str | Path):
             raise InputError(
-                f"from_logs reads files and folders, and this is a {type(source).__name__}: a table "
-                "in memory is read by Evidence.from_table(table, id=..., outcome=...)"
+                f"from_logs reads files and folders, and this is a {type(source).__name__}: a "
+                "table in memory is read by Evidence.from_table(table, id=..., outcome=...)"
             )
 
 
@@ -160,14 +161,15 @@ def _readers(
 
 def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progress) -> LogRows:
     """The rows of all logs, and of each log its account and headline."""
-    frames, measured_columns, log_accounts, headlines = [], dict[str, None](), [], []
+    packed, measured_columns = PackedRows(), dict[str, None]()
+    log_accounts, headlines = [], []
     setups, beside = [], set[Path]()
     for i, (alias, (path, name, reader)) in enumerate(logs):
         report(f"reading log {i + 1:,} of {len(logs):,}: {path.name}")
         log = reader.read(path)
         rows, scorers, figure = 0, dict[str, None](), log.official
         for frame, columns in log.tables():
-            frames.append(_mark(frame, i, log.run))
+            packed.add(_mark(frame, i, log.run))
             measured_columns |= dict.fromkeys(sorted(columns))
             rows += frame.height
             figure = figure and figure.add_rows(frame)
@@ -180,15 +182,15 @@ def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progres
         headlines.append(log.find_headline(tuple(scorers)))
         setups.append(Setup.of(log, alias))
         beside |= {place.resolve() for place in log.beside}
-    if not frames:
+    if not packed:
         where = log_accounts[0].path if len(log_accounts) == 1 else f"{len(log_accounts)} logs"
         raise InputError(
             f"{where}: no observations; "
             f"{'; '.join(note for r in log_accounts for note in r.notes) or 'empty'}"
         )
-    table, notes = name_configurations(stack(frames), setups)
+    table, notes = name_configurations(packed.stack(), setups)
     return LogRows(
-        table.lazy(),
+        table,
         tuple(measured_columns),
         tuple(log_accounts),
         tuple(p for p in unread if Path(p).resolve() not in beside),
@@ -241,15 +243,16 @@ def write_directory(
     with replace_folder(place, names=[_SCORES]) as new, explain_failure(place):
         _write_table(frame, new / _TABLE)
         if rows is not None and account is not None:
-            _write_table(rows.frame.collect(), new / _SCORES)
+            _write_table(rows.frame, new / _SCORES)
             card["scores"] = _describe_rows(rows, new / _SCORES)
         write_text(new / _CARD, json.dumps(card, indent=1, ensure_ascii=False))
 
 
-def _write_table(frame: pl.DataFrame, place: Path) -> None:
+def _write_table(frame: pl.DataFrame | pl.LazyFrame, place: Path) -> None:
     # opened here: polars takes only paths that are UTF-8
     with place.open("wb") as stream:
-        frame.write_parquet(stream)
+        # part by part: the rows of all scorers may not fit into memory as they stand
+        frame.lazy().sink_parquet(stream)
 
 
 def save(evidence: Any, directory: str | Path) -> None:

@@ -30,8 +30,9 @@ _NOT_METRICS = {
 }  # fmt: skip
 _GREEDY = ("False", "True", "false", "true")
 _REQUESTS = tuple(f"gen_args_{i}" for i in range(100))
-# rows that are decoded at a time
+# rows, and bytes of them, that are decoded at a time
 _CHUNK = 25_000
+_CHUNK_BYTES = 16 << 20
 _NO_ANSWER = "[invalid]"
 """The answer that the harness's regex filters return where nothing matches."""
 
@@ -141,6 +142,17 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     return json_lines(path, dict[str, Any])
 
 
+def _take_chunk(lines: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """The next lines, as many as are decoded at a time."""
+    chunk, size = [], 0
+    for line in islice(lines, _CHUNK):
+        chunk.append(line)
+        size += len(line[1])
+        if size >= _CHUNK_BYTES:
+            break
+    return chunk
+
+
 def _companion(path: Path, task: str | None, date: str | None) -> tuple[str, _Results, list[str]]:
     """The task, the results of the same run, and notes.
 
@@ -193,7 +205,7 @@ class _Run:
             return
         decoder, position = msgspec.json.Decoder(dict[str, Any]), 1
         lines = read_lines(self.path)
-        while chunk := list(islice(lines, _CHUNK)):
+        while chunk := _take_chunk(lines):
             with pause_collection():
                 table = read_columns([line for _, line in chunk], position, self)
                 if table is None:

@@ -329,28 +329,3 @@ def _clean(value: Any) -> Any:
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-8", "replace").decode()
     return value
-
-
-def stack(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """Tables one under the other; a column of several types is numeric if all are, else text.
-
-    The type of a column without a value says nothing.
-    """
-    types: dict[str, set[Any]] = {}
-    for frame in frames:
-        for column in frame:
-            kinds = types.setdefault(column.name, set())
-            if column.null_count() < len(column):
-                kinds.add(column.dtype)
-    common = {name: _common(kinds) for name, kinds in types.items() if kinds}
-    frames = [
-        f.with_columns(pl.col(n).cast(t) for n, t in common.items() if n in f.columns)
-        for f in frames
-    ]
-    return pl.concat(frames, how="diagonal_relaxed")
-
-
-def _common(kinds: set[Any]) -> Any:
-    if len(kinds) == 1:
-        return next(iter(kinds))
-    return pl.Float64 if all(kind.is_numeric() for kind in kinds) else pl.String

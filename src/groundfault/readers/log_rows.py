@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import polars as pl
 
 from groundfault.core.evidence import Evidence
@@ -15,6 +16,12 @@ from groundfault.readers import merge, scorers
 from groundfault.readers.account import Account, LogRead
 from groundfault.readers.grading import GRADER_ERRORS, add_grader_errors
 from groundfault.readers.log import COLUMNS
+
+_ROW = "\0row"
+_SCORES = (*scorers.ANSWER, "scorer", "status", "value", GRADER_ERRORS)
+_WORDS = ("task", "model", "scorer", "status")
+# rows that are read at a time
+_PART = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,21 +87,14 @@ class LogRows:
             If the scorer is not there, or none is chosen where that is needed, or rows contradict
             each other.
         """
-        table = add_grader_errors(self.frame.collect())
-        counts = {
-            str(name): int(n) for name, n in table["scorer"].value_counts(sort=True).iter_rows()
-        }
-        if disagreement:
-            table = scorers.add_agreement(table, disagreement, scale)
-            names, scale = (scorers.name_agreement(disagreement),), None
-        selection = scorers.select_scorer(table, tuple(names), self.headlines)
-        answers = scorers.rescale(selection.answers, scale)
-        answers = scorers.add_other_scores(answers, table, selection.others)
+        scores, selection, counts = self._select(names, disagreement, scale)
         n_read = sum(counts.values())
         changes = {
             "left_out": selection.n_left_out,
-            "beside": n_read - selection.answers.height - selection.n_left_out,
+            "beside": n_read - scores.height - selection.n_left_out,
         }
+        answers = self._add_columns(scores)
+        del scores
         if disagreement:
             # where two differ, one of them is far from their agreement
             answers = answers.drop(scorers.DISAGREE, strict=False)
@@ -112,6 +112,70 @@ class LogRows:
             left = tuple(c for c in roles.instrument if c not in follows)
             roles = replace(roles, post_outcome=follows, instrument=left)
         return frame, roles, account
+
+    def _select(
+        self,
+        names: Sequence[str],
+        disagreement: tuple[str, str] | None,
+        scale: tuple[float, float] | None,
+    ) -> tuple[pl.DataFrame, scorers.ScorerSelection, dict[str, int]]:
+        """The scores of the answers, from the few columns that this takes.
+
+        Returns
+        -------
+        scores : polars.DataFrame
+            One row an answer: `_SCORES`, those of other scorers, and the row of `frame`.
+        selection : ScorerSelection
+            Without its answers.
+        counts : dict of str to int
+            Rows of each scorer.
+        """
+        columns = [c for c in _SCORES if c in self.frame.collect_schema()]
+        # whether there is a response, as null or not
+        response = pl.when(pl.col("response").is_not_null()).then(True).alias("response")
+        thin = self.frame.select(pl.col(columns), response).with_row_index(_ROW)
+        # a few words that every row repeats: their numbers take a quarter of the memory
+        thin = thin.with_columns(pl.col(_WORDS).cast(pl.Categorical))
+        table = add_grader_errors(thin.collect())
+        counts = {
+            str(name): int(n) for name, n in table["scorer"].value_counts(sort=True).iter_rows()
+        }
+        if disagreement:
+            table = scorers.add_agreement(table, disagreement, scale)
+            names, scale = (scorers.name_agreement(disagreement),), None
+        selection = scorers.select_scorer(table, tuple(names), self.headlines)
+        scores = scorers.rescale(selection.answers, scale)
+        scores = scorers.add_other_scores(scores, table, selection.others)
+        texts = scores.with_columns(pl.col(_WORDS).cast(pl.String))
+        return texts, replace(selection, answers=scores.clear()), counts
+
+    def _add_columns(self, scores: pl.DataFrame) -> pl.DataFrame:
+        """Scores of answers with everything else that the logs say of them, read part by part."""
+        names = self.frame.collect_schema().names()
+        mine = [c for c in _SCORES if c in names]
+        new = [c for c in scores.columns if c not in (*mine, "response", _ROW)]
+        rows = scores[_ROW].cast(pl.Int64).to_numpy()
+        order = np.argsort(rows, kind="stable")
+        in_order = rows[order]
+        parts = [self.frame.head(0).collect()]
+        for start in range(0, int(rows.max(initial=-1)) + 1, _PART):
+            first, last = np.searchsorted(in_order, (start, start + _PART))
+            part = self.frame.slice(start, _PART).collect()
+            parts.append(_share_texts(part[in_order[first:last] - start]))
+        wide = pl.concat(parts)
+        if not scores[_ROW].is_sorted():
+            wide = wide[np.argsort(order)]
+        if any(c != GRADER_ERRORS for c in new):
+            reserved = {*new, scorers.DISAGREE}
+            wide = wide.rename({c: f"{c}_given" for c in names if c in reserved})
+        return wide.with_columns(scores.select(*mine, *new))
+
+
+def _share_texts(part: pl.DataFrame) -> pl.DataFrame:
+    """The rows, in which a prompt that is an attribute, too, is in memory once."""
+    texts = [c for c in part if c.dtype == pl.String and c.name != "prompt"]
+    same = next((c for c in texts if c.equals(part["prompt"], null_equal=True)), None)
+    return part if same is None else part.with_columns(same.alias("prompt"))
 
 
 def choose_scorer(

@@ -15,8 +15,9 @@ import polars as pl
 from groundfault.base.reading import read_text
 from groundfault.core.status import Status
 from groundfault.errors import InputError, first_line
-from groundfault.readers.log import COLUMNS, TableLog, stack
+from groundfault.readers.log import COLUMNS, TableLog
 from groundfault.readers.safely import escape_pattern, json_file
+from groundfault.readers.stacking import stack
 from groundfault.readers.table import read_table
 
 _TEXTS = [name for name, dtype in COLUMNS.items() if dtype == pl.String]

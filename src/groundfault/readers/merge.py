@@ -14,9 +14,12 @@ from groundfault.readers.account import Account, LogRead
 from groundfault.readers.log import ORIGIN, RUN, WORDING
 
 _KEY = ("example_id", "model", "epoch")
+_PUT_ASIDE = ("retried", "duplicated", "conflicting")
 # statuses that a later run may have replaced: no answer, and an answer that ended in an error
 _TO_RETRY = {str(Status.MISSING): 0, str(Status.ERROR): 1}
 _SETTLED = 2
+# rows whose questions are hashed at a time
+_PART = 100_000
 
 
 def prefix_tasks(table: pl.DataFrame) -> pl.DataFrame:
@@ -35,10 +38,11 @@ def reconcile(
     They are the rows ``retried``, ``duplicated`` and ``conflicting`` of `Account`.
     """
     table = _identify(table.with_columns(_hashes(table["prompt"])), logs)
+    if table["example_id"].n_unique() == table.height:
+        return table.drop(ORIGIN, RUN, WORDING), dict.fromkeys(_PUT_ASIDE, 0)
     last = _last_tries(table, conflicts)
     unique = _drop_copies(last, conflicts)
     _require_one_result(unique, logs)
-    counts = {"retried": table.height - last.height, "duplicated": last.height - unique.height}
     words = _require_same_questions(unique, logs)
     texts = pl.col("question_hash").drop_nulls().n_unique().over("example_id", *words) > 1
     other_text = unique.filter(texts)
@@ -68,9 +72,9 @@ def reconcile(
         )
     if again.height:
         unique = _number_repeats(unique)
-    return unique.drop(ORIGIN, RUN, WORDING), counts | {
-        "conflicting": other_text.height + again.height
-    }
+    heights = table.height, last.height, unique.height
+    changes = heights[0] - heights[1], heights[1] - heights[2], other_text.height + again.height
+    return unique.drop(ORIGIN, RUN, WORDING), dict(zip(_PUT_ASIDE, changes, strict=True))
 
 
 def _require_same_questions(rows: pl.DataFrame, logs: Sequence[LogRead]) -> list[str]:
@@ -164,11 +168,15 @@ def _number_repeats(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _hashes(prompts: pl.Series) -> pl.Series:
+    # in parts: as Python's, all texts would take twice the memory of the column
+    parts = [_hash_part(prompts.slice(i, _PART)) for i in range(0, len(prompts), _PART)]
+    return pl.concat(parts or [pl.Series(dtype=pl.String)]).alias("question_hash")
+
+
+def _hash_part(prompts: pl.Series) -> pl.Series:
     texts = prompts.unique().drop_nulls()
     codes = [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts]
-    return prompts.replace_strict(texts, codes, default=None, return_dtype=pl.String).alias(
-        "question_hash"
-    )
+    return prompts.replace_strict(texts, codes, default=None, return_dtype=pl.String)
 
 
 def _example(rows: pl.DataFrame, logs: Sequence[LogRead]) -> str:
@@ -188,7 +196,10 @@ def account(
     outcome: tuple[str, ...] = (),
 ) -> Account:
     """Count where every row that was read has gone."""
-    answers = table.select("example_id", "model").unique()
+    answers = table.select("example_id", "model")
+    # otherwise they are one a row, and looking for others takes as much memory as many columns
+    if table["epoch"].n_unique() > 1:
+        answers = answers.unique()
     examples = answers["example_id"].n_unique()
     rows_of = dict(answers["model"].value_counts().sort("model").iter_rows())
     each = answers["example_id"].value_counts()

@@ -9,7 +9,7 @@ import polars as pl
 
 from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.readers.log import stack
+from groundfault.readers.stacking import stack
 
 ANSWER = ("example_id", "model", "epoch", "task", "log")
 """Columns that tell one answer from all others, as long as logs are not put together."""
@@ -188,7 +188,6 @@ def add_other_scores(
         "scorer", index=ANSWER, values="value", aggregate_function="first", sort_columns=True
     )
     new = [c for c in wide.columns if c not in ANSWER]
-    answers = answers.rename({c: f"{c}_given" for c in (*new, DISAGREE) if c in answers.columns})
     answers = answers.join(wide, on=ANSWER, how="left", maintain_order="left")
     alike = [c for c in new if answers.select(pl.col(c).is_between(0, 1).all()).item()]
     apart = [(pl.col(c) - pl.col("value")).abs() >= 0.5 for c in alike]

@@ -13,7 +13,8 @@ from groundfault import readers
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers import Reader
-from groundfault.readers.log import COLUMNS, stack
+from groundfault.readers.log import COLUMNS
+from groundfault.readers.stacking import stack
 from groundfault.testing.checks import fail_in, require
 
 _STRANGERS = {
