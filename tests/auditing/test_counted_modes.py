@@ -112,6 +112,17 @@ def test_what_only_the_sample_shows_is_no_mode(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("sampled")
+def test_noise_has_no_mode_and_all_other_rows_are_counted(tmp_path: Path) -> None:
+    table = make_modes_table().select("id", "hard", "lang", error=pl.int_range(pl.len()) % 5 == 0)
+    report = audit(write_parts(tmp_path / "table", table))
+    search = report.mode_search
+    assert search is not None
+    assert search.searched is not None
+    (coverage,) = search.outcomes
+    assert (report.modes, coverage.n, coverage.covered) == ((), 3000 - search.searched, 0)
+
+
+@pytest.mark.usefixtures("sampled")
 def test_a_report_with_modes_verifies(folder: Path, tmp_path: Path) -> None:
     report = audit(folder, texts=False)
     report.write(tmp_path / "report")
