@@ -56,6 +56,7 @@ def test_spark_differs_where_it_is_known_to_and_audits_alike(tmp_path: Path) -> 
     from groundfault.engines.spark_files import SparkCounter
 
     builder = SparkSession.builder.master("local[2]")
+    builder = builder.config("spark.sql.warehouse.dir", str(tmp_path / "warehouse"))
     session = builder.config("spark.sql.shuffle.partitions", 2).getOrCreate()
     try:
         differences = check_counter(lambda files: SparkCounter(files, session))
