@@ -16,6 +16,7 @@ from groundfault.readers import merge, scorers
 from groundfault.readers.account import Account, LogRead
 from groundfault.readers.grading import GRADER_ERRORS, add_grader_errors
 from groundfault.readers.log import COLUMNS
+from groundfault.readers.scorers import ScorerSelection
 
 _ROW = "\0row"
 _SCORES = (*scorers.ANSWER, "scorer", "status", "value", GRADER_ERRORS)
@@ -118,7 +119,7 @@ class LogRows:
         names: Sequence[str],
         disagreement: tuple[str, str] | None,
         scale: tuple[float, float] | None,
-    ) -> tuple[pl.DataFrame, scorers.ScorerSelection, dict[str, int]]:
+    ) -> tuple[pl.DataFrame, ScorerSelection, dict[str, int]]:
         """The scores of the answers, from the few columns that this takes.
 
         Returns

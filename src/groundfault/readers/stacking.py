@@ -79,8 +79,8 @@ def _concatenate(frames: Iterable[Frame], types: dict[str, set[Any]]) -> Frame:
     common = {name: _find_common(kinds) for name, kinds in types.items() if kinds}
     alike = []
     for frame in frames:
-        other = {n: common[n] for n, t in frame.collect_schema().items() if common.get(n, t) != t}
-        alike.append(frame.cast(other) if other else frame)
+        others = [n for n, t in frame.collect_schema().items() if common.get(n, t) != t]
+        alike.append(frame.with_columns(pl.col(n).cast(common[n]) for n in others))
     return pl.concat(alike, how="diagonal_relaxed")
 
 
