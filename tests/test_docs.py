@@ -57,6 +57,8 @@ HEAVY = {
 }
 # those that need a client of another tool run where it is installed
 CLIENTS = {"mlflow", "wandb"}
+# pages that ask real language models: every night where those and torch are there
+NETWORKS = {DOCS / "tutorial" / "a-case.md"}
 HOW_TO = [p for p in BOOK if p.parent.name == "how-to" and p.name != "index.md"]
 ROOMS = ("tutorial", "reference", "explanation", "judges")
 HOLDS_EXAMPLES = re.compile("^```(python|console)$", re.MULTILINE)
@@ -222,8 +224,19 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (place / "answers.csv").read_bytes()
 
 
-@pytest.mark.parametrize("page", RUN, ids=named)
+@pytest.mark.parametrize("page", [p for p in RUN if p not in NETWORKS], ids=named)
 def test_examples_run(page: Path, desk: Path) -> None:
+    run(page)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted(NETWORKS), ids=named)
+def test_pages_with_real_language_models_run(
+    page: Path, desk: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("torch", "transformers", "inspect_ai"):
+        pytest.importorskip(name)
+    monkeypatch.setenv("GROUNDFAULT_SHARED", str(shared))
     run(page)
 
 

@@ -49,7 +49,8 @@ temperature = 0
 max_tokens = 192
 
 [asking]
-concurrency = 8
+concurrency = 8             # most calls at a time
+timeout = 60                # seconds for one attempt; more for a slow model on this machine
 
 [review]
 reviewers = 1

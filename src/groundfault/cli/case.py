@@ -25,6 +25,9 @@ def case() -> None:
     groundfault audit --case DIR
     groundfault case status DIR
     groundfault sequential confirm --case DIR --label ask
+    groundfault probe init --case DIR --question COL --target COL
+    groundfault probe run --case DIR --model NAME
+    groundfault probe review --case DIR --reviewer NAME
     groundfault case report DIR
     groundfault verify DIR
     """
@@ -63,7 +66,7 @@ def case() -> None:
     default="0.10",
     show_default=True,
     group=RULE,
-    help="Error level of the whole case: half for the audit, half for the confirmation.",
+    help="Error level of the whole case, which its steps share.",
 )
 @option(
     "--seed",
