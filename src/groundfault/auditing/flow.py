@@ -125,8 +125,8 @@ def audit(
         return assemble_counted(counts)
     if not isinstance(evidence, Evidence):
         raise InputError(
-            f"an audit takes evidence, and this is a {type(evidence).__name__}: make evidence of it "
-            "by Evidence.from_table(table, id=..., outcome=...), or of logs by Evidence.from_logs"
+            f"an audit takes evidence, and this is a {type(evidence).__name__}: make evidence of "
+            "it by Evidence.from_table(table, id=..., outcome=...), or by Evidence.from_logs"
         )
     report_progress = listener(progress)
     report_progress("proposing candidates")
