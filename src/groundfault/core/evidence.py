@@ -217,18 +217,16 @@ class Evidence:
         )
         lists = {"ignore": ignore, "post_outcome": post_outcome, "allow_leakage": allow_leakage}
         roles = logs.roles.join(group, split, {**lists, "count_as_failed": count_as_failed})
-        read: dict[str, Any] = {
-            "account": logs.account,
-            "reading": logs.reading,
-            "log_rows": logs.rows,
-        }
+        read = dict[str, Any](account=logs.account, reading=logs.reading, log_rows=logs.rows)
+        # nobody else holds the table: sorted in place, it is in memory once
+        read["in_place"] = True
         if logs.hash:
             # the hash was taken under the roles on the card, before the caller added any
-            evidence = cls._sort(logs.frame, logs.roles, logs.provenance, **read)
+            evidence = cls.from_frame(logs.frame, logs.roles, logs.provenance, **read)
             logs.check_hash(evidence.hash)
             if roles == logs.roles:
                 return evidence
-        return cls._sort(logs.frame, roles, logs.provenance, **read)
+        return cls.from_frame(logs.frame, roles, logs.provenance, **read)
 
     def save(self, directory: str | Path) -> None:
         """Write the evidence into a directory that `from_logs` reads again.
@@ -255,20 +253,13 @@ class Evidence:
         account: Account | None = None,
         reading: dict[str, Any] | None = None,
         log_rows: LogRows | None = None,
+        in_place: bool = False,
     ) -> Evidence:
         """Check a table and make evidence of it; `from_table` is the friendlier way."""
-        return cls._sort(
-            frame.clone(), roles, provenance, account=account, reading=reading, log_rows=log_rows
-        )
-
-    @classmethod
-    def _sort(
-        cls, frame: pl.DataFrame, roles: Roles, provenance: tuple[str, ...], **more: Any
-    ) -> Evidence:
-        """As `from_frame`, of a table that nobody else holds: it is sorted in place."""
+        frame = frame if in_place else frame.clone()
         where = provenance[0] if provenance else "the table"
         roles, loss, status = read_rows(frame, roles, where)
-        return cls(frame, roles, loss, status, provenance, **more)
+        return cls(frame, roles, loss, status, provenance, account, reading, log_rows=log_rows)
 
     def __len__(self) -> int:
         return self.frame.height
@@ -483,9 +474,5 @@ class Evidence:
     def with_unscored_as(self, loss: float) -> Evidence:
         """The same evidence if every unscored observation had the loss ``loss``."""
         status = pl.repeat(str(Status.SCORED), len(self), eager=True).alias("status")
-        return replace(
-            self,
-            loss=self.loss.fill_null(loss),
-            status=status,
-            fixed_attributes=self.attributes,
-        )
+        losses, names = self.loss.fill_null(loss), self.attributes
+        return replace(self, loss=losses, status=status, fixed_attributes=names)
