@@ -141,6 +141,7 @@ def test_keys_walk_the_lists(page: Page, path: Path) -> None:
     page.keyboard.press("]")
     expect(page.locator("h2.head")).to_have_text(file.report["rules"][1]["name"])
     page.keyboard.press("[")
+    expect(page.locator("h2.head")).to_have_text(file.report["rules"][0]["name"])
     for side in ("failing", "passing", "near"):
         page.keyboard.press("f")
         expect(page.locator(f"#side-{side}")).to_be_visible()
