@@ -90,7 +90,7 @@ def test_what_holds_nothing_to_look_at_says_what_could_be_opened(tmp_path: Path)
     (tmp_path / "components" / "report.json").unlink()
     ending = run_program("open", str(tmp_path), "--no-browser")
     assert ending.status == 2
-    assert "holds no report, no taxonomy and no probe runs" in ending.errors
+    assert "holds no report, case, taxonomy or probe runs" in ending.errors
     (tmp_path / "answers.csv").touch()
     with pytest.raises(InputError, match="audit it first"):
         require_something(tmp_path / "answers.csv")

@@ -114,16 +114,14 @@ def new(folder: str, **options: Any) -> None:
 def status(folder: str, json_path: str | None) -> None:
     """Say where the case in DIR stands, what the next step costs, and what it could show."""
     from groundfault.case.case import Case
-    from groundfault.case.forecast import forecast_confirmation
 
     require_writable(json_path)
     here = Case(folder)
-    summary = here.summarize()
-    if write_json(summary.to_json(), json_path):
+    if json_path is not None and write_json(here.summarize().to_json(), json_path):
         return
     from groundfault.render.case_page import make_status_page
 
-    _show(make_status_page(summary, forecast_confirmation(here), folder))
+    _show(make_status_page(here))
 
 
 @case.command()

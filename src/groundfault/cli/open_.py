@@ -52,19 +52,20 @@ _review = partial(option, group="Review")
 @option("--no-ledger", is_flag=True, group=OUTPUT, help="Record nothing; the pages say so.")
 @option("--seal", default="", metavar="HEX", help="Seal of the sequential audit to watch.")
 def open_(place: str, **options: Any) -> None:
-    """Look at a report, a taxonomy, a review or a sequential audit in the browser.
+    """Look at a report, a case, a taxonomy, a review or a sequential audit in the browser.
 
     PATH is a folder that audit --out wrote: the workbench shows the failure modes with their
     examples, counts rules that you try on the discovery rows, and keeps held-out outcomes closed.
-    Or a folder of probe runs, to review their responses blind and read what was found; or a folder
-    that taxonomy fit wrote; or the ledger of a sequential audit, to watch it (sequential run
-    --label browser labels). The printed address opens it once, in one browser; it listens on this
-    machine alone.
+    Or a case, to see where it stands, and its audit; or a folder of probe runs, to review their
+    responses blind and read what was found; or a folder that taxonomy fit wrote; or the ledger of a
+    sequential audit, to watch it (sequential run --label browser labels). The printed address opens
+    it once, in one browser; it listens on this machine alone.
 
     \b
     groundfault open report/
     groundfault open report/ --port 9000 --no-browser
     groundfault open report/ --baseline last-week/
+    groundfault open case/
     groundfault open runs/ --reviewer ana
     groundfault open taxonomy/
     groundfault open groundfault-ledger.db
@@ -81,8 +82,10 @@ def _open(place: str, options: dict[str, Any]) -> Bench:
     """What lies at a place."""
     from groundfault.workbench.bench import Bench
     from groundfault.workbench.openings import (
+        holds_case,
         holds_runs,
         holds_taxonomy,
+        open_case,
         open_record,
         open_review,
         open_taxonomy,
@@ -105,6 +108,10 @@ def _open(place: str, options: dict[str, Any]) -> Bench:
         raise PlanError(f"{place} holds no probe runs, and reviews are of their responses")
     if holds_taxonomy(path):
         return open_taxonomy(path)
+    if holds_case(path):
+        if options["evidence"] or options["ledger"] or options["baseline"]:
+            raise PlanError("a case has its rows and its ledger: name its folder alone")
+        return open_case(path, record=not options["no_ledger"])
     if "://" in place or path.suffix == ".db":
         return open_record(place, options["seal"])
     require_something(path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
+from groundfault.auditing.stages import find_stages
+from groundfault.case.forecast import Forecast, forecast_confirmation
 from groundfault.case.settings import Step
 from groundfault.case.summary import CaseSummary, LabelledMode
 from groundfault.core.plan import exact
@@ -25,9 +27,10 @@ from groundfault.render.page import (
     Table,
     TableColumn,
 )
+from groundfault.render.preview_pages import make_column_table
 
 if TYPE_CHECKING:
-    from groundfault.case.forecast import Forecast
+    from groundfault.case.case import Case
 
 _SELECTED = (
     "Modes were selected for their failures, so the rates of the audit lie too far apart on "
@@ -82,24 +85,38 @@ def make_case_page(summary: CaseSummary) -> Page:
     return _make_page(summary, sections)
 
 
-def make_status_page(summary: CaseSummary, forecast: Forecast | None, folder: str) -> Page:
+def make_status_page(case: Case) -> Page:
     """Where a case stands, what the next step would cost, and what it could show.
+
+    Before the audit no outcome is read for it: columns are told apart by their names and by what
+    was declared.
 
     Parameters
     ----------
-    summary : CaseSummary
-    forecast : Forecast, optional
-        Of the labels that a confirmation would take; None where none is next.
-    folder : str
-        The case, as the next command names it.
+    case : Case
     """
-    steps = Section("Next", tuple(_describe_next(summary, forecast, words.clean(folder))))
+    summary, forecast = case.summarize(), forecast_confirmation(case)
+    folder = words.clean(str(case.folder))
+    steps = Section("Next", tuple(_describe_next(summary, forecast, folder)))
     rules = tuple((f"Mode {mode.number}", Code(mode.rule)) for mode in summary.modes)
     remarks = (Remarks(rules),) if rules else ()
     modes = Section("Failure modes", blocks=(*_list_modes(summary), *remarks))
     levels = Section("How sure this is", tuple(_describe_levels(summary)))
     sections = (modes, *make_wording_sections(summary), steps, levels)
+    if not summary.audited:
+        sections = (steps, _list_columns(case), levels)
     return _make_page(summary, tuple(s for s in sections if s.content))
+
+
+def _list_columns(case: Case) -> Section:
+    rows = words.plural(len(case.audit_evidence), "row")
+    sentence = (
+        f"The audit reads {rows} and their outcomes. Its rules name columns that were known before "
+        "the answer; here their names and what was declared decide that, and the audit also leaves "
+        "out what gives the outcome away."
+    )
+    table = make_column_table(find_stages(case.audit_evidence, {}))
+    return Section("What the audit could name", (sentence,), tables=(table,))
 
 
 def _make_page(summary: CaseSummary, sections: tuple[Section, ...]) -> Page:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,8 @@ from groundfault.render.scorer_words import describe_counted
 
 if TYPE_CHECKING:
     from groundfault.auditing.checking import Check, Prospect
+    from groundfault.auditing.preview_schema import ColumnUse
+    from groundfault.auditing.stages import ColumnStage
     from groundfault.core.evidence import Evidence
     from groundfault.readers.account import Account
 
@@ -47,17 +49,17 @@ def make_check_page(check: Check) -> Page:
         Paragraph((f"Least lift found with {power} power: {by_prevalence or 'cannot be said'}.",)),
     )
     verdict = f"{words.count(len(fit))} of {total} candidates could be confirmed"
-    tables = (_columns(check), _prospects(fit), _unfit(unfit))
+    tables = (make_column_table(summary.columns), _prospects(fit), _unfit(unfit))
     sections = tuple(Section(t.caption, tables=(t,)) for t in tables if t.rows)
     return Page("check", "before the holdout is opened", verdict, (), sections, False, lead)
 
 
-def _columns(check: Check) -> Table:
+def make_column_table(columns: Iterable[ColumnUse | ColumnStage]) -> Table:
     """What each column is taken for, those to ask about first, and how to overrule it."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for use in sorted(check.summary.columns, key=lambda use: not use.suspect):
+    for use in sorted(columns, key=lambda use: not use.suspect):
         why = f"{use.reason}: is that so?" if use.suspect else use.reason or "by default"
-        groups.setdefault((use.stage, why), []).append(use.column)
+        groups.setdefault((str(use.stage), why), []).append(use.column)
     rows = tuple(
         (words.listing(names, MAX_COLUMNS), stage, why) for (stage, why), names in groups.items()
     )

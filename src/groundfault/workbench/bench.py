@@ -12,7 +12,12 @@ from msgspec.structs import replace
 from groundfault.auditing.report import Report
 from groundfault.base.ledgers import LedgerChoice, find_ledger, find_witness
 from groundfault.errors import GroundfaultError
-from groundfault.workbench.holdout_state import HoldoutState, find_state, read_head
+from groundfault.workbench.holdout_state import (
+    HoldoutState,
+    find_state,
+    find_state_before,
+    read_head,
+)
 from groundfault.workbench.row_index import RowIndex
 from groundfault.workbench.rows import Rows, load_apart, load_rows
 
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
 
     from groundfault.auditing.evidence_places import Places
     from groundfault.base.ledger import Ledger
+    from groundfault.case.case import Case
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
     from groundfault.render.page import Page
     from groundfault.workbench.live_desk import LiveDesk
@@ -48,6 +54,8 @@ class Bench:
         Probe runs: how far their review is, how far reviewers agree, and what was found.
     taxonomy : Page, optional
         What is said of a taxonomy.
+    case : Case, optional
+        A case: the report is its audit's, and None before the audit.
     live : LiveDesk, optional
         A sequential audit as its labels come in.
     baseline : Report, optional
@@ -68,6 +76,7 @@ class Bench:
     review: ReviewDesk | None = None
     progress: ReviewedRuns | None = None
     taxonomy: Page | None = None
+    case: Case | None = None
     live: LiveDesk | None = None
     baseline: Report | None = None
     apart: bool = True
@@ -155,9 +164,15 @@ class Bench:
     @property
     def state(self) -> HoldoutState | None:
         """What was looked at and tried so far; None where it is not about a holdout."""
-        if self.report is None:
+        if self.report is None and self.case is None:
             return None
         head = read_head(self.ledger)
         if self._state is None or self._state.head != head:
-            self._state = find_state(self.report, self.ledger, head)
+            self._state = self._find_state(head)
         return self._state
+
+    def _find_state(self, head: str) -> HoldoutState:
+        if self.report is not None:
+            return find_state(self.report, self.ledger, head)
+        assert self.case is not None
+        return find_state_before(self.case.settings.seal, self.ledger, head)

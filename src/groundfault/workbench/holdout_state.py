@@ -1,6 +1,7 @@
 """The state of a holdout: how often it was opened, and how many rules were tried by hand.
 
-Whoever has a report has looked at its outcomes, whether or not the ledger at hand recorded it."""
+Whoever has a report has looked at its outcomes, whether or not the ledger at hand recorded it.
+Before there is one, they are sealed."""
 
 from __future__ import annotations
 
@@ -35,6 +36,8 @@ class HoldoutState:
         Whether there is a ledger.
     holds_out : bool
         Whether the report's judge holds anything out.
+    has_report : bool
+        Whether there is a report.
     """
 
     head: str
@@ -43,6 +46,12 @@ class HoldoutState:
     tried: tuple[Event, ...] = ()
     recorded: bool = True
     holds_out: bool = True
+    has_report: bool = True
+
+    @property
+    def sealed(self) -> bool:
+        """Whether nobody looked yet."""
+        return not self.has_report and not self.openings
 
     @property
     def rules(self) -> int:
@@ -58,6 +67,8 @@ class HoldoutState:
     @property
     def name(self) -> str:
         """The state in a word."""
+        if self.sealed:
+            return "Sealed"
         if not self.holds_out:
             return "Nothing held out"
         if not self.recorded:
@@ -70,6 +81,8 @@ class HoldoutState:
         if not self.recorded:
             return ("nothing is recorded here",)
         remarks = [f"plan {self.seal[:8]}"]
+        if self.sealed:
+            return (*remarks, "no outcome was looked at")
         if self.openings:
             last = self.openings[-1]
             remarks.append(f"{name_day(last.time)} by {last.actor.partition('@')[0]}")
@@ -99,6 +112,22 @@ def find_state(report: Report, ledger: Ledger | None, head: str) -> HoldoutState
     looks = tuple(e for e in select_looks(events, {outcome}) if e.kind == OPENED)
     tried = tuple(e for e in events if e.kind == TRIED and e.body.get("outcome") == outcome)
     return HoldoutState(head, report.hashes.plan, looks, tried, holds_out=holds_out)
+
+
+def find_state_before(seal: str, ledger: Ledger | None, head: str) -> HoldoutState:
+    """The state of outcomes that there is no report of: sealed, unless their ledger has a look.
+
+    Parameters
+    ----------
+    seal : str
+        Of what was decided before any look.
+    ledger : Ledger or None
+        Of these outcomes alone.
+    head : str
+        Hash of its last event.
+    """
+    looks = tuple(event for event in read_events(ledger) if event.kind == OPENED)
+    return HoldoutState(head, seal, looks, has_report=False)
 
 
 def read_events(ledger: Ledger | None) -> list[Event]:

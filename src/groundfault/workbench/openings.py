@@ -1,11 +1,15 @@
-"""What can be opened besides a report: probe runs, a taxonomy, and the record of an audit."""
+"""What can be opened besides a report: a case, probe runs, a taxonomy, the record of an audit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from groundfault.auditing.report_versions import report_path
+from groundfault.base.ledger import Ledger
+from groundfault.case.case import AUDIT, LEDGER, Case
+from groundfault.case.settings import CASE
 from groundfault.errors import InputError
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.runs import BANK, GRAMMAR, MANIFEST
@@ -44,7 +48,37 @@ def require_something(place: Path) -> None:
         if below
         else "a report is what groundfault audit --out writes"
     )
-    raise InputError(f"{place} holds no report, no taxonomy and no probe runs; {hint}")
+    raise InputError(f"{place} holds no report, case, taxonomy or probe runs; {hint}")
+
+
+def holds_case(place: Path) -> bool:
+    """Whether this is a folder that ``case new`` began."""
+    return (place / CASE).is_file()
+
+
+def open_case(place: Path, *, record: bool = True) -> Bench:
+    """A workbench that shows where a case stands and, once there is one, its audit.
+
+    Parameters
+    ----------
+    place : path
+    record : bool
+        Whether tried rules go into the ledger of the case.
+
+    Raises
+    ------
+    InputError
+        If its files cannot be read.
+    """
+    case = Case(place)
+    # not the property of the case: looking begins no ledger
+    ledger = Ledger(place / LEDGER)
+    if case.report is None:
+        return Bench(place, ledger=ledger, case=case)
+    bench = Bench.of_report(
+        place / AUDIT, evidence=place / "evidence" / "audit", ledger=ledger if record else None
+    )
+    return replace(bench, case=case)
 
 
 def holds_taxonomy(place: Path) -> bool:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from groundfault.workbench.bench import Bench
 
 SCREENS = (
+    "case",
     "modes",
     "examples",
     "rows",
