@@ -164,6 +164,19 @@ def test_keys_walk_the_lists(page: Page, path: Path) -> None:
     expect(page.locator("#answer-head")).to_be_visible()
 
 
+def test_a_key_before_the_next_screen_is_there_is_for_that_screen(page: Page, path: Path) -> None:
+    from playwright.sync_api import expect
+
+    file = ExplorerFile(path)
+    go(page, path, "rule=1")
+    # the second key comes before the page could act on the first
+    press = "for (const key of '[ff') document.body.dispatchEvent("
+    page.evaluate(f"() => {{ {press} new KeyboardEvent('keydown', {{key, bubbles: true}})) }}")
+    expect(page.locator("#side-passing")).to_be_visible()
+    expect(page.locator(".sides > section")).to_have_count(1)
+    expect(page.locator("h2.head")).to_have_text(file.report["rules"][0]["name"])
+
+
 def read_first(file: ExplorerFile) -> str:
     rule = file.report["rules"][0]
     failing = set(file.sides(0)["failing"])

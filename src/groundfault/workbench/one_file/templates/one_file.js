@@ -375,8 +375,9 @@ function makeMenu(now) {
 }
 
 let turn = 0;
+let shown; // the address that is on the page
 async function render() {
-  const now = readState();
+  const [now, address] = [readState(), location.hash];
   const mine = (turn += 1);
   const content = await SHOW[now.screen](now);
   if (mine !== turn) return; // a later state came first
@@ -392,11 +393,26 @@ async function render() {
     element("words").focus();
     element("words").setSelectionRange(box.selectionStart, box.selectionEnd);
   }
+  shown = address;
+  // one of them may lead on, and the rest then wait again
+  for (const key of early.splice(0)) document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+}
+
+// a key that is pressed before the next screen is there is meant for that screen
+const early = [];
+function wait(event) {
+  const isOurs = event.key.length === 1 || event.key === "Enter";
+  const isOther = event.ctrlKey || event.metaKey || event.altKey || isBox(event.target);
+  if (shown === location.hash || !isOurs || isOther) return;
+  event.preventDefault();
+  event.stopPropagation();
+  early.push(event.key);
 }
 
 async function start() {
   [report, masks, losses] = await Promise.all([readJson("report"), readBytes("masks"), readJson("losses")]);
   element("title").textContent = report.title;
+  addEventListener("keydown", wait, true);
   addEventListener("hashchange", () => render().then(() => scrollTo(0, 0)));
   await render();
 }
