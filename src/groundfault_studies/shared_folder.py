@@ -28,7 +28,7 @@ def find_shared(folder: str | Path | None, *parts: str) -> Path:
     name = folder or os.environ.get("GROUNDFAULT_SHARED")
     place = Path(name or "../shared/data").resolve()
     if name and not place.is_dir():
-        raise InputError(f"no folder {place}: {HOW_TO_NAME}")
+        raise InputError(f"no folder {name}: {HOW_TO_NAME}")
     return place.joinpath(*parts)
 
 
