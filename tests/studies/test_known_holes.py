@@ -256,7 +256,7 @@ def test_a_draw_counts_once_all_models_are_there() -> None:
 
 
 def test_what_is_not_there_is_said(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no folder .*nowhere.*--shared"):
+    with pytest.raises(InputError, match=r"no folder .*nowhere.*--shared"):
         known_holes.study(tmp_path / "nowhere")
     with pytest.raises(PlanError, match="no method 'magic'; there are modes"):
         known_holes.study(folder, methods=("magic",))
