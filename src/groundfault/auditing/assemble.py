@@ -204,13 +204,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         parts=describe_parts(results),
         hints=(*write_hints(results), *write_grader_hint(findings, grader)),
         examples=_examples(results, findings),
-        hashes=ReportHashes(
-            evidence=audit.evidence.hash,
-            outcome=audit.evidence.outcome_hash,
-            library=audit.library.hash,
-            plan=audit.plan.seal(),
-            split=audit.split_hash,
-        ),
+        hashes=make_hashes(audit, audit.evidence.hash, audit.evidence.outcome_hash),
         manifest=_manifest(audit),
         grader=grader,
         modes=results.modes,
@@ -218,6 +212,17 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         change=measure_change(results),
         units=make_record(results, findings),
         findings=findings,
+    )
+
+
+def make_hashes(audit: PreparedAudit, evidence: str, outcome: str) -> ReportHashes:
+    """The hashes of a report, given those of its evidence."""
+    return ReportHashes(
+        evidence=evidence,
+        outcome=outcome,
+        library=audit.library.hash,
+        plan=audit.plan.seal(),
+        split=audit.split_hash,
     )
 
 

@@ -15,6 +15,7 @@ from groundfault.auditing.assemble import (
     make_baselines,
     make_findings,
     make_floor,
+    make_hashes,
     make_opening,
     say_why_unknown,
 )
@@ -30,7 +31,6 @@ from groundfault.auditing.report_schema import (
     PlanSettings,
     PowerSummary,
     ReportData,
-    ReportHashes,
 )
 from groundfault.core.finding import Finding, Verdict
 from groundfault.core.plan import exact
@@ -100,13 +100,7 @@ def _make_data(
         ledger=None if opening is None else make_opening(opening),
         hints=tuple(_write_hints(results, audit)),
         examples=_pick_examples(audit, findings),
-        hashes=ReportHashes(
-            evidence=audit.lazy.hash,
-            outcome=audit.lazy.outcome_hash,
-            library=audit.library.hash,
-            plan=audit.plan.seal(),
-            split=audit.split_hash,
-        ),
+        hashes=make_hashes(audit, audit.lazy.hash, audit.lazy.outcome_hash),
         manifest=_make_manifest(audit),
         modes=results.modes,
         mode_search=results.mode_search,

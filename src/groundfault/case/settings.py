@@ -1,4 +1,4 @@
-"""What a case decides before anything is looked at, as case.json holds it."""
+"""What a case decides, each before what it could be chosen by, as its files hold it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import ClassVar, Final, Literal, Self, TypeVar
 
 import msgspec
 
@@ -119,7 +119,29 @@ class CaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return Plan(alpha=alpha, seed=self.seed, judge="split-holm", min_lift=0)
 
 
-class ModeChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Choice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something that was decided for good, in a file of its own."""
+
+    FILE: ClassVar[str]
+
+    @classmethod
+    def load(cls, folder: Path) -> Self | None:
+        """Read it from the folder of a case; None where nothing was decided yet.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        path = folder / cls.FILE
+        return _convert(read_json_object(path), cls, path) if path.is_file() else None
+
+    def write(self, folder: Path) -> None:
+        """Write it into the folder of a case."""
+        write_text(folder / self.FILE, json.dumps(to_plain(self), indent=1, ensure_ascii=False))
+
+
+class ModeChoice(_Choice, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which modes are confirmed, as confirm.json holds it from before the first label.
 
     Attributes
@@ -131,28 +153,14 @@ class ModeChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         The largest number of labels to buy.
     """
 
+    FILE: ClassVar[str] = CHOICE
+
     modes: tuple[int, ...]
     rules: tuple[str, ...]
     budget: int | None
 
-    @classmethod
-    def load(cls, folder: Path) -> ModeChoice | None:
-        """Read confirm.json of a folder; None where nothing was chosen yet.
 
-        Raises
-        ------
-        InputError
-            If it is something else.
-        """
-        path = folder / CHOICE
-        return _convert(read_json_object(path), cls, path) if path.is_file() else None
-
-    def write(self, folder: Path) -> None:
-        """Write confirm.json."""
-        write_text(folder / CHOICE, json.dumps(to_plain(self), indent=1, ensure_ascii=False))
-
-
-class ProbeChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProbeChoice(_Choice, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is asked in other wordings, as probe.json and the ledger hold it before any question.
 
     Attributes
@@ -167,28 +175,14 @@ class ProbeChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         SHA-256 of the tasks, and of the wordings.
     """
 
+    FILE: ClassVar[str] = PROBE_CHOICE
+
     modes: tuple[int, ...]
     pairs: int
     question: str
     target: str
     bank: str
     grammar: str
-
-    @classmethod
-    def load(cls, folder: Path) -> ProbeChoice | None:
-        """Read probe.json of a folder; None where no probe was begun.
-
-        Raises
-        ------
-        InputError
-            If it is something else.
-        """
-        path = folder / PROBE_CHOICE
-        return _convert(read_json_object(path), cls, path) if path.is_file() else None
-
-    def write(self, folder: Path) -> None:
-        """Write probe.json."""
-        write_text(folder / PROBE_CHOICE, json.dumps(to_plain(self), indent=1, ensure_ascii=False))
 
 
 def name_mode(number: int) -> str:

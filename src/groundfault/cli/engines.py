@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.cli.command import INPUT, option
 from groundfault.cli.orientation import require_orientation
 from groundfault.core.roles import LISTS
 from groundfault.errors import InputError
+
+if TYPE_CHECKING:
+    from groundfault.auditing.lazy_evidence import LazyEvidence
 
 ENGINE = option(
     "--engine",
@@ -40,6 +42,8 @@ def read_lazy_evidence(options: dict[str, Any]) -> LazyEvidence:
     InputError
         If an option needs rows, or one that engines need is missing.
     """
+    from groundfault.auditing.lazy_evidence import LazyEvidence
+
     if not options["engine"]:
         raise InputError("--table is counted in by an engine: --engine duckdb")
     misplaced = [name for name in _NEED_ROWS if options.get(name)]
