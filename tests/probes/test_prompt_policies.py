@@ -56,6 +56,8 @@ class Bad:
     """Uniform but for one fault."""
 
     name = "bad"
+    everywhere = np.random.default_rng(0)
+    """State that all instances share."""
 
     def __init__(self, fault: str) -> None:
         self.fault, self.count = fault, 0
@@ -71,7 +73,7 @@ class Bad:
         if self.fault == "remembers":
             rng = np.random.default_rng(self.count)
         if self.fault == "global":
-            rng = np.random.default_rng()
+            rng = self.everywhere
         keys = UniformPrompts().ask(queries, size + (self.fault == "greedy"), tasks, rng)
         if self.fault == "stray":
             keys[-1] = 36
