@@ -29,7 +29,7 @@ from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault_studies.failure_scope_tables import make_table
 from groundfault_studies.known_holes import FOLDER, find_folder, read_holes
-from groundfault_studies.resuming import Rows, resume_parts
+from groundfault_studies.resuming import Rows, resume_rounds
 from groundfault_studies.rule_scores import jaccard
 from groundfault_studies.shared_folder import find_shared
 from groundfault_studies.tables import PaperStudy
@@ -80,8 +80,9 @@ def study(
     replicates: int | None = None,
     jobs: int = 1,
     quick: bool = False,
-    keep: str | Path | None = None,
+    keep: Path | None = None,
     progress: Progress | None = None,
+    show: Callable[[PaperStudy], object] | None = None,
 ) -> PaperStudy:
     """Cluster by the paper's rule and by ours, draw by draw.
 
@@ -99,6 +100,8 @@ def study(
     keep : path, optional
         File of what is done; a study that was interrupted goes on from there.
     progress : callable, optional
+    show : callable, optional
+        Called with the study of the draws so far, after 1, 2, 4 and 8 of them.
     """
     folder = find_shared(shared)
     there = {name: place for name, place in _list_places(folder).items() if place.exists()}
@@ -106,25 +109,29 @@ def study(
     draws = replicates or (QUICK_DRAWS if quick else DRAWS)
     changes = _QUICK if quick else {}
     reducer = "umap" if importlib.util.find_spec("umap") else "pca"
-    parts = {
-        f"{name}, {rule}, draw {draw}, {reducer}, {changes or 'full'}, {_digest(place)}": (
-            (name, place, rule, reducer, changes, draw)
-        )
+    rounds = [
+        {
+            f"{name}, {rule}, draw {draw}, {reducer}, {changes or 'full'}, {_digest(place)}": (
+                (name, place, rule, reducer, changes, draw)
+            )
+            for name, place in there.items()
+            for rule in _RULES
+        }
         for draw in range(draws)
-        for name, place in there.items()
-        for rule in _RULES
-    }
-    rows = resume_parts(
-        parts, measure_draw, None if keep is None else Path(keep), jobs, listener(progress)
-    )
-    return PaperStudy(
-        "failure-scope",
-        "Clusters of failures: the paper's rule and ours",
-        SOURCE,
-        {"replicates": draws, "quick": quick, "reducer": reducer, "like": LIKE, "size": _SIZE},
-        (make_table(rows, draws, LIKE, reducer),) if there else (),
-        tuple(f"{name}, which is not in {folder}" for name in absent),
-    )
+    ]
+
+    def make(rows: Rows, count: int) -> PaperStudy:
+        return PaperStudy(
+            "failure-scope",
+            "Clusters of failures: the paper's rule and ours",
+            SOURCE,
+            {"replicates": count, "quick": quick, "reducer": reducer, "like": LIKE, "size": _SIZE},
+            (make_table(rows, count, LIKE, reducer),) if there else (),
+            tuple(f"{name}, which is not in {folder}" for name in absent),
+        )
+
+    partial = None if show is None else lambda rows, count: show(make(rows, count))
+    return make(resume_rounds(rounds, measure_draw, keep, jobs, listener(progress), partial), draws)
 
 
 def measure_draw(
@@ -209,12 +216,13 @@ def _fit(
     if rule == "default":
         return fit(evidence, Settings(bootstraps=0, **changes))
     rates = rows.group_by("model").agg(pl.col("error").mean()).sort("error", "model")
+    # what the paper publishes rests on its test of fixed labels alone
+    unused = dict.fromkeys(("worlds", "refits", "bootstraps"), 0)
     settings = Settings.preset(
         "paper",
         reducer=reducer,
         frontier=tuple(sorted(rates["model"][:_FRONTIER])),
-        bootstraps=0,
-        **changes,
+        **{**changes, **unused},
     )
     return fit(evidence, settings, examples=data.texts, text="text")
 
