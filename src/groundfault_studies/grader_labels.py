@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import groundfault
+from groundfault.auditing.copies import join_copies
 from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
 from groundfault.core.candidate import Candidate
@@ -89,8 +90,8 @@ def measure(folder: Path, model: str, draw: int) -> Rows:
     table = read_graded(folder, model)
     rng = stream(draw, f"grader labels {model}")
     size = min(SIZE, table.height)
-    table = table[np.sort(rng.choice(table.height, size, replace=False))]
-    held_out = rng.permutation(size) < size // 2
+    table = _drop_copies(table[np.sort(rng.choice(table.height, size, replace=False))])
+    held_out = rng.permutation(table.height) < table.height // 2
     lifts = _find_modes(table, ~held_out)
     part = pl.Series("part", np.where(held_out, "holdout", "discovery"))
     outcome = pl.when(part == "discovery").then(_GRADE).alias("outcome")
@@ -104,6 +105,15 @@ def measure(folder: Path, model: str, draw: int) -> Rows:
         | _confirm(evidence, lifts, truth, grader=grader)
         for grader in (True, False)
     ]
+
+
+def _drop_copies(table: pl.DataFrame) -> pl.DataFrame:
+    """The first of each example's copies: the losses of several would be a mean."""
+    evidence = Evidence.from_table(
+        table.drop(_FAILS), id=_ID, outcome=_GRADE, positive_is_good=False
+    )
+    first = np.unique(join_copies(evidence).unit_index, return_index=True)[1]
+    return table[np.sort(first)]
 
 
 def _confirm(
@@ -182,9 +192,7 @@ def _read_network(folder: Path, model: str) -> pl.DataFrame:
     table = examples.join(outcomes.filter(model=model), on=_ID, maintain_order="left")
     differs = pl.col("answer").str.tail(1).ne_missing(pl.col("target").str.tail(1))
     verdicts = (1.0 - pl.col("correct")).alias(_FAILS), differs.cast(pl.Float64).alias(_GRADE)
-    # copies of a prompt are one unit, whose loss may lie between 0 and 1
-    table = table.with_columns(*verdicts).unique("prompt", keep="first", maintain_order=True)
-    return table.drop("target", "answer", "correct", "model")
+    return table.with_columns(*verdicts).drop("target", "answer", "correct", "model")
 
 
 def _read_chat_model(folder: Path, model: str) -> pl.DataFrame:
