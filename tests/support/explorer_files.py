@@ -125,7 +125,7 @@ class ExplorerFile:
         self.shell = re.sub(pattern, "", self.text)
         self.report: dict[str, Any] = self.json("report")
         names = [column["name"] for column in self.report["columns"]]
-        self.columns = {name: self._column(place) for place, name in enumerate(names)}
+        self.columns = {name: self.rows(f"column-{place}") for place, name in enumerate(names)}
 
     def bytes(self, name: str) -> bytes:
         return gzip.decompress(b64decode(self.blocks[name], validate=True))
@@ -148,9 +148,12 @@ class ExplorerFile:
         sides = {"failing": inside & wrong, "passing": inside & ~wrong, "near": near}
         return {name: np.flatnonzero(mask).tolist() for name, mask in sides.items()}
 
-    def _column(self, place: int) -> list[Any]:
-        content = self.json(f"column-{place}")
-        if isinstance(content, list):
-            return content
-        levels = content["levels"]
-        return [None if code is None else levels[code] for code in content["codes"]]
+    def rows(self, name: str) -> list[Any]:
+        """A value of each row."""
+        head, _, planes = self.bytes(name).partition(b"\n")
+        values = json.loads(head)
+        if not planes:
+            return list(values)
+        content = np.frombuffer(planes, dtype=np.uint8).reshape(-1, self.report["rows"])
+        places = sum(plane.astype(int) << 8 * i for i, plane in enumerate(content))
+        return [values[place] for place in places]

@@ -112,7 +112,7 @@ def test_the_file_has_the_same_cells(two: Bench, place: Path) -> None:
     export(place, "html-explorer", out)
     file = ExplorerFile(out)
     table = pl.DataFrame(
-        {"unit": file.json("units"), "model": file.columns["model"], "loss": file.json("losses")}
+        {"unit": file.rows("units"), "model": file.columns["model"], "loss": file.rows("losses")}
     )
     wide = table.pivot("model", index="unit", values="loss", aggregate_function="mean")
     a, b = wide["alpha"] >= 0.5, wide["beta"] >= 0.5

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
@@ -145,21 +147,39 @@ def test_nothing_of_the_data_stands_in_the_page(report: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("values", "kind", "content"),
+    ("values", "kind", "content", "places"),
     [
-        ([1, None, 3], "number", [1, None, 3]),
-        ([0.1, float("nan"), float("inf")], "number", [0.1, None, None]),
-        ([True, False, None], "levels", {"levels": ["false", "true"], "codes": [1, 0, None]}),
-        (["a", "b", "c", "d", "e"], "text", ["a", "b", "c", "d", "e"]),
-        (["x" * 3000], "text", ["x" * 2000 + " […]"]),
-        ([[1], [2]], None, None),
+        ([1, None, 3], "number", [1, None, 3], None),
+        ([0.1, float("nan"), float("inf")], "number", [None, 0.1], [1, 0, 0]),
+        ([True, False, None] * 2, "levels", [None, "false", "true"], [2, 1, 0] * 2),
+        (["a", "b", "c", "d", "e"], "text", ["a", "b", "c", "d", "e"], None),
+        (["b", "b", "a", None, "b", "a"], "text", [None, "a", "b"], [2, 2, 1, 0, 2, 1]),
+        (["x" * 3000], "text", ["x" * 2000 + " […]"], [0]),
+        ([[1], [2]], None, None, None),
     ],
 )  # fmt: skip
-def test_columns_are_written_as_what_they_are(values: list[Any], kind: str, content: Any) -> None:
+def test_columns_are_written_as_what_they_are(
+    values: list[Any], kind: str, content: Any, places: list[int] | None
+) -> None:
     from groundfault.workbench.one_file.columns import encode_column
 
     column = encode_column(pl.Series("c", values), is_text=kind == "text")
-    assert (column and column.kind, column and column.content) == (kind, content)
+    assert (column and column.kind) == kind
+    if column is not None:
+        rows = column.rows
+        assert rows.values == content
+        assert (rows.places if rows.places is None else rows.places.tolist()) == places
+
+
+@pytest.mark.parametrize("different", [3, 300])
+def test_values_that_repeat_take_the_bits_that_tell_them_apart(different: int) -> None:
+    from groundfault.workbench.one_file.packing import RowValues
+
+    numbers = np.random.default_rng(0).integers(0, different, 20_000)
+    texts = pl.Series([f"an answer that is {number}" for number in numbers])
+    bits = 8 * len(b64decode(RowValues.of(texts).pack())) / len(texts)
+    # what Huffman codes and the list of values add
+    assert np.log2(different) < bits < 1.35 * np.log2(different)
 
 
 def test_no_text_goes_with_the_explorer_alone(report: Path) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-from base64 import b64encode
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from groundfault.modes.examples import LONGEST
+from groundfault.workbench.one_file.packing import RowValues
 
 Kind = Literal["text", "levels", "number"]
 
@@ -34,13 +30,13 @@ class FileColumn:
     name : str
     kind : {"text", "levels", "number"}
         Texts to read and search; a few values, each with a number; numbers.
-    content : list or dict
-        ``{"levels": [...], "codes": [...]}`` for levels, else a value each row; None is missing.
+    rows : RowValues
+        None is missing.
     """
 
     name: str
     kind: Kind
-    content: Any
+    rows: RowValues
 
 
 def encode_column(column: pl.Series, *, is_text: bool = False) -> FileColumn | None:
@@ -57,8 +53,8 @@ def encode_column(column: pl.Series, *, is_text: bool = False) -> FileColumn | N
 
     Examples
     --------
-    >>> encode_column(pl.Series("lang", ["de", "en", "de", None])).content
-    {'levels': ['de', 'en'], 'codes': [0, 1, 0, None]}
+    >>> encode_column(pl.Series("lang", ["de", "en", "de", None])).kind
+    'levels'
     """
     if column.dtype.is_nested() or column.dtype == pl.Binary or column.dtype == pl.Object:
         return None
@@ -67,20 +63,11 @@ def encode_column(column: pl.Series, *, is_text: bool = False) -> FileColumn | N
         if values.dtype.is_float():
             values = values.cast(pl.Float64).round_sig_figs(_DIGITS)
             values = pl.select(pl.when(values.is_finite()).then(values)).to_series()
-        return FileColumn(column.name, "number", values.to_list())
+        return FileColumn(column.name, "number", RowValues.of(values))
     texts = _clean(column.cast(pl.String))
-    levels = texts.drop_nulls().unique().sort()
-    if is_text or len(levels) > max(2, min(_MAX_LEVELS, len(texts) // 2)):
-        return FileColumn(column.name, "text", texts.to_list())
-    codes = pl.DataFrame({"value": texts}).join(
-        pl.DataFrame(
-            {"value": levels, "code": range(len(levels))}, {"value": pl.String, "code": int}
-        ),
-        on="value",
-        how="left",
-        maintain_order="left",
-    )["code"]
-    return FileColumn(column.name, "levels", {"levels": levels.to_list(), "codes": codes.to_list()})
+    few = texts.drop_nulls().n_unique() <= max(2, min(_MAX_LEVELS, len(texts) // 2))
+    kind: Kind = "levels" if few and not is_text else "text"
+    return FileColumn(column.name, kind, RowValues.of(texts))
 
 
 def _clean(texts: pl.Series) -> pl.Series:
@@ -89,44 +76,3 @@ def _clean(texts: pl.Series) -> pl.Series:
         cut = texts.str.slice(0, LONGEST) + " […]"
         texts = pl.select(pl.when(long).then(cut).otherwise(texts).alias(texts.name)).to_series()
     return texts.str.replace_all(_STEERING, "\ufffd")
-
-
-def pack_json(content: Any) -> str:
-    """Plain values as JSON, compressed, in base64: no character of the data is left in it."""
-    # lone surrogates can be no UTF-8, and are none in JSON of ASCII
-    return _pack(json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii"))
-
-
-class MaskPool:
-    """Masks of one length, each kept once: rules share conditions, models and what is wrong.
-
-    Parameters
-    ----------
-    size : int
-        Rows of a mask.
-
-    Examples
-    --------
-    >>> pool = MaskPool(2)
-    >>> [pool.add(np.array(mask)) for mask in ([True, False], [True, True], [True, False])]
-    [0, 1, 0]
-    """
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._places: dict[bytes, int] = {}
-
-    def add(self, mask: NDArray[np.bool_]) -> int:
-        """The place of a mask."""
-        assert mask.shape == (self._size,)
-        content = np.packbits(mask, bitorder="little").tobytes()
-        return self._places.setdefault(content, len(self._places))
-
-    def pack(self) -> str:
-        """All of them one after the other, a bit each row, the lowest first; compressed."""
-        return _pack(b"".join(self._places))
-
-
-def _pack(content: bytes) -> str:
-    # without a time: the same report is the same file
-    return b64encode(gzip.compress(content, 6, mtime=0)).decode("ascii")

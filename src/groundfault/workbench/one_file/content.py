@@ -31,8 +31,9 @@ from groundfault.render.audit_tables import holds_out
 from groundfault.render.change_words import name_change
 from groundfault.render.page import Entry, Page, Section
 from groundfault.workbench.one_file.blocks import find_entries, list_blocks
-from groundfault.workbench.one_file.columns import FileColumn, MaskPool, encode_column
+from groundfault.workbench.one_file.columns import FileColumn, encode_column
 from groundfault.workbench.one_file.marks import count_units, find_rule_spans
+from groundfault.workbench.one_file.packing import MaskPool, RowValues
 from groundfault.workbench.one_file.record import list_record
 from groundfault.workbench.one_file.rules import FileRule, list_rules
 
@@ -102,17 +103,16 @@ class FileContent:
         return models if len(models) > 1 else ()
 
     @property
-    def units(self) -> list[int]:
+    def units(self) -> RowValues:
         """The unit of each row."""
-        units: list[int] = self.slices.evidence.unit_index[self.rows].tolist()
-        return units
+        return RowValues.of(pl.Series(self.slices.evidence.unit_index[self.rows]))
 
     @cached_property
     def openings(self) -> dict[str, int]:
         """By column of texts: how much of it all rows begin with, where that is long."""
         openings = {}
         for column in self.columns:
-            texts = [text for text in column.content if text] if column.kind == "text" else []
+            texts = [text for text in column.rows.values if text] if column.kind == "text" else []
             shared = share_opening(texts) if texts else ""
             shared = shared[: max(shared.rfind(" "), shared.rfind("\n")) + 1]
             if len(shared) >= _LONG_OPENING and min(map(len, texts)) > len(shared):
@@ -157,9 +157,9 @@ class FileContent:
 
     @cached_property
     def spans(self) -> list[dict[str, dict[int, list[int]]]]:
-        """For each rule, by column and row: the words that it names."""
+        """For each rule, by column and place among its values: the words that it names."""
         texts = {
-            c.name: pl.Series(c.name, c.content, pl.String)
+            c.name: pl.Series(c.name, c.rows.values, pl.String)
             for c in self.columns
             if c.kind == "text"
         }
@@ -168,9 +168,9 @@ class FileContent:
         ]
 
     @cached_property
-    def losses(self) -> list[float | None]:
+    def losses(self) -> RowValues:
         """The loss of each row; None where it was not scored."""
-        return self.slices.evidence.loss[self.rows].round(6).to_list()
+        return RowValues.of(self.slices.evidence.loss[self.rows].round(6))
 
     def describe(self) -> dict[str, Any]:
         """Everything but the rows, as plain values."""

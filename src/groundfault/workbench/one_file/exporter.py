@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from groundfault.base.files import write_text
 from groundfault.exports import ReportSlices
 from groundfault.render import words
-from groundfault.workbench.one_file.columns import pack_json
 from groundfault.workbench.one_file.content import FileContent
+from groundfault.workbench.one_file.packing import pack_json
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -71,16 +71,16 @@ def set_page(content: FileContent) -> str:
 def _pack(content: FileContent) -> Iterator[tuple[str, str]]:
     """Blocks of the file by their names."""
     yield "report", pack_json(content.describe())
-    yield "losses", pack_json(content.losses)
+    yield "losses", content.losses.pack()
     # after the report, which puts them there
     yield "masks", content.masks.pack()
     for place, column in enumerate(content.columns):
-        yield f"column-{place}", pack_json(column.content)
+        yield f"column-{place}", column.rows.pack()
     for place, spans in enumerate(content.spans):
         if any(spans.values()):
             yield f"spans-{place}", pack_json(spans)
     if len(content.models) > 1:
-        yield "units", pack_json(content.units)
+        yield "units", content.units.pack()
 
 
 @cache

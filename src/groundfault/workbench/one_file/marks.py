@@ -12,7 +12,7 @@ import polars as pl
 from groundfault.render.highlights import find_patterns, find_spans
 
 Spans = dict[int, list[int]]
-"""By row: start and length of each mark, in UTF-16 units as browsers count, one after another."""
+"""By place of a text: start and length of each mark, in UTF-16 units, one after another."""
 
 # as `groundfault.render.highlights.highlight`: a pattern that matches most of a text marks nothing
 _MAX_SHARE = 0.5
@@ -20,12 +20,12 @@ _SHORT = 40
 
 
 def find_rule_spans(texts: Mapping[str, pl.Series], rule: str) -> dict[str, Spans]:
-    """By column and row: where the words that a rule names stand.
+    """By column and place: where the words that a rule names stand.
 
     Parameters
     ----------
     texts : mapping of str to polars.Series of String
-        By column, as they are written.
+        By column, as they are written: those that repeat once.
     rule : str
         In SQL.
 

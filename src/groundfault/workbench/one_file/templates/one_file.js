@@ -67,8 +67,10 @@ function makeTest({ rest }, column) {
 }
 
 function makeSearch(columns, words) {
-  const texts = columns.filter((column) => column.kind === "text" || column.name === report.id).map(lower);
-  return (row) => texts.some((column) => column[row].includes(words.toLowerCase()));
+  const wanted = words.toLowerCase();
+  const texts = columns.filter((column) => column.kind === "text" || column.name === report.id);
+  const marks = texts.map((column) => lower(column).map((text) => text.includes(wanted)));
+  return (row) => texts.some((column, i) => marks[i][column.place(row)]);
 }
 
 // the rows of each side that pass all filters; typical ones, and those nearest to a threshold, first
@@ -99,7 +101,8 @@ function makeCard(row, columns, now, spans) {
   const address = rule ? linkList(now, { row }) : link({ rule: report.rules.length - 1, row });
   const texts = columns.filter((column) => isText(column) && column.at(row) !== null);
   const values = columns.filter((column) => !isText(column) && rule?.columns.includes(column.name));
-  const mark = ({ name, at }) => markText(at(row), own(own(spans, name), row), own(report.openings, name));
+  const mark = ({ name, at, place }) =>
+    markText(at(row), own(own(spans, name), place(row)), own(report.openings, name));
   return make("article", { class: "excerpt", "data-item": "" },
     small(make("a", { href: address, "data-open": "" }, make("code", {}, showValue(read(columns, report.id, row)))),
       report.models.length ? ` ${read(columns, report.model, row)}` : null,
@@ -232,8 +235,8 @@ function showExample(now, columns, spans, sides) {
   const id = read(columns, report.id, row);
   const others = Array.from(losses.keys()).filter((other) => other !== row && read(columns, report.id, other) === id);
   const texts = columns.filter((column) => isText(column) && column.at(row) !== null);
-  const setText = ({ name, at }) => make("section", { class: "text" }, make("h3", {}, name),
-    make("pre", { tabindex: 0, "aria-label": name }, markText(at(row), own(own(spans, name), row))));
+  const setText = ({ name, at, place }) => make("section", { class: "text" }, make("h3", {}, name),
+    make("pre", { tabindex: 0, "aria-label": name }, markText(at(row), own(own(spans, name), place(row)))));
   const setValue = (column) => {
     const value = column.at(row);
     const shown = rule.columns.includes(column.name) ? make("mark", {}, showValue(value)) : showValue(value);
@@ -259,8 +262,8 @@ function averageUnits(units, models, model) {
   const sums = new Map();
   for (let row = 0; row < report.rows; row++) {
     if (models.at(row) !== model || losses[row] === null) continue;
-    const sum = sums.get(units[row]) ?? { total: 0, size: 0, row };
-    sums.set(units[row], { total: sum.total + losses[row], size: sum.size + 1, row: sum.row });
+    const sum = sums.get(units.at(row)) ?? { total: 0, size: 0, row };
+    sums.set(units.at(row), { total: sum.total + losses[row], size: sum.size + 1, row: sum.row });
   }
   return sums;
 }
@@ -292,7 +295,7 @@ function contrastRules(cells, first) {
 
 async function showComparison(now) {
   const columns = await readColumns(isOfCards);
-  const units = await readJson("units");
+  const units = await readRows("units");
   const models = columns.find((column) => column.name === report.model);
   const [a, b] = [report.models[now.first], report.models[now.second]];
   const [first, second] = [a, b].map((model) => averageUnits(units, models, model));
@@ -410,7 +413,10 @@ function wait(event) {
 }
 
 async function start() {
-  [report, masks, losses] = await Promise.all([readJson("report"), readBytes("masks"), readJson("losses")]);
+  report = await readJson("report");
+  const [bytes, { at }] = await Promise.all([readBytes("masks"), readRows("losses")]);
+  masks = bytes;
+  losses = Array.from({ length: report.rows }, (_, row) => at(row));
   element("title").textContent = report.title;
   addEventListener("keydown", wait, true);
   addEventListener("hashchange", () => render().then(() => scrollTo(0, 0)));

@@ -12,6 +12,20 @@ async function readBlock(id) {
 const readJson = async (id) => (await readBlock(id)).json();
 const readBytes = async (id) => new Uint8Array(await (await readBlock(id)).arrayBuffer());
 
+// A value for each row: JSON of the values and, where they repeat, after a line break the place of
+// each row's among them, byte by byte, the lowest of all rows first.
+async function readRows(id) {
+  const bytes = await readBytes(id);
+  const end = bytes.indexOf(10);
+  const values = JSON.parse(new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end)));
+  if (end < 0) return { values, place: (row) => row, at: (row) => values[row] };
+  const places = new Uint32Array(report.rows);
+  for (let i = end + 1, shift = 0; i < bytes.length; shift += 8) {
+    for (let row = 0; row < report.rows; row++, i++) places[row] |= bytes[i] << shift;
+  }
+  return { values, place: (row) => places[row], at: (row) => values[places[row]] };
+}
+
 // a function that computes a thing once for each place
 function remember(compute) {
   const memory = new Map();
@@ -26,15 +40,10 @@ const own = (object, name) => (object && Object.hasOwn(object, name) ? object[na
 
 let report; // everything but the rows
 let masks; // one after the other, a bit each row, the lowest first; rules name them by their places
-let losses;
+let losses; // of each row; null where it was not scored
 
 // columns and marks are read when they are first needed
-const readColumn = remember(async (place) => {
-  const content = await readJson(`column-${place}`);
-  const { levels, codes } = content;
-  const at = levels ? (row) => (codes[row] === null ? null : levels[codes[row]]) : (row) => content[row];
-  return { ...report.columns[place], at, levels, codes, values: levels ? null : content };
-});
+const readColumn = remember(async (place) => ({ ...report.columns[place], ...(await readRows(`column-${place}`)) }));
 
 // the columns that a screen needs; of the others their names and kinds alone
 const readColumns = (needs) =>
@@ -69,7 +78,4 @@ const sortRows = remember((place) => {
 const findSide = (place, row) => sortRows(place).findIndex((side) => isIn(side, row));
 
 // texts in lower case, made at the first search
-const lower = remember((column) => {
-  const size = (column.values ?? column.codes).length;
-  return Array.from({ length: size }, (_, row) => (column.at(row) ?? "").toLowerCase());
-});
+const lower = remember((column) => column.values.map((text) => (text ?? "").toLowerCase()));

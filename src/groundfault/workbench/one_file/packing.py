@@ -1,0 +1,104 @@
+"""Packing: plain values, masks, and a value for each row, compressed into text of a page."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+
+def pack_json(content: Any) -> str:
+    """Plain values as JSON, compressed, in base64: no character of the data is left in it."""
+    return _pack(_dump(content))
+
+
+@dataclass(frozen=True)
+class RowValues:
+    """A value for each row.
+
+    Where values repeat, each different one is there once: the rows hold its place alone, which
+    compresses to about as many bits as there is to know.
+
+    Attributes
+    ----------
+    values : list
+        The different ones in their order, a missing one first; of each row where `places` is None.
+    places : uint32 array of shape (rows,), or None
+        Of each row's value among them.
+    """
+
+    values: list[Any]
+    places: NDArray[np.uint32] | None
+
+    @classmethod
+    def of(cls, rows: pl.Series) -> RowValues:
+        """The values of some rows.
+
+        Examples
+        --------
+        >>> RowValues.of(pl.Series(["de", "en", "de", None])).values
+        [None, 'de', 'en']
+        """
+        values = rows.unique().sort()
+        if len(values) > max(2, len(rows) // 2):
+            return cls(rows.to_list(), None)
+        table = pl.DataFrame({"value": values, "place": np.arange(len(values), dtype=np.uint32)})
+        frame = pl.DataFrame({"value": rows})
+        frame = frame.join(table, on="value", how="left", nulls_equal=True, maintain_order="left")
+        return cls(values.to_list(), frame["place"].to_numpy())
+
+    def pack(self) -> str:
+        """The values as JSON; after a line break the places, byte by byte, the lowest of all first.
+
+        Of places below 256 there is one byte each, and so on."""
+        if self.places is None:
+            return _pack(_dump(self.values))
+        width = (max(len(self.values) - 1, 1).bit_length() + 7) // 8
+        planes = self.places.astype("<u4").view(np.uint8).reshape(-1, 4).T[:width]
+        return _pack(_dump(self.values) + b"\n" + planes.tobytes())
+
+
+class MaskPool:
+    """Masks of one length, each kept once: rules share conditions, models and what is wrong.
+
+    Parameters
+    ----------
+    size : int
+        Rows of a mask.
+
+    Examples
+    --------
+    >>> pool = MaskPool(2)
+    >>> [pool.add(np.array(mask)) for mask in ([True, False], [True, True], [True, False])]
+    [0, 1, 0]
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._places: dict[bytes, int] = {}
+
+    def add(self, mask: NDArray[np.bool_]) -> int:
+        """The place of a mask."""
+        assert mask.shape == (self._size,)
+        content = np.packbits(mask, bitorder="little").tobytes()
+        return self._places.setdefault(content, len(self._places))
+
+    def pack(self) -> str:
+        """All of them one after the other, a bit each row, the lowest first; compressed."""
+        return _pack(b"".join(self._places))
+
+
+def _dump(content: Any) -> bytes:
+    # lone surrogates can be no UTF-8, and are none in JSON of ASCII
+    return json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _pack(content: bytes) -> str:
+    # without a time: the same report is the same file
+    return b64encode(gzip.compress(content, 9, mtime=0)).decode("ascii")
