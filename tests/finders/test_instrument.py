@@ -56,6 +56,14 @@ def test_measured_columns_are_proposed_and_examples_are_not():
     assert not any("words" in c.columns for c in candidates.values())
 
 
+def test_targets_that_are_numbers_are_not_compared_with_texts():
+    table = make_evidence().with_columns(pl.col("target").cast(pl.Int64))
+    evidence = Evidence.from_table(table, id="item", outcome="error")
+    names = {candidate.name for candidate in Instrument().propose(evidence)}
+    assert "truncated" in names
+    assert not [name for name in names if "target" in name]
+
+
 def test_columns_can_be_declared_to_be_of_the_instrument():
     frame = make_evidence().rename({"truncated": "cut"})
     assert "cut" not in {c.name for c in Instrument().propose(evidence(frame))}

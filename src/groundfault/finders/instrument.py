@@ -93,7 +93,7 @@ def _propose_texts(view: Evidence) -> Iterator[Candidate]:
         rules += [
             (what, f"{quote(column)} ~ {literal(pattern)}") for what, pattern in _FORMATS.items()
         ]
-        if column != "response" and "target" in table.columns:
+        if column != "response" and table.schema.get("target") == pl.String:
             rules.append(("differs from the target in form alone", _form_alone(column)))
         candidates = [
             Candidate(f"{column} {what}", rule, f"{column} {what}", missing="drop")
