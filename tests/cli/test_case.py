@@ -47,6 +47,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+def test_a_plan_names_the_command_that_begins_it(place: Path) -> None:
+    plan = "case", "plan", place / "case", "--lift", 0.9
+    can = run(*plan, "--budget", 60, "--runs", 10).output
+    assert "60 labels can confirm 1 mode with a power of 80%" in can
+    assert f"sequential confirm --case {place / 'case'} --mode 1 --budget 60" in can
+    cannot = run(*plan, "--budget", 3, "--runs", 2).output
+    assert "can confirm no mode" in cannot
+    assert "not mode 1: 0% alone" in cannot
+
+
 def test_steps_hand_over(place: Path) -> None:
     before = run("case", "status", place / "case").output
     assert "\"lang\" = 'de'" in before

@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from groundfault.auditing.copies import join_copies
 from groundfault.auditing.flow import audit
 from groundfault.auditing.report import Report
@@ -18,7 +16,7 @@ from groundfault.base.database import copy_database
 from groundfault.base.folders import replace_folder
 from groundfault.base.ledger import Ledger
 from groundfault.case.creation import write_case
-from groundfault.case.parts import find_losses, join_parts
+from groundfault.case.parts import find_losses, join_parts, mark_units
 from groundfault.case.probing import PAIRS, begin_probe, open_probe
 from groundfault.case.settings import CaseSettings, ModeChoice, name_mode
 from groundfault.case.summary import CaseSummary, summarize
@@ -34,6 +32,7 @@ from groundfault.sequential.confirmation_result import Confirmation
 from groundfault.sequential.folder_check import CONFIRMATION
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from groundfault.base.progress import Progress
@@ -183,11 +182,7 @@ class Case:
 
     def mark_fresh_units(self, modes: Sequence[Mode]) -> NDArray[np.bool_]:
         """Which fresh units each mode holds for: shape (modes, units)."""
-        fresh = join_copies(self.fresh_evidence)
-        on = np.zeros((len(modes), fresh.unit_count), dtype=np.bool_)
-        for row, mode in zip(on, modes, strict=True):
-            row[fresh.unit_index[mode.holds(fresh.frame).to_numpy()]] = True
-        return on
+        return mark_units(join_copies(self.fresh_evidence), modes)
 
     @property
     def report(self) -> Report | None:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groundfault.base.streams import stream
+from groundfault.case.simulation import (
+    FreshRows,
+    find_rate_elsewhere,
+    find_testable,
+    read_grades_by_loss,
+)
 from groundfault.core.plan import exact
-from groundfault.sequential.slice_tests import SliceTests, find_lagging_side
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from groundfault.case.case import Case
 
 RUNS = 9
@@ -45,8 +47,8 @@ def forecast_confirmation(case: Case) -> Forecast | None:
     """Simulate confirmations of a case's modes; None where no label can be of use.
 
     Fresh units inside a mode fail as often as the audit's inside it, those of several modes as the
-    first of them has it, and the others as the audit's outside of all. The grader is not used, and
-    a run ends after 400 labels: the numbers are for planning, and no result rests on them.
+    first of them has it, and the others as the audit's outside of all. A run ends after 400 labels:
+    the numbers are for planning, and no result rests on them.
 
     Parameters
     ----------
@@ -60,32 +62,15 @@ def forecast_confirmation(case: Case) -> Forecast | None:
     if not modes or summary.labelled >= limit or case.report is None:
         return None
     on = case.mark_fresh_units([case.report.modes[mode.number - 1] for mode in modes])
-    rates = np.full(on.shape[1], min(mode.rate_outside for mode in modes))
+    rates = np.full(on.shape[1], find_rate_elsewhere(case))
     for mode, row in reversed(list(zip(modes, on, strict=True))):
         rates[row] = mode.rate
     alpha = float(exact(case.settings.share_alpha("confirm")))
     most = min(limit, _MOST_LABELS)
-    runs = [_simulate(on, rates, alpha, most, run) for run in range(RUNS)]
-    labels, confirmed = [run[0] for run in runs], np.mean([run[1] for run in runs], axis=0)
-    shares = {mode.number: float(share) for mode, share in zip(modes, confirmed, strict=True)}
-    return Forecast(RUNS, limit, int(np.median(labels)), shares)
-
-
-def _simulate(
-    on: NDArray[np.bool_], rates: NDArray[np.float64], alpha: float, most: int, run: int
-) -> tuple[int, NDArray[np.bool_]]:
-    """Labels of one simulated confirmation, and which modes it confirmed."""
-    rng = stream(0, "forecast", run)
-    losses = (rng.random(len(rates)) < rates).astype(np.float64)
-    tests = SliceTests.begin(on, np.ones(len(on), dtype=np.int64), level=alpha)
-    confirmed = np.zeros(len(on), dtype=np.bool_)
-    labels = 0
-    while labels < most and not confirmed.all():
-        open_ones = np.flatnonzero(~confirmed)
-        one = len(open_ones) == 1
-        free = find_lagging_side(tests, int(open_ones[0])) if one else ~tests.labelled
-        unit = int(rng.choice(np.flatnonzero(free)))
-        tests = tests.update(unit, float(losses[unit]), free)
-        confirmed |= tests.reach(alpha)
-        labels += 1
-    return labels, confirmed
+    rows = FreshRows(on, rates, read_grades_by_loss(case))
+    testable = find_testable(case, on)
+    runs = [rows.simulate(testable, alpha, most, run) for run in range(RUNS)]
+    shares = dict.fromkeys((mode.number for mode in modes), 0.0)
+    for k, share in zip(testable, np.mean([run[1] for run in runs], axis=0), strict=True):
+        shares[modes[k].number] = float(share)
+    return Forecast(RUNS, limit, int(np.median([run[0] for run in runs])), shares)

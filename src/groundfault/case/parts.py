@@ -20,9 +20,12 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from groundfault.core.plan import Number
+    from groundfault.modes.mode import Mode
 
 Freshness = Literal["kept apart", "without an outcome"]
 
@@ -163,6 +166,14 @@ def join_parts(audit: Evidence, fresh: Evidence) -> Evidence:
     ids = joined.frame[roles.id or ""].cast(pl.String)
     clusters = None if roles.group else ids.replace_strict(leaders, return_dtype=pl.String)
     return replace(joined, clusters=clusters)
+
+
+def mark_units(evidence: Evidence, modes: Sequence[Mode]) -> NDArray[np.bool_]:
+    """Which units each mode holds for: shape (modes, units)."""
+    on = np.zeros((len(modes), evidence.unit_count), dtype=np.bool_)
+    for row, mode in zip(on, modes, strict=True):
+        row[evidence.unit_index[mode.holds(evidence.frame).to_numpy()]] = True
+    return on
 
 
 def _name_units(evidence: Evidence) -> dict[str, str]:

@@ -148,7 +148,7 @@ class _Answers:
             return None
         queue, statuses, resolutions = reviewed.queue, reviewed.statuses, reviewed.resolutions
         n_settled = sum(id in resolutions and bool(resolutions[id].verdict) for id in queue.by_id)
-        losses = collect_losses(self.rows, lambda row: score_row(row, statuses[row.id])[0])
+        losses = collect_losses(self.rows, lambda row: score_row(row, statuses)[0])
         is_reviewed = self.is_whole and n_settled == len(queue.items)
         return ReviewedWordings(
             items=len(queue.items),

@@ -24,6 +24,7 @@ def case() -> None:
     groundfault case new DIR --from results.parquet --id item_id --outcome error
     groundfault audit --case DIR
     groundfault case status DIR
+    groundfault case plan DIR --budget 200
     groundfault sequential confirm --case DIR --label ask
     groundfault probe init --case DIR --question COL --target COL
     groundfault probe run --case DIR --model NAME
@@ -122,6 +123,48 @@ def status(folder: str, json_path: str | None) -> None:
     from groundfault.render.case_page import make_status_page
 
     _show(make_status_page(here))
+
+
+@case.command()
+@click.argument("folder", metavar="DIR", type=click.Path())
+@option("--budget", type=int, required=True, metavar="N", help="Number of labels to spend.")
+@option(
+    "--lift",
+    type=float,
+    default=0.15,
+    show_default=True,
+    help="Failure rate inside a mode less that of units in no mode, from which on it matters.",
+)
+@click.option(
+    "--runs",
+    type=int,
+    default=600,
+    show_default=True,
+    metavar="N",
+    help="Most simulated confirmations of each choice of modes.",
+)
+@json_option("the plan")
+def plan(folder: str, budget: int, lift: float, runs: int, json_path: str | None) -> None:
+    """Say which modes of DIR so many labels can confirm with a power of 80%, and which not.
+
+    Confirmations are simulated, with the weakest mode left out until all others have that power:
+    it takes seconds to minutes. Nothing is recorded.
+
+    \b
+    groundfault case plan case/ --budget 200 --lift 0.2
+    """
+    from groundfault.case.budget_plan import plan_budget
+    from groundfault.case.case import Case
+
+    require_writable(json_path)
+    with show_progress() as progress:
+        result = plan_budget(Case(folder), budget, lift=lift, runs=runs, progress=progress)
+    if write_json(result.to_json(), json_path):
+        return
+    from groundfault.render.case_words import describe_plan
+
+    for line in describe_plan(result, folder):
+        click.echo(line)
 
 
 @case.command()

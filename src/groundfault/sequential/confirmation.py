@@ -25,7 +25,7 @@ from groundfault.sequential.graded_slices import read_grades
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import to_hex
 from groundfault.sequential.record import AuditEvent, AuditRecord
-from groundfault.sequential.slice_tests import find_lagging_side, find_units_to_label
+from groundfault.sequential.slice_tests import find_units_to_label
 from groundfault.sequential.state import check_score
 from groundfault.sequential.survivors import require_plan, select_survivors
 
@@ -298,14 +298,7 @@ class SequentialConfirmation:
 
     def _find_free(self) -> Bools:
         # which units are on offer depends on earlier labels alone, so every draw stays predictable
-        undecided = np.flatnonzero(~self._confirmed)
-        if self.grader is not None:
-            return find_units_to_label(self.tests, undecided)
-        return (
-            find_lagging_side(self.tests, int(undecided[0]))
-            if len(undecided) == 1
-            else ~self.tests.labelled
-        )
+        return find_units_to_label(self.tests, np.flatnonzero(~self._confirmed))
 
     def _catch_up(self) -> None:
         for entry in self.record.read_new() if self.opening else ():

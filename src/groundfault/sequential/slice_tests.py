@@ -248,11 +248,30 @@ class SliceTests:
 
 
 def find_units_to_label(tests: SliceTests, undecided: NDArray[np.intp]) -> Bools:
-    """Units from which to draw the next label, of tests with grades: bool, shape (N,).
+    """Units from which to draw the next label, of all units alike: bool, shape (N,).
 
-    A label inside a slice serves that slice; one drawn from all units is fair for every slice, and
-    lies mostly outside of each. The slice that has fewest of either is served, and one that has
-    evidence already before others: it is nearest to its end.
+    Without grades these are all unlabelled ones; for the last undecided slice, those of the side
+    that has fewer labels. With grades a label inside a slice serves that slice, and one drawn from
+    all is fair for every slice.
+
+    Parameters
+    ----------
+    tests : SliceTests
+    undecided : int array
+        Slices that no label has confirmed yet; at least one.
+    """
+    if tests.grades is not None:
+        return _find_units_with_grades(tests, undecided)
+    if len(undecided) == 1:
+        return _find_lagging_side(tests, int(undecided[0]))
+    return ~tests.labelled
+
+
+def _find_units_with_grades(tests: SliceTests, undecided: NDArray[np.intp]) -> Bools:
+    """A label inside of a slice serves it, and others lie mostly outside of each.
+
+    The slice that has fewest of either is served, and one that has evidence already before others:
+    it is nearest to its end.
     """
     free = ~tests.labelled
     needs = [
@@ -265,7 +284,7 @@ def find_units_to_label(tests: SliceTests, undecided: NDArray[np.intp]) -> Bools
     return free if high_count > low_count or not inside.any() else inside
 
 
-def find_lagging_side(tests: SliceTests, k: int) -> Bools:
+def _find_lagging_side(tests: SliceTests, k: int) -> Bools:
     """Unlabelled units of the side with fewer labels; of the other, where it has none left."""
     free = tests.defined[k] & ~tests.labelled
     on, off = free & tests.on[k], free & ~tests.on[k]

@@ -19,6 +19,7 @@ for sampling without replacement, https://doi.org/10.48550/arXiv.2006.04347.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -269,6 +270,7 @@ class GradedDifference:
         return least
 
 
+@cache
 def allow_chance(sizes: tuple[int, int], level: float, steps: int = 200) -> tuple[Floats, Floats]:
     """Edge of the null that labels of all units would not tell the groups apart.
 
@@ -295,7 +297,10 @@ def allow_chance(sizes: tuple[int, int], level: float, steps: int = 200) -> tupl
         middle = (low + high + 1) // 2
         p = hypergeom.sf(middle - 1, inside + outside, middle + last, inside)
         low, high = np.where(p > level, middle, low), np.where(p > level, high, middle - 1)
-    return low / inside, first[:-1] / outside
+    edge = low / inside, first[:-1] / outside
+    for means in edge:
+        means.flags.writeable = False  # whoever asks again gets the same arrays
+    return edge
 
 
 def find_interval(

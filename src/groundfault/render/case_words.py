@@ -1,0 +1,42 @@
+"""Sentences about a case: which modes a budget of labels can confirm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from groundfault.case.budget_plan import POWER
+from groundfault.render import words
+
+if TYPE_CHECKING:
+    from groundfault.case.budget_plan import BudgetPlan
+
+
+def describe_plan(plan: BudgetPlan, folder: str) -> Iterator[str]:
+    """What a budget can confirm, what it cannot, and the command that begins it.
+
+    Parameters
+    ----------
+    plan : BudgetPlan
+    folder : str
+        The case, as the command names it.
+    """
+    can = words.plural(len(plan.powers), "mode") if plan.powers else "no mode"
+    yield (
+        f"{words.plural(plan.budget, 'label')} can confirm {can} with a power of "
+        f"{words.rate(POWER)}, if units inside modes fail more often by {plan.lift:g} than the "
+        f"{words.rate(plan.rate)} of those in none (simulated, in up to {plan.runs} runs):"
+    )
+    for number, share in plan.powers.items():
+        yield f"  mode {number}: {words.rate(share)}"
+    company = "with those above" if plan.powers else "alone"
+    # the last to be left out was simulated with the fewest others
+    for number, share in reversed(plan.dropped.items()):
+        yield f"  not mode {number}: {words.rate(share)} {company}"
+        company = "with those above"
+    if plan.powers:
+        modes = " ".join(f"--mode {number}" for number in plan.powers)
+        yield (
+            f"next: groundfault sequential confirm --case {words.clean(folder)} {modes} "
+            f"--budget {plan.budget}"
+        )
