@@ -59,12 +59,34 @@ CASES: dict[str, tuple[Callable[[int], Row], dict[str, Any], bool]] = {
     "answers": (write_answer, {}, True),
     "choices behind a filter": (write_choices, {"filter": "best"}, True),
     "another key in a document": (write_choices, {"doc": {"new": True}}, True),
+    "texts that JSON has to escape": (
+        write_choices,
+        {"doc": {"choices": [",", 'a",', '\n"', "", "\u2028\\"], "x": None}},
+        True,
+    ),
+    "a list of no texts": (write_choices, {"doc": {"choices": ["a", 1, None]}}, True),
+    "log-likelihoods without quotes": (
+        write_choices,
+        {"filtered_resps": [[-0.1, "True"], [-7, "False"], [-1e-3, "False"], [-2.5, "False"]]},
+        True,
+    ),
+    "a score that is true": (write_choices, {"acc": True, "acc_norm": 10**400}, True),
     "one row without a filter's name": (write_choices, {"filter": None}, False),
     "one row of another metric": (write_answer, {"metrics": ["f1"]}, False),
     "one score that is no number": (write_answer, {"exact_match": [1]}, False),
     "a log-likelihood that is none": (
         write_choices,
-        {"filtered_resps": [["nan", "True"], ["-1", "False"]]},
+        {"filtered_resps": [["nan", "True"], ["-1", "False"], ["-1", "False"], ["-1", "False"]]},
+        False,
+    ),
+    "a log-likelihood of infinity": (
+        write_choices,
+        {"filtered_resps": [["-inf", "True"], ["-1", "False"], ["-1", "False"], ["-1", "False"]]},
+        False,
+    ),
+    "choices out of order": (
+        write_choices,
+        {"arguments": {f"gen_args_{j}": {"arg_0": "Q", "arg_1": str(j)} for j in (1, 0, 2, 3)}},
         False,
     ),
     "choices without a context": (

@@ -335,7 +335,7 @@ class _Run:
         """
         self.documents.add(str(doc_id))
         own = doc.get("id")
-        if not isinstance(own, str | int) or isinstance(own, bool) or own == "":
+        if not isinstance(own, (str, int)) or isinstance(own, bool) or own == "":
             return str(doc_id)
         first = self.ids.setdefault(str(own), doc_id)
         return str(own) if first == doc_id else f"{own}#{doc_id}"

@@ -6,7 +6,7 @@ import gc
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from operator import attrgetter
@@ -53,6 +53,7 @@ _NUMBERS = {int, float}
 _PLAIN = {str, int, float, bool, type(None)}
 _CELLS = attrgetter(*COLUMNS)
 _ENCODE = json.JSONEncoder(ensure_ascii=False, default=str).encode
+_QUOTE = json.encoder.encode_basestring
 
 
 @dataclass(slots=True)
@@ -237,7 +238,11 @@ def as_columns(rows: list[Mapping[str, Any]], names: set[str]) -> list[pl.Series
         numbers = dict(zip(places, range(len(distinct)), strict=True))
         index = pl.Series([numbers[id(row)] for row in rows], dtype=pl.UInt32)
         return [column.gather(index) for column in as_columns(distinct, names)]
-    values = _read_plain(rows) or _read_nested(rows)
+    return list_columns(_read_plain(rows) or _read_nested(rows), names)
+
+
+def list_columns(values: Mapping[str, list[Any]], names: set[str]) -> list[pl.Series]:
+    """Values by name as columns; for ``names`` see `as_columns`."""
     columns = []
     for name, column in values.items():
         if name == OURS or name.startswith(f"{OURS}_"):
@@ -293,7 +298,7 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]
 
 
 def _series(name: str, values: list[Any]) -> pl.Series:
-    kinds = {type(v) for v in values} - {type(None)}
+    kinds = set(map(type, values)) - {type(None)}
     if kinds <= {bool}:
         return pl.Series(name, values, dtype=pl.Boolean)
     if kinds == {int} and all(v is None or abs(v) < 2**63 for v in values):
@@ -304,7 +309,7 @@ def _series(name: str, values: list[Any]) -> pl.Series:
             return pl.Series(name, numbers, dtype=pl.Float64)
         except OverflowError:  # a whole number beyond any float becomes text, its digits
             pass
-    return make_series(name, [_text(v) for v in values] if kinds != {str} else values, pl.String)
+    return make_series(name, values if kinds == {str} else _write(values, kinds), pl.String)
 
 
 def make_series(name: str, values: list[Any], dtype: Any) -> pl.Series:
@@ -315,13 +320,13 @@ def make_series(name: str, values: list[Any], dtype: Any) -> pl.Series:
         return pl.Series(name, [_clean(value) for value in values], dtype=dtype, strict=False)
 
 
-def _text(value: Any) -> Any:
-    if value is None or isinstance(value, str):
-        return value
-    if type(value) is list and set(map(type, value)) == {str}:
-        # the same text, in two thirds of the time: texts alone need no encoder of their own
-        return f"[{', '.join(map(_ENCODE, value))}]"
-    return _ENCODE(value)
+def _write(values: list[Any], kinds: set[type]) -> list[str | None]:
+    """Values as texts: a text as it is, anything else as JSON."""
+    if kinds == {list}:
+        # the same, in a third of the time, for lists of texts alone: quoting takes nothing else
+        with suppress(TypeError):
+            return [v if v is None else f"[{', '.join(map(_QUOTE, v))}]" for v in values]
+    return [v if v is None or isinstance(v, str) else _ENCODE(v) for v in values]
 
 
 def _clean(value: Any) -> Any:

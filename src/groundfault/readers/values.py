@@ -11,7 +11,7 @@ from typing import Any
 
 def number(value: Any) -> float | None:
     """A finite number or a true/false; None for anything else, also NaN and numbers in quotes."""
-    if isinstance(value, bool | int | float):
+    if isinstance(value, (int, float)):  # also a true/false
         try:
             # a JSON integer may have thousands of digits
             result = float(value)
