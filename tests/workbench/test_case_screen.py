@@ -10,6 +10,7 @@ import pytest
 from bench_reports import make_answers, serve_in_thread, visit
 from browser_watch import Watch
 from commands import run_program
+from markupsafe import escape
 
 from groundfault import Case, Evidence
 from groundfault.base.ledger import Ledger
@@ -46,7 +47,10 @@ def test_before_the_audit_it_is_sealed_and_no_outcome_is_there(case: Case) -> No
     assert f"plan {case.settings.seal[:8]}" in html
     assert "no outcome was looked at" in html
     assert f"groundfault audit --case {case.folder}" in html
+    assert f"{case.settings.fresh_units} fresh units kept apart" in html
     assert ">lang, n_words, prompt, target<" in html
+    # an option of a command is named with its command
+    assert "groundfault case new takes options" in html
     for path in ("/rows", "/rule", "/examples?mode=1", "/holdout", "/ledger"):
         assert client.get(path).status_code == 404, path
     # looking leaves no trace: the ledger begins with the first step
@@ -68,6 +72,11 @@ def test_after_the_audit_it_has_the_screens_of_its_report(audited: Case) -> None
     client = visit(bench)
     html = client.get("/case").text
     assert "Sealed" not in html
+    assert "<strong>Audited</strong>" in html
+    assert f"{audited.settings.fresh_units} fresh units kept apart" in html
+    assert html.count(str(escape(report.modes[0].rule))) == 1
+    # simulated once while nothing new is known
+    assert bench.forecast(audited) is bench.forecast(Case(audited.folder)) is not None
     assert "none confirmed on fresh labels yet" in html
     assert report.modes[0].meaning in client.get("/").text
     client.get("/examples", params={"mode": 1})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
-from groundfault.auditing.stages import find_stages
+from groundfault.auditing.stages import OPTIONS, find_stages
 from groundfault.case.forecast import Forecast, forecast_confirmation
 from groundfault.case.settings import Step
 from groundfault.case.summary import CaseSummary, LabelledMode
@@ -85,7 +86,9 @@ def make_case_page(summary: CaseSummary) -> Page:
     return _make_page(summary, sections)
 
 
-def make_status_page(case: Case) -> Page:
+def make_status_page(
+    case: Case, forecast: Callable[[Case], Forecast | None] = forecast_confirmation
+) -> Page:
     """Where a case stands, what the next step would cost, and what it could show.
 
     Before the audit no outcome is read for it: columns are told apart by their names and by what
@@ -94,13 +97,13 @@ def make_status_page(case: Case) -> Page:
     Parameters
     ----------
     case : Case
+    forecast : callable
+        Simulates what confirming its modes would cost.
     """
-    summary, forecast = case.summarize(), forecast_confirmation(case)
+    summary = case.summarize()
     folder = words.clean(str(case.folder))
-    steps = Section("Next", tuple(_describe_next(summary, forecast, folder)))
-    rules = tuple((f"Mode {mode.number}", Code(mode.rule)) for mode in summary.modes)
-    remarks = (Remarks(rules),) if rules else ()
-    modes = Section("Failure modes", blocks=(*_list_modes(summary), *remarks))
+    steps = Section("Next", tuple(_describe_next(summary, forecast(case), folder)))
+    modes = Section("Failure modes", blocks=tuple(_list_modes(summary, rules_apart=True)))
     levels = Section("How sure this is", tuple(_describe_levels(summary)))
     sections = (modes, *make_wording_sections(summary), steps, levels)
     if not summary.audited:
@@ -115,7 +118,12 @@ def _list_columns(case: Case) -> Section:
         "the answer; here their names and what was declared decide that, and the audit also leaves "
         "out what gives the outcome away."
     )
-    table = make_column_table(find_stages(case.audit_evidence, {}))
+    options = ", ".join(f"{option} says {stage}" for stage, (_, option) in OPTIONS.items())
+    table = replace(
+        make_column_table(find_stages(case.audit_evidence, {})),
+        note="A case decides this when it begins. If a column is taken for the wrong thing, begin "
+        f"another case: groundfault case new takes options, each with a column: {options}.",
+    )
     return Section("What the audit could name", (sentence,), tables=(table,))
 
 
@@ -160,10 +168,16 @@ def _describe_modes(summary: CaseSummary) -> tuple[str, ...]:
     return (f"{head} been named. {_SELECTED}",)
 
 
-def _list_modes(summary: CaseSummary) -> Iterator[Statements | Table]:
+def _list_modes(
+    summary: CaseSummary, *, rules_apart: bool = False
+) -> Iterator[Statements | Table | Remarks]:
     if not summary.modes:
         return
-    yield Statements(tuple(map(_state, summary.modes)))
+    statements = tuple(map(_state, summary.modes))
+    if rules_apart:
+        # a terminal prints no remarks of a statement
+        statements = tuple(replace(statement, remarks=()) for statement in statements)
+    yield Statements(statements)
     rows = tuple(
         (
             f"{mode.number}",
@@ -190,6 +204,8 @@ def _list_modes(summary: CaseSummary) -> Iterator[Statements | Table]:
             f"{bar:g} confirms; those here are adjusted for all modes that were chosen."
         )
         yield Table("What fresh labels say", columns, rows, note)
+    if rules_apart:
+        yield Remarks(tuple((f"Mode {mode.number}", Code(mode.rule)) for mode in summary.modes))
 
 
 def _state(mode: LabelledMode) -> Statement:

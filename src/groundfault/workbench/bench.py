@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from groundfault.auditing.evidence_places import Places
     from groundfault.base.ledger import Ledger
     from groundfault.case.case import Case
+    from groundfault.case.forecast import Forecast
+    from groundfault.case.summary import CaseSummary
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
     from groundfault.render.page import Page
     from groundfault.workbench.live_desk import LiveDesk
@@ -85,6 +87,7 @@ class Bench:
     _lock: Lock = field(default_factory=Lock, repr=False)
     _finder: RowIndex | None = field(default=None, repr=False)
     _state: HoldoutState | None = field(default=None, repr=False)
+    _forecast: tuple[CaseSummary, Forecast | None] | None = field(default=None, repr=False)
 
     @classmethod
     def of_report(
@@ -172,7 +175,20 @@ class Bench:
         return self._state
 
     def _find_state(self, head: str) -> HoldoutState:
+        settings = self.case.settings if self.case else None
         if self.report is not None:
-            return find_state(self.report, self.ledger, head)
-        assert self.case is not None
-        return find_state_before(self.case.settings.seal, self.ledger, head)
+            return find_state(
+                self.report, self.ledger, head, settings.fresh_units if settings else 0
+            )
+        assert settings is not None
+        return find_state_before(settings, self.ledger, head)
+
+    def forecast(self, case: Case) -> Forecast | None:
+        """What confirming its modes would cost; simulated once while nothing new is known."""
+        from groundfault.case.forecast import forecast_confirmation
+
+        summary = case.summarize()
+        with self._lock:
+            if self._forecast is None or self._forecast[0] != summary:
+                self._forecast = summary, forecast_confirmation(case)
+            return self._forecast[1]

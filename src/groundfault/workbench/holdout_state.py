@@ -16,6 +16,7 @@ from groundfault.base.openings import OPENED, TRIED, select_looks
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
     from groundfault.base.ledger import Event, Ledger
+    from groundfault.case.settings import CaseSettings
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class HoldoutState:
         Whether the report's judge holds anything out.
     has_report : bool
         Whether there is a report.
+    fresh : int
+        Units that a case keeps apart from its audit; their labels are bought one by one.
     """
 
     head: str
@@ -47,6 +50,7 @@ class HoldoutState:
     recorded: bool = True
     holds_out: bool = True
     has_report: bool = True
+    fresh: int = 0
 
     @property
     def sealed(self) -> bool:
@@ -70,7 +74,7 @@ class HoldoutState:
         if self.sealed:
             return "Sealed"
         if not self.holds_out:
-            return "Nothing held out"
+            return "Audited" if self.fresh else "Nothing held out"
         if not self.recorded:
             return "No ledger"
         return f"Opened {len(self.openings)}×" if self.openings else "Opened, not in this ledger"
@@ -81,6 +85,8 @@ class HoldoutState:
         if not self.recorded:
             return ("nothing is recorded here",)
         remarks = [f"plan {self.seal[:8]}"]
+        if self.fresh:
+            remarks.append(f"{_count(self.fresh, 'fresh unit')} kept apart")
         if self.sealed:
             return (*remarks, "no outcome was looked at")
         if self.openings:
@@ -94,7 +100,7 @@ class HoldoutState:
         return tuple(remarks)
 
 
-def find_state(report: Report, ledger: Ledger | None, head: str) -> HoldoutState:
+def find_state(report: Report, ledger: Ledger | None, head: str, fresh: int = 0) -> HoldoutState:
     """The state of a report's outcomes.
 
     Parameters
@@ -103,31 +109,35 @@ def find_state(report: Report, ledger: Ledger | None, head: str) -> HoldoutState
     ledger : Ledger or None
     head : str
         Hash of its last event.
+    fresh : int
+        Units that a case keeps apart from this audit.
     """
     holds_out = any(finding.holdout is not None for finding in report.findings)
     if ledger is None:
-        return HoldoutState(head, report.hashes.plan, recorded=False, holds_out=holds_out)
+        return HoldoutState(
+            head, report.hashes.plan, recorded=False, holds_out=holds_out, fresh=fresh
+        )
     events = read_events(ledger)
     outcome = report.hashes.outcome
     looks = tuple(e for e in select_looks(events, {outcome}) if e.kind == OPENED)
     tried = tuple(e for e in events if e.kind == TRIED and e.body.get("outcome") == outcome)
-    return HoldoutState(head, report.hashes.plan, looks, tried, holds_out=holds_out)
+    return HoldoutState(head, report.hashes.plan, looks, tried, holds_out=holds_out, fresh=fresh)
 
 
-def find_state_before(seal: str, ledger: Ledger | None, head: str) -> HoldoutState:
-    """The state of outcomes that there is no report of: sealed, unless their ledger has a look.
+def find_state_before(settings: CaseSettings, ledger: Ledger | None, head: str) -> HoldoutState:
+    """The state of a case that has no report: sealed, unless its ledger has a look.
 
     Parameters
     ----------
-    seal : str
-        Of what was decided before any look.
+    settings : CaseSettings
+        What was decided before any look.
     ledger : Ledger or None
         Of these outcomes alone.
     head : str
         Hash of its last event.
     """
     looks = tuple(event for event in read_events(ledger) if event.kind == OPENED)
-    return HoldoutState(head, seal, looks, has_report=False)
+    return HoldoutState(head, settings.seal, looks, has_report=False, fresh=settings.fresh_units)
 
 
 def read_events(ledger: Ledger | None) -> list[Event]:

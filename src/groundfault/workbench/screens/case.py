@@ -24,7 +24,7 @@ def show_case(request: Request) -> Response:
     return show_page(
         request,
         "sections.html.j2",
-        content=make_status_page(bench.case),
+        content=make_status_page(bench.case, bench.forecast),
         command=f"groundfault open {bench.case.folder}" if is_later else "",
         reason="There is an audit now; to see its examples, start anew",
     )

@@ -75,6 +75,10 @@ SCREEN = Screen(
     "Rules",
     "/rule",
     (Route("/rule", edit_rule),),
-    keys=(("g", "The box of the rule"), ("x", "Examples of the rule")),
+    keys=(
+        ("g", "The box of the rule"),
+        ("Ctrl+Enter", "Count the rule in the box (⌘ Enter on a Mac)"),
+        ("x", "Examples of the rule"),
+    ),
     shown=lambda bench: bench.report is not None,
 )

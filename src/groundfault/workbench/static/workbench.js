@@ -1,5 +1,6 @@
 // Keys of the workbench. An element with data-key obeys that key: a box takes the focus, everything
-// else is clicked. Elements with data-item are a list for j, k and Enter.
+// else is clicked. Elements with data-item are a list for j, k and Enter. The key "Ctrl+Enter", which
+// is Cmd+Enter too, works in a box.
 "use strict";
 
 const isBox = (element) => element.matches("input:not([type=checkbox]):not([type=radio]), textarea, select");
@@ -50,6 +51,10 @@ function press(key) {
 }
 
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    if (press("Ctrl+Enter")) event.preventDefault();
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (isBox(event.target)) {
     if (event.key === "Escape") event.target.blur();
