@@ -68,8 +68,8 @@ class ChosenRow(msgspec.Struct, gc=False):
 
 
 @dataclass
-class Cells:
-    """Cells of a table: one for all scores of a row, or a column for each score."""
+class ScoreCells:
+    """ScoreCells of a table: one for all scores of a row, or a column for each score."""
 
     shared: dict[str, list[Any]]
     each: dict[str, list[pl.Series]]
@@ -102,7 +102,7 @@ class AnswerParts:
         self.answers.append(read_first(several))
         return True
 
-    def make_cells(self, scores: Scores, targets: list[Any], is_filtered: bool) -> Cells:
+    def make_cells(self, scores: Scores, targets: list[Any], is_filtered: bool) -> ScoreCells:
         """The cells of all rows that were taken."""
         lost = pl.Series(map(self.is_fallback, self.answers, self.responses), dtype=pl.Boolean)
         none = pl.Series([None], dtype=pl.Float64)
@@ -114,7 +114,7 @@ class AnswerParts:
             "answer": self.answers,
         }
         each = {"value": values, "status": [_name_statuses(value, lost) for value in values]}
-        return Cells(shared, each, {"parsed": (~lost).to_list()} if is_filtered else {})
+        return ScoreCells(shared, each, {"parsed": (~lost).to_list()} if is_filtered else {})
 
 
 @dataclass
@@ -137,7 +137,7 @@ class ChoiceParts:
         self.logs.extend(map(_LOG, pairs))
         return True
 
-    def make_cells(self, scores: Scores, targets: list[Any], _: bool) -> Cells | None:
+    def make_cells(self, scores: Scores, targets: list[Any], _: bool) -> ScoreCells | None:
         """The cells of all rows that were taken; none where a log-likelihood is not finite."""
         logs, sizes, words = np.array(self.logs), self.sizes, self.words
         if not np.isfinite(logs).all():
@@ -162,7 +162,7 @@ class ChoiceParts:
             _name_target(text(target), labels, start, size)
             for target, start, size in zip(targets, starts.tolist(), sizes, strict=True)
         ]
-        return Cells({"prompt": self.prompts, "target": named}, each, {})
+        return ScoreCells({"prompt": self.prompts, "target": named}, each, {})
 
 
 @lru_cache

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
+from types import GenericAlias
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -19,7 +20,7 @@ import polars as pl
 from groundfault.readers.lm_eval_cells import (
     AnsweredRow,
     AnswerParts,
-    Cells,
+    ScoreCells,
     ChoiceParts,
     ChosenRow,
 )
@@ -63,10 +64,10 @@ def read_columns(lines: Sequence[bytes], start: int, run: Run) -> Table | None:
         first = msgspec.json.decode(lines[0], type=AnsweredRow)
         is_choice = isinstance(first.filtered_resps, list) and len(first.filtered_resps) > 1
         parts = ChoiceParts() if is_choice else AnswerParts(run.is_fallback)
-        taken = _take_rows(lines, first, parts)
-        if taken is None:
+        heads = _take_rows(lines, first, parts)
+        if heads is None:
             return None
-        ids, docs, targets, *columns = taken
+        ids, docs, targets, *columns = heads
         values = dict(zip(first.metrics, columns, strict=True))
         scores = _read_scores(values)
         cells = parts.make_cells(scores, targets, first.filter != "none") if scores else None
@@ -106,12 +107,12 @@ def _take_rows(
         return None
     decoder = _make_decoder(base, first.filter, tuple(first.metrics))
     pick = attrgetter("doc_id", "doc", "target", *map(_name_score, range(len(first.metrics))))
-    taken = []
+    heads = []
     for row in map(decoder.decode, lines):
         if not parts.take(row):
             return None
-        taken.append(pick(row))
-    return list(zip(*taken, strict=True))
+        heads.append(pick(row))
+    return list(zip(*heads, strict=True))
 
 
 @lru_cache(maxsize=8)
@@ -121,7 +122,7 @@ def _make_decoder(
     """What reads the rows of one filter and these metrics, and no others."""
     fields: list[Any] = [
         ("filter", Literal[filter]),
-        ("metrics", tuple[tuple(Literal[metric] for metric in metrics)]),
+        ("metrics", GenericAlias(tuple, tuple(Literal[metric] for metric in metrics))),
     ]
     for i, metric in enumerate(metrics):
         fields.append((_name_score(i), Any, msgspec.field(name=metric, default=None)))
@@ -153,7 +154,7 @@ def _read_scores(values: dict[str, Sequence[Any]]) -> dict[str, pl.Series]:
     }
 
 
-def _lay_out(cells: Cells, wide: pl.DataFrame, run: Run, n_scores: int) -> pl.DataFrame:
+def _lay_out(cells: ScoreCells, wide: pl.DataFrame, run: Run, n_scores: int) -> pl.DataFrame:
     """The table, the scores of a row under one another."""
     rows = np.arange(wide.height, dtype=np.uint32)
     index = np.repeat(rows, n_scores)
