@@ -20,9 +20,9 @@ import polars as pl
 from groundfault.readers.lm_eval_cells import (
     AnsweredRow,
     AnswerParts,
-    ScoreCells,
     ChoiceParts,
     ChosenRow,
+    ScoreCells,
 )
 from groundfault.readers.lm_eval_parts import QUESTIONS, find_question
 from groundfault.readers.log import COLUMNS, ORIGIN, as_columns, list_columns, make_series
