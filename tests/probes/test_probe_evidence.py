@@ -38,7 +38,8 @@ from groundfault.probes.use.summary import Summary
     ],
 )
 def test_only_what_review_settles_has_a_loss(changes: Any, status: Any, expected: Any) -> None:
-    assert score_row(row(1, **changes), status) == expected
+    one = row(1, **changes)
+    assert score_row(one, {one.id: status}) == expected
 
 
 def test_a_prompt_asked_again_is_one_example_with_repeats() -> None:

@@ -36,7 +36,8 @@ def probe() -> None:
 
 
 @probe.command(
-    cls=GroupedCommand, first="generated source question target grammar_file case_folder modes"
+    cls=GroupedCommand,
+    first="generated source question target no_key grammar_file case_folder modes",
 )
 @click.argument("folder", type=click.Path(), required=False)
 @step_of_case(
@@ -60,6 +61,7 @@ def probe() -> None:
 @_task("--from", "source", metavar="FILE", help="Table or log with questions of your own.")
 @_task("--question", metavar="COL", help="Column of a table with the questions.")
 @_task("--target", metavar="COL", help="Column of a table with the expected answers.")
+@_task("--no-key", is_flag=True, help="Compare answers across wordings, not with expected ones.")
 @_task("--id", metavar="COL", help="Column of task ids; by default tasks are numbered.")
 @_task("--family", metavar="COL", help="Column with the kind of task.")
 @_task(
@@ -93,6 +95,7 @@ def init(
     folder: str,
     generated: int | None,
     seed: int,
+    no_key: bool,
     grammar_file: str | None,
     modes: tuple[int, ...],
     **options: Any,
@@ -101,16 +104,19 @@ def init(
 
     With --from the bank has the questions and expected answers of a table, whose columns you name,
     or of an evaluation log. The grammar then omits components that such tasks cannot fill, such as
-    a tempting wrong answer. With --case the bank has fresh tasks of a case: some inside a failure
-    mode, each with the task outside that is most like it.
+    a tempting wrong answer. With --no-key no answers are expected: each task is asked in its base
+    wording first, and an answer that differs from that one is a signal. With --case the bank has
+    fresh tasks of a case: some inside a failure mode, each with the task outside that is most like
+    it.
 
     \b
     groundfault probe init bank/
     groundfault probe init big/ --generated 900 --seed 1
     groundfault probe init mine/ --from results.parquet --question question --target answer
+    groundfault probe init open/ --from questions.csv --question question --no-key --rule integer
     groundfault probe init --case case/ --mode 1 --question question --target answer
     """
-    from groundfault.probes import Grammar, generate
+    from groundfault.probes import Bank, Grammar, generate
     from groundfault.probes.bank.bank import SHIPPED
 
     if modes:
@@ -121,15 +127,16 @@ def init(
     existing = [place for place in places if place.exists()]
     if existing:
         raise InputError(f"{existing[0]} exists already; choose another folder, or move it away")
-    bank = _bank_of(options)
+    bank = _bank_of(options, no_key)
     grammar = Grammar.shipped() if grammar_file is None else Grammar.load(grammar_file)
     if bank is not None:
         if generated is not None:
             raise PlanError("--generated and --from are two ways to a bank: leave one of them out")
         bank.write(places[0])
         grammar.fitting({slot for task in bank for slot in task.slots}).write(places[1])
-    elif generated is not None:
-        generate(generated, seed).write(places[0])
+    elif generated is not None or no_key:
+        tasks = Bank.shipped() if generated is None else generate(generated, seed)
+        (tasks.without_keys() if no_key else tasks).write(places[0])
     if grammar_file is not None and bank is None:
         grammar.write(places[1])
     for place in places:
@@ -139,7 +146,7 @@ def init(
     click.echo(f"next: groundfault probe check {folder}")
 
 
-def _bank_of(options: dict[str, str | None]) -> Bank | None:
+def _bank_of(options: dict[str, str | None], no_key: bool) -> Bank | None:
     """The bank of a table, if its columns are named, or of logs."""
     from groundfault.core.evidence import Evidence
     from groundfault.probes import Bank
@@ -152,12 +159,23 @@ def _bank_of(options: dict[str, str | None]) -> Bank | None:
                 f"--{next(iter(columns))} is about --from: name the table there, or leave it out"
             )
         return None
+    if no_key and "target" in columns:
+        raise PlanError(
+            "--target names the expected answers, and --no-key does without: choose one"
+        )
     name = Path(source).stem
     if not {"question", "target", "id"} & columns.keys() and Path(source).suffix not in _TABLES:
-        return Bank.from_evidence(Evidence.from_logs(source), **columns, name=name)
-    lacking = [column for column in ("question", "target") if column not in columns]
+        bank = Bank.from_evidence(Evidence.from_logs(source), **columns, name=name)
+        return bank.without_keys() if no_key else bank
+    needs = ("question",) if no_key else ("question", "target")
+    lacking = [column for column in needs if column not in columns]
     if lacking:
-        raise PlanError(f"say which column of {source} holds the {lacking[0]}: --{lacking[0]} COL")
+        hint = " (or --no-key, if nobody knows the answers)" * (lacking[0] == "target")
+        raise PlanError(
+            f"say which column of {source} holds the {lacking[0]}: --{lacking[0]} COL{hint}"
+        )
+    if no_key:
+        return Bank.from_table(source, target=None, **columns, name=name)
     return Bank.from_table(source, **columns, name=name)
 
 

@@ -115,7 +115,8 @@ def _texts(item: Item, console: Console, max_length: int | None) -> None:
         _text("question", item.question, console)
     _text("prompt", item.prompt, console, max_length)
     _text(f"response{copy}", item.response, console, max_length)
-    _text("expected answer", item.answer, console)
+    if item.answer:
+        _text("expected answer", item.answer, console)
     _text(
         "answer as read",
         "none was read" if item.extracted is None else item.extracted,

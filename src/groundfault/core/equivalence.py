@@ -23,6 +23,7 @@ _WORDS = (
     "fifteen sixteen seventeen "
     "eighteen nineteen twenty"
 ).split()
+_NONE = Fraction(0)
 _YES_NO = re.compile(r"^(yes|no)\b|\b(yes|no)$")
 _BOTH = re.compile(r"^(?:yes\W+(?:(?:and|or)\W+)?no|no\W+(?:(?:and|or)\W+)?yes)\b")
 
@@ -49,6 +50,27 @@ def compare(
     if len(answer) > _MOST:
         return EquivalenceVerdict(None, f"the answer has more than {_MOST:,} characters")
     return RULES[rule](normal(answer), normal(key), tolerance)
+
+
+def read(answer: str, rule: str) -> str | None:
+    """An answer in the form of a key, to compare others with; None where the rule cannot read it.
+
+    Examples
+    --------
+    >>> read("It costs 5 cents.", "integer"), read("Yes, it is", "yes_no")
+    ('5', 'yes')
+    >>> read("5 or 10", "integer")
+    """
+    text = normal(answer)
+    if not text or len(answer) > _MOST:
+        return None
+    if rule == "yes_no":
+        return next((word for word in ("yes", "no") if _yes_no(text, word, _NONE).same), None)
+    if rule in ("integer", "numeric"):
+        values = _numbers(text)
+        key = f"{values[0][0]}{'%' * values[0][1]}" if values else ""
+        return key if key and _number(text, key, _NONE).same else None
+    return text if rule != "set" or _items(text) else None
 
 
 def form(key: str, rule: str) -> str:

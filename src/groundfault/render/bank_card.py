@@ -104,7 +104,8 @@ def _blocks(check: BankCheck) -> Iterator[str]:
 
 def _list_facts(task: Task) -> Iterator[str]:
     yield f"Question: {escape(task.question)}"
-    yield f"Key: {code(task.answer)}, compared by `{task.rule}`"
+    key = f"Key: {code(task.answer)}" if task.answer else "No key: answers to its wordings"
+    yield f"{key}, compared by `{task.rule}`"
     if task.tolerance:
         yield f"Tolerance: {task.tolerance}"
     if task.derivation:

@@ -76,7 +76,7 @@ class ItemView:
             ("Task", item.question or item.task),
             ("Prompt", item.prompt),
             (f"Response{copy}", item.response),
-            ("Expected answer", item.answer),
+            *[("Expected answer", item.answer)] * bool(item.answer),
             ("Answer as read", "none was read" if item.extracted is None else item.extracted),
         )
         return cls(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from groundfault.core.evidence import Evidence
 
-_BANK = ("name", "about", "sha256", "task")
+_BANK = ("name", "about", "sha256", "keys", "task")
 _TASK = (
     "id",
     "family",
@@ -45,7 +45,7 @@ SHIPPED = Path(__file__).parent / "shipped"
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A question and its key.
+    """A question and its key, if it has one.
 
     Attributes
     ----------
@@ -56,9 +56,10 @@ class Task:
     question : str
         The canonical wording; every probe of the task holds it unchanged.
     answer : str
-        The key.
+        The key; empty in a bank without keys.
     rule : str
-        How an answer is compared with it: exact, yes_no, integer, numeric or set.
+        How an answer is compared with it, or with that to another wording: exact, yes_no, integer,
+        numeric or set.
     tolerance : Fraction
         Largest difference that the rule ``numeric`` accepts.
     derivation : str
@@ -80,7 +81,7 @@ class Task:
     id: str
     family: str = "all"
     question: str
-    answer: str
+    answer: str = ""
     rule: str = "exact"
     tolerance: Fraction = Fraction(0)
     derivation: str = ""
@@ -101,7 +102,7 @@ class Task:
                 f"task {self.id!r} names the equivalence rule {self.rule!r}; there are "
                 f"{', '.join(RULES)}"
             )
-        problem = form(self.answer, self.rule)
+        problem = form(self.answer, self.rule) if self.answer else ""
         if problem:
             raise InputError(f"task {self.id!r}: the answer {self.answer!r} {problem}")
         if self.tolerance < 0 or (self.tolerance and self.rule != "numeric"):
@@ -131,8 +132,15 @@ class Task:
         return {name: value for name, value in content.items() if value}
 
     @classmethod
-    def from_dict(cls, table: Mapping[str, Any], where: str) -> Task:
+    def from_dict(cls, table: Mapping[str, Any], where: str, *, has_key: bool = True) -> Task:
         """A task from a table of the file.
+
+        Parameters
+        ----------
+        table : mapping
+        where : str
+        has_key : bool
+            Whether it must have an answer, or must have none.
 
         Raises
         ------
@@ -140,9 +148,10 @@ class Task:
             Naming ``where``.
         """
         toml_tables.require_known(table, _TASK, where)
-        values: dict[str, Any] = {
-            name: toml_tables.text(table, name, where) for name in ("id", "question", "answer")
-        }
+        if "answer" in table and not has_key:
+            raise InputError(f"{where} has an answer, and its bank none: take out keys = false")
+        names = ("id", "question", "answer") if has_key else ("id", "question")
+        values: dict[str, Any] = {name: toml_tables.text(table, name, where) for name in names}
         for name in ("family", "rule", "derivation"):
             if name in table:
                 values[name] = toml_tables.text(table, name, where)
@@ -161,7 +170,10 @@ class Task:
             ) from None
         values |= {name: toml_tables.texts(table, name, where) for name in ("tags", "anchors")}
         try:
-            return cls(**values, tolerance=tolerance, slots=slots)
+            task = cls(**values, tolerance=tolerance, slots=slots)
+            if has_key and not task.answer:
+                raise InputError(f"the answer '' {form('', task.rule)}")
+            return task
         except InputError as error:
             message = (
                 str(error).removeprefix(f"task {values['id']!r}").lstrip(": ")
@@ -183,7 +195,7 @@ class Bank:
     Raises
     ------
     InputError
-        If there is no task, or an id comes twice.
+        If there is no task, an id comes twice, or some tasks have a key and others none.
 
     Examples
     --------
@@ -206,6 +218,22 @@ class Bank:
                     f"the bank {self.name!r} has two tasks with the id {task.id!r}; rename one"
                 )
             ids.add(task.id)
+            if bool(task.answer) != self.has_keys:
+                raise InputError(
+                    f"the bank {self.name!r} has answers to some tasks and none to {task.id!r}, or "
+                    "the reverse: give all of them, or none"
+                )
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether tasks have a key; if not, answers are compared across wordings."""
+        return bool(self.tasks[0].answer)
+
+    def without_keys(self) -> Bank:
+        """The same tasks without their keys and derivations."""
+        return replace(
+            self, tasks=tuple(replace(task, answer="", derivation="") for task in self.tasks)
+        )
 
     def __iter__(self) -> Iterator[Task]:
         return iter(self.tasks)
@@ -241,8 +269,10 @@ class Bank:
         data = toml_tables.read(Path(path), "bank")
         toml_tables.require_known(data, _BANK, where)
         rows = enumerate(toml_tables.tables(data, "task", where), start=1)
+        has_keys = toml_tables.flag(data, "keys", where, True)
         tasks = tuple(
-            Task.from_dict(row, f"{where}, task {row.get('id', number)!r}") for number, row in rows
+            Task.from_dict(row, f"{where}, task {row.get('id', number)!r}", has_key=has_keys)
+            for number, row in rows
         )
         with toml_tables.locate_errors(where):
             bank = cls(
@@ -300,7 +330,7 @@ class Bank:
         source: Any,
         *,
         question: str = "prompt",
-        target: str = "target",
+        target: str | None = "target",
         id: str | None = None,
         family: str | None = None,
         rule: str | None = None,
@@ -312,7 +342,8 @@ class Bank:
         ----------
         source : path, or a polars, pandas, Arrow or DuckDB table
         question, target, family, rule
-            As for `from_evidence`.
+            As for `from_evidence`; without a target the bank has no keys, and the rule is ``exact``
+            where none is named.
         id : str, optional
             Column of ids; left out, different pairs of question and target are numbered from 1.
 
@@ -329,7 +360,8 @@ class Bank:
 
     def write(self, path: str | Path) -> None:
         """Write the bank with its hash, so that a later change shows."""
-        lines = toml_tables.pairs({"name": self.name, "about": self.about, "sha256": self.hash})
+        head = {"name": self.name, "about": self.about, "sha256": self.hash}
+        lines = toml_tables.pairs(head) + ["keys = false"] * (not self.has_keys)
         for task in self.tasks:
             lines += ["", "[[task]]", *toml_tables.pairs(task.to_dict())]
         toml_tables.write(Path(path), lines)
@@ -339,7 +371,7 @@ def _tasks_of_rows(
     frame: pl.DataFrame,
     id: str | None,
     question: str,
-    target: str,
+    target: str | None,
     family: str | None,
     rule: str | None,
 ) -> Iterable[Task]:
@@ -363,15 +395,15 @@ def _tasks_of_rows(
             )
     for number, row in enumerate(rows.iter_rows(named=True), start=1):
         name = str(number) if id is None else row[id]
-        empty = [column for column in columns if row[column] is None]
+        empty = [column for column in columns if row[column] in (None, "")]
         if empty:
             raise InputError(f"example {name!r} has no {empty[0]}; leave it out, or fill it in")
         yield Task(
             id=re.sub(r"[^\w.:+-]+", "-", name)[:_MAX_ID].strip("-") or "-",
             family=row[family] if family else "all",
             question=row[question],
-            answer=row[target],
-            rule=rule or natural_rule(row[target]),
+            answer=row[target] if target else "",
+            rule=rule or (natural_rule(row[target]) if target else "exact"),
         )
 
 

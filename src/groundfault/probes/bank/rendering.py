@@ -119,9 +119,8 @@ def rebuild(bank: Bank, grammar: Grammar, record: Mapping[str, Any]) -> Probe:
         If the record lacks something, was made with another bank or grammar, or has another key or
         prompt than its parts make.
     """
-    lacking = [
-        name for name in ("bank", "grammar", "task", "assignment", "answer") if not record.get(name)
-    ]
+    names = ("bank", "grammar", "task", "assignment", *["answer"] * bank.has_keys)
+    lacking = [name for name in names if not record.get(name)]
     if lacking:
         raise InputError(f"the record of a probe lacks its {lacking[0]}")
     for name, now in (("bank", bank), ("grammar", grammar)):
@@ -172,6 +171,8 @@ def _reveals_key(task: Task, option: Option, text: str) -> bool:
 
     For numeric keys any number in it counts; for others only what it takes from the task.
     """
+    if not task.answer:
+        return False
     if task.rule in ("integer", "numeric"):
         key = numbers(task.answer)[0]
         return any(abs(number - key) <= task.tolerance for number in numbers(text))

@@ -70,6 +70,14 @@ def text(table: Mapping[str, Any], key: str, where: str, default: str | None = N
     return value
 
 
+def flag(table: Mapping[str, Any], key: str, where: str, default: bool) -> bool:
+    """A truth value of a table; the default where it is left out."""
+    value = table.get(key, default)
+    if not isinstance(value, bool):
+        raise InputError(f"{where}: {key} is neither true nor false; write {key} = true or false")
+    return value
+
+
 def texts(table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
     """A list of strings of a table; none where it is left out."""
     value = table.get(key, [])

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 from groundfault.core.plan import Plan
 from groundfault.core.status import Status as Outcome
 from groundfault.errors import PlanError
-from groundfault.probes.running.runs import ProbeRow
+from groundfault.probes.running.runs import BASE, ProbeRow
 from groundfault.review import Decision, Item, Queue, Resolution, resolve
 
 Status = Literal[
@@ -167,8 +167,10 @@ def split_by_signal(
     for row in rows:
         if row.id in items_by_row:
             # controls hide among routed items: a reviewer who knew which is which would judge them
-            # so, and only matches reviewed blind say how many errors no signal shows
-            side = routed if row.signal in ("mismatch", "unreadable") else matched
+            # so, and only matches reviewed blind say how many errors no signal shows. A base
+            # wording is always reviewed: what is found of it holds for all that match it
+            is_routed = row.signal in ("mismatch", "unreadable") or row.policy == BASE
+            side = routed if is_routed else matched
             side[items_by_row[row.id].id] = items_by_row[row.id]
     return list(routed.values()), [item for id, item in matched.items() if id not in routed]
 
@@ -194,8 +196,18 @@ _UNANSWERED = {"refused": Outcome.REFUSED, "error": Outcome.ERROR}
 _UNAUDITED = {"mismatch": Outcome.MISSING, "unreadable": Outcome.UNPARSED, "match": Outcome.SCORED}
 
 
-def score_row(row: ProbeRow, status: Status) -> tuple[float | None, Outcome]:
-    """The loss of an audited row, if it has one, and why it has none."""
+def score_row(row: ProbeRow, statuses: Mapping[str, Status]) -> tuple[float | None, Outcome]:
+    """The loss of an audited row, if it has one, and why it has none.
+
+    Where tasks have no key, an answer that matched the one to the base wording, and that nobody
+    reviewed, is as right or wrong as reviewers found that one.
+    """
+    status = statuses.get(row.id, "unaudited")
+    if row.base is not None and (row.signal, status) == ("match", "unaudited"):
+        base = statuses.get(row.base_id, "unaudited")
+        if base not in ("confirmed_model_error", "no_error"):
+            return None, Outcome.MISSING
+        status = base
     # a mismatch with the key is a signal, never an error: only review makes a loss of it
     if status in ("confirmed_model_error", "no_error"):
         return float(status == "confirmed_model_error"), Outcome.SCORED

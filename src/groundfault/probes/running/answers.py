@@ -116,15 +116,20 @@ def extract(response: str, rule: str = "exact") -> Answer:
     return Answer(None, "none", "no answer line, and no single answer in the text")
 
 
-def route(task: Task, response: str | Response) -> Routing:
+def route(task: Task, response: str | Response, base: str | None = None) -> Routing:
     """Compare a response with a task's key, by the task's rule.
 
     Parameters
     ----------
     task : Task
+        If it has no key, the answer to its base wording takes the key's place.
     response : str or Response
         A response that is an error of the service, or a refusal, is ``unanswered``: it is no
         mismatch.
+    base : str, optional
+        What the response to the base wording was read as (`groundfault.core.equivalence.read`).
+        Left out of a task without a key, the response is the one to the base wording: it matches if
+        it can be read.
 
     Raises
     ------
@@ -143,11 +148,19 @@ def route(task: Task, response: str | Response) -> Routing:
     answer = extract(response, task.rule)
     if answer.text is None:
         return Routing("unreadable", answer, answer.reason)
-    verdict = equivalence.compare(answer.text, task.answer, task.rule, task.tolerance)
+    key = task.answer or base or equivalence.read(answer.text, task.rule)
+    if key is None:
+        return Routing("unreadable", answer, f"the rule {task.rule} cannot read it")
+    verdict = equivalence.compare(answer.text, key, task.rule, task.tolerance)
     signal: Signal = (
         "unreadable" if verdict.same is None else "match" if verdict.same else "mismatch"
     )
-    return Routing(signal, answer, verdict.reason)
+    if task.answer or verdict.same is None:
+        return Routing(signal, answer, verdict.reason)
+    if base is None:
+        return Routing(signal, answer, "the base wording: other answers are compared with this one")
+    same = "the same as" if verdict.same else "not the same as"
+    return Routing(signal, answer, f"{same} {base!r}, the answer to the base wording")
 
 
 def _read_answer_line(lines: list[str]) -> Answer | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -21,7 +21,7 @@ from groundfault.errors import PlanError
 from groundfault.models import Response
 from groundfault.probes.bank.rendering import Probe
 from groundfault.probes.policies import Capped, Caps, PromptHistory, PromptPolicy, chances_of
-from groundfault.probes.running.answers import route
+from groundfault.probes.running.base_wording import route_by_base
 from groundfault.probes.running.config import Config
 from groundfault.probes.running.runs import ProbeRow
 
@@ -40,12 +40,15 @@ class RunSpec:
         Every prompt, task by task, those that must not be asked among them.
     groups : mapping of str to list of str
         The options of each group of the grammar.
+    bases : mapping of str to ProbeRow, optional
+        Where tasks have no key: the row of each task's base wording.
     """
 
     config: Config
     model: str
     probes: Sequence[Probe]
     groups: dict[str, list[str]]
+    bases: Mapping[str, ProbeRow] | None = None
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -165,7 +168,8 @@ class PolicyRun:
     def _make_row(
         self, query: int, probe: Probe, response: Response, chance: float | None
     ) -> ProbeRow:
-        task, routing = probe.task, route(probe.task, response)
+        task, bases = probe.task, self.spec.bases
+        routing = route_by_base(task, response, bases)
         return ProbeRow(
             model=self.spec.model,
             policy=self.policy.name,
@@ -188,6 +192,7 @@ class PolicyRun:
             signal=routing.signal,
             score=_SCORES.get(routing.signal),
             chance=chance,
+            base=bases[task.id].query if bases and task.id in bases else None,
         )
 
     def _describe_scores(self, before: PromptHistory) -> dict[str, Any]:

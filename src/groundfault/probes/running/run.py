@@ -4,6 +4,8 @@ All that a run writes follows from its manifest and the answers on record (``cal
 resuming is running again with the answers that are there. What was written before must come out the
 same, and is not written twice.
 
+Where tasks have no key, their base wordings are asked first.
+
 All policies and seeds go through their iterations together: one bound holds for the calls of all of
 them, and a question that two of them have in common is on its way only once.
 """
@@ -16,7 +18,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from groundfault.models.served import list_others
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.bank.rendering import Probe, probes
+from groundfault.probes.running.base_wording import BaseWording, make_base_config
 from groundfault.probes.running.config import Config, slug
 from groundfault.probes.running.policy_run import PolicyRun, RunSpec
 from groundfault.probes.running.runs import CALLS, LEDGER, OTHER_MODEL, STATUS, TRAJECTORY, Runs
@@ -91,21 +94,25 @@ def run(
         events = seal(
             folder, config, bank, grammar, target.name, {"prompts": len(prompts), "valid": valid}
         )
+        rounds = _Rounds(
+            config,
+            target,
+            Record(folder / CALLS),
+            Ledger(folder / LEDGER),
+            listener(progress),
+            [event.body for event in events if event.kind == OTHER_MODEL],
+        )
+        if not bank.has_keys:
+            first = replace(spec, config=make_base_config(config, len(bank)))
+            base = PolicyRun(first, BaseWording(), 0)
+            rounds.run([Journal(base, folder, events)])
+            spec = replace(spec, bases={row.task: row for row in base.rows})
         policy_runs = [
             PolicyRun(spec, policy, seed)
             for policy in config.prompt_policies
             for seed in config.seeds
         ]
-        journals = [Journal(policy_run, folder, events) for policy_run in policy_runs]
-        _Rounds(
-            config,
-            target,
-            Record(folder / CALLS),
-            Ledger(folder / LEDGER),
-            journals,
-            listener(progress),
-            [event.body for event in events if event.kind == OTHER_MODEL],
-        ).run()
+        rounds.run([Journal(policy_run, folder, events) for policy_run in policy_runs])
     return Runs(folder)
 
 
@@ -246,16 +253,15 @@ class _Rounds:
     target: Target
     record: Record
     ledger: Ledger
-    journals: list[Journal]
     progress: Progress
     others: list[Mapping[str, Any]]
     times: Counter[str] = field(default_factory=Counter)
 
-    def run(self) -> None:
+    def run(self, journals: Sequence[Journal]) -> None:
         number = 0
         # all policies go by iterations together: none gains from a service that changes while
         # another runs, and where answers are shared a question of two policies is asked once
-        while open_ := [journal for journal in self.journals if journal.policy_run.next]:
+        while open_ := [journal for journal in journals if journal.policy_run.next]:
             number += 1
             batches = [
                 (journal, [self._question(probe) for probe in journal.policy_run.next])

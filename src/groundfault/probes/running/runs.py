@@ -20,6 +20,9 @@ MANIFEST, BANK, GRAMMAR = "manifest.json", "bank.toml", "grammar.toml"
 CALLS, LEDGER, REVIEWS = "calls.db", "ledger.db", "reviews.db"
 OTHER_MODEL = "probe_other_model"
 """Kind of the ledger's event that a server answered as another model than was asked."""
+BASE = "base wording"
+"""In place of a policy's name, where tasks have no key: each task in the first option of every
+group, asked before all else. Other answers to the task are compared with that one."""
 TRAJECTORY, STATUS, LOCK = "trajectory.jsonl", "status.json", ".lock"
 
 
@@ -38,7 +41,8 @@ class ProbeRow:
     assignment : tuple of str
         The option of each group of the grammar.
     prompt, answer, rule : str
-        The rendered prompt; the canonical answer and its equivalence rule.
+        The rendered prompt; the canonical answer, empty where tasks have no key, and its
+        equivalence rule.
     errors : tuple of str
         Structural errors of the prompt; a prompt that was asked has none.
     status : {"answered", "refused", "error"}
@@ -54,6 +58,8 @@ class ProbeRow:
         be told.
     chance : float or None
         The probability with which the policy drew this key at this place, where that is known.
+    base : int or None
+        Where tasks have no key: which query of `BASE` the answer was compared with.
     """
 
     model: str
@@ -77,15 +83,23 @@ class ProbeRow:
     signal: Signal
     score: float | None
     chance: float | None = None
+    base: int | None = None
 
     @property
     def id(self) -> str:
         """The row's name: model, policy, seed and query."""
         return f"{self.model}|{self.policy}|{self.seed}|{self.query}"
 
+    @property
+    def base_id(self) -> str:
+        """The id of the row that the answer was compared with; empty where it was a key."""
+        return "" if self.base is None else f"{self.model}|{BASE}|0|{self.base}"
+
     def to_dict(self) -> dict[str, Any]:
         """As a line of a trajectory holds it."""
-        return asdict(self)
+        values = asdict(self)
+        # rows of tasks with keys keep the bytes that their ledgers know
+        return values if self.base is not None else {k: v for k, v in values.items() if k != "base"}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ProbeRow:

@@ -90,7 +90,7 @@ def _average_losses(rows: Iterable[ProbeRow], statuses: Mapping[str, Status]) ->
     """By model: the mean loss of each prompt over its repeats."""
     by_model: dict[str, dict[str, dict[tuple[str, ...], list[float]]]] = {}
     for row in rows:
-        loss, _ = score_row(row, statuses.get(row.id, "unaudited"))
+        loss, _ = score_row(row, statuses)
         if loss is not None:
             by_model.setdefault(row.model, {}).setdefault(row.task, {}).setdefault(
                 row.assignment, []

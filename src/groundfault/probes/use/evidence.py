@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 Unit = Literal["prompt", "task"]
 
 ASSUMPTION = (
-    "Assumed: an answer that matched its key, and was not reviewed, is right. Prompts of a policy "
-    "that does not look "
-    "at what was found; rows of one that does are a biased sample."
+    "Assumed: an answer that matched its key, and was not reviewed, is right; without keys, one "
+    "that matched the answer to the base wording is as right as that. Prompts of a policy that "
+    "does not look at what was found; rows of one that does are a biased sample."
 )
 # with fewer on average, comparisons within tasks would use less than half of the prompts
 _PROMPTS_A_TASK = 2
@@ -116,7 +116,7 @@ def _make_table(
     times: Counter[tuple[str, str]] = Counter()
     table: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: (row.model, row.policy, row.seed, row.query)):
-        loss, status = score_row(row, statuses.get(row.id, "unaudited"))
+        loss, status = score_row(row, statuses)
         values = (
             row.key,
             row.model,

@@ -130,6 +130,7 @@ class Package:
     def _row_line(self, row: ProbeRow) -> dict[str, Any]:
         values = {name: getattr(row, name) for name in ("model", *ROW_FIELDS)}
         audited = {"audit": self.summary.statuses[row.id], "item": self.items[row.id]}
+        values |= {} if row.base is None else {"base": row.base}
         return {**values, "response_sha256": self.hashes[row.id], **audited}
 
 
@@ -229,6 +230,7 @@ def _write_readme(package: Package) -> str:
         confirmed=counts["confirmed_rows"],
         keys=counts["unique_audited_keys"],
         open=rows.waiting + rows.disputed,
+        key="key" if package.bank.has_keys else "answer to the base wording",
     )
 
 
@@ -251,7 +253,7 @@ errors; they are of {keys:,} unique prompt keys. Rows are queries and keys are p
 Not in it: responses, the answers read in them, reviewers' names and notes, and the models' servers and folders. A hash
 shows that a response is the one that was reviewed; a response of few words can be guessed from it.
 
-A signal is a machine's comparison with the key and no error of a model. Only `confirmed_model_error` is one.
+A signal is a machine's comparison with the {key} and no error of a model. Only `confirmed_model_error` is one.
 
 To check it: `groundfault probe release --check` and this folder.
 """  # noqa: E501  (packages of 0.1.0 hold this text as it is, and a check compares it)

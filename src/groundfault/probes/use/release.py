@@ -171,6 +171,7 @@ def _read_package(folder: Path) -> Package:
             "family": prompt["family"],
             "prompt": prompt["prompt"],
             "errors": (),
+            "base": line.get("base"),
         }
         row = ProbeRow(**values, assignment=tuple(assignment), **BLANK)
         rows.append(row)
@@ -215,7 +216,7 @@ def _find_contradictions(
 def _read_lines(place: Path, names: set[str]) -> Iterable[dict[str, Any]]:
     for number, line in enumerate(read_text(place, MAX_ROWS).splitlines(), start=1):
         values = json.loads(line)
-        if set(values) != names:
+        if set(values) - {"base"} != names:  # only rows of tasks without keys have one
             raise InputError(
                 f"{place.name}, line {number} has the fields "
                 f"{', '.join(sorted(set(values) ^ names))} amiss"

@@ -13,7 +13,7 @@ import msgspec
 
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.bank.grammar import Grammar
-from groundfault.probes.running.runs import ProbeRow
+from groundfault.probes.running.runs import BASE, ProbeRow
 from groundfault.probes.use import comparison, effects
 from groundfault.probes.use.comparison import PRIMARY, Difference, Duel, Rate
 from groundfault.probes.use.endpoints import KeySets, PooledRuns, Results, RunEndpoints
@@ -74,12 +74,13 @@ class Summary:
         """Endpoints of every run."""
         budget, prompts = int(self._read_setting("budget")), int(self._read_setting("valid"))
         tasks = int(self._read_setting("bank")["tasks"])
-        policies = {row.policy for row in self.rows}
+        rows = [row for row in self.rows if row.policy != BASE]  # they belong to no policy
+        policies = {row.policy for row in rows}
         budgets = {
             policy: comparison.count_reachable(policy, budget, prompts, tasks)
             for policy in policies
         }
-        return Results.of(self.rows, self.statuses, budgets)
+        return Results.of(rows, self.statuses, budgets)
 
     @cached_property
     def control(self) -> str:
