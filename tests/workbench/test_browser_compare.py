@@ -34,8 +34,6 @@ def test_two_models_are_picked_and_their_cells_walked(browser: Browser, tmp_path
         page.get_by_label("Second").select_option("alpha")
         expect(page.locator("h1")).to_have_text("alpha against beta")
         for place, cell in enumerate(found.cells):
-            # keys are heard once the page's script is there
-            page.wait_for_load_state()
             page.keyboard.press(str(place + 1))
             expect(page.locator(".cells [aria-current] strong")).to_have_text(str(len(cell)))
             expect(page.locator(".pair")).to_have_count(min(20, len(cell)))
