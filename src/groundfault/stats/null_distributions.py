@@ -26,8 +26,10 @@ Floats = NDArray[np.float64]
 # atoms further than this many standard deviations from the mean weigh less than 1e-13 together
 _POOLED_WIDTH = 7.5
 _OWN_WIDTH = 38.0
-# the work of the interpreter, in distributions and hypotheses, that compiling is worth
+# the work of the interpreter, in distributions and hypotheses, that compiling is worth; less where
+# `pool_tail` loads compiled passes anyway
 _WORTH_COMPILING = 5_000
+_WORTH_COMPILING_POOLED = 500
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,10 @@ class NullDistributions:
             cells = 8 * len(thresholds)
             top = float(thresholds[-1])
             scale = cells / top if top > 1e-200 else 0.0
-            places = np.arange(cells + 1) / max(scale, 1e-300)
-            levels = (thresholds, np.searchsorted(thresholds, places, side="right"), scale)
+            # a little high: a size at the edge of a cell may be rounded into the next one
+            after = (thresholds * (scale * (1 + 1e-12))).astype(np.int64) + 1
+            lookup = np.bincount(after, minlength=cells + 2).cumsum().astype(np.uint32)
+            levels = (np.append(thresholds, np.inf), lookup, scale)
             which = EFFECTS.index(effect)
             share_rows(
                 lambda first, step: null_kernels.pool(
@@ -243,7 +247,7 @@ def from_errors(tables: ContingencyTables, *, pooled: bool) -> NullDistributions
     high = np.minimum(np.minimum(on, total), mean + reach)
     offset = np.concatenate([[0], np.cumsum(high - low + 1)]).astype(np.int64)
     pmf = np.empty(offset[-1])
-    if len(n) < _WORTH_COMPILING:
+    if len(n) < (_WORTH_COMPILING_POOLED if pooled else _WORTH_COMPILING):
         for u, (start, stop) in enumerate(pairwise(offset.tolist())):
             _fill_hypergeometric(int(n[u]), int(on[u]), int(total[u]), int(low[u]), pmf[start:stop])
     else:
@@ -269,7 +273,7 @@ def _fill_hypergeometric(n: int, on: int, total: int, low: int, p: Floats) -> No
     p[mode] = 1.0
     p[mode + 1 :] = np.multiply.accumulate(above)
     p[:mode] = np.multiply.accumulate(below[::-1])[::-1]
-    p *= 1.0 / _add_up(np.concatenate([p[mode:], p[:mode][::-1]]))
+    p *= 1.0 / (_add_up(p[mode:]) + _add_up(p[:mode][::-1]))
 
 
 def _add_up(terms: Floats) -> float:

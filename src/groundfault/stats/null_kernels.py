@@ -43,7 +43,8 @@ def score_each(effect, n, on, total, on_sum, unit):  # type: ignore[no-untyped-d
     return score_one(effect, n, on, total, on_sum, unit)
 
 
-@njit(cache=True, nogil=True)
+# error_model numpy: a ratio that is no number has its place, and without checks loops vectorise
+@njit(cache=True, nogil=True, error_model="numpy")
 def fill_hypergeometric(
     n: NDArray[np.int64],
     on: NDArray[np.int64],
@@ -69,16 +70,33 @@ def fill_hypergeometric(
             p[i] = x * (units - errors - draws + x) / ((errors - x + 1.0) * (draws - x + 1.0))
         # the mode is the largest: nothing overflows, and what underflows is too small to matter
         p[mode] = 1.0
-        mass = 1.0
-        for i in range(mode + 1, len(p)):
+        above, below = mode + 1, mode - 1
+        mass_above, mass_below = 1.0, 0.0
+        # both ways in one loop: each product waits for the one before it, not for the other's
+        while above < len(p) and below >= 0:
+            p[above] *= p[above - 1]
+            p[below] *= p[below + 1]
+            mass_above += p[above]
+            mass_below += p[below]
+            above, below = above + 1, below - 1
+        for i in range(above, len(p)):
             p[i] *= p[i - 1]
-            mass += p[i]
-        for i in range(mode - 1, -1, -1):
+            mass_above += p[i]
+        for i in range(below, -1, -1):
             p[i] *= p[i + 1]
-            mass += p[i]
-        scale = 1.0 / mass
+            mass_below += p[i]
+        scale = 1.0 / (mass_above + mass_below)
         for i in range(len(p)):
             p[i] *= scale
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
+def _sum(values: Floats, first: int, last: int) -> float:  # pragma: no cover - compiled
+    """In an order that the compiler chooses, so that it can add several at once."""
+    total = 0.0
+    for i in range(first, last):
+        total += values[i]
+    return total
 
 
 # error_model numpy: a size that is no number, of a table without a side, has its place
@@ -95,19 +113,22 @@ def pool(
     unit: float,
     weights: Floats,
     thresholds: Floats,
-    lookup: NDArray[np.intp],
+    lookup: NDArray[np.uint32],
     scale: float,
     hist: Floats,
     first_chunk: int,
     chunk_step: int,
 ) -> None:  # pragma: no cover - compiled
-    """Mass of atoms between thresholds, in partial sums that do not depend on threads."""
-    rows, levels = len(n), len(thresholds)
-    top = thresholds[-1]
-    widest = np.max(offset[1:] - offset[:-1])
+    """Mass of atoms between thresholds, in partial sums that do not depend on threads.
+
+    ``thresholds`` ends with infinity. Those before ``lookup[c]`` are not above any size of cell c.
+    """
+    levels = len(thresholds) - 1
+    top = thresholds[levels - 1]
+    sizes = np.empty(np.max(offset[1:] - offset[:-1]))
     for c in range(first_chunk, CHUNKS, chunk_step):
-        sizes = np.empty(widest)
-        for u in range(c, rows, CHUNKS):
+        row = hist[c]
+        for u in range(c, len(n), CHUNKS):
             first, atoms = offset[u], offset[u + 1] - offset[u]
             if (
                 effect == 0
@@ -121,16 +142,22 @@ def pool(
                     sizes[i] = score_one(
                         effect, n[u], on[u], total[u], start[u] + step[u] * i, unit
                     )
-            for i in range(atoms):
-                if not sizes[i] < top:  # NaN too, which would be no place to look up
-                    hist[c, levels] += weights[u] * pmf[first + i]
-                    continue
-                at = lookup[int(sizes[i] * scale)]
-                while at > 0 and thresholds[at - 1] > sizes[i]:
-                    at -= 1
-                while at < levels and thresholds[at] <= sizes[i]:
+            # sizes fall, then rise: what is beyond all levels is at both ends
+            low, high = 0, atoms
+            while low < atoms and not sizes[low] < top:  # NaN too, which has no place to look up
+                low += 1
+            while high > low and not sizes[high - 1] < top:
+                high -= 1
+            weight, p = weights[u], pmf[first : first + atoms]
+            row[levels] += weight * (_sum(p, 0, low) + _sum(p, high, atoms))
+            for i in range(low, high):
+                size = sizes[i]
+                at = np.int64(lookup[int(size * scale)])
+                # one step without a branch, which is one too few hardly ever
+                at += np.int64(thresholds[at] <= size)
+                while thresholds[at] <= size:
                     at += 1
-                hist[c, at] += weights[u] * pmf[first + i]
+                row[at] += weight * p[i]
 
 
 @njit(cache=True)
