@@ -11,6 +11,8 @@ Tables 4 to 7 and Figure 3."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from groundfault.finders.spotlight import Spotlight
 from groundfault.stats.discovery import Discovery, score_discovery
 from groundfault_studies.charts import lines
 from groundfault_studies.real_models import Predictions, of_texts, shipped_classifiers
+from groundfault_studies.resuming import Rows, resume_rounds
 from groundfault_studies.shared_folder import find_shared
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
@@ -69,6 +72,7 @@ _TABLE_5 = {
 
 
 SEEDS, QUICK_SEEDS = 5, 1
+_FIRST, _SECOND = 0, 1  # the classifiers of Tables 6 and 7; Figure 3 has both
 
 
 def study(
@@ -76,7 +80,9 @@ def study(
     *,
     seeds: int | None = None,
     quick: bool = False,
+    keep: Path | None = None,
     progress: Progress | None = None,
+    show: Callable[[PaperStudy], object] | None = None,
 ) -> PaperStudy:
     """Compare slice finders, and weights and sizes of Edisa, on the mistakes of real classifiers.
 
@@ -90,36 +96,78 @@ def study(
         5, or quickly 1.
     quick : bool
         One seed: to see that it runs, not for conclusions.
+    keep : path, optional
+        File of what is done; a study that was interrupted goes on from there.
     progress : callable, optional
+    show : callable, optional
+        Called with the study of the seeds so far, after 1, 2 and 4 of them.
     """
-    progress = listener(progress)
     seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
-    folder = find_shared(shared, "real")
-    runs: list[list[Predictions]] = []
-    for seed in range(seeds):
-        progress(f"training classifiers, {seed + 1} of {seeds}")
-        runs.append(
-            [*shipped_classifiers(seed), *(of_texts(folder, seed) if folder.is_dir() else ())]
-        )
-    lacking = (
-        () if folder.is_dir() else ("classifiers of texts, which need the folder of shared data",)
-    )
-    settings = {
-        "seeds": seeds,
-        "fitted": FITTED,
-        "slices": f"one for {_EXAMPLES_A_SLICE} examples, at most 128",
-    }
-    sizes = _sizes(runs, progress)
-    tables = (
-        table_4(_measure_all(runs, finders(), progress)),
-        table_5(_measure_all(runs, structures(), progress)),
-        _weights(runs, progress),
-        _dimensions(runs, progress),
-        sizes,
-    )
-    title = "Error-prone examples found without labels"
-    return PaperStudy(
-        "discover", title, SOURCE, settings, tables, lacking, {"figure-3": _draw_sizes(sizes)}
+    shared_folder = find_shared(shared, "real")
+    folder = shared_folder if shared_folder.is_dir() else None
+    rounds = [
+        {
+            f"seed {seed}, table {table}, classifier {number}, {name}, {size:g} fitted, "
+            f"{'texts too' if folder else 'no texts'}": (folder, seed, table, number, name, size)
+            for table, number, name, size in _list_parts(4 if folder is None else 6)
+        }
+        for seed in range(seeds)
+    ]
+    lacking = () if folder else ("classifiers of texts, which need the folder of shared data",)
+
+    def make(rows: Rows, count: int) -> PaperStudy:
+        settings = {
+            "seeds": count,
+            "fitted": FITTED,
+            "slices": f"one for {_EXAMPLES_A_SLICE} examples, at most 128",
+        }
+        tables = _tabulate(rows)
+        figures = {"figure-3": _draw_sizes(tables[-1])}
+        title = "Error-prone examples found without labels"
+        return PaperStudy("discover", title, SOURCE, settings, tables, lacking, figures)
+
+    partial = None if show is None else lambda rows, count: show(make(rows, count))
+    return make(resume_rounds(rounds, _measure_part, keep, 1, listener(progress), partial), seeds)
+
+
+def _list_parts(classifiers: int) -> Iterator[tuple[str, int, str, float]]:
+    """Table, classifier, what is fitted and to which share of the examples, of one seed."""
+    for table, numbers in (("4", range(classifiers)), ("5", range(classifiers))):
+        yield from ((table, number, name, 1.0) for number in numbers for name in FITS[table]())
+    yield from (("6", _SECOND, name, 1.0) for name in weights())
+    yield from (("7", _FIRST, name, 1.0) for name in dimensions())
+    yield from (("3", number, "edisa", size) for number in (_FIRST, _SECOND) for size in SIZES)
+
+
+def _measure_part(
+    folder: Path | None, seed: int, table: str, number: int, name: str, size: float
+) -> Rows:
+    """One row: what a finder makes of one training of a classifier."""
+    predictions = _train(folder, seed)[number]
+    discovery = measure(FITS[table]()[name], predictions, size)
+    about = {"table": table, "classifier": predictions.name, "fit": name, "size": size}
+    return [about | {"width": predictions.embedding.shape[1]} | asdict(discovery)]
+
+
+@lru_cache(maxsize=1)
+def _train(folder: Path | None, seed: int) -> tuple[Predictions, ...]:
+    return (*shipped_classifiers(seed), *(of_texts(folder, seed) if folder else ()))
+
+
+def _tabulate(rows: Rows) -> tuple[PaperTable, ...]:
+    by_table: dict[str, dict[str, dict[str, list[Discovery]]]] = {}
+    for row in rows:
+        name = f"{row['size']:.1%} of the examples" if row["table"] == "3" else row["fit"]
+        discovery = Discovery(*(row[each.name] for each in fields(Discovery)))
+        by_model = by_table.setdefault(row["table"], {})
+        by_model.setdefault(row["classifier"], {}).setdefault(name, []).append(discovery)
+    width = next(row["width"] for row in rows if row["table"] == "7")
+    return (
+        table_4(by_table["4"]),
+        table_5(by_table["5"]),
+        _table_6(by_table["6"]),
+        _table_7(by_table["7"], width),
+        _figure_3(by_table["3"]),
     )
 
 
@@ -138,6 +186,31 @@ def finders() -> dict[str, Fit]:
 def structures() -> dict[str, Fit]:
     """The rows of Table 5."""
     return {name: edisa(**weights) for name, weights in STRUCTURES.items()}
+
+
+def weights() -> dict[str, Fit]:
+    """The rows of Table 6."""
+    names = ("embedding_weight", "error_weight")
+    return {f"{name} = {w}": edisa(**{name: w}) for name in names for w in WEIGHTS}
+
+
+def dimensions() -> dict[str, Fit]:
+    """The rows of Table 7."""
+    return {
+        f"{n or 'all'} dimensions, embedding_weight = {w}": edisa(pca=n, embedding_weight=w)
+        for n in DIMENSIONS
+        for w in (0.15, 0.1, 0.05)
+    }
+
+
+FITS: Mapping[str, Callable[[], dict[str, Fit]]] = {
+    "4": finders,
+    "5": structures,
+    "6": weights,
+    "7": dimensions,
+    "3": finders,
+}
+"""What is fitted for each table, and for Figure 3."""
 
 
 def edisa(**parameters: Any) -> Fit:
@@ -208,17 +281,6 @@ def table_4(discoveries: Discoveries) -> PaperTable:
     return PaperTable("Table 4: error-prone examples", note, _COLUMNS, tuple(rows))
 
 
-def _measure_all(
-    runs: Sequence[Sequence[Predictions]], fits: Mapping[str, Fit], progress: Progress
-) -> Discoveries:
-    by_model: dict[str, dict[str, list[Discovery]]] = {}
-    for number, first in enumerate(runs[0]):
-        for name, fit in fits.items():
-            progress(f"{name} on {first.name}")
-            by_model.setdefault(first.name, {})[name] = [measure(fit, run[number]) for run in runs]
-    return by_model
-
-
 def _behind(rows: Mapping[str, Mapping[str, Value]], models: Sequence[str]) -> str:
     """Where Edisa, with the paper's weights, is not ahead of confidence, or of Domino."""
     sentences = []
@@ -265,58 +327,36 @@ def table_5(discoveries: Discoveries) -> PaperTable:
     return PaperTable("Table 5: structure", note, _COLUMNS, tuple(rows))
 
 
-def _dimensions(runs: Sequence[Sequence[Predictions]], progress: Progress) -> PaperTable:
-    """Principal components kept, on the first classifier, whose embedding has 64 numbers."""
-    classifiers = [run[0] for run in runs]
-    rows = []
-    for dimensions in DIMENSIONS:
-        for weight in (0.15, 0.1, 0.05):
-            progress(f"{dimensions or 'all'} dimensions, embedding weight {weight}")
-            discoveries = [
-                measure(edisa(pca=dimensions, embedding_weight=weight), predictions)
-                for predictions in classifiers
-            ]
-            rows.append(
-                _row(f"{dimensions or 'all'} dimensions, embedding_weight = {weight}", discoveries)
-            )
-    note = (
-        f"Edisa on {classifiers[0].name}, whose embedding has {classifiers[0].embedding.shape[1]} "
-        "dimensions. The paper goes from 32 of 1,024 to all of them, and finds hardly anything "
-        "with all."
-    )
-    return PaperTable("Table 7: principal components", note, _COLUMNS, tuple(rows))
-
-
-def _weights(runs: Sequence[Sequence[Predictions]], progress: Progress) -> PaperTable:
+def _table_6(discoveries: Discoveries) -> PaperTable:
     """All weights on the second classifier."""
-    classifiers = [run[1] for run in runs]
-    rows = []
-    for name in ("embedding_weight", "error_weight"):
-        for weight in WEIGHTS:
-            progress(f"{name} = {weight}")
-            rows.append(
-                _row(
-                    f"{name} = {weight}",
-                    [measure(edisa(**{name: weight}), predictions) for predictions in classifiers],
-                )
-            )
-    note = f"Edisa on {classifiers[0].name}; the other weights are the defaults, 0.15, 0.1 and 1."
-    return PaperTable("Table 6: weights", note, _COLUMNS, tuple(rows))
+    [(model, by)] = discoveries.items()
+    note = f"Edisa on {model}; the other weights are the defaults, 0.15, 0.1 and 1."
+    rows = tuple(_row(name, each) for name, each in by.items())
+    return PaperTable("Table 6: weights", note, _COLUMNS, rows)
 
 
-def _sizes(runs: Sequence[Sequence[Predictions]], progress: Progress) -> PaperTable:
-    rows = []
-    for number in (0, 1):
-        classifiers = [run[number] for run in runs]
-        for size in SIZES:
-            progress(f"fitted on {size:.0%} of {classifiers[0].name}")
-            discoveries = [measure(edisa(), predictions, size) for predictions in classifiers]
-            rows.append(_row(f"{classifiers[0].name}: {size:.1%} of the examples", discoveries))
+def _table_7(discoveries: Discoveries, width: int) -> PaperTable:
+    """Principal components kept, on the first classifier."""
+    [(model, by)] = discoveries.items()
+    note = (
+        f"Edisa on {model}, whose embedding has {width} dimensions. The paper goes from 32 of "
+        "1,024 to all of them, and finds hardly anything with all."
+    )
+    rows = tuple(_row(name, each) for name, each in by.items())
+    return PaperTable("Table 7: principal components", note, _COLUMNS, rows)
+
+
+def _figure_3(discoveries: Discoveries) -> PaperTable:
     note = (
         "Edisa fitted on part of the examples and measured on the same others; all are twice as "
         "many as those."
     )
-    return PaperTable("Figure 3: examples to fit on", note, _COLUMNS, tuple(rows))
+    rows = tuple(
+        _row(f"{model}: {size}", each)
+        for model, by in discoveries.items()
+        for size, each in by.items()
+    )
+    return PaperTable("Figure 3: examples to fit on", note, _COLUMNS, rows)
 
 
 def _draw_sizes(sizes: PaperTable) -> str:

@@ -9,9 +9,11 @@ and other models."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +31,7 @@ from groundfault_studies.controlled_docs import Packet
 from groundfault_studies.janus_audits import JanusAudit
 from groundfault_studies.janus_repeats import Columns, Here
 from groundfault_studies.janus_structured import compare_decoys
+from groundfault_studies.resuming import resume_tables
 from groundfault_studies.shared_folder import HOW_TO_NAME, find_shared
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable, Value
 
@@ -85,6 +88,7 @@ def study(
     splits: int | None = None,
     jobs: int = 1,
     quick: bool = False,
+    keep: Path | None = None,
     progress: Progress | None = None,
 ) -> PaperStudy:
     """Regenerate the paper's Tables 1 to 3 and its 200-split line, and compare the exact floor with
@@ -103,6 +107,8 @@ def study(
         Processes for the splits; the answer does not depend on it.
     quick : bool
         Fewer splits: to see that it runs, not for conclusions.
+    keep : path, optional
+        File of the tables that are done; a study that was interrupted goes on from there.
     progress : callable, optional
         Called with a message at each step.
 
@@ -119,24 +125,31 @@ def study(
         scripted, packets, answers = janus_audits.scripted_audit(seed=0)
         audits, lacking = _audits(folder, scripted, progress)
         first = [audited for audited in audits if audited.beside]
-        tables = [
-            *(_descriptors(audited) for audited in first),
-            _summary(audits, progress),
-            _ablation(audits, splits, progress),
-            _robustness(audits, splits, jobs, progress),
-            *(janus_repeats.floors(audited, progress) for audited in first),
-            _classes(packets, answers),
-            _descriptors(scripted),
-            janus_repeats.recovery(scripted, packets, splits, progress),
-            compare_decoys(splits, progress),
-        ]
+        tables = {
+            **{f"descriptors of {one.label}": partial(_descriptors, one) for one in first},
+            "main audits": partial(_summary, audits, progress),
+            "safeguards": partial(_ablation, audits, splits, progress),
+            "splits": partial(_robustness, audits, splits, jobs, progress),
+            **{
+                f"decoys of {one.label}": partial(janus_repeats.floors, one, progress)
+                for one in first
+            },
+            "error classes": partial(_classes, packets, answers),
+            "descriptors of the script": partial(_descriptors, scripted),
+            "recovery": partial(janus_repeats.recovery, scripted, packets, splits, progress),
+            "structured decoys": partial(compare_decoys, splits, progress),
+        }
+        hashes = "".join(audited.evidence.hash for audited in audits)
+        data = hashlib.sha256(hashes.encode()).hexdigest()[:12]
+        named = {f"{name}, {splits} splits, {data}": make for name, make in tables.items()}
+        finished = resume_tables(named, keep, progress)
     settings = {"splits": splits, "shared": str(folder)}
     return PaperStudy(
         "janus",
         "Janus: the paper's tables, regenerated",
         SOURCE,
         settings,
-        tuple(tables),
+        finished,
         tuple(lacking),
     )
 

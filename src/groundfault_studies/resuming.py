@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from groundfault.base.progress import Progress, listener
 from groundfault.errors import PlanError
+from groundfault_studies.tables import PaperTable
 
 Rows = list[dict[str, Any]]
 
@@ -81,6 +84,27 @@ def resume_rounds(
         if show is not None and is_new and number < len(rounds) and number & (number - 1) == 0:
             show(rows, number)
     return rows
+
+
+def resume_tables(
+    todo: Mapping[str, Callable[[], PaperTable]], keep: Path | None, progress: Progress
+) -> tuple[PaperTable, ...]:
+    """`resume_parts` of which each is a table.
+
+    Parameters
+    ----------
+    todo : mapping of str to callable
+        What makes each table, by a name that says everything it depends on.
+    keep : path, optional
+    progress : callable
+    """
+    parts = {name: (make,) for name, make in todo.items()}
+    rows = resume_parts(parts, _store_table, keep, 1, progress)
+    return tuple(msgspec.convert(row, PaperTable) for row in rows)
+
+
+def _store_table(make: Callable[[], PaperTable]) -> Rows:
+    return [msgspec.to_builtins(make())]
 
 
 def gather_rows(

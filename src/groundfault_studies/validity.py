@@ -9,8 +9,10 @@ the two differ."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,7 @@ from groundfault_studies.null_games import (
     weigh_rejections,
     worst_cases,
 )
+from groundfault_studies.resuming import Rows, resume_parts
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
 SOURCE = (
@@ -41,6 +44,14 @@ _AT_ONCE = 2000
 _STEPS = 250
 _NORMAL = 2.3263478740408408  # the 99 % point
 _GRADED = ("graded", "graded 30x4")
+NULLS: tuple[Null, ...] = ("model", "auditor")
+BOLD = "bold"
+"""In place of a game: scores that are shaped to land on the bar, of which the chance is weighed."""
+
+_BETS: Mapping[Null, Mapping[Sampling, Sequence[str]]] = {
+    "model": {"guaranteed": BETS, "paper": PAPERS},
+    "auditor": {"guaranteed": SOURCES, "paper": ("lr", "lr-ui")},
+}
 
 
 def games(null: Null) -> dict[str, Game]:
@@ -87,6 +98,7 @@ def study(
     replicates: int | None = None,
     jobs: int = 1,
     quick: bool = False,
+    keep: Path | None = None,
     progress: Progress | None = None,
 ) -> PaperStudy:
     """Measure the type-I error of every bet against both nulls, as audits bet by default and as the
@@ -100,20 +112,24 @@ def study(
         Processes; the answer does not depend on it.
     quick : bool
         Fewer replicates: to see that it runs, not for conclusions.
+    keep : path, optional
+        File of what is done; a study that was interrupted goes on from there.
     progress : callable, optional
     """
     progress = listener(progress)
     replicates = replicates or (QUICK_REPLICATES if quick else REPLICATES)
-    tables = []
-    for null in ("model", "auditor"):
-        bets = BETS if null == "model" else SOURCES
-        ours = {
-            key: measure(game, bets, "guaranteed", replicates, jobs, progress)
-            for key, game in games(null).items()
-        }
-        for start in ("", "sr-", "cusum-") if null == "model" else ("",):
-            tables.append(_defaults(null, start, ours, replicates, progress))
-        tables.append(_papers(null, ours, replicates, jobs, progress))
+    parts: dict[str, tuple[Any, ...]] = {
+        f"{null}'s null, {key}, {sampling} sampling, {replicates} replicates": (
+            (null, key, sampling, replicates)
+        )
+        for null in NULLS
+        for sampling in get_args(Sampling)
+        for key in games(null)
+    }
+    rows = resume_parts(parts, _count, keep, jobs, progress)
+    weighings = _list_weighings(rows, replicates)
+    rows += resume_parts(weighings, _weigh, keep, jobs, progress)
+    tables = [table for null in NULLS for table in _tabulate(null, rows, replicates)]
     settings = {"replicates": replicates, "alpha": ALPHA, "bound": LEVEL}
     return PaperStudy(
         "validity",
@@ -124,26 +140,45 @@ def study(
     )
 
 
-def measure(
-    game: Game,
-    bets: Sequence[str],
-    sampling: Sampling,
-    replicates: int,
-    jobs: int = 1,
-    progress: Progress | None = None,
-) -> dict[str, int]:
+def measure(game: Game, bets: Sequence[str], sampling: Sampling, replicates: int) -> dict[str, int]:
     """In how many replicates the null falls, by bet."""
-    progress = listener(progress)
-    from joblib import Parallel, delayed
-
-    progress(f"{game.name}: {game.rule}, {sampling} sampling")
     sizes = [min(_AT_ONCE, replicates - start) for start in range(0, replicates, _AT_ONCE)]
-    calls = (
-        delayed(count_rejections)(game, bets, sampling, size, [7, part])
+    fell: NDArray[np.int64] = sum(
+        count_rejections(game, bets, sampling, size, [7, part]).sum(axis=1)
         for part, size in enumerate(sizes)
     )
-    fell: NDArray[np.int64] = sum(part.sum(axis=1) for part in Parallel(jobs)(calls))
     return dict(zip(bets, fell.tolist(), strict=True))
+
+
+def _count(null: Null, key: str, sampling: Sampling, replicates: int) -> Rows:
+    counts = measure(games(null)[key], _BETS[null][sampling], sampling, replicates)
+    return [{"null": null, "game": key, "sampling": sampling, "fell": counts}]
+
+
+def _list_weighings(rows: Rows, replicates: int) -> dict[str, tuple[Any, ...]]:
+    """What is weighed: shaped scores, and where a rate is too close to alpha for counting."""
+    size = min(replicates, _AT_ONCE)
+    parts: dict[str, tuple[Any, ...]] = {
+        f"{null}'s null, bold play, {bet}, {size} weighed": (null, BOLD, bet, size)
+        for null in NULLS
+        for bet in _BETS[null]["guaranteed"]
+    }
+    for row in rows:
+        if row["sampling"] == "guaranteed" and row["game"] not in _GRADED:
+            for bet, fell in row["fell"].items():
+                if upper(fell, replicates) > ALPHA and fell / replicates < 1.2 * ALPHA:
+                    null, key = row["null"], row["game"]
+                    parts[f"{null}'s null, {key}, {bet}, {size} weighed"] = (null, key, bet, size)
+    return parts
+
+
+def _weigh(null: Null, key: str, bet: str, size: int) -> Rows:
+    rate, error = (
+        bold(bet, null, size, _STEPS, [7])
+        if key == BOLD
+        else weigh_rejections(games(null)[key], bet, size, [7])
+    )
+    return [{"null": null, "game": key, "bet": bet, "rate": rate, "error": error}]
 
 
 def upper(count: int, replicates: int) -> float:
@@ -153,48 +188,65 @@ def upper(count: int, replicates: int) -> float:
     return 1.0 if count == replicates else float(betaincinv(count + 1, replicates - count, LEVEL))
 
 
+def _tabulate(null: Null, rows: Rows, replicates: int) -> Iterator[PaperTable]:
+    """The tables of a null: bets by default, and the paper's."""
+    rows = [row for row in rows if row["null"] == null]
+    ours, papers = (
+        {row["game"]: row["fell"] for row in rows if row.get("sampling") == sampling}
+        for sampling in ("guaranteed", "paper")
+    )
+    weighed = {(row["game"], row["bet"]): row for row in rows if "bet" in row}
+    for start in ("", "sr-", "cusum-") if null == "model" else ("",):
+        yield _defaults(null, start, ours, weighed, replicates)
+    yield _papers(null, ours, papers, replicates)
+
+
 def _defaults(
-    null: Null, start: str, ours: dict[str, dict[str, int]], replicates: int, progress: Progress
+    null: Null,
+    start: str,
+    ours: Mapping[str, Mapping[str, int]],
+    weighed: Mapping[tuple[str, str], Mapping[str, float]],
+    replicates: int,
 ) -> PaperTable:
     bets = [start + source for source in SOURCES]
-    rates: dict[str, dict[str, Value]] = {key: {} for key in (*ours, "bold", "upper")}
-    weighings = 0
+    rates: dict[str, dict[str, Value]] = {key: {} for key in (*ours, BOLD, "upper")}
     for bet in bets:
-        progress(f"bold play against the {null}'s null, {bet}")
-        rate, error = bold(bet, null, min(replicates, _AT_ONCE), _STEPS, [7])
-        rates["bold"][bet], bounds = rate, [rate + _NORMAL * error]
-        for key, game in games(null).items():
-            rate, upper_bound = ours[key][bet] / replicates, upper(ours[key][bet], replicates)
-            if upper_bound > ALPHA and rate < 1.2 * ALPHA and key not in _GRADED:
-                rate, error = weigh_rejections(game, bet, min(replicates, _AT_ONCE), [7])
-                upper_bound = rate + _NORMAL * error
-                weighings += 1
+        bounds = []
+        for key in (*ours, BOLD):
+            weight = weighed.get((key, bet))
+            if weight is None:
+                rate, bound = ours[key][bet] / replicates, upper(ours[key][bet], replicates)
+            else:
+                rate, bound = weight["rate"], weight["rate"] + _NORMAL * weight["error"]
             rates[key][bet] = rate
-            bounds.append(upper_bound)
+            bounds.append(bound)
         # rounded up: a bound is not to be printed below itself
         rates["upper"][bet] = ceil(1e4 * max(bounds)) / 1e4
     names = {key: _name(game) for key, game in games(null).items()} | {
-        "bold": "fresh draws: shapes the score to land on the bar",
+        BOLD: "fresh draws: shapes the score to land on the bar",
         "upper": "largest upper 99 % bound",
     }
+    count = sum(bet in bets and key != BOLD for key, bet in weighed)
     note = (
         f"Share of {replicates:,} audits in which the {null}'s null, which is true, falls at any "
         "step, at alpha .05, with the bets and shares of a default plan. Where a rate is too close "
-        f"to alpha for counting ({weighings} times), and in the row of shaped scores, it is "
-        "weighed instead (importance sampling)."
+        f"to alpha for counting ({count} times), and in the row of shaped scores, it is weighed "
+        "instead (importance sampling)."
     )
-    rows = tuple(PaperRow(names[key], rates[key]) for key in rates)
-    return PaperTable(f"The {null}'s null, default: {', '.join(bets)}", note, _columns(bets), rows)
+    lines = tuple(PaperRow(names[key], rates[key]) for key in rates)
+    return PaperTable(f"The {null}'s null, default: {', '.join(bets)}", note, _columns(bets), lines)
 
 
 def _papers(
-    null: Null, ours: dict[str, dict[str, int]], replicates: int, jobs: int, progress: Progress
+    null: Null,
+    ours: Mapping[str, Mapping[str, int]],
+    papers: Mapping[str, Mapping[str, int]],
+    replicates: int,
 ) -> PaperTable:
-    bets = PAPERS if null == "model" else ("lr", "lr-ui")
+    bets = _BETS[null]["paper"]
     rows = []
     for key, game in games(null).items():
-        counts = measure(game, bets, "paper", replicates, jobs, progress)
-        here: dict[str, Value] = {bet: counts[bet] / replicates for bet in bets}
+        here: dict[str, Value] = {bet: papers[key][bet] / replicates for bet in bets}
         here["default"] = max(ours[key][bet] for bet in bets) / replicates
         rows.append(PaperRow(_name(game), here))
     note = (

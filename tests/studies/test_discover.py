@@ -64,7 +64,9 @@ def test_the_study_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(discover, "DIMENSIONS", (16,))
     monkeypatch.setattr(discover, "WEIGHTS", (0.15,))
     monkeypatch.setattr(discover, "SIZES", (0.5, 1.0))
-    result = study(tmp_path, seeds=1)
+    keep = tmp_path / "rows.jsonl"
+    result = study(tmp_path, seeds=1, keep=keep)
+    assert study(tmp_path, seeds=1, keep=keep, progress=pytest.fail) == result
     assert result.lacking
     assert [len(table.rows) for table in result.tables] == [4 * 5 + 2, 4 * 3 + 3, 2, 3, 4]
     text = result.to_markdown()

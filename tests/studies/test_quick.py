@@ -1,4 +1,6 @@
-"""Every study of a paper has a quick setting, says how far it is, and can be found by its name."""
+"""Every study of a paper has a quick setting, says how far it is, resumes, and has its name in the
+help.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,11 @@ PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 @pytest.mark.parametrize("name", [name for names in PAPERS.values() for name in names])
-def test_a_study_of_a_paper_has_a_quick_setting_and_says_how_far_it_is(name: str) -> None:
+def test_a_study_of_a_paper_has_a_quick_setting_says_how_far_it_is_and_resumes(name: str) -> None:
     entry = tomllib.loads(PROJECT.read_text())["project"]["entry-points"]["groundfault.studies"]
     module, _, function = entry[name].partition(":")
     takes = signature(getattr(import_module(module), function)).parameters
-    assert {"quick", "progress"} <= takes.keys()
+    assert {"quick", "progress", "keep"} <= takes.keys()
     assert takes["quick"].default is False
     # a size that is named wins over the quick one, so its default has to be told from a choice
     assert all(takes[size].default is None for size in ("seeds", "replicates") if size in takes)

@@ -142,8 +142,16 @@ def test_the_upper_bound_is_clopper_and_pearsons():
     assert upper(5, 5) == 1.0
 
 
-@pytest.mark.slow
-def test_jobs_do_not_change_the_answer(monkeypatch):
-    monkeypatch.setattr(validity, "_AT_ONCE", 30)
-    one, two = (measure(MODEL["fresh"], ["lr-ui"], "guaranteed", 100, jobs) for jobs in (1, 2))
-    assert one == two
+def test_a_study_that_was_stopped_goes_on(tmp_path, monkeypatch):
+    few = {null: {"fresh": fresh("0/1", 20, null)} for null in validity.NULLS}
+    monkeypatch.setattr(validity, "games", few.get)
+    monkeypatch.setattr(validity, "_STEPS", 20)
+    keep = tmp_path / "rows.jsonl"
+    whole = validity.study(replicates=5, keep=keep)
+    lines = keep.read_text().splitlines(keepends=True)
+    keep.write_text("".join(lines[:3]) + lines[3][:30])  # killed while it wrote the fourth
+    messages: list[str] = []
+    again = validity.study(replicates=5, keep=keep, progress=messages.append)
+    assert again == whole
+    assert len(messages) == len(lines) - 3
+    assert validity.study(replicates=5, keep=keep, progress=pytest.fail) == whole

@@ -7,7 +7,9 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +17,9 @@ from groundfault.base.files import is_special, make_encodable, resolve_links, wr
 from groundfault.base.folders import replace_folder
 from groundfault.base.progress import Progress, listener
 from groundfault.errors import InputError, shorten
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def require_writable(path: str | None, *, directory: bool = False) -> None:
@@ -79,8 +84,11 @@ def echo_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def show_progress(quiet: bool = False) -> Iterator[Progress]:
-    """A spinner with the current step on standard error, if that is a terminal."""
+def show_progress(quiet: bool = False, *, lines: bool = False) -> Iterator[Progress]:
+    """A spinner with the current step on standard error, if that is a terminal.
+
+    Elsewhere, such as in a log of what takes hours, there is a line a step if ``lines``.
+    """
     from rich.console import Console
     from rich.text import Text
 
@@ -88,7 +96,13 @@ def show_progress(quiet: bool = False) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
-        yield listener(None)
+        yield partial(_print_step, console) if lines and not quiet else listener(None)
         return
     with console.status("reading") as status:
         yield lambda message: status.update(Text(clean(message), overflow="ellipsis", no_wrap=True))
+
+
+def _print_step(console: Console, message: str) -> None:
+    from groundfault.render.words import clean
+
+    console.print(clean(message), markup=False, highlight=False, soft_wrap=True)

@@ -218,7 +218,7 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
         settings["keep"] = Path(out) / f"{name}.rows.jsonl"
     if "show" in takes:
         settings["show"] = partial(_show_so_far, out=out)
-    with show_progress(json_path == "-") as progress:
+    with show_progress(json_path == "-", lines=True) as progress:
         result: _Study = run(progress=progress, **settings)
     if out:
         result.write(out)
