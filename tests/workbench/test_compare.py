@@ -127,6 +127,10 @@ def test_the_page_lists_them(two: Bench) -> None:
     client = visit(two)
     page = unescape(client.get("/compare", params={"a": "beta", "b": "alpha", "cell": 2}).text)
     assert "alpha against beta" in page
+    modes = two.report.modes
+    number = next(i for i, mode in enumerate(modes, 1) if mode.outcome == "beta")
+    shown = client.get("/examples", params={"mode": number}).text
+    assert "<dt>Other models</dt><dd>alpha fails " in shown
     for cell, name in zip(found.cells, found.names, strict=True):
         assert f"<strong>{len(cell)}</strong> {name}" in page
     assert page.count('class="sides pair"') == min(20, len(found.cells[2]))

@@ -15,6 +15,7 @@ from groundfault.auditing.report import Report
 from groundfault.auditing.verification import verify
 from groundfault.base.ledger import Ledger
 from groundfault.base.openings import OPENED, TRIED
+from groundfault.core.candidate import Library
 from groundfault.workbench.bench import Bench
 
 RULE = "n_words >= 14 AND lang = 'de'"
@@ -56,6 +57,29 @@ def test_a_rule_is_recorded_once_and_a_rule_of_the_report_never(
     assert "Needs fresh data" in page
     assert "Needs fresh data" not in client.get("/rule", params={"rule": "lang = 'de'"}).text
     assert "Rule tried" in client.get("/ledger").text
+
+
+def test_tried_rules_are_taken_along_as_a_library(client: TestClient, bench: Bench) -> None:
+    assert "none is" in client.get("/rule/tried.json").text
+    client.get("/rule", params={"rule": RULE})
+    assert "tried.json" in client.get("/rule").text
+    (rule,) = Library.from_json(client.get("/rule/tried.json").text)
+    assert (rule.rule, rule.source) == (SQL, "tried after an opening")
+    # an audit of the same outcomes knows that it was read from them
+    assert bench.report is not None
+    assert rule.mined.startswith(bench.report.hashes.outcome[:16])
+
+
+def test_a_ledger_of_several_reports_says_which_event_is_of_another(
+    client: TestClient, bench: Bench
+) -> None:
+    assert bench.ledger is not None
+    assert "another report" not in client.get("/ledger").text
+    look = bench.ledger.append(OPENED, {"outcome": "0" * 64, "rule": "janus"})
+    bench.ledger.append("report_written", {"files": {"report.json": "0"}, "opening": look.hash})
+    page = client.get("/ledger").text
+    assert page.count("another report") == 2
+    assert f"report.json, after event {look.seq}" in page
 
 
 def spend(client: TestClient, bench: Bench, **form: str) -> str:

@@ -17,6 +17,7 @@ from groundfault.auditing.report import Report
 from groundfault.base.openings import TRIED
 from groundfault.core.rules import Rule
 from groundfault.render import words
+from groundfault.render.audit_groups import main_cell
 from groundfault.workbench.bench import Bench
 from groundfault.workbench.row_query import PAGE, RowQuery
 from groundfault.workbench.rows import load_apart
@@ -56,8 +57,12 @@ def test_the_first_screen_has_every_mode_and_what_was_not_said(
     assert 'href="/examples?mode=1"' in page
 
 
-def test_findings_are_listed_filtered_and_ordered(client: TestClient) -> None:
-    assert "german" in read(client, "/findings")
+def test_findings_are_listed_filtered_and_ordered(client: TestClient, bench: Bench) -> None:
+    page = read(client, "/findings")
+    assert "german" in page
+    assert bench.report is not None
+    intervals = {words.interval(main_cell(finding)) for finding in bench.report.findings}
+    assert all(interval in page for interval in intervals)
     assert "german" not in read(client, "/findings", verdict="untestable")
     page = read(client, "/findings", q="LONG", sort="p")
     assert "n_words > 12" in page
@@ -129,13 +134,18 @@ def test_near_misses_stand_beside_with_the_condition_that_fails(
 ) -> None:
     page = read(client, "/examples", rule=RULE)
     near = page[page.index('id="near-head"') :]
-    assert 'Misses "n_words" >= 13 by 1' in near
-    assert "Misses \"lang\" = 'de'" in near
+    assert 'Not: "n_words" >= 13, missed by 1' in near
+    assert "Not: \"lang\" = 'de'<" in near
     table = discovery_of(bench)
     ids = set(list_ids(near))
     hits = table.filter(pl.col("id").is_in(list(ids)))
     assert ids
     assert ((hits["lang"] == "de") != (hits["n_words"] >= 13)).all()
+    # a mode says its conditions in words
+    assert bench.report is not None
+    page = read(client, "/examples", mode=1)
+    for condition in bench.report.modes[0].conditions:
+        assert f"Not: {condition}" in page
 
 
 def test_examples_of_both_sides_are_inside(client: TestClient, bench: Bench) -> None:
@@ -301,7 +311,10 @@ def test_parts_that_fail_differently_are_named(bench: Bench) -> None:
 
 def test_sentences_end_once_and_keys_have_titles(client: TestClient) -> None:
     assert ".." not in re.sub(r"<[^>]+>", "", read(client, "/"))
-    assert "<h2>Examples</h2>" in read(client, "/keys")
+    keys = read(client, "/keys")
+    assert "<h2>Examples</h2>" in keys
+    assert "<kbd>L</kbd></dt><dd>Ledger</dd>" in keys
+    assert 'data-key="L"' in read(client, "/")
 
 
 def test_neighbours_in_a_list_lead_from_row_to_row(client: TestClient) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.core.rules import literal, quote
+from groundfault.workbench.texts import write_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -144,5 +145,5 @@ def _equals(name: str, value: object) -> str:
 
 
 def _shorten(value: object) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = write_value(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -12,6 +12,7 @@ import polars as pl
 from groundfault.core.patterns import quote_character
 from groundfault.core.rules import Rule
 from groundfault.render.highlights import find_patterns, find_spans
+from groundfault.workbench.texts import write_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -152,7 +153,7 @@ def _set_column(column: pl.Series, patterns: Sequence[str], length: int, mark: b
     """A field for each value of a column."""
     values = column.to_list()
     if column.dtype != pl.String:
-        texts = pl.Series([None if value is None else _write(value) for value in values])
+        texts = pl.Series([None if value is None else write_value(value) for value in values])
         texts = texts.cast(pl.String)
     else:
         texts = column
@@ -168,10 +169,6 @@ def _set_column(column: pl.Series, patterns: Sequence[str], length: int, mark: b
         Field(column.name, _split(text or "", spans[i]), values[i], mark, max(full[i] - length, 0))
         for i, text in enumerate(shown)
     ]
-
-
-def _write(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _split(text: str, spans: list[tuple[int, int]]) -> tuple[tuple[Piece, ...], ...]:

@@ -44,6 +44,8 @@ class Screen:
         All its addresses.
     keys : tuple of pair of str
         Keys and what they do, for the page that ``?`` opens; elements with ``data-key`` obey them.
+    key : str
+        Leads there from anywhere.
     shown : callable
         Whether there is anything to show for what was opened.
     """
@@ -52,6 +54,7 @@ class Screen:
     path: str
     routes: tuple[Route, ...]
     keys: tuple[tuple[str, str], ...] = ()
+    key: str = ""
     shown: Callable[[Bench], bool] = lambda _: True
 
 

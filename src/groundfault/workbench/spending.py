@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from groundfault.auditing.flow import audit
 from groundfault.auditing.verification import read_evidence_again, select_audited
-from groundfault.core.candidate import Candidate, Library
-from groundfault.core.rules import Rule
 from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.workbench.tried_rules import freeze_rules
 
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
@@ -68,7 +67,7 @@ def spend_holdout(bench: Bench, rules: Sequence[str], seal: str, reason: str) ->
         raise LedgerError("these outcomes were looked at before: give the reason to look again")
     if seal.strip().lower() != state.seal[:PREFIX]:
         raise InputError(f"type the first {PREFIX} characters of the plan's seal to go on")
-    library = _freeze(bench, rules)
+    library = freeze_rules(bench, rules)
     folder = bench.place if bench.place.is_dir() else bench.place.parent
     place = folder.with_name(f"{folder.name}-{library.hash[:PREFIX]}")
     if place.exists():
@@ -85,29 +84,3 @@ def spend_holdout(bench: Bench, rules: Sequence[str], seal: str, reason: str) ->
     )
     result.write(place)
     return Spending(result, place)
-
-
-def _freeze(bench: Bench, rules: Sequence[str]) -> Library:
-    """The rules as candidates that were mined from the discovery outcomes."""
-    state, report = bench.state, bench.report
-    assert state is not None
-    assert report is not None
-    tried = {event.body.get("rule") for event in state.tried}
-    parsed = [Rule.parse(rule).sql for rule in rules]
-    if not parsed:
-        raise InputError("choose the rules to test: none is")
-    for rule in parsed:
-        if rule not in tried:
-            raise InputError(f"the rule {rule} was not tried here; count it first")
-    origin = f"{report.hashes.outcome[:16]}/{report.hashes.split[:16]}"
-    late = {event.body.get("rule") for event in state.late}
-    return Library.of(
-        Candidate(
-            name=rule,
-            rule=rule,
-            missing="off",
-            source="tried after an opening" if rule in late else "tried by hand",
-            mined=origin,
-        )
-        for rule in parsed
-    )

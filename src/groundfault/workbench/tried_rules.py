@@ -11,7 +11,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from groundfault.base.openings import TRIED
+from groundfault.core.candidate import Candidate, Library
 from groundfault.core.rules import Rule
+from groundfault.errors import InputError
 
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
@@ -133,6 +135,45 @@ def list_tried(bench: Bench) -> tuple[TriedRule, ...]:
         rule = str(event.body.get("rule"))
         rules.setdefault(rule, TriedRule(rule, event.body.get("counts", {}), rule in late))
     return tuple(rules.values())[::-1]
+
+
+def freeze_rules(bench: Bench, rules: Sequence[str]) -> Library:
+    """Rules that were tried here, as candidates that were mined from the discovery outcomes.
+
+    Parameters
+    ----------
+    bench : Bench
+        With a report.
+    rules : sequence of str
+        In SQL.
+
+    Raises
+    ------
+    InputError
+        If none is named, or one was not tried.
+    """
+    state, report = bench.state, bench.report
+    assert state is not None
+    assert report is not None
+    tried = {event.body.get("rule") for event in state.tried}
+    parsed = [Rule.parse(rule).sql for rule in rules]
+    if not parsed:
+        raise InputError("choose the rules to test: none is")
+    for rule in parsed:
+        if rule not in tried:
+            raise InputError(f"the rule {rule} was not tried here; count it first")
+    origin = f"{report.hashes.outcome[:16]}/{report.hashes.split[:16]}"
+    late = {event.body.get("rule") for event in state.late}
+    return Library.of(
+        Candidate(
+            name=rule,
+            rule=rule,
+            missing="off",
+            source="tried after an opening" if rule in late else "tried by hand",
+            mined=origin,
+        )
+        for rule in parsed
+    )
 
 
 def list_rules(report: Report) -> frozenset[str]:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.routing import Route
 
+from groundfault.auditing.manifest import WRITTEN
 from groundfault.auditing.report_versions import read_report
 from groundfault.auditing.verification import check_writing
 from groundfault.base.openings import OPENED, REPLAYED, TRIED
 from groundfault.errors import GroundfaultError
+from groundfault.render import words
 from groundfault.render.audit_tables import manifest
 from groundfault.render.audit_words import Outline
 from groundfault.workbench.holdout_state import read_events
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from groundfault.auditing.report import Report
     from groundfault.base.ledger import Event
     from groundfault.workbench.bench import Bench
 
@@ -31,7 +34,7 @@ _NAMES = {
     OPENED: "Outcomes looked at",
     REPLAYED: "Same audit again",
     TRIED: "Rule tried",
-    "report_written": "Report written",
+    WRITTEN: "Report written",
 }
 _LONGEST = 300
 
@@ -43,13 +46,19 @@ def show_ledger(request: Request) -> Response:
     assert report is not None
     events = read_events(ledger)
     kind, start = request.query_params.get("kind", ""), _read_start(request)
+    known = {event.hash: event for event in events}
     picks = [event for event in reversed(events) if kind in ("", event.kind)]
     return show_page(
         request,
         "ledger.html.j2",
         checks=_check(bench),
         events=[
-            (event, name_kind(event.kind), describe_event(event))
+            (
+                event,
+                name_kind(event.kind),
+                describe_event(event, known),
+                _is_of_others(report, event, known),
+            )
             for event in picks[start : start + PAGE]
         ],
         kinds=[(one, name_kind(one)) for one in dict.fromkeys(event.kind for event in events)],
@@ -94,8 +103,21 @@ def name_kind(kind: str) -> str:
     return _NAMES.get(kind, kind.replace("_", " ").capitalize())
 
 
-def describe_event(event: Event) -> str:
-    """What an event is about, on a line."""
+def _is_of_others(report: Report, event: Event, known: Mapping[str, Event]) -> bool:
+    """Whether an event is about other outcomes than this report: a ledger may hold many."""
+    look = known.get(str(event.body.get("opening")), event)
+    return look.body.get("outcome", report.hashes.outcome) != report.hashes.outcome
+
+
+def describe_event(event: Event, known: Mapping[str, Event]) -> str:
+    """What an event is about, on a line.
+
+    Parameters
+    ----------
+    event : Event
+    known : mapping of str to Event
+        All events of its ledger, by hash.
+    """
     body: Mapping[str, Any] = event.body
     if event.kind == TRIED:
         counts = body.get("counts", {})
@@ -110,6 +132,10 @@ def describe_event(event: Event) -> str:
         parts += ["in the browser" if body.get("via") == "web" else ""]
         parts += [str(body.get("reason") or "")]
         return ", ".join(filter(None, parts))
+    if event.kind == WRITTEN:
+        files = words.listing(list(body.get("files", ())), 6)
+        look = known.get(str(body.get("opening")))
+        return f"{files}, after event {look.seq}" if look else files
     text = ", ".join(
         f"{key}: {', '.join(value) if isinstance(value, Mapping) else value}"
         for key, value in body.items()
@@ -122,5 +148,6 @@ SCREEN = Screen(
     "Ledger",
     "/ledger",
     (Route("/ledger", show_ledger),),
+    key="L",
     shown=lambda bench: bench.report is not None,
 )

@@ -34,5 +34,6 @@ SCREEN = Screen(
     title="Case",
     path="/case",
     routes=(Route("/case", show_case),),
+    key="O",
     shown=lambda bench: bench.case is not None,
 )

@@ -104,5 +104,6 @@ SCREEN = Screen(
         ("3", "Only the first fails"),
         ("4", "Neither fails"),
     ),
+    key="C",
     shown=_has_two,
 )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from groundfault.modes.near_misses import NearMiss
     from groundfault.workbench.row_index import RowIndex
 
 COUNT = 8
@@ -38,7 +39,7 @@ class NearExample:
     ----------
     row : RowView
     condition : str
-        What does not hold.
+        What does not hold, in words or in SQL.
     distance : float or None
         How far it is from the threshold.
     """
@@ -118,10 +119,14 @@ def _find_places(
 
 def _choose_near(index: RowIndex, subject: Subject) -> tuple[NearExample, ...]:
     """Rows next to the rule, a few of each condition that keeps them out."""
-    misses = [miss for miss in index.find_near_misses(subject.rule) if miss.mask.any()]
+    misses = {
+        name: miss
+        for name, miss in zip(*_name_conditions(index, subject), strict=True)
+        if miss.mask.any()
+    }
     examples: list[NearExample] = []
     model, roles = _model_of(index, subject), index.rows.evidence.roles
-    for miss in misses:
+    for name, miss in misses.items():
         places = miss.places
         if model and roles.model:
             models = index.rows.frame[roles.model][places].cast(pl.String)
@@ -130,8 +135,19 @@ def _choose_near(index: RowIndex, subject: Subject) -> tuple[NearExample, ...]:
         for row in _show(index, subject, places):
             distance = None if miss.distance is None else float(miss.distance[row.place])
             known = distance is not None and not np.isnan(distance)
-            examples.append(NearExample(row, miss.condition, distance if known else None))
+            examples.append(NearExample(row, name, distance if known else None))
     return tuple(examples)
+
+
+def _name_conditions(
+    index: RowIndex, subject: Subject
+) -> tuple[tuple[str, ...], tuple[NearMiss, ...]]:
+    """The conditions of a rule, as its mode says them or in SQL, and who misses each alone."""
+    misses = index.find_near_misses(subject.rule)
+    names = subject.mode.mode.conditions if subject.mode else ()
+    if len(names) != len(misses):
+        names = tuple(miss.condition for miss in misses)
+    return names, misses
 
 
 def _show(index: RowIndex, subject: Subject, places: NDArray[np.intp]) -> tuple[RowView, ...]:

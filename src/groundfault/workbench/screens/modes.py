@@ -70,5 +70,6 @@ SCREEN = Screen(
     "Modes",
     "/",
     (Route("/", show_modes), Route("/findings", list_findings)),
+    key="M",
     shown=lambda bench: bench.report is not None,
 )

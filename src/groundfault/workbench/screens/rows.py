@@ -140,5 +140,6 @@ SCREEN = Screen(
         ("1 2 3 4 5", "Failing, passing, near misses, inside, all"),
         ("m", "Choose a model"),
     ),
+    key="R",
     shown=lambda bench: bench.report is not None,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from starlette.responses import Response
 from starlette.routing import Route
 
 from groundfault.core.rules import Rule
@@ -15,11 +16,16 @@ from groundfault.workbench.comparison import measure_change
 from groundfault.workbench.pages import bench_of, show_page
 from groundfault.workbench.screen import Screen
 from groundfault.workbench.subjects import list_modes
-from groundfault.workbench.tried_rules import list_rules, list_tried, needs_fresh_data, try_rule
+from groundfault.workbench.tried_rules import (
+    freeze_rules,
+    list_rules,
+    list_tried,
+    needs_fresh_data,
+    try_rule,
+)
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from groundfault.workbench.bench import Bench
 
@@ -50,6 +56,17 @@ def edit_rule(request: Request) -> Response:
     )
 
 
+def download_tried(request: Request) -> Response:
+    """The rules that were tried, as a library that an audit of fresh outcomes takes."""
+    bench = bench_of(request)
+    library = freeze_rules(bench, [one.rule for one in list_tried(bench)])
+    return Response(
+        library.to_json(),
+        media_type="application/json",
+        headers={"content-disposition": 'attachment; filename="tried-rules.json"'},
+    )
+
+
 def _count(bench: Bench, text: str) -> dict[str, Any]:
     cells = try_rule(bench, text)
     parts, units = split_conditions(text), bench.rows.evidence.unit_index
@@ -74,11 +91,12 @@ def _count(bench: Bench, text: str) -> dict[str, Any]:
 SCREEN = Screen(
     "Rules",
     "/rule",
-    (Route("/rule", edit_rule),),
+    (Route("/rule", edit_rule), Route("/rule/tried.json", download_tried)),
     keys=(
         ("g", "The box of the rule"),
-        ("Ctrl+Enter", "Count the rule in the box (⌘ Enter on a Mac)"),
+        ("Ctrl Enter", "Count the rule in the box; ⌘ Enter on a Mac"),
         ("x", "Examples of the rule"),
     ),
+    key="T",
     shown=lambda bench: bench.report is not None,
 )
