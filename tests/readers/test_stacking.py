@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from groundfault.readers import stacking
+from groundfault.readers import log, stacking
+from groundfault.readers.log import Log, Observation
 from groundfault.readers.stacking import PackedRows, stack
 
 TABLES = [
@@ -48,3 +49,35 @@ def test_many_rows_take_a_fraction_of_their_memory() -> None:
     size = sum(len(file) for _, file in packed._packed)
     assert 0 < size < table.estimated_size()
     assert packed.stack().select(pl.len()).collect().item() == 100_000
+
+
+VALUES = {
+    "a number, later a word": [1, 2, 3, "x", 5],
+    "a word, later a number": ["x", "1", 0.5, None, 2],
+    "nothing first": [None, None, 7, 8, 9],
+    "nothing first, then words": [None, None, None, "x", "y"],
+    "a whole number, later a fraction": [1, 2, 0.5, 4, 5],
+    "true, later a number": [True, False, 1, 0, None],
+    "true, later a word": [True, None, "x", False, "y"],
+    "a list, later a word": [["a", 1], [], "x", None, ["b"]],
+    "lists of other types": [[1, 2], [3], ["x"], [None], []],
+    "a mapping, later another": [{"a": 1}, {"a": 2}, {"a": "x", "b": {"c": 1}}, {}, {"b": 2}],
+    "a word, later a mapping": ["x", None, {"a": 1}, {"a": [1]}, "y"],
+}
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_packed_parts_of_several_types_are_the_table_read_whole(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [Observation(f"q{i}", 1.0, attributes={"x": x}) for i, x in enumerate(VALUES[case])]
+    ((whole, _),) = Log(rows).tables()
+    monkeypatch.setattr(log, "_CHUNK", 2)
+    monkeypatch.setattr(stacking, "_MAX_OPEN", 2)
+    packed = PackedRows()
+    for part, _ in Log(rows).tables():
+        packed.add(part)
+    table = packed.stack().collect()
+    # a column that only a later part has comes after those of the earlier ones
+    assert sorted(table.columns) == sorted(whole.columns)
+    assert table.select(whole.columns).equals(whole)

@@ -19,7 +19,7 @@ from groundfault.readers.log import COLUMNS
 from groundfault.readers.scorers import ScorerSelection
 
 _ROW = "\0row"
-_SCORES = (*scorers.ANSWER, "scorer", "status", "value", GRADER_ERRORS)
+_SCORES = (*scorers.KEYS, "scorer", "status", "value", GRADER_ERRORS)
 _WORDS = ("task", "model", "scorer", "status")
 # rows that are read at a time
 _PART = 50_000
@@ -137,7 +137,7 @@ class LogRows:
         thin = self.frame.select(pl.col(columns), response).with_row_index(_ROW)
         # a few words that every row repeats: their numbers take a quarter of the memory
         thin = thin.with_columns(pl.col(_WORDS).cast(pl.Categorical))
-        table = add_grader_errors(thin.collect())
+        table = scorers.number_answers(add_grader_errors(thin.collect()))
         counts = {
             str(name): int(n) for name, n in table["scorer"].value_counts(sort=True).iter_rows()
         }
@@ -147,7 +147,7 @@ class LogRows:
         selection = scorers.select_scorer(table, tuple(names), self.headlines)
         scores = scorers.rescale(selection.answers, scale)
         scores = scorers.add_other_scores(scores, table, selection.others)
-        texts = scores.with_columns(pl.col(_WORDS).cast(pl.String))
+        texts = scores.drop(scorers.ANSWER).with_columns(pl.col(_WORDS).cast(pl.String))
         return texts, replace(selection, answers=scores.clear()), counts
 
     def _add_columns(self, scores: pl.DataFrame) -> pl.DataFrame:

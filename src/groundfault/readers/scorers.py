@@ -11,8 +11,11 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.stacking import stack
 
-ANSWER = ("example_id", "model", "epoch", "task", "log")
+KEYS = ("example_id", "model", "epoch", "task", "log")
 """Columns that tell one answer from all others, as long as logs are not put together."""
+
+ANSWER = "\0answer"
+"""Column: the number of the answer that a row is of; see `number_answers`."""
 
 DISAGREE = "scorers_disagree"
 """Column: whether another scorer's score differs by at least one half from the chosen one's."""
@@ -50,6 +53,15 @@ def list_scorers(table: pl.DataFrame) -> tuple[str, ...]:
     return tuple(str(name) for name in names if name)
 
 
+def number_answers(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with `ANSWER`: of each row's answer the place of the first row.
+
+    Rows are matched by it: by five columns, the tables of that take more memory than all the rows.
+    """
+    keys = [c for c in KEYS if table[c].n_unique() > 1] or [KEYS[0]]
+    return table.with_row_index(ANSWER).with_columns(pl.col(ANSWER).first().over(keys))
+
+
 def select_scorer(
     table: pl.DataFrame, scorers: tuple[str, ...], headlines: Sequence[str]
 ) -> ScorerSelection:
@@ -58,6 +70,7 @@ def select_scorer(
     Parameters
     ----------
     table : polars.DataFrame
+        With numbers of answers.
     scorers : tuple of str
         Scorers; none to take each run's only one, else its tool's headline.
     headlines : sequence of str
@@ -87,12 +100,11 @@ def select_scorer(
         )
     # an answer that ended in an error has no scorer: it counts under whichever one is chosen, in
     # those runs which that scorer scored
-    nobody = table.filter(pl.col("scorer") == "").join(
-        mine, on=ANSWER, how="anti", maintain_order="left"
-    )
-    nobody = nobody.join(
-        score_rows.join(mine, on=_RUN, how="anti"), on=_RUN, how="anti", maintain_order="left"
-    )
+    nobody = table.filter(pl.col("scorer") == "")
+    if nobody.height:
+        nobody = nobody.join(mine, on=ANSWER, how="anti", maintain_order="left")
+        others = score_rows.join(mine, on=_RUN, how="anti")
+        nobody = nobody.join(others, on=_RUN, how="anti", maintain_order="left")
     answers = stack([mine, nobody])
     skipped_rows = table.select(ANSWER).join(answers, on=ANSWER, how="anti")
     outcome = scorers or tuple(sorted(mine["scorer"].unique()))
@@ -118,6 +130,8 @@ def _note_skipped(rows: pl.DataFrame, scorers: Sequence[str]) -> tuple[str, ...]
 
 def _require_one_score(mine: pl.DataFrame) -> None:
     """No answer may be scored by two of the chosen scorers."""
+    if mine["scorer"].n_unique() < 2:
+        return
     both = mine.filter(pl.col("scorer").n_unique().over(ANSWER) > 1)
     if both.height:
         names = " and ".join(repr(s) for s in sorted(both["scorer"].unique())[:2])
@@ -180,14 +194,14 @@ def add_other_scores(
     columns = {name: f"score_{name}" for name in others[:_MAX_OTHERS]}
     is_scored = pl.col("scorer").is_in(list(columns)) & (pl.col("status") == Status.SCORED)
     scores = table.filter(is_scored).select(
-        *ANSWER, pl.format("score_{}", "scorer").alias("scorer"), "value"
+        ANSWER, pl.format("score_{}", "scorer").alias("scorer"), "value"
     )
     if not scores.height:
         return answers
     wide = scores.pivot(
         "scorer", index=ANSWER, values="value", aggregate_function="first", sort_columns=True
     )
-    new = [c for c in wide.columns if c not in ANSWER]
+    new = [c for c in wide.columns if c != ANSWER]
     answers = answers.join(wide, on=ANSWER, how="left", maintain_order="left")
     alike = [c for c in new if answers.select(pl.col(c).is_between(0, 1).all()).item()]
     apart = [(pl.col(c) - pl.col("value")).abs() >= 0.5 for c in alike]
@@ -257,9 +271,7 @@ def add_agreement(
         rescale(table.filter(scorer=name), None if is_in_range(table, name) else scale)
         for name in pair
     )
-    other = two.select(
-        *ANSWER, pl.col("value").alias("\0value"), pl.col("status").alias("\0status")
-    )
+    other = two.select(ANSWER, pl.col("value").alias("\0value"), pl.col("status").alias("\0status"))
     both = one.join(other, on=ANSWER, how="inner", maintain_order="left")
     status = pl.when(pl.col("status") == Status.SCORED).then("\0status").otherwise("status")
     rows = both.with_columns(

@@ -61,6 +61,12 @@ def stack(frames: list[pl.DataFrame]) -> pl.DataFrame:
     """Tables one under the other; a column of several types is numeric if all are, else text.
 
     The type of a column without a value says nothing.
+
+    Notes
+    -----
+    Tables read in parts are those read whole but for one thing: where a column has words in a later
+    part, numbers of an earlier one are written as the numbers of that part, a 2 beside fractions
+    as 2.0 and a 0.00001 without an exponent.
     """
     types: dict[str, set[Any]] = {}
     for frame in frames:
