@@ -7,6 +7,7 @@ import importlib.util
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -105,6 +106,7 @@ def inner_floor(module: str) -> int:
     return inner.index(parts[2]) if len(parts) > 2 and parts[2] in inner else len(inner)
 
 
+@cache
 def imports(module: str) -> dict[str, bool]:
     """Modules of ours that a module imports anywhere, and whether for annotations alone."""
     arrows: dict[str, bool] = {}

@@ -34,7 +34,7 @@ def whole(shared: Path) -> PaperStudy:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(janus_audits, "MODELS", ("gemma-2-2b-it",))
         patch.setattr(janus_repeats, "DRAWN", {200: 100})
-        return janus.study(shared, splits=20)
+        return janus.study(shared, splits=10)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> PaperStudy:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("empty"))
         patch.delenv("GROUNDFAULT_SHARED", raising=False)
-        return janus.study(splits=20)
+        return janus.study(splits=10)
 
 
 def table(study: PaperStudy, start: str) -> dict[str, PaperRow]:
@@ -146,12 +146,12 @@ def test_parallel_equals_serial(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     keep = tmp_path / "rows.jsonl"
-    assert janus.study(splits=20, jobs=2, keep=keep) == alone
+    assert janus.study(splits=10, jobs=2, keep=keep) == alone
     lines = keep.read_text().splitlines(keepends=True)
     quick_one = next(line for line in lines if "error classes" in line)
     keep.write_text("".join(line for line in lines if line != quick_one) + quick_one[:40])
     messages: list[str] = []
-    assert janus.study(splits=20, keep=keep, progress=messages.append) == alone
+    assert janus.study(splits=10, keep=keep, progress=messages.append) == alone
     assert [message for message in messages if "error classes" in message] == messages[2:]
 
 

@@ -115,7 +115,7 @@ def published(matrix: Matrix, settings: Settings) -> bool:
 )
 def test_without_failure_modes_nothing_is_published(kind: AbilityWorld) -> None:
     settings = replace(QUICK, permutations=0, bootstraps=0)
-    assert sum(published(kind.draw(rng(i))[0], settings) for i in range(5)) <= 1
+    assert sum(published(kind.draw(rng(i))[0], settings) for i in range(3)) == 0
 
 
 MANY = {
