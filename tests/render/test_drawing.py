@@ -113,4 +113,6 @@ def test_an_audit_with_little_virtual_memory_writes_its_whole_report(tmp_path: P
         text=True,
     )
     assert result.returncode == 0, result.stderr
+    files = {path.name for path in (tmp_path / "report").iterdir()}
+    assert files == {"library.json", "report.html", "report.json", "report.md", "SHA256SUMS"}
     assert "<svg" in (tmp_path / "report" / "report.html").read_text()
