@@ -2,8 +2,8 @@
 
     python benchmarks/exact_floor.py [--units 20000] [--candidates 2000] [--decoys 1000]
 
-Prints CPU seconds of each, their ratio, and how far the shuffled floor is from the exact one. Aim: a
-ratio over 100."""
+Prints CPU seconds of each, their ratio, and how far the shuffled floor is from the exact one. Aim:
+a ratio over 100."""
 
 from __future__ import annotations
 

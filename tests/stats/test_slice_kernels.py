@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from groundfault.stats import bits
-from groundfault.stats.slice_kernels import bound_errors, count_rows, set_bits, sum_errors
+from groundfault.stats.slice_kernels import (
+    bound_errors,
+    bound_means,
+    count_rows,
+    set_bits,
+    sum_errors,
+)
 
 ROWS = 200
 RNG = np.random.default_rng(0)
@@ -31,6 +37,22 @@ def test_error_sums_are_exact_and_below_their_bounds() -> None:
     bound_errors(packed, quanta[::64].copy(), PARENTS, PARENT, LAST, bound, top)
     assert (bound >= sums).all()
     assert (top >= (SLICES * quanta).max(axis=1)).all()
+
+
+def test_means_are_those_of_the_largest_errors() -> None:
+    """No rows of a slice, at least so many, have a larger mean; where a slice has fewer, the others
+    have no error.
+    """
+    quanta = np.sort(RNG.integers(1, 100, ROWS))[::-1].copy()
+    inside = SLICES * quanta
+    for least in (1, 7, 40, 150):
+        means = np.empty(3, dtype=np.int64)
+        weights = quanta[::64].copy()
+        bound_means(bits.pack(MATRIX), weights, least, PARENTS, PARENT, LAST, means)
+        assert (means * least >= np.sort(inside, axis=1)[:, -least:].sum(axis=1)).all()
+        assert (means <= weights[0]).all()
+    shares = (SLICES * np.repeat(weights, 64)[:ROWS]).sum(axis=1) / 150
+    assert means.tolist() == np.ceil(shares).tolist()
 
 
 def test_bits_are_set_by_code() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, fsum
+from math import ceil
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ from groundfault.finders.levels import Levels, make_conjunction, name_of, rule_o
 from groundfault.slicing.parameters import Parameters
 from groundfault.slicing.predictions import example_losses
 from groundfault.stats.bits import unpack
+from groundfault.stats.exact_sums import sum_exactly
 from groundfault.stats.slice_search import Level, SearchResult, replay, search
 from groundfault.stats.slices import Errors, Objective, Predicates, score_exactly
 
@@ -236,7 +237,7 @@ class SliceLine(Parameters):
         # with max_parents the search may miss slices; this bounds how good they can be
         self.missed_ = max(level.missed for level in result.levels)
         self.slices_ = self._calibrate(
-            _assign_groups(self._rank(result, predicates, loss, quanta.fineness == 0, table)),
+            _assign_groups(self._rank(result, predicates, loss, table)),
             objective,
         )
         self._warn_of_bounds()
@@ -330,11 +331,10 @@ class SliceLine(Parameters):
         return least
 
     def _rank(
-        self, result: SearchResult, predicates: Predicates, loss: Floats, whole: bool, table: Levels
+        self, result: SearchResult, predicates: Predicates, loss: Floats, table: Levels
     ) -> list[tuple[ScoredSlice, bytes]]:
         """The best slices with their rows, best first, in exact order."""
-        add: Callable[[Floats], float] = _sum_whole if whole else _sum_exactly
-        n, total, alpha = len(loss), add(loss), exact(self.alpha)
+        n, total, alpha = len(loss), sum_exactly(loss), exact(self.alpha)
         entries: list[tuple[tuple[Any, ...], ScoredSlice, bytes]] = []
         for row in result.members:
             members = row[row >= 0]
@@ -342,7 +342,7 @@ class SliceLine(Parameters):
             # exactly
             rows = np.bitwise_and.reduce(predicates.bits[members], axis=0)
             inside = loss[np.flatnonzero(unpack(rows[None], n)[0])]
-            error = add(inside)
+            error = sum_exactly(inside)
             score = score_exactly(len(inside), error, n, total, alpha)
             if score > 0:
                 predicate_values = table.name_values(
@@ -393,16 +393,6 @@ def _number_groups(groups: Any, n: int) -> NDArray[np.int64]:
     if names.shape != (n,):
         raise InputError(f"there are {n} rows, so groups must have shape ({n},), not {names.shape}")
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
-
-
-def _sum_whole(values: Floats) -> float:
-    """Of whole numbers that doubles can count, which is what `Errors.of` takes for whole."""
-    # exact below 2^53, and much faster than fsum
-    return float(values.sum())
-
-
-def _sum_exactly(values: Floats) -> float:
-    return fsum(values.tolist())
 
 
 def _check_errors(errors: Any, n: int) -> Floats:

@@ -41,7 +41,7 @@ class BestSlices:
 
 @dataclass(frozen=True)
 class Parents:
-    """Slices to be extended, sorted by predicates, with sizes, error sums and largest errors."""
+    """Slices to be extended, sorted by predicates, with sizes, error sums and largest means."""
 
     members: Ids
     stats: Ints

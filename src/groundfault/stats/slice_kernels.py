@@ -110,6 +110,34 @@ def bound_errors(bits, weights, parents, parent, last, out, top):  # type: ignor
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def bound_means(bits, weights, least, parents, parent, last, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Bound from above the mean error of any ``least`` rows or more of a slice, rounded up.
+
+    Words come with the largest errors first, so it is the mean over the first ``least`` rows."""
+    shared = np.empty(_BLOCK, dtype=np.uint64)
+    room = np.full(len(parent), least)
+    out[:] = 0
+    for start in range(0, bits.shape[1], _BLOCK):
+        stop = min(bits.shape[1], start + _BLOCK)
+        now = -1
+        for c in range(len(parent)):
+            if room[c] == 0:
+                continue
+            if parent[c] != now:
+                now = parent[c]
+                _intersect(bits, parents[now], start, stop, shared)
+            row = bits[last[c], start:stop]
+            w = 0
+            while room[c] > 0 and w < stop - start:
+                ones = min(np.int64(popcount(shared[w] & row[w])), room[c])
+                out[c] += ones * weights[start + w]
+                room[c] -= ones
+                w += 1
+    for c in range(len(parent)):
+        out[c] = -(-out[c] // least)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def sum_errors(bits, quanta, parents, parent, last, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Sum errors row by row, exactly, for slices that `bound_errors` cannot rule out."""
     shared = np.empty(_BLOCK, dtype=np.uint64)
@@ -181,7 +209,7 @@ def join_parents(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     which : int64 array
         The parents i.
     stats : int64 array, shape (3, P)
-        Sizes, error sums and largest errors of the parents.
+        Sizes, error sums and largest means of the parents.
     pairs : int32 array, shape (L, L) or (0, 0)
         Rows that two predicates share, where known.
     room : int
@@ -193,7 +221,7 @@ def join_parents(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     -------
     parent, last : int32 arrays, shape (C,)
     limits : int64 array, shape (3, C)
-        The least size, error sum and largest error among the parents.
+        The least size, error sum and largest mean among the parents.
     bound : float64 array, shape (C,)
     pair_count : int
         Children before any was ruled out.

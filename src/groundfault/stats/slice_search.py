@@ -1,8 +1,10 @@
 """The exact search for the k slices of best score, and its replay on permuted errors.
 
 A slice of l predicates is looked at only if all its parents (it without one predicate) are, and if
-the bound from their sizes, error sums and largest errors reaches the k-th best score so far. Bounds
-are rounded outwards by `Objective.slack`, so that no rounding can hide a slice."""
+the bound from their sizes, error sums and largest means reaches the k-th best score so far. The
+largest mean of a slice is that of as many of its largest errors as a slice must have rows: no part
+of it has a larger one. Bounds are rounded outwards by `Objective.slack`, so that no rounding can
+hide a slice."""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from numpy.typing import NDArray
 
 from groundfault.stats.bits import Bits, count_and
 from groundfault.stats.slice_frontier import BestSlices, Extendable, Parents
-from groundfault.stats.slice_kernels import bound_errors, count_rows, join_parents, sum_errors
+from groundfault.stats.slice_kernels import (
+    bound_errors,
+    bound_means,
+    count_rows,
+    join_parents,
+    sum_errors,
+)
 from groundfault.stats.slices import Errors, Floats, Ids, Ints, Objective, Predicates
 
 # pairs of parents joined at a time, which bounds memory
@@ -138,7 +146,8 @@ class _Search:
     def look(self, group: _Group, extend: bool) -> tuple[Ids, Ints, Floats] | None:
         """Count slices and offer the good ones; return those that may be extended."""
         objective, errors = self.objective, self.errors
-        if len(errors.weights) and errors.exact and errors.weights[0] == errors.weights[-1]:
+        uniform = errors.exact and errors.weights[0] == errors.weights[-1]
+        if uniform:
             error, top = (
                 self.count(count_rows, self.hot, (), group)[0] * errors.weights[0],
                 group.limits[2],
@@ -154,6 +163,9 @@ class _Search:
         self._offer(group, size, error)
         if not extend:
             return None
+        if not uniform:
+            ahead = (errors.weights, objective.min_size)
+            top = np.minimum(top, self.count(bound_means, self.hot, ahead, group)[0])
         bounds = objective.bound(size, error, top)
         stay = np.flatnonzero(bounds >= self.best.floor)
         return group[stay].members(), np.stack([size[stay], error[stay], top[stay]]), bounds[stay]

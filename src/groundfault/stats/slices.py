@@ -4,22 +4,22 @@ A slice is a conjunction of predicates, at most one a column. Its score is (Saga
 2021) ``alpha * (mean error of the slice / mean error - 1) - (1 - alpha) * (n / size - 1)`` with n
 the number of rows.
 
-Only rows with an error count towards an error sum. They are kept apart, the largest error first, so
-that the 64 rows of a word have almost the same error: the largest of each word times its popcount,
-summed, is a tight upper bound of an error sum, and the sum itself where the rows of every word have
-one and the same error (0/1 errors, few grades)."""
+Only rows with an error count towards an error sum. They are kept apart, the largest errors first,
+so that the 64 rows of a word have almost the same error: the largest of each word times its
+popcount, summed, is a tight upper bound of an error sum, and the sum itself where the rows of every
+word have one and the same error (0/1 errors, few grades)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import fsum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.stats.bits import Bits, pack, words
+from groundfault.stats.exact_sums import sum_exactly
 from groundfault.stats.slice_kernels import bound_scores, set_bits
 
 Ints = NDArray[np.int64]
@@ -30,6 +30,8 @@ Floats = NDArray[np.float64]
 _FINEST = 52
 # sums of whole errors below this are exact in double precision too
 _COUNTED = 1 << 53
+# leading bits of an error by which rows are sorted: so many are sorted without a comparison
+_SORTED = 16
 # levels up to which one comparison for each level is faster than a count
 _FEW = 8
 
@@ -76,7 +78,8 @@ class Objective:
         return (gain * error - cost) / size + rest
 
     def bound(self, size: Ints, error: Ints, top: Ints) -> Floats:
-        """The best score of any slice with at most so many rows, errors, and largest error.
+        """The best score of any slice with at most so many rows, errors, and error of a row (the
+        largest one, or a mean that none exceeds).
 
         For s rows it is that of error sum min(s * top, error), which rises with s while s * top is
         the smaller, and is monotone from there on: its maximum is there or at either end. -inf for
@@ -88,7 +91,7 @@ class Objective:
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors of n rows in quanta, and the rows that have one, the largest first.
+    """Errors of n rows in quanta, and the rows that have one, the largest first by leading bits.
 
     Attributes
     ----------
@@ -99,7 +102,7 @@ class Errors:
         The row in each place of the packed matrix of rows with an error; -1 where a place is left
         empty.
     weights : int64 array, shape (ceil(H / 64),)
-        The largest error of each word.
+        The largest error of each word and those after it.
     exact : bool
         The rows of each word have one error, so that weighted popcounts are error sums.
     total : float
@@ -125,24 +128,21 @@ class Errors:
             total, fineness = float(quanta.sum()), 0.0
         else:
             bits = min(_FINEST, 62 - len(errors).bit_length())
+            shares = errors / top
             # rounded up, so that a bound computed from quanta is never too low
-            quanta, fineness = np.ceil(np.ldexp(errors / top, bits)).astype(np.int64), 2.0**-bits
-            total = float(np.ldexp(fsum((errors / top).tolist()), bits))
+            quanta, fineness = np.ceil(shares * 2.0**bits).astype(np.int64), 2.0**-bits
+            total = sum_exactly(shares) * 2.0**bits
         rows = np.flatnonzero(errors > 0)
         # large errors first: the 64 rows of a word then have about one error, and a word one weight
-        rows = rows[np.argsort(-quanta[rows], kind="stable")]
+        leading = quanta[rows] >> max(0, int(quanta.max()).bit_length() - _SORTED)
+        last = (1 << _SORTED) - 1
+        rows = rows[np.argsort((last - leading).astype(np.uint16), kind="stable")]
         order = _separate(rows, quanta[rows])
-        quanta_in_order = np.where(order < 0, 0, quanta[order])
-        weights = np.ascontiguousarray(quanta_in_order[::64])
-        first = np.repeat(weights, 64)[: len(order)]
-        return cls(
-            quanta,
-            order,
-            weights,
-            bool(np.all((quanta_in_order == first) | (order < 0))),
-            total,
-            fineness,
-        )
+        by_word = np.zeros((words(len(order)), 64), dtype=np.int64)
+        by_word.reshape(-1)[: len(order)] = np.where(order < 0, 0, quanta[order])
+        weights = np.maximum.accumulate(by_word.max(axis=1)[::-1])[::-1]
+        exact = bool(((by_word == weights[:, None]) | (by_word == 0)).all())
+        return cls(quanta, order, np.ascontiguousarray(weights), exact, total, fineness)
 
     def objective(self, alpha: float, min_size: int) -> Objective:
         """The score of slices of these rows."""
