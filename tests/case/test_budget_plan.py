@@ -52,9 +52,9 @@ def confirm(case: Case, plan: BudgetPlan, seed: int) -> tuple[str, ...]:
     """One real confirmation of what the plan names, on outcomes of the world that it imagines."""
     report = case.report
     assert report is not None
-    on = case.mark_fresh_units(report.modes).any(axis=0)
+    on, rate = case.mark_fresh_units([1, 2]).any(axis=0), plan.rates[""]
     rng = np.random.default_rng([seed, 7])
-    fails = rng.random(len(on)) < np.where(on, plan.rate + plan.lift, plan.rate)
+    fails = rng.random(len(on)) < np.where(on, rate + plan.lift, rate)
     lost = dict(zip(case.fresh_evidence.unit_names.to_list(), fails, strict=True))
     confirmation = SequentialConfirmation(
         join_parts(case.audit_evidence, case.fresh_evidence),

@@ -116,11 +116,11 @@ def test_parts_are_joined_under_their_outcomes(good: bool) -> None:
 
 
 def test_what_is_no_case(tmp_path: Path) -> None:
-    two = pl.concat([table().with_columns(model=pl.lit(name)) for name in "ab"])
-    with pytest.raises(InputError, match="a case is of one model"):
-        Case.create(tmp_path / "two", read(two, model="model"))
+    twice = pl.concat([table().with_columns(time=pl.lit(time)) for time in (1, 2)])
+    with pytest.raises(InputError, match="one row of each example and model"):
+        Case.create(tmp_path / "twice", read(twice, repeat="time"))
     grouped = read(table().with_columns(pair=pl.col("words") // 2), group="pair")
-    with pytest.raises(InputError, match="one row each"):
+    with pytest.raises(InputError, match="one row of each example and model"):
         Case.create(tmp_path / "grouped", grouped)
     with pytest.raises(InputError, match="no column 'judge'"):
         Case.create(tmp_path / "graded", read(table()), grader="judge")

@@ -93,11 +93,10 @@ def copy(place: Path, to: Path) -> Case:
 
 def test_pairs_are_alike_but_for_the_rule_and_nobody_saw_them(audited: Path) -> None:
     case = Case(audited)
-    fresh, report = case.fresh_evidence, case.report
-    assert report is not None
+    fresh = case.fresh_evidence
     labelled = {e.body["id"] for e in case.ledger.events("holdout_asked")}
     free = np.array([name not in labelled for name in fresh.unit_names])
-    on = {1: case.mark_fresh_units(report.modes)[0]}
+    on = {1: case.mark_fresh_units([1])[0]}
     drawn = draw_pairs(fresh, on, {1: ("lang",)}, [1], free=free, most=9, seed=1)[1]
     rows = {row["item"]: row for row in fresh.frame.iter_rows(named=True)}
     assert len(labelled) == 6

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from math import sqrt
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from groundfault.case.settings import ModeChoice
-from groundfault.case.simulation import (
-    FreshRows,
-    find_rate_elsewhere,
-    find_testable,
-    read_grades_by_loss,
-)
+from groundfault.case.simulation import FreshRows, imagine_rows, simulate
 from groundfault.core.plan import exact
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from groundfault.base.progress import Progress
     from groundfault.case.case import Case
 
@@ -41,8 +33,8 @@ class BudgetPlan:
         Labels.
     lift : float
         Failure rate inside each mode less that of units in no mode, as it was simulated.
-    rate : float
-        Failure rate of units in no mode.
+    rates : dict of str to float
+        Failure rate of units in no mode; by model where modes are of several.
     runs : int
         Simulated confirmations of the modes to choose; fewer of those that plainly lack power.
     powers : dict of int to float
@@ -53,7 +45,7 @@ class BudgetPlan:
 
     budget: int
     lift: float
-    rate: float
+    rates: dict[str, float]
     runs: int
     powers: dict[int, float]
     dropped: dict[int, float]
@@ -100,48 +92,42 @@ def plan_budget(
     PlanError
         If there was no audit, it found no mode, the modes were chosen, or a number is out of range.
     """
-    numbers = np.array(case.check_modes(None))
+    numbers = case.check_modes(None)
     if ModeChoice.load(case.folder) is not None:
         raise PlanError("the modes to confirm and their budget were chosen already, and they stay")
-    rows, rate = _imagine(case, lift)
     if budget < 1 or runs < 1:
         raise PlanError("a plan needs a budget of one label or more, and one simulated run or more")
+    groups, rates = imagine_rows(case, lift)
+    top = max(rates.values())
+    if not 0 < lift <= 1 - top:
+        raise PlanError(
+            f"units in no mode fail at a rate of {top:.3g}, so a lift is more than 0 and at most "
+            f"{1 - top:.3g}, not {lift:g}"
+        )
     alpha = float(exact(case.settings.share_alpha("confirm")))
-    modes = find_testable(case, rows.on)
-    dropped = {int(number): 0.0 for number in np.delete(numbers, modes)}
-    while len(modes):
+    modes = [number for group in groups for number in group.numbers]
+    dropped = {number: 0.0 for number in numbers if number not in modes}
+    while modes:
         if progress is not None:
             progress(f"Simulating confirmations of {len(modes)} of the modes")
-        shares = _simulate(rows, modes, alpha, budget, runs)
-        if shares.min() >= POWER:
-            powers = {int(numbers[k]): float(s) for k, s in zip(modes, shares, strict=True)}
-            return BudgetPlan(budget, lift, rate, runs, powers, dropped)
-        dropped[int(numbers[modes[shares.argmin()]])] = float(shares.min())
-        modes = np.delete(modes, shares.argmin())
-    return BudgetPlan(budget, lift, rate, runs, {}, dropped)
+        powers = _measure_powers(groups, modes, alpha, budget, runs)
+        weakest = min(powers, key=lambda number: powers[number])
+        if powers[weakest] >= POWER:
+            return BudgetPlan(budget, lift, rates, runs, powers, dropped)
+        dropped[weakest] = powers[weakest]
+        modes.remove(weakest)
+    return BudgetPlan(budget, lift, rates, runs, {}, dropped)
 
 
-def _simulate(
-    rows: FreshRows, modes: NDArray[np.intp], alpha: float, budget: int, runs: int
-) -> NDArray[np.float64]:
+def _measure_powers(
+    groups: list[FreshRows], modes: list[int], alpha: float, budget: int, runs: int
+) -> dict[int, float]:
     """In which share of the runs each mode was confirmed; ends early where one plainly lacks."""
-    confirmed = np.zeros(len(modes))
+    counts = dict.fromkeys(modes, 0)
     for run in range(1, runs + 1):
-        confirmed += rows.simulate(modes, alpha, budget, run)[1]
-        error = np.sqrt(POWER * (1 - POWER) / run)
-        if run % _BATCH == 0 and confirmed.min() / run < POWER - 3 * error:
+        for number, is_confirmed in simulate(groups, modes, alpha, budget, run)[1].items():
+            counts[number] += is_confirmed
+        error = sqrt(POWER * (1 - POWER) / run)
+        if run % _BATCH == 0 and min(counts.values()) / run < POWER - 3 * error:
             break
-    return confirmed / run
-
-
-def _imagine(case: Case, lift: float) -> tuple[FreshRows, float]:
-    """Fresh rows that fail by a lift more inside every mode, and the rate outside of all."""
-    rate = find_rate_elsewhere(case)
-    if not 0 < lift <= 1 - rate:
-        raise PlanError(
-            f"units in no mode fail at a rate of {rate:.3g}, so a lift is more than 0 and at most "
-            f"{1 - rate:.3g}, not {lift:g}"
-        )
-    on = case.mark_fresh_units(case.report.modes if case.report else ())
-    rates = np.where(on.any(axis=0), rate + lift, rate)
-    return FreshRows(on, rates, read_grades_by_loss(case)), rate
+    return {number: count / run for number, count in counts.items()}

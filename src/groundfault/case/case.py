@@ -16,18 +16,18 @@ from groundfault.base.database import copy_database
 from groundfault.base.folders import replace_folder
 from groundfault.base.ledger import Ledger
 from groundfault.case.creation import write_case
-from groundfault.case.parts import find_losses, join_parts, mark_units
+from groundfault.case.labelling import CaseConfirmation, make_confirmation
+from groundfault.case.model_answers import group_modes, name_answer, select_answers
+from groundfault.case.parts import find_losses, mark_units
 from groundfault.case.probing import PAIRS, begin_probe, open_probe
 from groundfault.case.settings import CaseSettings, ModeChoice, name_mode
 from groundfault.case.summary import CaseSummary, summarize
 from groundfault.case.wordings import locate_runs, summarize_wordings
-from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault.models.target import get
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.run import run
-from groundfault.sequential.confirmation import SequentialConfirmation
 from groundfault.sequential.confirmation_result import Confirmation
 from groundfault.sequential.folder_check import CONFIRMATION
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from groundfault.base.progress import Progress
+    from groundfault.case.model_answers import Answer
     from groundfault.case.settings import ProbeChoice
     from groundfault.core.plan import Number
     from groundfault.models import Target
-    from groundfault.modes.mode import Mode
     from groundfault.probes.bank.grammar import Grammar
     from groundfault.probes.running.runs import Runs
     from groundfault.sequential.policies import Query
@@ -125,7 +125,7 @@ class Case:
         folder : path
             Absent, or empty.
         evidence : Evidence
-            Of one model, one row an example. Rows without an outcome are what can be labelled;
+            One row for each example and model. Rows without an outcome are what can be labelled;
             where there are none, a share of the units is kept apart.
         alpha : number
             Error level of the whole case, in (0, 1).
@@ -180,9 +180,16 @@ class Case:
         # reports then name no place outside the folder
         return replace(evidence, provenance=(f"evidence/{name}",))
 
-    def mark_fresh_units(self, modes: Sequence[Mode]) -> NDArray[np.bool_]:
-        """Which fresh units each mode holds for: shape (modes, units)."""
-        return mark_units(join_copies(self.fresh_evidence), modes)
+    def select_fresh(self, outcome: str) -> Evidence:
+        """The fresh answers that modes of an outcome are about; copies of an example joined."""
+        return join_copies(select_answers(self.fresh_evidence, outcome, self.settings.seed))
+
+    def mark_fresh_units(self, numbers: Sequence[int]) -> NDArray[np.bool_]:
+        """Which fresh units modes of one outcome, by their numbers, hold for: (modes, units)."""
+        assert self.report is not None
+        modes = [self.report.modes[number - 1] for number in numbers]
+        (outcome,) = {mode.outcome for mode in modes}
+        return mark_units(self.select_fresh(outcome), modes)
 
     @property
     def report(self) -> Report | None:
@@ -229,7 +236,7 @@ class Case:
 
     def confirm(
         self, modes: Sequence[int] | None = None, budget: int | None = None
-    ) -> SequentialConfirmation:
+    ) -> CaseConfirmation:
         """Begin to label fresh rows for chosen modes, or go on where labelling stopped.
 
         Parameters
@@ -241,8 +248,8 @@ class Case:
 
         Returns
         -------
-        SequentialConfirmation
-            Its candidates are called ``mode 1``, ``mode 2``, ...; `look_up` labels from the table.
+        CaseConfirmation
+            Its modes are called ``mode 1``, ``mode 2``, ...; `look_up` labels from the table.
 
         Raises
         ------
@@ -251,7 +258,7 @@ class Case:
             before: a case has one confirmation.
         """
         choice = self._choose(modes, budget)
-        return self._make_confirmation(choice, self.ledger)
+        return make_confirmation(self, choice, self.ledger)
 
     def check_modes(self, numbers: Sequence[int] | None) -> tuple[int, ...]:
         """Numbers of modes of the audit, each once; all where None.
@@ -290,31 +297,9 @@ class Case:
         rules = tuple(report.modes[k - 1].rule for k in numbers) if report else ()
         choice = ModeChoice(modes=numbers, rules=rules, budget=budget)
         # before the first label: a rule or a budget that is chosen after it would be no plan
-        self._make_confirmation(choice, None)
+        make_confirmation(self, choice, None)
         choice.write(self.folder)
         return choice
-
-    def _make_confirmation(
-        self, choice: ModeChoice, ledger: Ledger | None
-    ) -> SequentialConfirmation:
-        candidates = [
-            Candidate(name_mode(number), rule, missing="off", source="modes")
-            for number, rule in zip(choice.modes, choice.rules, strict=True)
-        ]
-        evidence = join_parts(self.audit_evidence, self.fresh_evidence)
-        columns = sorted({column for each in candidates for column in each.columns})
-        # the audit has decided what leaks; a hole, which fails always, looks like a leak
-        roles = evidence.roles.join(None, None, {"allow_leakage": columns})
-        evidence = replace(evidence, roles=roles)
-        return SequentialConfirmation(
-            evidence,
-            self.settings.confirmation_plan,
-            candidates,
-            finders=[],
-            budget=choice.budget,
-            grader=self.settings.grader,
-            ledger=ledger,
-        )
 
     def look_up(self, query: Query) -> float | None:
         """The score that the table had of a fresh row that was kept apart; answers a query.
@@ -324,7 +309,7 @@ class Case:
         PlanError
             If the table had no outcome of the fresh rows.
         """
-        return self._kept_scores[query.id]
+        return self._kept_scores[name_answer(query, self.fresh_evidence.roles.model)]
 
     def require_answers(self) -> None:
         """Raise `PlanError` where the table had no outcome of the fresh rows."""
@@ -335,10 +320,10 @@ class Case:
             )
 
     @cached_property
-    def _kept_scores(self) -> dict[str, float | None]:
+    def _kept_scores(self) -> dict[Answer, float | None]:
         self.require_answers()
         losses = find_losses(self._read("answers", self.settings.answers or ""))
-        return {unit: None if loss is None else 1.0 - loss for unit, loss in losses.items()}
+        return {answer: None if loss is None else 1.0 - loss for answer, loss in losses.items()}
 
     def replay_confirmation(self) -> Confirmation | None:
         """What the labels in the ledger come to, and nothing is recorded; None before any choice.
@@ -355,7 +340,7 @@ class Case:
             copy = Path(scratch) / LEDGER
             if (self.folder / LEDGER).exists():
                 copy_database(self.folder / LEDGER, copy)
-            return self._make_confirmation(choice, Ledger(copy)).result
+            return make_confirmation(self, choice, Ledger(copy)).result
 
     def probe(
         self,
@@ -415,11 +400,14 @@ class Case:
     def summarize(self) -> CaseSummary:
         """Where the case stands, by its audit and its ledger."""
         report, choice = self.report, ModeChoice.load(self.folder)
-        inside = self.mark_fresh_units(() if report is None else report.modes).sum(axis=1)
+        inside: dict[int, int] = {}
+        for numbers in group_modes(report).values():
+            counts = self.mark_fresh_units(numbers).sum(axis=1)
+            inside |= dict(zip(numbers, counts.tolist(), strict=True))
         labels = self.replay_confirmation()
         wordings, review = summarize_wordings(self)
         return summarize(
-            self.settings, report, inside.tolist(), choice, labels, wordings=wordings, review=review
+            self.settings, report, inside, choice, labels, wordings=wordings, review=review
         )
 
     def write_confirmation(self) -> Confirmation | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from groundfault.base.files import explain_failure
+from groundfault.case.model_answers import count_answers
 from groundfault.case.parts import divide
 from groundfault.case.settings import CaseSettings
 from groundfault.core.plan import Plan
@@ -50,6 +51,8 @@ def write_case(
         answers=None if parts.answers is None else parts.answers.hash,
         audit_units=parts.audit.unit_count,
         fresh_units=parts.fresh.unit_count,
+        fresh_answers=count_answers(parts.fresh),
+        models=evidence.models if len(evidence.models) > 1 else (),
     )
     with explain_failure(home):
         home.parent.mkdir(parents=True, exist_ok=True)

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groundfault.case.simulation import (
-    FreshRows,
-    find_rate_elsewhere,
-    find_testable,
-    read_grades_by_loss,
-)
+from groundfault.case.simulation import imagine_rows, simulate
 from groundfault.core.plan import exact
 
 if TYPE_CHECKING:
@@ -58,19 +53,17 @@ def forecast_confirmation(case: Case) -> Forecast | None:
     modes = [mode for mode in summary.modes if mode.standing in ("open", "not chosen")]
     if summary.chosen:
         modes = [mode for mode in modes if mode.standing == "open"]
-    limit = min(summary.budget or case.settings.fresh_units, case.settings.fresh_units)
-    if not modes or summary.labelled >= limit or case.report is None:
+    limit = min(summary.budget or case.settings.fresh_answers, case.settings.fresh_answers)
+    if not modes or summary.labelled >= limit:
         return None
-    on = case.mark_fresh_units([case.report.modes[mode.number - 1] for mode in modes])
-    rates = np.full(on.shape[1], find_rate_elsewhere(case))
-    for mode, row in reversed(list(zip(modes, on, strict=True))):
-        rates[row] = mode.rate
+    numbers = [mode.number for mode in modes]
     alpha = float(exact(case.settings.share_alpha("confirm")))
-    most = min(limit, _MOST_LABELS)
-    rows = FreshRows(on, rates, read_grades_by_loss(case))
-    testable = find_testable(case, on)
-    runs = [rows.simulate(testable, alpha, most, run) for run in range(RUNS)]
-    shares = dict.fromkeys((mode.number for mode in modes), 0.0)
-    for k, share in zip(testable, np.mean([run[1] for run in runs], axis=0), strict=True):
-        shares[modes[k].number] = float(share)
-    return Forecast(RUNS, limit, int(np.median([run[0] for run in runs])), shares)
+    groups, _ = imagine_rows(case)
+    runs = [
+        simulate(groups, numbers, alpha, min(limit, _MOST_LABELS), run) for run in range(RUNS)
+    ]
+    shares = {
+        number: float(np.mean([confirmed.get(number, False) for _, confirmed in runs]))
+        for number in numbers
+    }
+    return Forecast(RUNS, limit, int(np.median([labels for labels, _ in runs])), shares)

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.auditing.copies import join_copies
+from groundfault.case.model_answers import name_answers
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan, exact
 from groundfault.core.status import Status
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from groundfault.case.model_answers import Answer
     from groundfault.core.plan import Number
     from groundfault.modes.mode import Mode
 
@@ -66,7 +68,7 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
     Parameters
     ----------
     evidence : Evidence
-        Of one model, one row an example.
+        One row for each example and model.
     keep : number, optional
         Share to keep apart, in (0, 1); 0.5 where left out.
     seed : int
@@ -74,22 +76,19 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
     Raises
     ------
     InputError
-        If there are several models, groups or repeats, or one part would be empty.
+        If there are groups or repeats, or one part would be empty.
     PlanError
         If a share is to be kept apart although there are rows without an outcome.
     """
-    if len(evidence.models) > 1:
-        raise InputError(
-            f"a case is of one model, and there are {len(evidence.models)}: name one (--model; in "
-            "Python Evidence.select_model)"
-        )
     if evidence.roles.split:
         raise InputError("a case divides its rows itself: leave the split column out (--split)")
-    if np.bincount(evidence.unit_index).max() > 1:
+    roles = evidence.roles
+    names = [name for name in (roles.group or roles.id, roles.model) if name]
+    if evidence.frame.select(names).is_duplicated().any():
         raise InputError(
-            "a case is of examples with one row each, and here are groups or repeats of several "
-            "rows: their means cannot be confirmed label by label yet; keep one row of each "
-            "(--where), or audit them without a case"
+            "a case takes one row of each example and model, and here are groups or repeats of "
+            "several rows: their means cannot be confirmed label by label yet; keep one row of "
+            "each (--where), or audit them without a case"
         )
     whole = join_copies(evidence)
     lacking = (evidence.status == str(Status.MISSING)).to_numpy()
@@ -184,9 +183,12 @@ def _name_units(evidence: Evidence) -> dict[str, str]:
     return dict(zip(ids.to_list(), units.to_list(), strict=True))
 
 
-def find_losses(answers: Evidence) -> dict[str, float | None]:
-    """The loss of each unit of the fresh part that the table had an outcome of."""
-    whole = join_copies(hide_outcomes(answers))
-    frame = pl.DataFrame({"unit": whole.unit_names.gather(whole.unit_index), "loss": answers.loss})
-    means = frame.group_by("unit").agg(pl.col("loss").mean())
-    return dict(zip(means["unit"].to_list(), means["loss"].to_list(), strict=True))
+def find_losses(answers: Evidence) -> dict[Answer, float | None]:
+    """The loss of each answer to fresh units that the table had an outcome of.
+
+    Copies of an example that one model answered have the mean of their losses.
+    """
+    names = name_answers(hide_outcomes(answers))
+    frame = pl.DataFrame(names, schema=["unit", "model"], orient="row")
+    means = frame.with_columns(answers.loss.alias("loss")).group_by("unit", "model").mean()
+    return {(unit, model): loss for unit, model, loss in means.iter_rows()}

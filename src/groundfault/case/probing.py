@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from groundfault.auditing.copies import join_copies
 from groundfault.auditing.report_schema import to_plain
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
+from groundfault.case.model_answers import group_modes
 from groundfault.case.pairing import draw_pairs
 from groundfault.case.settings import ModeChoice, ProbeChoice
 from groundfault.core.plan import exact
 from groundfault.errors import InputError, PlanError
+from groundfault.modes.mode import EVERY_MODEL
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.sequential.confirmation import ASKED
@@ -25,6 +26,7 @@ from groundfault.sequential.confirmation import ASKED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from groundfault.auditing.report import Report
     from groundfault.case.case import Case
     from groundfault.core.evidence import Evidence
 
@@ -143,15 +145,18 @@ def make_bank(case: Case, modes: Sequence[int], pairs: int, question: str, targe
     Raises
     ------
     PlanError
-        If a mode has too few pairs for any p-value to be small enough.
+        If a mode has too few pairs for any p-value to be small enough, or they are of several
+        models.
     """
-    report, fresh = case.report, join_copies(case.fresh_evidence)
+    report = case.report
     assert report is not None
+    outcome, numbers = _find_group(report, modes)
+    fresh = case.select_fresh(outcome)
     labelled = _list_labelled(case)
     drawn = draw_pairs(
         fresh,
-        dict(enumerate(case.mark_fresh_units(report.modes), 1)),
-        {k: mode.columns for k, mode in enumerate(report.modes, 1)},
+        dict(zip(numbers, case.mark_fresh_units(numbers), strict=True)),
+        {number: report.modes[number - 1].columns for number in numbers},
         modes,
         free=np.array([name not in labelled for name in fresh.unit_names]),
         most=pairs,
@@ -165,6 +170,17 @@ def make_bank(case: Case, modes: Sequence[int], pairs: int, question: str, targe
                 f"--pairs allows no more; from {least} on a probe can show anything"
             )
     return _write_tasks(fresh, drawn, question, target)
+
+
+def _find_group(report: Report, modes: Sequence[int]) -> tuple[str, list[int]]:
+    """The model that all of some modes are of, and all modes that are of it."""
+    names = list(dict.fromkeys(report.modes[number - 1].outcome for number in modes))
+    if len(names) > 1 or names[0] == EVERY_MODEL:
+        raise PlanError(
+            f"a probe asks one model, and these modes are of {', '.join(names)}: name modes of one "
+            "model (--mode)"
+        )
+    return names[0], group_modes(report)[names[0]]
 
 
 def count_least_pairs(case: Case) -> int:

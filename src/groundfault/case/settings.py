@@ -56,6 +56,10 @@ class CaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     answers : str, optional
         SHA-256 of the fresh rows with their outcomes, where the table had them.
     audit_units, fresh_units : int
+    fresh_answers : int
+        What can be labelled: answers of all models to fresh units.
+    models : tuple of str
+        Where there are several.
     """
 
     version: int = msgspec.field(name="groundfault_case", default=VERSION)
@@ -70,6 +74,8 @@ class CaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     answers: str | None
     audit_units: int
     fresh_units: int
+    fresh_answers: int
+    models: tuple[str, ...] = ()
 
     @classmethod
     def load(cls, folder: Path) -> CaseSettings:

@@ -9,15 +9,20 @@ import numpy as np
 
 from groundfault.auditing.copies import join_copies
 from groundfault.base.streams import stream
+from groundfault.case.model_answers import group_modes, select_answers
 from groundfault.case.parts import mark_units
 from groundfault.core.units import average_losses
 from groundfault.sequential.graded_slices import GradedSlice, read_grades
 from groundfault.sequential.slice_tests import SliceTest, SliceTests, find_units_to_label
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from numpy.typing import NDArray
 
     from groundfault.case.case import Case
+    from groundfault.core.evidence import Evidence
+    from groundfault.modes.mode import Mode
 
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
@@ -27,12 +32,14 @@ _CELLS: Final = 100
 
 @dataclass(frozen=True, eq=False)
 class FreshRows:
-    """Units that could be labelled, and how they would fail.
+    """Units that could be labelled, what modes of one outcome hold for, and how they would fail.
 
     Attributes
     ----------
+    numbers : tuple of int, length K
+        Of the modes that have enough fresh units inside and outside.
     on : bool array, shape (K, N)
-        Which units are inside each of K modes.
+        Which units are inside each of them.
     rates : float64 array, shape (N,)
         Chance that a unit fails, in [0, 1].
     grades : pair of float64 arrays, optional
@@ -40,48 +47,88 @@ class FreshRows:
         without a grader.
     """
 
+    numbers: tuple[int, ...]
     on: Bools
     rates: Floats
     grades: tuple[Floats, Floats] | None
 
-    def simulate(
-        self, modes: NDArray[np.intp], alpha: float, most: int, run: int
-    ) -> tuple[int, Bools]:
-        """Labels that one confirmation of some of the modes bought, and which it confirmed.
-
-        Parameters
-        ----------
-        modes : int array, shape (M,)
-            Rows of ``on``.
-        alpha : float in (0, 1)
-            Level of the confirmation.
-        most : int
-            The largest number of labels.
-        run : int
-            Names the draw: the same run has the same failures, whichever modes are confirmed.
-        """
-        rng = stream(0, "forecast", run)
+    def begin(self, chosen: Collection[int], level: float, run: int) -> _Run | None:
+        """Before the first label of chosen modes; None where there are none of them."""
+        rows = [k for k, number in enumerate(self.numbers) if number in chosen]
+        if not rows:
+            return None
+        rng = stream(0, f"labels for mode {self.numbers[0]}", run)
         losses = (rng.random(len(self.rates)) < self.rates).astype(np.float64)
+        grades = None
+        if self.grades is not None:
+            passed, failed = (rng.choice(grades, len(losses)) for grades in self.grades)
+            grades = np.where(losses > 0, failed, passed)
         tests = SliceTests.begin(
-            self.on[modes],
-            np.ones(len(modes), dtype=np.int64),
-            grades=self._draw_grades(losses, rng),
-            level=alpha,
+            self.on[rows], np.ones(len(rows), dtype=np.int64), grades=grades, level=level
         )
         tests = replace(tests, tests=tuple(map(_thin, tests.tests)))
-        confirmed = np.zeros(len(modes), dtype=np.bool_)
-        while tests.labelled.sum() < min(most, len(losses)) and not confirmed.all():
-            free = find_units_to_label(tests, np.flatnonzero(~confirmed))
-            unit = int(rng.choice(np.flatnonzero(free)))
-            tests = tests.update(unit, float(losses[unit]), free)
-            confirmed |= tests.reach(alpha)
-        return int(tests.labelled.sum()), confirmed
+        numbers = tuple(self.numbers[k] for k in rows)
+        return _Run(numbers, losses, level, rng, tests, np.zeros(len(rows), dtype=np.bool_))
 
-    def _draw_grades(self, losses: Floats, rng: np.random.Generator) -> Floats | None:
-        if self.grades is None:
-            return None
-        passed, failed = (rng.choice(grades, len(losses)) for grades in self.grades)
-        return np.where(losses > 0, failed, passed)
+
+@dataclass(eq=False)
+class _Run:
+    """One simulated confirmation of some modes of one outcome."""
+
+    numbers: tuple[int, ...]
+    losses: Floats
+    level: float
+    rng: np.random.Generator
+    tests: SliceTests
+    confirmed: Bools
+    labelled: int = 0
+
+    @property
+    def is_finished(self) -> bool:
+        return self.labelled == len(self.losses) or bool(self.confirmed.all())
+
+    def label(self) -> None:
+        free = find_units_to_label(self.tests, np.flatnonzero(~self.confirmed))
+        unit = int(self.rng.choice(np.flatnonzero(free)))
+        self.tests = self.tests.update(unit, float(self.losses[unit]), free)
+        self.confirmed |= self.tests.reach(self.level)
+        self.labelled += 1
+
+
+def simulate(
+    groups: Sequence[FreshRows], chosen: Collection[int], alpha: float, most: int, run: int
+) -> tuple[int, dict[int, bool]]:
+    """Labels that one confirmation of chosen modes bought, and which of them it confirmed.
+
+    Parameters
+    ----------
+    groups : sequence of FreshRows
+        A model each, or one.
+    chosen : collection of int
+        Numbers of modes.
+    alpha : float in (0, 1)
+        Level of the confirmation.
+    most : int
+        The largest number of labels.
+    run : int
+        Names the draw: the same run has the same failures, whichever modes are confirmed.
+    """
+    runs = []
+    for group in groups:
+        share = sum(number in chosen for number in group.numbers) / len(chosen)
+        if (one := group.begin(chosen, alpha * share, run)) is not None:
+            runs.append(one)
+    # in turns as `CaseConfirmation` has it
+    while sum(one.labelled for one in runs) < most and (
+        unfinished := [one for one in runs if not one.is_finished]
+    ):
+        min(unfinished, key=lambda one: one.labelled / len(one.numbers)).label()
+    confirmed = {
+        number: bool(is_confirmed)
+        for one in runs
+        for number, is_confirmed in zip(one.numbers, one.confirmed, strict=True)
+    }
+    return sum(one.labelled for one in runs), confirmed
 
 
 def _thin(test: SliceTest | GradedSlice) -> SliceTest | GradedSlice:
@@ -102,7 +149,30 @@ def _thin(test: SliceTest | GradedSlice) -> SliceTest | GradedSlice:
     )
 
 
-def find_testable(case: Case, on: Bools) -> NDArray[np.intp]:
+def imagine_rows(case: Case, lift: float | None = None) -> tuple[list[FreshRows], dict[str, float]]:
+    """Fresh rows of each outcome of the audit's modes; and the rates at which units in none fail.
+
+    Units in no mode fail as often as the audit's. Those inside fail more often by the lift, or
+    without one as often as the audit's inside it, those of several modes as the first has it.
+    """
+    report = case.report
+    assert report is not None
+    groups, rates_elsewhere = [], {}
+    for outcome, numbers in group_modes(report).items():
+        modes = [report.modes[number - 1] for number in numbers]
+        audited = join_copies(select_answers(case.audit_evidence, outcome, case.settings.seed))
+        on = case.mark_fresh_units(numbers)
+        rates_elsewhere[outcome] = base = _find_rate_elsewhere(audited, modes)
+        rates = np.full(on.shape[1], base)
+        for mode, row in reversed(list(zip(modes, on, strict=True))):
+            rates[row] = mode.rate if lift is None else base + lift
+        rows = _find_testable(case, on)
+        chosen = tuple(numbers[k] for k in rows)
+        groups.append(FreshRows(chosen, on[rows], rates, _read_grades_by_loss(case, audited)))
+    return groups, rates_elsewhere
+
+
+def _find_testable(case: Case, on: Bools) -> NDArray[np.intp]:
     """Modes with enough fresh units inside and outside to be confirmed: rows of ``on``, (K, N)."""
     plan, inside = case.settings.confirmation_plan, on.sum(axis=1)
     is_large = inside >= (plan.hold_min_on or plan.min_on)
@@ -112,19 +182,16 @@ def find_testable(case: Case, on: Bools) -> NDArray[np.intp]:
     return rows
 
 
-def find_rate_elsewhere(case: Case) -> float:
-    """Failure rate of the audited units in no mode; 0 where there are none."""
-    evidence = join_copies(case.audit_evidence)
-    elsewhere = ~mark_units(evidence, case.report.modes if case.report else ()).any(axis=0)
-    losses = average_losses(evidence)[0][elsewhere]
+def _find_rate_elsewhere(evidence: Evidence, modes: Sequence[Mode]) -> float:
+    """Failure rate of the units in no mode; 0 where there are none."""
+    losses = average_losses(evidence)[0][~mark_units(evidence, modes).any(axis=0)]
     return float(np.nanmean(losses)) if np.isfinite(losses).any() else 0.0
 
 
-def read_grades_by_loss(case: Case) -> tuple[Floats, Floats] | None:
-    """The grader's losses of audited units that passed and that failed; None without a grader."""
+def _read_grades_by_loss(case: Case, evidence: Evidence) -> tuple[Floats, Floats] | None:
+    """The grader's losses of units that passed and that failed; None without a grader."""
     if case.settings.grader is None:
         return None
-    evidence = case.audit_evidence
     grades = read_grades(evidence, case.settings.grader)[evidence.unit_index]
     losses = evidence.loss.to_numpy()
     passed, failed = grades[losses == 0], grades[losses == 1]

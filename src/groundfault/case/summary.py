@@ -17,7 +17,7 @@ from groundfault.case.wordings import ReviewedWordings, Wordings
 from groundfault.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from groundfault.auditing.report import Report
     from groundfault.modes.mode import Mode
@@ -34,6 +34,9 @@ class LabelledMode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ----------
     number : int
         In the audit's report, from 1.
+    outcome : str
+        The model whose answers it is about; empty where there is one alone, ``every model`` for
+        the mean over all.
     rule, meaning : str
     n : int
         Units inside, in the audit.
@@ -53,6 +56,7 @@ class LabelledMode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """
 
     number: int
+    outcome: str = ""
     rule: str
     meaning: str
     n: int
@@ -145,7 +149,7 @@ class CaseSummary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def summarize(
     settings: CaseSettings,
     report: Report | None,
-    inside: Sequence[int],
+    inside: Mapping[int, int],
     choice: ModeChoice | None,
     confirmation: Confirmation | None,
     *,
@@ -159,8 +163,8 @@ def summarize(
     settings : CaseSettings
     report : Report, optional
         The audit's.
-    inside : sequence of int
-        Fresh units inside each mode.
+    inside : mapping of int to int
+        Fresh units inside each mode, by its number.
     choice : ModeChoice, optional
         The modes whose labels are bought.
     confirmation : Confirmation, optional
@@ -176,8 +180,8 @@ def summarize(
         audited=report is not None,
         error_rate=None if report is None else report.error_rate,
         modes=tuple(
-            _join(number, mode, count, choice, states.get(name_mode(number)))
-            for number, (mode, count) in enumerate(zip(modes, inside, strict=True), 1)
+            _join(number, mode, inside[number], choice, states.get(name_mode(number)))
+            for number, mode in enumerate(modes, 1)
         ),
         rules=0 if search is None else search.rules,
         chosen=choice is not None,
@@ -203,6 +207,7 @@ def _join(
         standing = "confirmed"
     return LabelledMode(
         number=number,
+        outcome=mode.outcome,
         rule=mode.rule,
         meaning=mode.meaning,
         n=mode.n,

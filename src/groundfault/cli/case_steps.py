@@ -39,7 +39,8 @@ def confirm_case(folder: str, options: dict[str, Any]) -> None:
     with echo_warnings():
         confirmation = case.confirm(options["modes"] or None, options["budget"])
     try:
-        status = label_holdout(confirmation, options, case.look_up)
+        one_is_pass = case.fresh_evidence.roles.positive_is_good
+        status = label_holdout(confirmation, options, case.look_up, one_is_pass=one_is_pass)
     finally:
         case.write_confirmation()
     if options["json_path"] != "-":

@@ -23,6 +23,7 @@ from groundfault.errors import PlanError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from groundfault.case.labelling import CaseConfirmation
     from groundfault.sequential import SequentialConfirmation
     from groundfault.sequential.policies import Query
 
@@ -91,29 +92,33 @@ def confirm(**options: Any) -> None:
         ledger=choose_ledger(options),
         reopen=options["reopen"],
     )
-    sys.exit(label_holdout(audit, options, audit.replay_score))
+    # a number that is told means what it means in the outcome column
+    one_is_pass = audit.screen.evidence.roles.positive_is_good
+    sys.exit(label_holdout(audit, options, audit.replay_score, one_is_pass=one_is_pass))
 
 
 def label_holdout(
-    audit: SequentialConfirmation,
+    audit: SequentialConfirmation | CaseConfirmation,
     options: dict[str, Any],
     look_up: Callable[[Query], float | None],
+    *,
+    one_is_pass: bool,
 ) -> int:
     """Buy labels as the options have it, print the result, and return the exit status.
 
     Parameters
     ----------
-    audit : SequentialConfirmation
+    audit : SequentialConfirmation or CaseConfirmation
     options : dict
         Of a command with `label_options`, ``--gate`` and ``--json``.
     look_up : callable
         Answers a query for ``--label file``.
+    one_is_pass : bool
+        What a 1 means that somebody or a program tells.
     """
     from groundfault.sequential import answers
 
     quiet = options["json_path"] == "-"
-    # a number that is told means what it means in the outcome column
-    one_is_pass = audit.screen.evidence.roles.positive_is_good
     if options["label"] == "cmd":
         answer = answers.command(shlex.split(options["program"]), positive_is_good=one_is_pass)
     else:
@@ -154,13 +159,15 @@ def require_program(options: dict[str, Any]) -> None:
         )
 
 
-def _show(audit: SequentialConfirmation, cost: float | None) -> None:
+def _show(audit: SequentialConfirmation | CaseConfirmation, cost: float | None) -> None:
+    from groundfault.core.plan import exact
+
     cost_note = "" if cost is None else f", cost {cost * audit.labelled:.2f}"
     standing = "; ".join(
         f"{clean(s.name)} {s.e_value:.3g}" for s in audit.survivors if not s.confirmed
     )
     # Ville: under the null an e-process ever reaches 1 / alpha with probability alpha at most
-    bar = 1 / float(audit.screen.plan.settings["alpha"])
+    bar = 1 / float(exact(audit.result.plan.alpha))
     confirmed = ", ".join(map(clean, audit.confirmed)) or "none"
     line = f"{audit.labelled} labelled{cost_note}; confirmed: {confirmed}"
     click.echo(
@@ -168,7 +175,7 @@ def _show(audit: SequentialConfirmation, cost: float | None) -> None:
     )
 
 
-def _say(audit: SequentialConfirmation) -> None:
+def _say(audit: SequentialConfirmation | CaseConfirmation) -> None:
     if not audit.survivors:
         click.echo("nothing survived the screen: no label is worth buying")
     for s in audit.survivors:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 from groundfault.auditing.stages import OPTIONS, find_stages
 from groundfault.case.forecast import Forecast, forecast_confirmation
-from groundfault.case.settings import Step
+from groundfault.case.settings import CaseSettings, Step
 from groundfault.case.summary import CaseSummary, LabelledMode
 from groundfault.core.plan import exact
 from groundfault.render import words
@@ -129,7 +129,9 @@ def _list_columns(case: Case) -> Section:
 
 def _make_page(summary: CaseSummary, sections: tuple[Section, ...]) -> Page:
     settings = summary.settings
+    models = (("Models", words.count(len(settings.models))),) if settings.models else ()
     facts = (
+        *models,
         ("Audited", words.count(settings.audit_units)),
         ("Fresh", words.count(settings.fresh_units)),
         ("Labels bought", words.count(summary.labelled)),
@@ -215,7 +217,8 @@ def _state(mode: LabelledMode) -> Statement:
         f"{words.rate(mode.rate_outside)} {elsewhere} (p {words.p_value(mode.p)}); "
         f"{words.plural(mode.fresh_inside, 'fresh unit')} inside; {_describe_standing(mode)}"
     )
-    return Statement(f"Mode {mode.number}: {mode.meaning}", sentence, ((Code(mode.rule),),))
+    whose = f" ({words.clean(mode.outcome)})" if mode.outcome else ""
+    return Statement(f"Mode {mode.number}{whose}: {mode.meaning}", sentence, ((Code(mode.rule),),))
 
 
 def _describe_standing(mode: LabelledMode) -> str:
@@ -228,8 +231,8 @@ def _describe_standing(mode: LabelledMode) -> str:
 
 
 def _describe_cost(summary: CaseSummary) -> str:
-    cost = f"{words.plural(summary.labelled, 'label')} of {summary.settings.fresh_units:,}"
-    cost += " fresh units"
+    answers = f"{summary.settings.fresh_answers:,} {_name_fresh(summary.settings)}s"
+    cost = f"{words.plural(summary.labelled, 'label')} of {answers}"
     if summary.budget is not None:
         cost += f", of at most {words.count(summary.budget)}"
     if summary.settings.grader is not None:
@@ -259,13 +262,19 @@ def _describe_levels(summary: CaseSummary) -> Iterator[str]:
         "nothing to do with failing, and wordings where they do nothing. The whole case: the "
         f"chance of any false statement is at most {whole}, the sum of all."
     )
+    if settings.models:
+        yield (
+            "A mode is of one model, or of every model: then it is about the mean over all models, "
+            "and of each unit the answer of one of them, drawn by lot, is labelled. The level of "
+            "the confirmation is divided among the models by the number of their modes."
+        )
     yield _TRUST[settings.freshness]
 
 
 def _list_gaps(summary: CaseSummary) -> Iterator[tuple[str]]:
     settings = summary.settings
-    left = settings.fresh_units - summary.labelled
-    yield (f"{words.plural(left, 'fresh unit')} never labelled.",)
+    left = settings.fresh_answers - summary.labelled
+    yield (f"{words.plural(left, _name_fresh(settings))} never labelled.",)
     for mode in summary.modes:
         if mode.standing in ("not chosen", "too few fresh rows"):
             yield (f"Mode {mode.number}: {_describe_standing(mode)}.",)
@@ -273,6 +282,10 @@ def _list_gaps(summary: CaseSummary) -> Iterator[tuple[str]]:
         yield (f"{words.capital(words.clean(remark))}.",)
     for gap in list_wording_gaps(summary):
         yield (gap,)
+
+
+def _name_fresh(settings: CaseSettings) -> str:
+    return "fresh answer" if settings.models else "fresh unit"
 
 
 def _list_hashes(summary: CaseSummary) -> Iterator[tuple[str, Code]]:

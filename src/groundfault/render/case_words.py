@@ -25,7 +25,8 @@ def describe_plan(plan: BudgetPlan, folder: str) -> Iterator[str]:
     yield (
         f"{words.plural(plan.budget, 'label')} can confirm {can} with a power of "
         f"{words.rate(POWER)}, if units inside modes fail more often by {plan.lift:g} than the "
-        f"{words.rate(plan.rate)} of those in none (simulated, in up to {plan.runs} runs):"
+        f"{words.listing([words.rate(rate) for rate in plan.rates.values()])} of those in none "
+        f"(simulated, in up to {plan.runs} runs):"
     )
     for number, share in plan.powers.items():
         yield f"  mode {number}: {words.rate(share)}"

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -69,6 +69,9 @@ class SequentialConfirmation:
     grader : str, optional
         A column with a cheap grade of every unit, from 0 to 1, which points where the outcome does.
         Labels are then bought for what the grades cannot tell; see `GradedSlice`.
+    direction : {1, -1}, optional
+        1 tests that units of every slice fail more than others, and -1 that they fail less; left
+        out, what discovery showed of each.
     ledger : Ledger, path, URL or bool, optional
         Where the opening of the holdout and every label are recorded; True is the place that
         $GROUNDFAULT_LEDGER names, else groundfault-ledger.db in the current folder. One that holds
@@ -83,6 +86,8 @@ class SequentialConfirmation:
     seal : str
         SHA-256 of plan, candidates, survivors, split, evidence and budget: fixed before the first
         held-out label.
+    scores : list of (Query, float or None)
+        What was asked, and its score, in order.
     opening : Opening, optional
         How often the holdout was opened, by the ledger. None without a ledger, and where nothing
         survived the screen: the holdout then stays closed.
@@ -127,6 +132,7 @@ class SequentialConfirmation:
         finders: Sequence[Any] | None = None,
         budget: int | None = None,
         grader: str | None = None,
+        direction: Literal[1, -1] | None = None,
         ledger: LedgerChoice = True,
         reopen: str | None = None,
     ) -> None:
@@ -148,7 +154,7 @@ class SequentialConfirmation:
         discovery = self.screen.discovery_units()
         self._errors = discovery.denominator == 1
         self.names, self.tests = select_survivors(
-            self.screen, discovery, self._holdout_units, self._read_grades()
+            self.screen, discovery, self._holdout_units, self._read_grades(), direction
         )
         names = self.screen.evidence.unit_names
         self._ids = [str(names[int(unit)]) for unit in self._holdout_units]
@@ -156,6 +162,7 @@ class SequentialConfirmation:
         self._confirmed = np.zeros(len(self.names), dtype=np.bool_)
         self._best = np.ones(len(self.names))
         self._open: Query | None = None
+        self.scores: list[tuple[Query, float | None]] = []
         self.record = AuditRecord(ledger, self.seal)
         self.opening = self._open_holdout(reopen)
         self._catch_up()
@@ -336,6 +343,7 @@ class SequentialConfirmation:
             raise LedgerError(
                 f"round {body['step']} of the record has no usable score: {error}"
             ) from None
+        self.scores.append((self._open, score))
         unit, loss = self._ids.index(self._open.id), 0.0 if score is None else 1.0 - score
         self.tests, self._open = self.tests.update(unit, loss, self._find_free()), None
         # the running maximum may be used: Ville's inequality bounds the largest e-value ever

@@ -44,7 +44,11 @@ def require_plan(case: PreparedAudit) -> None:
 
 
 def select_survivors(
-    case: PreparedAudit, discovery: Units, holdout: NDArray[np.intp], grades: Floats | None
+    case: PreparedAudit,
+    discovery: Units,
+    holdout: NDArray[np.intp],
+    grades: Floats | None,
+    direction: int | None = None,
 ) -> tuple[tuple[str, ...], SliceTests]:
     """Candidates that survive the screen and that the holdout can support, without duplicates."""
     marks = case.marks.take(holdout)
@@ -66,10 +70,13 @@ def select_survivors(
     )
     supported = (on.sum(axis=1) >= min_on) & ((valid & ~on).sum(axis=1) >= min_off)
     survivors = survivors[supported[survivors]]
+    signs = discovery.tables[survivors].sign
+    if direction is not None:
+        signs = np.full_like(signs, direction)
     names = tuple(candidate.name for candidate in case.library)
     tests = SliceTests.begin(
         on[survivors],
-        discovery.tables[survivors].sign,
+        signs,
         defined=valid[survivors],
         errors=discovery.denominator == 1,
         grades=grades,

@@ -1,0 +1,230 @@
+"""Labels for the modes of a case, one at a time, for whichever of its models needs one next."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from groundfault.auditing.report_schema import PlanSettings
+from groundfault.case.model_answers import Answer, group_modes, name_answer, select_answers
+from groundfault.case.parts import join_parts
+from groundfault.case.settings import name_mode
+from groundfault.core.candidate import Candidate
+from groundfault.core.plan import Plan, exact
+from groundfault.errors import InputError
+from groundfault.sequential.confirmation import SequentialConfirmation
+from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
+
+if TYPE_CHECKING:
+    from groundfault.base.ledger import Ledger
+    from groundfault.case.case import Case
+    from groundfault.case.settings import ModeChoice
+    from groundfault.core.evidence import Evidence
+    from groundfault.sequential.policies import Query
+
+
+class CaseConfirmation:
+    """Confirms the modes of a case: a test for each of its models, all within one level.
+
+    Each test is a `SequentialConfirmation` with its part of the level, which is that of its modes
+    among all chosen ones; so any mode's e-value has to reach their number over the level, or less
+    once others of its test are confirmed. Labels are bought for the test that has fewest for each
+    of its modes. One that serves two tests, that of a model and that of the mean of all models, is
+    asked for once.
+
+    Parameters
+    ----------
+    tests : sequence of SequentialConfirmation
+        At least one; of different answers.
+    plan : Plan
+        With the level of all together.
+    budget : int, optional
+        The largest number of labels to buy, for all together.
+    model : str, optional
+        The column of models.
+
+    Guarantee
+    ---------
+    ``P(any false confirmation) <= alpha``, whenever one stops: by the union bound over the tests,
+    each of which holds it at its part. Which test is served depends on earlier labels alone.
+    """
+
+    def __init__(
+        self,
+        tests: Sequence[SequentialConfirmation],
+        plan: Plan,
+        budget: int | None,
+        model: str | None,
+    ) -> None:
+        self.tests, self.plan, self.budget = tuple(tests), plan, budget
+        self._model = model
+        self._owners = {test.seal: test for test in self.tests}
+        self._labels: dict[Answer, float | None] = {}
+        self._counts = [0] * len(self.tests)
+
+    # ------------------------------------------------------------------------------ ask and tell
+
+    def ask(self) -> Query | None:
+        """The answer to label next, the same until it has a score; None at the end."""
+        while not self.finished:
+            labels = self._catch_up()
+            open_tests = [test for test in self.tests if not test.finished]
+            test = min(open_tests, key=lambda one: one.labelled / len(one.names))
+            query = test.ask()
+            if query is None or (answer := name_answer(query, self._model)) not in labels:
+                return query
+            test.tell(query, labels[answer])
+        return None
+
+    def tell(self, query: Query, score: float | None) -> None:
+        """Give the score of what `ask` returned; see `SequentialConfirmation.tell`."""
+        test = self._owners.get(getattr(query, "audit", ""))
+        if test is None:
+            raise InputError("this query is of another case, or of none: tell takes what ask gave")
+        test.tell(query, score)
+
+    def run(
+        self,
+        answer: Callable[[Query], float | None],
+        progress: Callable[[CaseConfirmation], object] | None = None,
+    ) -> tuple[str, ...]:
+        """Ask, score and tell until the end; names of the confirmed modes.
+
+        Parameters
+        ----------
+        answer : callable
+            Gives a query's score.
+        progress : callable, optional
+            Called with this object after every score.
+        """
+        while (query := self.ask()) is not None:
+            self.tell(query, answer(query))
+            if progress is not None:
+                progress(self)
+        return self.confirmed
+
+    def _catch_up(self) -> dict[Answer, float | None]:
+        """The labels so far, each once."""
+        for k, test in enumerate(self.tests):
+            new = test.scores[self._counts[k] :]
+            self._labels.update((name_answer(query, self._model), score) for query, score in new)
+            self._counts[k] += len(new)
+        return self._labels
+
+    # ------------------------------------------------------------------------------- the results
+
+    @property
+    def labelled(self) -> int:
+        """Labels so far."""
+        return len(self._catch_up())
+
+    @property
+    def finished(self) -> bool:
+        """Whether all modes are confirmed, no answer is left, or the budget is spent."""
+        is_spent = self.labelled >= self.budget if self.budget else False
+        return is_spent or all(test.finished for test in self.tests)
+
+    @property
+    def confirmed(self) -> tuple[str, ...]:
+        """Names of the modes that are confirmed so far; nothing that comes can take it back."""
+        return tuple(state.name for state in self.survivors if state.confirmed)
+
+    @property
+    def survivors(self) -> tuple[SurvivorState, ...]:
+        """Every mode that labels can confirm; an e-value of 1 over the whole level confirms."""
+        return tuple(
+            self._adjust(state, exact(test.screen.plan.alpha) / exact(self.plan.alpha))
+            for test in self.tests
+            for state in test.survivors
+        )
+
+    def _adjust(self, state: SurvivorState, part: Any) -> SurvivorState:
+        if part == 1:
+            return state
+        e, bar = state.e_value * float(part), 1 / float(exact(self.plan.alpha))
+        reason = f"e-value {e:.3g} of {bar:g} after {state.on + state.off} labels"
+        return msgspec.structs.replace(state, e_value=e, reason=reason)
+
+    @property
+    def result(self) -> Confirmation:
+        """All that was decided and observed so far, as typed data."""
+        results = [test.result for test in self.tests]
+        if len(results) == 1:
+            return results[0]
+        openings = [result.opening for result in results if result.opening]
+        return Confirmation(
+            seal=_digest([result.seal for result in results]),
+            plan=msgspec.convert(self.plan.settings, PlanSettings),
+            library=_digest([result.library for result in results]),
+            budget=self.budget,
+            grader=results[0].grader,
+            held_out=sum(result.held_out for result in results),
+            labelled=self.labelled,
+            survivors=self.survivors,
+            confirmed=self.confirmed,
+            opening="; ".join(dict.fromkeys(openings)) or None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The `result` as plain words and numbers."""
+        return self.result.to_dict()
+
+
+def make_confirmation(
+    case: Case, choice: ModeChoice, ledger: Ledger | None
+) -> CaseConfirmation:
+    """Begin to label for the modes of a choice, or go on with what the ledger has.
+
+    Parameters
+    ----------
+    case : Case
+    choice : ModeChoice
+    ledger : Ledger, optional
+        None records nothing.
+    """
+    rules = dict(zip(choice.modes, choice.rules, strict=True))
+    plan, tests = case.settings.confirmation_plan, []
+    for outcome, all_of_it in group_modes(case.report).items():
+        numbers = [number for number in choice.modes if number in all_of_it]
+        if not numbers:
+            continue
+        part = exact(plan.alpha) * Fraction(len(numbers), len(rules))
+        candidates = [
+            Candidate(name_mode(number), rules[number], missing="off", source="modes")
+            for number in numbers
+        ]
+        tests.append(
+            SequentialConfirmation(
+                _join_answers(case, outcome, candidates),
+                replace(plan, alpha=str(part)),
+                candidates,
+                finders=[],
+                budget=choice.budget,
+                grader=case.settings.grader,
+                direction=1,
+                ledger=ledger if ledger is not None else False,
+            )
+        )
+    return CaseConfirmation(tests, plan, choice.budget, case.fresh_evidence.roles.model)
+
+
+def _join_answers(case: Case, outcome: str, candidates: Sequence[Candidate]) -> Evidence:
+    evidence = join_parts(
+        *(
+            select_answers(part, outcome, case.settings.seed)
+            for part in (case.audit_evidence, case.fresh_evidence)
+        )
+    )
+    columns = sorted({column for each in candidates for column in each.columns})
+    # the audit has decided what leaks; a hole, which fails always, looks like a leak
+    roles = evidence.roles.join(None, None, {"allow_leakage": columns})
+    return replace(evidence, roles=roles)
+
+
+def _digest(hashes: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
