@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from bench_reports import open_bench, serve_in_thread, write_bench_report
+from bench_reports import make_answers, open_bench, serve_in_thread, write_bench_report
 from browser_watch import Watch
 from explorer_files import make_results, write_report
 from probe_runs import make_wrong_rows, write_runs
@@ -16,6 +16,7 @@ from review_desks import make_items
 from review_desks import open_review as open_items
 from small_taxonomy import taxonomy_of
 
+from groundfault import Case, Evidence
 from groundfault.auditing.report import Report
 from groundfault.exports import export
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
@@ -23,7 +24,7 @@ from groundfault.review import Decision, Item
 from groundfault.sequential import Pool, SequentialAudit
 from groundfault.workbench.bench import Bench
 from groundfault.workbench.live_desk import LiveDesk, Seat
-from groundfault.workbench.openings import open_review, open_taxonomy
+from groundfault.workbench.openings import open_case, open_review, open_taxonomy
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -89,6 +90,18 @@ def open_clusters(place: Path) -> Bench:
     return open_taxonomy(place / "taxonomy")
 
 
+def open_sealed_case(place: Path) -> Bench:
+    evidence = Evidence.from_table(make_answers(), id="id", outcome="error")
+    return open_case(Case.create(place / "case", evidence).folder)
+
+
+def open_audited_case(place: Path) -> Bench:
+    bench = open_sealed_case(place)
+    assert bench.case is not None
+    bench.case.audit()
+    return open_case(bench.case.folder)
+
+
 def open_live(place: Path) -> Bench:
     pool = Pool.from_arrays([f"case {n}" for n in range(20)], {"lang": ["de", "en"] * 10})
     audit = SequentialAudit(pool, threshold=0.8, policy="stratified", ledger=place / "ledger.db")
@@ -121,6 +134,8 @@ SCREENS: dict[str, tuple[Callable[[Path], Bench], tuple[str, ...]]] = {
     "probes": (open_runs, ("/review/progress", "/probes")),
     "taxonomy": (open_clusters, ("/taxonomy",)),
     "live audit": (open_live, ("/live",)),
+    "sealed case": (open_sealed_case, ("/case",)),
+    "audited case": (open_audited_case, ("/case",)),
 }
 
 
