@@ -17,8 +17,8 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Columns = dict[str, tuple[str, Kind]]
 
-PAPERS, DEFAULT = "caps, repeats", "gp"
-POLICIES = ("uniform, repeats", PAPERS, "uniform", "stratified", "caps", "hierarchical", DEFAULT)
+PAPERS, DEFAULT = "caps, repeats", "hierarchical"
+POLICIES = ("uniform, repeats", PAPERS, "uniform", "stratified", "caps", "gp", DEFAULT)
 
 
 def make_tables(

@@ -301,6 +301,7 @@ METHODS: Mapping[str, RuleMethod] = {
         _searching("pysubgroup", k=_SLICES, max_level=_CONDITIONS),
         needs="pysubgroup",
     ),
+    "janus-a": RuleMethod("janus-a, the rule of its paper", partial(confirm, judge="janus-a")),
     "janus": RuleMethod("janus (default of 0.1.0)", partial(confirm, judge="janus")),
     "max-t": RuleMethod("max-t", partial(confirm, judge="max-t")),
     "audit": RuleMethod("default audit, with findings", report_all),

@@ -18,12 +18,16 @@ from groundfault.errors import InputError
 from groundfault.models import Question, Response
 from groundfault.probes import Bank, Config, Grammar, Runs, Task, route, run
 from groundfault.probes.bank.bank import SHIPPED
+from groundfault.probes.bank.checking import check as check_bank
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.review.statuses import items, queue, score_row, split_by_signal
 from groundfault.probes.running.runs import BASE
 from groundfault.probes.use.effects import compute_effects
 from groundfault.probes.use.release import check, release
 from groundfault.probes.use.summary import Summary
+from groundfault.render.bank_card import card
+from groundfault.render.markdown import markdown
+from groundfault.render.probe_page import make_page
 from groundfault.review import Decision
 
 KEYED = Bank("three", Bank.shipped().tasks[:3])
@@ -233,6 +237,9 @@ def test_base_wordings_belong_to_no_policy_and_a_package_reproduces(home: Path) 
     summary = Summary.of(audit)
     assert summary.results.policies == ("caps", "stratified")
     assert summary.results.keys.confirmed
+    text = markdown(make_page(summary, "open questions", figures=False))
+    assert ("its key" in text, "differs from that to the base wording" in text) == (False, True)
+    assert "base wording" in card(check_bank(Bank.load(home / "bank.toml"), Grammar.shipped()))
     release(audit, home / "public", lambda package: str(package.counts))
     assert check(home / "public", lambda package: str(package.counts)).problems == ()
 

@@ -660,7 +660,7 @@ def test_the_command(home: Path) -> None:
     content = json.loads(CliRunner().invoke(cli, [*call, "--json", "-"]).output)
     assert content["other_models"] == []
     assert content["counts"][0] == {
-        "policy": "gp",
+        "policy": "hierarchical",
         "seed": 0,
         "queries": 15,
         "match": 15,

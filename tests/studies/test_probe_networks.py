@@ -83,7 +83,7 @@ def test_policies_without_repeats_get_to_the_end_of_a_bank() -> None:
     assert tables[0].rows[0].here["rate"] == wrong.mean()
     by_policy = {row.label: row.here for row in tables[1].rows}
     # the default against itself has no interval
-    assert by_policy["gp"]["m default"] is None
+    assert by_policy["hierarchical"]["m default"] is None
     assert by_policy["gp"]["m keys"] == by_policy["hierarchical"]["m keys"]
 
 

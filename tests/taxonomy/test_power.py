@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from groundfault.cli import taxonomy as cli
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
 from groundfault.render.taxonomy_page import make_page
@@ -96,6 +97,13 @@ def test_effects_are_looked_up_by_halving(monkeypatch: pytest.MonkeyPatch) -> No
     result = measure_detectable_classes(matrix, QUICK, never, population)
     assert set(result.effects.values()) == {None}
     assert "too small to show any class" in result.sentence
+
+
+def test_without_clusters_the_command_says_where_to_look_for_one_models_failures(
+    nothing: Taxonomy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli._print_result(nothing, None, tmp_path, {"hold_out": (), "unstable": False})
+    assert "groundfault audit --model NAME" in capsys.readouterr().out
 
 
 def test_it_is_stored_and_shown_and_older_files_do_without(

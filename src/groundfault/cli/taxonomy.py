@@ -242,6 +242,11 @@ def _print_result(result: Any, claims_report: Any, place: Path, options: dict[st
     from groundfault.render.taxonomy_page import list_exclusions
 
     click.echo(result.verdict)
+    if not result.published:
+        click.echo(
+            "what one model alone fails on is no cluster of models: "
+            "groundfault audit --model NAME looks for it"
+        )
     for cluster in result.clusters:
         mark = "published" if cluster.published else "unstable"
         click.echo(

@@ -96,8 +96,9 @@ def _blocks(check: BankCheck) -> Iterator[str]:
         yield _bullets(_list_facts(task))
     yield "## What an audit decides of a response"
     yield "\n".join(f"{number}. {escape(line)}" for number, line in enumerate(AUDIT, start=1))
+    compared = "its key" if bank.has_keys else "that to the base wording"
     yield (
-        "That an answer differs from its key is a routing signal, and that a prompt is "
+        f"That an answer differs from {compared} is a routing signal, and that a prompt is "
         "structurally valid does not say that it means the same: both are for a person to judge."
     )
 

@@ -46,7 +46,7 @@ def make_page(
         Section("What may be said", tuple(probe_words.draw_conclusions(summary)), chart),
         *(Section(table.caption, (), (), (table,)) for table in _make_tables(summary)),
         *more,
-        Section("What this does not say", probe_words.LIMITS),
+        Section("What this does not say", probe_words.list_limits(summary)),
         Section("Manifest", (), (), (probe_tables.tabulate_manifest(summary),)),
     ]
     models = results.models
@@ -136,15 +136,14 @@ def _describe_review(
     if controls and controls.rate is not None:
         low, high = f"{controls.low:.1%}", f"{controls.high:.1%}"
         yield (
-            f"Of {words.count(controls.matched)} items that matched their key, "
+            f"Of {words.count(controls.matched)} items that matched, "
             f"{words.count(controls.audited)} were reviewed unseen among the others: "
             f"{words.count(controls.errors)} are model errors all the same "
             f"({words.rate(controls.rate)}, 95% interval {low} to {high}). No signal showed these."
         )
     elif controls:
         yield (
-            "No item that matched its key was reviewed: errors that no signal showed cannot be "
-            "estimated."
+            "No item that matched was reviewed: errors that no signal showed cannot be estimated."
         )
     # decisions made after unblinding are counted, and said to be so
     late = sum(resolution.unblinded for resolution in resolutions.values())

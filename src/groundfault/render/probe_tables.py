@@ -178,9 +178,10 @@ def tabulate_effects(summary: Summary) -> Table:
         if e.tasks
     ]
     heads = ("Model", "Component", "Option", "Tasks", "Difference", "95% interval", "Adjusted p")
+    matches = "count as right" if summary.has_keys else "are as right as the base wording"
     note = (
         f"Rows of {_quote_control(summary)}. Error rate under the option minus that under the "
-        "others, task by task; matches that were not reviewed count as right. Student's interval "
+        f"others, task by task; matches that were not reviewed {matches}. Student's interval "
         "over tasks; p over flips of the tasks' signs, adjusted for all options. Nothing is held "
         "out: for a ruling that holds out tasks, run probe report --audit."
     )

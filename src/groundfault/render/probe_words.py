@@ -12,15 +12,23 @@ from groundfault.render import words
 LEVEL = 0.05
 """Of the test of the primary endpoint."""
 
-LIMITS = (
-    "A routing signal says that an answer differs from its key, or cannot be read. It is no "
-    "error: only a row that review confirmed is counted as one.",
+_LIMITS = (
     "Rows are queries, keys are prompts. A prompt that was asked again is no second discovery.",
     "What a policy finds within its budget is no rate of failures: a policy that adapts looks "
     "where it saw mismatches.",
     "The prompts are those of one bank and one grammar. Nothing here speaks of other tasks or "
     "wordings.",
 )
+
+
+def list_limits(summary: Summary) -> tuple[str, ...]:
+    """What the numbers do not say."""
+    compared = "its key" if summary.has_keys else "that to the base wording"
+    return (
+        f"A routing signal says that an answer differs from {compared}, or cannot be read. It is "
+        "no error: only a row that review confirmed is counted as one.",
+        *_LIMITS,
+    )
 
 
 def summarize(summary: Summary) -> str:

@@ -69,7 +69,7 @@ class Config:
 
     bank: Path
     grammar: Path
-    policies: Sequence[str] = ("stratified", "gp")
+    policies: Sequence[str] = ("stratified", "hierarchical")
     seeds: Sequence[int] = (0, 1, 2)
     iterations: int | None = None
     batch: int = 3

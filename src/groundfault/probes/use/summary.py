@@ -83,6 +83,11 @@ class Summary:
         return Results.of(rows, self.statuses, budgets)
 
     @cached_property
+    def has_keys(self) -> bool:
+        """Whether answers were compared with keys; else they were with those to base wordings."""
+        return all(row.base is None for row in self.rows)
+
+    @cached_property
     def control(self) -> str:
         """The policy that others are compared with.
 
