@@ -86,13 +86,15 @@ def study(
 
 
 def measure(folder: Path, model: str, draw: int) -> Rows:
-    """Confirmations of one sample, with grades and without: a row each."""
+    """Confirmations of one sample, with grades and without: a row each; none without a mode."""
     table = read_graded(folder, model)
     rng = stream(draw, f"grader labels {model}")
     size = min(SIZE, table.height)
     table = _drop_copies(table[np.sort(rng.choice(table.height, size, replace=False))])
     held_out = rng.permutation(table.height) < table.height // 2
     lifts = _find_modes(table, ~held_out)
+    if not lifts:
+        return []
     part = pl.Series("part", np.where(held_out, "holdout", "discovery"))
     outcome = pl.when(part == "discovery").then(_GRADE).alias("outcome")
     truth = dict(zip(table[_ID], 1.0 - table[_FAILS], strict=True))
@@ -219,7 +221,8 @@ def _tabulate(rows: pl.DataFrame, models: Sequence[str]) -> PaperTable:
         "Labels to a verdict",
         f"Medians over draws, with the quartiles; at most {LABELS} labels. Confirmed: failure "
         "modes of the discovery half, which has grades alone, that labels of the other half "
-        "confirm. False: those of them that fail no more often by the labels of all.",
+        "confirm. False: those of them that fail no more often by the labels of all. Draws: those "
+        "whose discovery half has a failure mode.",
         {
             "first": ("to the first", "text"),
             "all": ("to the end", "text"),
