@@ -28,7 +28,7 @@ def test_two_models_are_picked_and_their_cells_walked(browser: Browser, tmp_path
     found = compare_models(bench.index, bench.report, "beta", "alpha")
     with serve_in_thread(bench) as address, Watch(browser, address) as page:
         page.goto(address)
-        page.get_by_role("link", name="Comparison").click()
+        page.keyboard.press("C")
         expect(page.locator("h1")).to_have_text("beta against alpha")
         page.get_by_label("First").select_option("beta")
         page.get_by_label("Second").select_option("alpha")

@@ -70,6 +70,15 @@ def test_tried_rules_are_taken_along_as_a_library(client: TestClient, bench: Ben
     assert rule.mined.startswith(bench.report.hashes.outcome[:16])
 
 
+def test_numbers_are_verified_from_the_page(client: TestClient, bench: Bench) -> None:
+    assert "Computed again" not in client.get("/ledger").text
+    page = client.post("/ledger/verify").text
+    assert "Computed again: the report reproduces" in page
+    assert "Recomputation passed" in page
+    # verifying is no look at the outcomes
+    assert len(events(bench, OPENED)) == 1
+
+
 def test_a_ledger_of_several_reports_says_which_event_is_of_another(
     client: TestClient, bench: Bench
 ) -> None:

@@ -21,6 +21,7 @@ from groundfault.render.audit_groups import main_cell
 from groundfault.workbench.bench import Bench
 from groundfault.workbench.row_query import PAGE, RowQuery
 from groundfault.workbench.rows import load_apart
+from groundfault.workbench.verifying import verify_bench
 
 RULE = "lang = 'de' AND n_words >= 13"
 
@@ -118,6 +119,11 @@ def test_no_page_shows_a_held_out_row(client: TestClient, bench: Bench) -> None:
     assert f"no example '{one}'" in read(client, "/row", 400, id=one)
     assert "No row is like that" in read(client, "/rows", where=f"id = '{one}'")
     assert "No row is like that" in read(client, "/rows", q=f"Question {int(one[1:])}:")
+
+
+@pytest.mark.slow
+def test_numbers_are_verified_in_a_process_of_their_own(bench: Bench) -> None:
+    assert verify_bench(replace(bench, apart=True)).reproduces
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from groundfault.auditing.evidence_places import Places
+    from groundfault.auditing.verification_result import Verification
     from groundfault.base.ledger import Ledger
     from groundfault.case.case import Case
     from groundfault.case.forecast import Forecast
@@ -67,6 +68,8 @@ class Bench:
         held-out outcome.
     spendings : list of Spending
         Holdouts that were opened here.
+    verification : Verification, optional
+        What came out when the numbers were last computed again here.
     trouble : str
         Why the rows could not be read when they were last asked for; empty where they could.
     """
@@ -83,6 +86,7 @@ class Bench:
     baseline: Report | None = None
     apart: bool = True
     spendings: list[Spending] = field(default_factory=list)
+    verification: Verification | None = None
     trouble: str = ""
     _lock: Lock = field(default_factory=Lock, repr=False)
     _finder: RowIndex | None = field(default=None, repr=False)

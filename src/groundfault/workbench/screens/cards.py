@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
 from groundfault.auditing.manifest import WRITTEN
@@ -16,8 +18,9 @@ from groundfault.render import words
 from groundfault.render.audit_tables import manifest
 from groundfault.render.audit_words import Outline
 from groundfault.workbench.holdout_state import read_events
-from groundfault.workbench.pages import bench_of, show_page
+from groundfault.workbench.pages import bench_of, make_link, show_page
 from groundfault.workbench.screen import Screen
+from groundfault.workbench.verifying import verify_bench
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -72,6 +75,13 @@ def show_ledger(request: Request) -> Response:
     )
 
 
+async def verify_numbers(request: Request) -> Response:
+    """Compute every number again."""
+    bench = bench_of(request)
+    bench.verification = await run_in_threadpool(verify_bench, bench)
+    return RedirectResponse(make_link(request, "/ledger"), 303)
+
+
 def _read_start(request: Request) -> int:
     start = request.query_params.get("start", "0")
     return int(start) if start.isascii() and start.isdecimal() and len(start) < 12 else 0
@@ -106,7 +116,8 @@ def name_kind(kind: str) -> str:
 def _is_of_others(report: Report, event: Event, known: Mapping[str, Event]) -> bool:
     """Whether an event is about other outcomes than this report: a ledger may hold many."""
     look = known.get(str(event.body.get("opening")), event)
-    return look.body.get("outcome", report.hashes.outcome) != report.hashes.outcome
+    ours = report.hashes.outcome
+    return bool(look.body.get("outcome", ours) != ours)
 
 
 def describe_event(event: Event, known: Mapping[str, Event]) -> str:
@@ -147,7 +158,7 @@ def describe_event(event: Event, known: Mapping[str, Event]) -> str:
 SCREEN = Screen(
     "Ledger",
     "/ledger",
-    (Route("/ledger", show_ledger),),
+    (Route("/ledger", show_ledger), Route("/ledger/verify", verify_numbers, methods=["POST"])),
     key="L",
     shown=lambda bench: bench.report is not None,
 )
