@@ -16,6 +16,7 @@ import groundfault
 from groundfault import Candidate, Evidence, Library, Plan, PlanError, Verdict, finders
 from groundfault.auditing.proposals import configure_finder, propose
 from groundfault.cli.slices import slices
+from groundfault.core.columns import share_words
 from groundfault.finders.interactions import Interactions
 from groundfault.finders.sliceline import SliceLine
 
@@ -54,6 +55,14 @@ def test_a_row_says_what_the_slice_comes_to_on_the_discovery_units_and_nothing_o
         SliceLine(bins=2, permutations=19),
     )
     assert again.rows == result.rows
+
+
+def test_shared_words_change_no_proposal():
+    data = results()
+    shared = share_words(data)
+    assert shared.frame.schema != data.frame.schema
+    finder = SliceLine(bins=2, permutations=19)
+    assert propose(shared, finder).to_dict() == propose(data, finder).to_dict()
 
 
 def test_the_first_so_many_are_kept_and_finders_go_by_name():

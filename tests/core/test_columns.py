@@ -15,6 +15,7 @@ from groundfault.core.columns import (
     match_attributes,
     profile,
     propose_missing,
+    share_words,
     take_sample,
 )
 from groundfault.core.evidence import Evidence
@@ -101,3 +102,23 @@ def test_missing_values_are_proposed_once_a_pattern() -> None:
 def test_the_rule_of_a_flag() -> None:
     assert flag_rule("a", pl.Boolean()) == '"a"'
     assert flag_rule("a", pl.Int64()) == '"a" = 1'
+
+
+def test_shared_words_are_the_same_evidence() -> None:
+    table = pl.DataFrame(
+        {
+            "item": [f"q{i}" for i in range(60)],
+            "lang": ["de", "en", None] * 20,
+            "prompt": [f"Is it {i} or not?" for i in range(60)],
+            "seed": [i % 7 for i in range(60)],
+            "error": [0, 1] * 30,
+        }
+    )
+    evidence = Evidence.from_table(table, id="item", outcome="error")
+    shared = share_words(evidence)
+    assert shared.hash == evidence.hash
+    changes = {
+        name: dtype for name, dtype in shared.frame.schema.items() if dtype != table.schema[name]
+    }
+    assert list(changes) == ["lang"]
+    assert changes["lang"] == pl.Categorical

@@ -79,6 +79,7 @@ def slices(**options: Any) -> None:
     groundfault audit results.parquet --id item_id --outcome error --library l.json
     """
     from groundfault.auditing.proposals import propose
+    from groundfault.core.columns import share_words
     from groundfault.core.plan import Plan
 
     for name in ("library", "json_path"):
@@ -86,7 +87,7 @@ def slices(**options: Any) -> None:
     quiet = options["json_path"] == "-"
     finder, plan = _finder(options), Plan(holdout=options["holdout"], seed=options["seed"])
     with echo_warnings(), show_progress(quiet) as progress:
-        evidence = read_evidence(options)
+        evidence = share_words(read_evidence(options))
         progress(f"searching with {options['finder']}")
         times = options["permutations"]
         searches = SEARCHES if times is None else times

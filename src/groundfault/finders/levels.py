@@ -108,9 +108,8 @@ class Levels:
             )
         columns = [_code(frame[name], bins, missing) for name in frame.columns]
         counts = np.array([len(values) for _, values in columns], dtype=np.int64)
-        codes = np.stack(
-            [codes.astype(np.min_scalar_type(int(counts.max()))) for codes, _ in columns]
-        )
+        smallest = np.min_scalar_type(int(counts.max()))
+        codes = np.stack([codes for codes, _ in columns], dtype=smallest)
         return cls(frame.columns, codes, counts, [values for _, values in columns])
 
     def name_values(self, columns: NDArray[Any], levels: NDArray[Any]) -> dict[Any, Any]:
@@ -220,7 +219,7 @@ def _code(column: pl.Series, bins: int, missing: str) -> tuple[NDArray[Any], lis
         values = [Range(low, high) for low, high in pairwise(ends)]
     else:
         codes = present.replace_strict(values, range(len(values)), return_dtype=pl.Int64).to_numpy()
-    out = np.full(len(column), len(values), dtype=np.int64)
+    out = np.full(len(column), len(values), dtype=np.min_scalar_type(len(values)))
     out[column.is_not_null().to_numpy()] = codes
     if len(present) < len(column) and missing == "value":
         values = [*values, None]
