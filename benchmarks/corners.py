@@ -179,24 +179,25 @@ def make_lm_eval(folder: Path, task: str, make: Callable[[random.Random, int], d
 
 def choices(folder: Path) -> Row:
     """Multiple choice under two metrics: two rows a line."""
+    return make_lm_eval(folder, "multiple choice", make_sample)
 
-    def make(rng: random.Random, i: int) -> dict:
-        words = [" ".join(rng.choices(WORDS, k=n)) for n in (25, 3, 3, 3, 3)]
-        question, own = words[0], [f" {word} {j}" for j, word in enumerate(words[1:])]
-        pairs = [[str(-9 * rng.random()), "False"] for _ in own]
-        arguments = {
-            f"gen_args_{k}": {"arg_0": f"Question: {question}\nAnswer:", "arg_1": word}
-            for k, word in enumerate(own)
-        }
-        doc = {"id": f"q{i}", "question": question, "choices": own, "subject": rng.choice(WORDS)}
-        scores = {"metrics": ["acc", "acc_norm"], "acc": 1.0, "acc_norm": float(rng.random() < 0.3)}
-        return {
-            "doc_id": i, "doc": doc, "target": "2", "arguments": arguments,
-            "resps": [[pair] for pair in pairs], "filtered_resps": pairs, "filter": "none",
-            "doc_hash": "a" * 64, "prompt_hash": "b" * 64, "target_hash": "c" * 64, **scores,
-        }  # fmt: skip
 
-    return make_lm_eval(folder, "multiple choice", make)
+def make_sample(rng: random.Random, i: int) -> dict:
+    """A row of multiple choice."""
+    words = [" ".join(rng.choices(WORDS, k=n)) for n in (25, 3, 3, 3, 3)]
+    question, own = words[0], [f" {word} {j}" for j, word in enumerate(words[1:])]
+    pairs = [[str(-9 * rng.random()), "False"] for _ in own]
+    arguments = {
+        f"gen_args_{k}": {"arg_0": f"Question: {question}\nAnswer:", "arg_1": word}
+        for k, word in enumerate(own)
+    }
+    doc = {"id": f"q{i}", "question": question, "choices": own, "subject": rng.choice(WORDS)}
+    scores = {"metrics": ["acc", "acc_norm"], "acc": 1.0, "acc_norm": float(rng.random() < 0.3)}
+    return {
+        "doc_id": i, "doc": doc, "target": "2", "arguments": arguments,
+        "resps": [[pair] for pair in pairs], "filtered_resps": pairs, "filter": "none",
+        "doc_hash": "a" * 64, "prompt_hash": "b" * 64, "target_hash": "c" * 64, **scores,
+    }  # fmt: skip
 
 
 def answers(folder: Path) -> Row:

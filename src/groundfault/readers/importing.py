@@ -40,6 +40,8 @@ CONFLICTS = ("error", "keep")
 _TABLE, _CARD, _SCORES = "observations.parquet", "evidence.json", "scores.parquet"
 # a pattern that matches a whole disk should end in a message, not in hours of reading
 _MAX_LOGS = 100_000
+# rows that are written at a time
+_ROW_GROUP = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +254,7 @@ def _write_table(frame: pl.DataFrame | pl.LazyFrame, place: Path) -> None:
     # opened here: polars takes only paths that are UTF-8
     with place.open("wb") as stream:
         # part by part: the rows of all scorers may not fit into memory as they stand
-        frame.lazy().sink_parquet(stream)
+        frame.lazy().sink_parquet(stream, row_group_size=_ROW_GROUP)
 
 
 def save(evidence: Any, directory: str | Path) -> None:

@@ -19,7 +19,7 @@ from groundfault.readers.log import COLUMNS
 from groundfault.readers.scorers import ScorerSelection
 
 _ROW = "\0row"
-_SCORES = (*scorers.KEYS, "scorer", "status", "value", GRADER_ERRORS)
+_OUTCOME = ("scorer", "status", "value", GRADER_ERRORS)
 _WORDS = ("task", "model", "scorer", "status")
 # rows that are read at a time
 _PART = 50_000
@@ -125,13 +125,13 @@ class LogRows:
         Returns
         -------
         scores : polars.DataFrame
-            One row an answer: `_SCORES`, those of other scorers, and the row of `frame`.
+            One row an answer: `_OUTCOME`, scores of other scorers, and the row of `frame`.
         selection : ScorerSelection
             Without its answers.
         counts : dict of str to int
             Rows of each scorer.
         """
-        columns = [c for c in _SCORES if c in self.frame.collect_schema()]
+        columns = [c for c in (*scorers.KEYS, *_OUTCOME) if c in self.frame.collect_schema()]
         # whether there is a response, as null or not
         response = pl.when(pl.col("response").is_not_null()).then(True).alias("response")
         thin = self.frame.select(pl.col(columns), response).with_row_index(_ROW)
@@ -147,29 +147,31 @@ class LogRows:
         selection = scorers.select_scorer(table, tuple(names), self.headlines)
         scores = scorers.rescale(selection.answers, scale)
         scores = scorers.add_other_scores(scores, table, selection.others)
-        texts = scores.drop(scorers.ANSWER).with_columns(pl.col(_WORDS).cast(pl.String))
+        scores = scores.drop(*scorers.KEYS, scorers.ANSWER, "response")
+        texts = scores.with_columns(pl.col("scorer", "status").cast(pl.String))
         return texts, replace(selection, answers=scores.clear()), counts
 
     def _add_columns(self, scores: pl.DataFrame) -> pl.DataFrame:
         """Scores of answers with everything else that the logs say of them, read part by part."""
         names = self.frame.collect_schema().names()
-        mine = [c for c in _SCORES if c in names]
-        new = [c for c in scores.columns if c not in (*mine, "response", _ROW)]
+        outcome = [c for c in _OUTCOME if c in names]
+        new = [c for c in scores.columns if c not in (*outcome, _ROW)]
         rows = scores[_ROW].cast(pl.Int64).to_numpy()
         order = np.argsort(rows, kind="stable")
         in_order = rows[order]
-        parts = [self.frame.head(0).collect()]
+        others = self.frame.drop(outcome)
+        parts = [others.head(0).collect()]
         for start in range(0, int(rows.max(initial=-1)) + 1, _PART):
             first, last = np.searchsorted(in_order, (start, start + _PART))
-            part = self.frame.slice(start, _PART).collect()
+            part = others.slice(start, _PART).collect()
             parts.append(_share_texts(part[in_order[first:last] - start]))
         wide = pl.concat(parts)
         if not scores[_ROW].is_sorted():
             wide = wide[np.argsort(order)]
-        if any(c != GRADER_ERRORS for c in new):
-            reserved = {*new, scorers.DISAGREE}
-            wide = wide.rename({c: f"{c}_given" for c in names if c in reserved})
-        return wide.with_columns(scores.select(*mine, *new))
+        reserved = {*new, scorers.DISAGREE} if any(c != GRADER_ERRORS for c in new) else set()
+        renames = {c: f"{c}_given" for c in names if c in reserved}
+        wide = wide.rename(renames).with_columns(scores.select(*outcome, *new))
+        return wide.select(*(renames.get(c, c) for c in names), *new)
 
 
 def _share_texts(part: pl.DataFrame) -> pl.DataFrame:
