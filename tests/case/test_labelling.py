@@ -112,6 +112,7 @@ def test_what_is_recorded_goes_on_reproduces_and_says_whose_it_is(
     replayed = case.replay_confirmation()
     assert replayed is not None
     assert replayed.survivors == whole.survivors
+    assert (replayed.held_out, replayed.labelled, replayed.budget) == (200, 7, 7)
     assert {mode.outcome for mode in summary.modes} == {EVERY_MODEL, *MODELS}
     page = (case.folder / "report" / "report.md").read_text()
     assert "(every model)" in page

@@ -380,7 +380,7 @@ class Case:
         wordings, _ = summarize_wordings(self)
         if wordings is not None and wordings.model not in ("", target.name):
             raise PlanError(
-                f"a case is of one model, and {wordings.model} answered before, not {target.name}"
+                f"a probe asks one model, and {wordings.model} answered before, not {target.name}"
             )
         return run(config, target, out=locate_runs(self), progress=progress)
 

@@ -45,6 +45,8 @@ class CaseConfirmation:
         With the level of all together.
     budget : int, optional
         The largest number of labels to buy, for all together.
+    answers : int
+        Those that can be labelled.
     model : str, optional
         The column of models.
 
@@ -59,10 +61,11 @@ class CaseConfirmation:
         tests: Sequence[SequentialConfirmation],
         plan: Plan,
         budget: int | None,
+        answers: int,
         model: str | None,
     ) -> None:
         self.tests, self.plan, self.budget = tuple(tests), plan, budget
-        self._model = model
+        self.answers, self._model = answers, model
         self._owners = {test.seal: test for test in self.tests}
         self._labels: dict[Answer, float | None] = {}
         self._counts = [0] * len(self.tests)
@@ -76,7 +79,10 @@ class CaseConfirmation:
             open_tests = [test for test in self.tests if not test.finished]
             test = min(open_tests, key=lambda one: one.labelled / len(one.names))
             query = test.ask()
-            if query is None or (answer := name_answer(query, self._model)) not in labels:
+            if query is None:
+                continue  # another process finished this test
+            answer = name_answer(query, self._model)
+            if answer not in labels:
                 return query
             test.tell(query, labels[answer])
         return None
@@ -163,7 +169,7 @@ class CaseConfirmation:
             library=_digest([result.library for result in results]),
             budget=self.budget,
             grader=results[0].grader,
-            held_out=sum(result.held_out for result in results),
+            held_out=self.answers,
             labelled=self.labelled,
             survivors=self.survivors,
             confirmed=self.confirmed,
@@ -175,9 +181,7 @@ class CaseConfirmation:
         return self.result.to_dict()
 
 
-def make_confirmation(
-    case: Case, choice: ModeChoice, ledger: Ledger | None
-) -> CaseConfirmation:
+def make_confirmation(case: Case, choice: ModeChoice, ledger: Ledger | None) -> CaseConfirmation:
     """Begin to label for the modes of a choice, or go on with what the ledger has.
 
     Parameters
@@ -210,7 +214,8 @@ def make_confirmation(
                 ledger=ledger if ledger is not None else False,
             )
         )
-    return CaseConfirmation(tests, plan, choice.budget, case.fresh_evidence.roles.model)
+    model = case.fresh_evidence.roles.model
+    return CaseConfirmation(tests, plan, choice.budget, case.settings.fresh_answers, model)
 
 
 def _join_answers(case: Case, outcome: str, candidates: Sequence[Candidate]) -> Evidence:

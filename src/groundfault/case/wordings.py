@@ -125,7 +125,7 @@ class _Answers:
         self.models = {row.model for row in self.rows}
         if len(self.models) > 1:
             raise LedgerError(
-                f"{home} holds answers of {len(self.models)} models, and a case is of one"
+                f"{home} holds answers of {len(self.models)} models, and a probe asks one"
             )
         self.valid = sum(not probe.errors for probe in probes(self.bank, self.grammar))
         self.is_whole = len({row.key for row in self.rows}) == self.valid
