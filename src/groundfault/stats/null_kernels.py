@@ -128,7 +128,7 @@ def pool(
     sizes = np.empty(np.max(offset[1:] - offset[:-1]))
     for c in range(first_chunk, CHUNKS, chunk_step):
         row = hist[c]
-        for u in range(c, len(n), CHUNKS):
+        for u in range(c * len(n) // CHUNKS, (c + 1) * len(n) // CHUNKS):
             first, atoms = offset[u], offset[u + 1] - offset[u]
             if (
                 effect == 0
