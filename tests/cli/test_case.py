@@ -61,6 +61,7 @@ def test_steps_hand_over(place: Path) -> None:
     before = run("case", "status", place / "case").output
     assert "\"lang\" = 'de'" in before
     assert f"--case {place / 'case'} (begin it) costs at most 80 labels" in " ".join(before.split())
+    assert "it says which modes N labels can confirm" in " ".join(before.split())
     stopped = run(
         "sequential", "confirm", "--case", place / "case", "--label", "ask", typed="p\nq\n"
     )

@@ -305,6 +305,11 @@ def _describe_next(summary: CaseSummary, forecast: Forecast | None, folder: str)
         return
     if forecast is not None:
         yield _describe_forecast(summary, forecast, folder)
+        if not summary.chosen:
+            yield (
+                f"groundfault case plan {folder} --budget N costs no label; it says which modes N "
+                "labels can confirm, and which to leave out."
+            )
     elif summary.modes:
         yield "Every chosen mode is decided, or no label is left to buy."
     yield from describe_next_wordings(summary, folder)

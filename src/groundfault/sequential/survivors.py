@@ -33,7 +33,10 @@ def require_plan(case: PreparedAudit) -> None:
         )
     # a label is of one model's answer; it says nothing of another's
     if len(case.outcomes) > 1:
-        raise PlanError("labels are bought for one model at a time; select one")
+        raise PlanError(
+            "labels are bought for one model at a time: select one (--model), or begin a case, "
+            "which takes several (groundfault case new)"
+        )
     if case.plan.within:
         raise PlanError("no column can be held fixed (within) label by label: leave it out")
     if case.strata is not None:
