@@ -59,3 +59,18 @@ def test_without_an_embedding_or_texts_there_is_nothing_to_read(evidence: Eviden
         propose(bare, Edisa())
     with pytest.raises(InputError, match="prompt"):
         propose(evidence, Edisa(text="prompt"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("finder", [Edisa(), Domino()])
+def test_real_questions_with_a_clear_pattern_have_slices(
+    shared: Path, finder: Edisa | Domino
+) -> None:
+    """Of BIG-Bench Hard a model fails all kinds of tasks, from none to three in four."""
+    answers = pl.read_parquet(shared / "real" / "bbh_codex" / "outcomes.parquet")
+    table = answers.unique("question", maintain_order=True).sample(600, seed=0)
+    table = table.select(
+        pl.int_range(pl.len()).alias("id"), "question", error=1 - pl.col("correct").cast(pl.Int8)
+    )
+    proposals = propose(Evidence.from_table(table, outcome="error", id="id"), finder)
+    assert max(row.on_rate for row in proposals.rows) > 2 * table["error"].mean()

@@ -17,7 +17,7 @@ from groundfault.cli.study import study as command
 PAPERS = {
     "Janus": ("janus", "finders"),
     "FailureScope": ("failure-scope",),
-    "SAVI": ("sequential", "sequential-pool", "validity"),
+    "SAVI": ("sequential", "sequential-pool", "label-cost", "validity"),
     "DEIM": ("deim", "discover", "improve"),
     "CAPS": ("probe-policies", "probe-networks", "probes"),
 }

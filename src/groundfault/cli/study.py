@@ -192,7 +192,8 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
     NAME is the study: janus, finders, discover, improve, failure-scope (clusters of failures, also
     where the true modes are known), taxonomy, deim (discovery, improvement and explanation of
     errors, on your own data and models too), sequential, sequential-pool (policies beside the
-    records of the reference), validity (of sequential audits), probe-policies, probe-networks
+    records of the reference), label-cost (of sequential audits, beside the paper's best), validity
+    (of sequential audits), probe-policies, probe-networks
     (policies on two real networks), probes (the whole protocol against a scripted model),
     known-holes (who names what a model never saw in training), mode-worlds (failure modes where the
     truth is simulated), grader-labels (what a cheap grader saves), descriptions (by a language

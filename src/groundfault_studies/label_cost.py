@@ -1,0 +1,263 @@
+"""Label cost: labels until the right verdict, of a default plan and of the paper's best bet.
+
+All audit the same draws: of the paper's pool, and of prompts that small models with known holes
+answered.
+
+References
+----------
+Zhou et al. (2026), *Adaptive auditing of AI systems with anytime-valid guarantees*,
+arXiv:2605.07002."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.base.progress import Progress, listener
+from groundfault.base.streams import stream
+from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
+from groundfault_studies.audit_runs import DEGRADATIONS, CachedPolicy, read_pool, words
+from groundfault_studies.known_holes import FOLDER, find_folder, read_holes
+from groundfault_studies.resuming import Rows, resume_rounds
+from groundfault_studies.shared_folder import require_shared
+from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
+
+REPLICATES, QUICK_REPLICATES = 100, 2
+HOLE_REPLICATES = 20
+"""Draws of the prompts of known_holes at most, of which there are thirteen models."""
+
+BETS = ("lr", "sr-lr", "lr-ui", "sr-lr-ui")
+"""Of the paper; that with the lowest median is its best, setting by setting."""
+
+AIM = 0.15
+"""Share of the labels that the default is to save: 15 % fewer are reached or not, or not shown."""
+
+_SOURCE = (
+    "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, "
+    "arXiv:2605.07002"
+)
+_RULES: Mapping[str, dict[str, Any]] = {
+    "paper": {"policy": "adaptive:paper", "sampling": "paper"},
+    "guaranteed": {"policy": "adaptive"},
+    "default": {},
+}
+_PROMPTS, _BELOW, _SHARE = 500, 0.05, 0.05
+_GROUPS = ("task", "language", "number_style", "digits", "negated", "aside")
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """Cases with the scores of one replicate, and what is so of those that they are drawn from."""
+
+    pool: Pool
+    scores: NDArray[np.float64]
+    threshold: float
+    budget: int
+    right: str
+
+
+def study(
+    shared: str | Path | None = None,
+    *,
+    replicates: int | None = None,
+    jobs: int = 1,
+    quick: bool = False,
+    keep: Path | None = None,
+    progress: Progress | None = None,
+    show: Callable[[PaperStudy], object] | None = None,
+) -> PaperStudy:
+    """Count labels until the right verdict.
+
+    Parameters
+    ----------
+    shared : path, optional
+        Folder with ``savi_pool`` and ``real/known_holes``; left out, ``$GROUNDFAULT_SHARED`` or
+        ``../shared/data``. Where the latter is not there, the former is audited alone.
+    replicates : int, optional
+        Draws of the pool, at most 100, and of known_holes, at most 20; left out, 100, or quickly
+        2.
+    jobs : int
+        Processes; the answer does not depend on it.
+    quick : bool
+        Fewer draws: to see that it runs, not for conclusions.
+    keep : path, optional
+        File of what is done; a study that was interrupted goes on from there.
+    progress : callable, optional
+    show : callable, optional
+        Called with the study of the draws so far, after 1, 2, 4, 8, ... of them.
+
+    Raises
+    ------
+    InputError
+        If there is no pool.
+    """
+    folder = require_shared(shared, "savi_pool").parent
+    replicates = min(replicates or (QUICK_REPLICATES if quick else REPLICATES), REPLICATES)
+    holes = find_folder(folder)
+    settings = [("pool", name) for name in DEGRADATIONS]
+    if holes.exists():
+        data = read_holes(holes)
+        settings += [
+            ("known_holes", name) for name in data.models if data.holes[name][1] is not None
+        ]
+    rounds = [
+        {
+            f"{source}, {name}, {rule}, draw {draw}": (folder, source, name, rule, draw)
+            for source, name in settings
+            for rule in _RULES
+            if source == "pool" or draw <= HOLE_REPLICATES
+        }
+        for draw in range(1, replicates + 1)
+    ]
+
+    def make(rows: Rows, count: int) -> PaperStudy:
+        title = "Labels until the right verdict"
+        lacking = () if holes.exists() else (f"{FOLDER.name}, which is not in {folder}",)
+        details = {"replicates": count, "bets": list(BETS), "resamples": _RESAMPLES}
+        return PaperStudy("label-cost", title, _SOURCE, details, (_table(rows),), lacking)
+
+    partial = None if show is None else lambda rows, count: show(make(rows, count))
+    rows = resume_rounds(rounds, audit_draw, keep, jobs, listener(progress), partial)
+    return make(rows, replicates)
+
+
+def audit_draw(folder: Path, source: str, name: str, rule: str, draw: int) -> Rows:
+    """A row for each bet: what an audit by a rule comes to."""
+    here = (_draw_pool if source == "pool" else _draw_prompts)(folder, name, draw)
+    pool, details = here.pool, _RULES[rule]
+    if details.get("sampling") != "paper":
+        # the claim is about the population, for which a policy may know no more than the groups
+        pool = replace(pool, embedding=None, embedded="")
+    policy = policies.get(details.get("policy", "logistic"))
+    common: dict[str, Any] = {"threshold": here.threshold, "budget": here.budget, "seed": draw}
+    common |= {"warm_up": getattr(policy, "warm_up", 0)}
+    plans = {
+        bet: SequentialPlan(**details, **common, bet=None if bet == "default" else bet)
+        for bet in (("default",) if rule == "default" else BETS)
+    }
+    remembered = CachedPolicy(policy)
+    rows = []
+    for bet, plan in plans.items():
+        audit = SequentialAudit.of(pool, plan, policy=remembered)
+        audit.run(lambda query: float(here.scores[pool.position[query.id]]))
+        labels = audit.labelled if audit.verdict == here.right else here.budget
+        about = {"source": source, "setting": name, "rule": rule, "draw": draw}
+        rows.append(
+            about | {"bet": bet, "verdict": audit.verdict, "right": here.right, "labels": labels}
+        )
+    return rows
+
+
+def _draw_pool(folder: Path, name: str, draw: int) -> Draw:
+    setting = next(setting for setting in read_pool(folder) if setting.name == name)
+    # of the accuracies that scores are drawn by: with the degradation None all groups reach it
+    right = "audit passed" if name == "None" else "failure mode found"
+    return Draw(setting.pool, setting.scores(draw), setting.threshold, setting.budget, right)
+
+
+def _draw_prompts(folder: Path, name: str, draw: int) -> Draw:
+    pool, rows = _sample_prompts(folder, draw)
+    data = read_holes(find_folder(folder))
+    scores = 1.0 - data.errors[name]
+    threshold = round(float(scores.mean()) - _BELOW, 2)
+    whole = _declare(data.examples)
+    means = whole.members @ scores / whole.sizes
+    is_sound = bool((means[whole.sizes >= _SHARE * len(whole)] >= threshold).all())
+    right = "audit passed" if is_sound else "failure mode found"
+    return Draw(pool, scores[rows], threshold, 250, right)
+
+
+@cache
+def _sample_prompts(folder: Path, draw: int) -> tuple[Pool, NDArray[np.int64]]:
+    """A sample of the prompts, the same for all models, with groups of at least 5 % of it."""
+    examples = read_holes(find_folder(folder)).examples
+    rows = np.sort(stream(draw, "label cost").choice(examples.height, _PROMPTS, replace=False))
+    table = examples[rows]
+    pool = _declare(table, words(table["prompt"]))
+    large = pool.sizes >= _SHARE * len(pool)
+    names = tuple(name for name, enough in zip(pool.groups, large, strict=True) if enough)
+    return replace(pool, groups=names, members=pool.members[large]), rows
+
+
+def _declare(table: pl.DataFrame, embedding: NDArray[np.float64] | None = None) -> Pool:
+    return Pool.from_table(
+        table.select("example_id", *(pl.col(name).cast(pl.String) for name in _GROUPS)),
+        id="example_id",
+        groups=list(_GROUPS),
+        embedding=embedding,
+    )
+
+
+def _table(rows: Rows) -> PaperTable:
+    columns: dict[str, tuple[str, Kind]] = {
+        "paper": ("paper's rule", "text"),
+        "guaranteed": ("its bets with our guarantee", "text"),
+        "default": ("default", "text"),
+        "from paper": ("default to paper's rule", "text"),
+        "from guaranteed": ("default to its bets", "text"),
+        "wrong": ("wrong verdicts", "text"),
+    }
+    frame = pl.DataFrame(rows)
+    lines = [
+        PaperRow(
+            f"{part['source'][0]}: {part['setting'][0]}, {part['draw'].n_unique()} draws",
+            compare_rules(part),
+        )
+        for _, part in frame.group_by("source", "setting", maintain_order=True)
+    ]
+    note = (
+        "Median labels over draws; where the right verdict did not come, the budget, 250, counts. "
+        "Of the paper's four bets the one of lowest median is taken, with its policy and a burn-in "
+        "of 40: by its own sampling, which keeps no error rate, so that fewer labels may be bought "
+        "by wrong verdicts; and by ours, with the claim of a default plan. Differences in percent "
+        f"with 95 % intervals of {_RESAMPLES:,} bootstrap samples of draws (percentiles). Right is "
+        "what is so of the accuracies that scores are drawn by, or of all 10,000 prompts."
+    )
+    return PaperTable("Labels until the right verdict", note, columns, tuple(lines))
+
+
+def compare_rules(part: pl.DataFrame) -> dict[str, Value]:
+    """Median labels of each rule by its best bet, and the default's difference in percent.
+
+    Parameters
+    ----------
+    part : polars.DataFrame
+        Rows of `audit_draw` of one setting.
+    """
+    best = {rule: _select_best_bet(part.filter(pl.col("rule") == rule)) for rule in _RULES}
+    here: dict[str, Value] = {}
+    for rule, audits in best.items():
+        bet = "" if rule == "default" else f" ({audits['bet'][0]})"
+        here[rule] = f"{np.median(audits['labels'].to_numpy()):g}{bet}"
+    for rival in ("paper", "guaranteed"):
+        here[f"from {rival}"] = _format_saving(
+            *(best[rule]["labels"].to_numpy().astype(np.float64) for rule in ("default", rival))
+        )
+    wrong = (pl.col("verdict") != pl.col("right")) & (pl.col("verdict") != "inconclusive")
+    shares = [audits.select(wrong.mean()).item() for audits in best.values()]
+    here["wrong"] = " / ".join(f"{share:.0%}" for share in shares)
+    return here
+
+
+def _select_best_bet(audits: pl.DataFrame) -> pl.DataFrame:
+    """The audits of the bet of lowest median, draw by draw."""
+    medians = audits.group_by("bet").agg(pl.col("labels").median()).sort("labels", "bet")
+    return audits.filter(pl.col("bet") == medians["bet"][0]).sort("draw")
+
+
+def _format_saving(ours: NDArray[np.float64], other: NDArray[np.float64]) -> str:
+    """The difference of medians in percent, and whether it reaches the aim."""
+    at = stream(0, "label cost medians").integers(0, len(ours), (_RESAMPLES, len(ours)))
+    ratios = np.median(ours[at], axis=1) / np.median(other[at], axis=1) - 1
+    low, high = np.quantile(ratios, (0.025, 0.975))
+    change = np.median(ours) / np.median(other) - 1
+    verdict = "reached" if high <= -AIM else "not reached" if low > -AIM else "not shown"
+    return f"{change:+.0%} [{low:+.0%}, {high:+.0%}]: {verdict}".replace("-", "−")

@@ -1,0 +1,73 @@
+"""Label cost: medians of the same draws, the paper's best bet, and that it resumes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from groundfault_studies import label_cost
+
+VERDICTS = (
+    {"verdict": "audit passed", "right": "audit passed"},
+    {"verdict": "audit passed", "right": "failure mode found"},
+    {"verdict": "inconclusive", "right": "failure mode found"},
+)
+
+
+def make_rows(paper: dict[str, list[int]], ours: list[int]) -> pl.DataFrame:
+    rows = [
+        {"rule": rule, "bet": bet, "draw": draw, "labels": count, **VERDICTS[draw % 3]}
+        for rule, bets in (("paper", paper), ("guaranteed", paper), ("default", {"default": ours}))
+        for bet, counts in bets.items()
+        for draw, count in enumerate(counts)
+    ]
+    return pl.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("ours", "aim"), [(50, "reached"), (85, "reached"), (90, "not reached"), (130, "not reached")]
+)
+def test_the_default_is_compared_with_the_bet_of_lowest_median(ours: int, aim: str) -> None:
+    here = label_cost.compare_rules(make_rows({"lr": [100] * 9, "sr-lr": [120] * 9}, [ours] * 9))
+    assert (here["paper"], here["guaranteed"], here["default"]) == ("100 (lr)",) * 2 + (str(ours),)
+    change = f"{ours - 100:+d}%".replace("-", "−")
+    assert here["from paper"] == here["from guaranteed"] == f"{change} [{change}, {change}]: {aim}"
+    assert here["wrong"] == "33% / 33% / 33%"
+
+
+def test_where_draws_differ_too_much_nothing_is_shown() -> None:
+    rng = np.random.default_rng(0)
+    ours = rng.integers(20, 180, 9).tolist()
+    here = label_cost.compare_rules(make_rows({"lr": [100] * 9}, ours))
+    assert str(here["from paper"]).endswith("not shown")
+
+
+def test_draws_of_prompts_have_groups_of_a_twentieth(shared: Path) -> None:
+    draw = label_cost._draw_prompts(shared, "number_words#1", 1)
+    assert (len(draw.pool), len(draw.scores), draw.budget) == (500, 500, 250)
+    assert (draw.pool.sizes >= 25).all()
+    assert draw.right == "failure mode found"
+    assert "number_style=words" in draw.pool.groups
+
+
+def test_a_default_audit_of_the_pool(shared: Path) -> None:
+    [row] = label_cost.audit_draw(shared, "pool", "Large", "default", 1)
+    assert row["verdict"] == row["right"] == "failure mode found"
+    assert 5 < row["labels"] < 100
+
+
+@pytest.mark.slow
+def test_a_study_that_was_stopped_goes_on(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(label_cost, "DEGRADATIONS", ("Large",))
+    monkeypatch.setattr(label_cost, "HOLE_REPLICATES", 0)
+    keep = tmp_path / "rows.jsonl"
+    first: Any = label_cost.study(shared, replicates=2, keep=keep)
+    assert [row.label for row in first.tables[0].rows] == ["pool: Large, 2 draws"]
+    again = label_cost.study(shared, replicates=2, keep=keep, progress=pytest.fail)
+    assert again == first
