@@ -19,7 +19,7 @@ from groundfault.base.files import write_text
 from groundfault.exports import ReportSlices
 from groundfault.render import words
 from groundfault.workbench.one_file.content import FileContent
-from groundfault.workbench.one_file.packing import pack_json
+from groundfault.workbench.one_file.packing import pack_json, pack_spans
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -78,7 +78,7 @@ def _pack(content: FileContent) -> Iterator[tuple[str, str]]:
         yield f"column-{place}", column.rows.pack()
     for place, spans in enumerate(content.spans):
         if any(spans.values()):
-            yield f"spans-{place}", pack_json(spans)
+            yield f"spans-{place}", pack_spans(spans)
     if len(content.models) > 1:
         yield "units", content.units.pack()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,9 +60,31 @@ class RowValues:
         Of places below 256 there is one byte each, and so on."""
         if self.places is None:
             return _pack(_dump(self.values))
-        width = (max(len(self.values) - 1, 1).bit_length() + 7) // 8
-        planes = self.places.astype("<u4").view(np.uint8).reshape(-1, 4).T[:width]
-        return _pack(_dump(self.values) + b"\n" + planes.tobytes())
+        return _pack(_dump(self.values) + b"\n" + _split(self.places, _width(len(self.values) - 1)))
+
+
+def pack_spans(spans: Mapping[str, Mapping[int, Sequence[int]]]) -> str:
+    """Marks in texts, by column and place: of each its place less the one before, start and length.
+
+    A JSON list of columns, of each its name, how many marks it has, and how many bytes each of the
+    three numbers takes; after a line break all numbers of a kind, as `RowValues.pack` writes them.
+
+    Parameters
+    ----------
+    spans : mapping of str to mapping of int to sequence of int
+        Starts and lengths, one after another.
+    """
+    head: list[tuple[str, int, list[int]]] = []
+    content = b""
+    for column, places in spans.items():
+        order = sorted(places)
+        rows = np.repeat(order, [len(places[place]) // 2 for place in order])
+        marks = np.array([n for place in order for n in places[place]], dtype=np.int64)
+        numbers = (np.diff(rows, prepend=0), marks[::2], marks[1::2])
+        widths = [_width(int(some.max(initial=0))) for some in numbers]
+        head.append((column, len(rows), widths))
+        content += b"".join(map(_split, numbers, widths))
+    return _pack(_dump(head) + b"\n" + content)
 
 
 class MaskPool:
@@ -92,6 +115,16 @@ class MaskPool:
     def pack(self) -> str:
         """All of them one after the other, a bit each row, the lowest first; compressed."""
         return _pack(b"".join(self._places))
+
+
+def _width(largest: int) -> int:
+    """Bytes of a number."""
+    return (max(largest, 1).bit_length() + 7) // 8
+
+
+def _split(numbers: NDArray[np.integer[Any]], width: int) -> bytes:
+    """Numbers byte by byte, the lowest of all first."""
+    return numbers.astype("<u4").view(np.uint8).reshape(-1, 4).T[:width].tobytes()
 
 
 def _dump(content: Any) -> bytes:

@@ -102,7 +102,7 @@ function makeCard(row, columns, now, spans) {
   const texts = columns.filter((column) => isText(column) && column.at(row) !== null);
   const values = columns.filter((column) => !isText(column) && rule?.columns.includes(column.name));
   const mark = ({ name, at, place }) =>
-    markText(at(row), own(own(spans, name), place(row)), own(report.openings, name));
+    markText(at(row), spans.get(name)?.get(place(row)), own(report.openings, name));
   return make("article", { class: "excerpt", "data-item": "" },
     small(make("a", { href: address, "data-open": "" }, make("code", {}, showValue(read(columns, report.id, row)))),
       report.models.length ? ` ${read(columns, report.model, row)}` : null,
@@ -236,7 +236,7 @@ function showExample(now, columns, spans, sides) {
   const others = Array.from(losses.keys()).filter((other) => other !== row && read(columns, report.id, other) === id);
   const texts = columns.filter((column) => isText(column) && column.at(row) !== null);
   const setText = ({ name, at, place }) => make("section", { class: "text" }, make("h3", {}, name),
-    make("pre", { tabindex: 0, "aria-label": name }, markText(at(row), own(own(spans, name), place(row)))));
+    make("pre", { tabindex: 0, "aria-label": name }, markText(at(row), spans.get(name)?.get(place(row)))));
   const setValue = (column) => {
     const value = column.at(row);
     const shown = rule.columns.includes(column.name) ? make("mark", {}, showValue(value)) : showValue(value);
@@ -330,7 +330,7 @@ async function showComparison(now) {
     makeTable(table),
     make("h3", {}, `${names[now.cell]}: ${count(cells[now.cell].length)}`),
     cells[now.cell].slice(0, PAGE).map((unit) => make("div", { class: "sides pair" },
-      [first, second].map((model) => makeCard(model.get(unit).row, columns, now, {})))),
+      [first, second].map((model) => makeCard(model.get(unit).row, columns, now, new Map())))),
   ];
 }
 

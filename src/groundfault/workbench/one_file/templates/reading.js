@@ -12,17 +12,28 @@ async function readBlock(id) {
 const readJson = async (id) => (await readBlock(id)).json();
 const readBytes = async (id) => new Uint8Array(await (await readBlock(id)).arrayBuffer());
 
-// A value for each row: JSON of the values and, where they repeat, after a line break the place of
-// each row's among them, byte by byte, the lowest of all rows first.
-async function readRows(id) {
+// A block of JSON and, where there is more, after a line break numbers; and where these begin.
+async function readHead(id) {
   const bytes = await readBytes(id);
   const end = bytes.indexOf(10);
-  const values = JSON.parse(new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end)));
-  if (end < 0) return { values, place: (row) => row, at: (row) => values[row] };
-  const places = new Uint32Array(report.rows);
-  for (let i = end + 1, shift = 0; i < bytes.length; shift += 8) {
-    for (let row = 0; row < report.rows; row++, i++) places[row] |= bytes[i] << shift;
+  const head = JSON.parse(new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end)));
+  return [head, bytes, end < 0 ? bytes.length : end + 1];
+}
+
+// Numbers of some bytes each, byte by byte: the lowest of all first.
+function readNumbers(bytes, start, size, width) {
+  const numbers = new Uint32Array(size);
+  for (let byte = 0, i = start; byte < width; byte++) {
+    for (let k = 0; k < size; k++, i++) numbers[k] |= bytes[i] << (8 * byte);
   }
+  return numbers;
+}
+
+// A value for each row: where values repeat, numbers say its place among them.
+async function readRows(id) {
+  const [values, bytes, start] = await readHead(id);
+  if (start === bytes.length) return { values, place: (row) => row, at: (row) => values[row] };
+  const places = readNumbers(bytes, start, report.rows, (bytes.length - start) / report.rows);
   return { values, place: (row) => places[row], at: (row) => values[places[row]] };
 }
 
@@ -50,7 +61,27 @@ const readColumns = (needs) =>
   Promise.all(report.columns.map((column, place) => (needs(column, place) ? readColumn(place) : column)));
 
 const isOfCards = ({ name, kind }) => kind === "text" || name === report.id || name === report.model;
-const readSpans = remember((rule) => (element(`spans-${rule}`) ? readJson(`spans-${rule}`) : {}));
+
+// the words that a rule names, by column and place of a text: starts and lengths
+const readSpans = remember(async (rule) => {
+  const spans = new Map();
+  if (!element(`spans-${rule}`)) return spans;
+  let [head, bytes, start] = await readHead(`spans-${rule}`);
+  for (const [name, size, widths] of head) {
+    const [steps, starts, lengths] = widths.map((width) => {
+      start += size * width;
+      return readNumbers(bytes, start - size * width, size, width);
+    });
+    const places = new Map();
+    for (let i = 0, place = 0; i < size; i++) {
+      place += steps[i];
+      if (!places.has(place)) places.set(place, []);
+      places.get(place).push(starts[i], lengths[i]);
+    }
+    spans.set(name, places);
+  }
+  return spans;
+});
 
 function mask(place) {
   const size = Math.ceil(report.rows / 8);
