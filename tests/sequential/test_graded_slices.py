@@ -95,6 +95,36 @@ def test_a_good_grader_saves_labels() -> None:
     assert np.median(with_grades) < 0.7 * np.median(without)
 
 
+def count_misses(replicates: int) -> int:
+    """Intervals of either side, whose grader is wrong about the slice, that miss the rate."""
+    misses = 0
+    for seed in range(replicates):
+        losses, on, grades = draw([0.5], 0.9, seed)
+        biased = np.where(on[0] & (np.random.default_rng(seed).random(400) < 0.5), 0.0, grades)
+        tests = SliceTests.begin(on, np.ones(1, dtype=int), grades=biased, level=ALPHA)
+        rng = np.random.default_rng([seed, 1])
+        for _ in range(50):
+            free = find_units_to_label(tests, np.array([0]))
+            unit = int(rng.choice(np.flatnonzero(free)))
+            tests = tests.update(unit, float(losses[unit]), free)
+        (test,) = tests.tests
+        assert isinstance(test, GradedSlice)
+        for (low, high), side in zip(test.find_rates(ALPHA), (on[0], ~on[0]), strict=True):
+            assert high - low < 0.75
+            misses += not low <= losses[side].mean() <= high
+    return misses
+
+
+def test_intervals_of_rates_hold_whatever_the_grades() -> None:
+    assert count_misses(4) <= 2
+
+
+@pytest.mark.slow
+def test_intervals_of_rates_hold_in_many_worlds() -> None:
+    # each misses with a chance of at most .1, twice in each of 200 worlds
+    assert count_misses(200) <= 0.1 * 400 + 2.6 * np.sqrt(400 * 0.09)
+
+
 # ---------------------------------------------------------------------------------- --- the session
 
 
@@ -138,6 +168,13 @@ def test_a_session_with_a_grader_needs_fewer_labels(good: bool, tmp_path: Path) 
     assert graded.result.grader == "grade"
     (survivor,) = graded.survivors
     assert survivor.lift == pytest.approx(0.6, abs=0.25)
+    held_out = evidence.frame.filter(part="holdout")
+    for (low, high), side in zip(graded.find_rates("long"), (True, False), strict=True):
+        rate = np.mean([1.0 - truth[unit] for unit in held_out.filter(long=side)["id"]])
+        assert 0 <= low <= rate <= high <= 1
+        assert high - low < 0.9
+    with pytest.raises(PlanError, match="a confirmation with a grader"):
+        plain.find_rates("long")
     again = SequentialConfirmation(
         evidence, Plan(seed=1), long, grader="grade", ledger=tmp_path / "ledger.db"
     )

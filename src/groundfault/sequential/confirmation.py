@@ -21,7 +21,7 @@ from groundfault.core.row_names import sampler_of
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
 from groundfault.sequential.draws import pick
-from groundfault.sequential.graded_slices import read_grades
+from groundfault.sequential.graded_slices import GradedSlice, read_grades
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import to_hex
 from groundfault.sequential.record import AuditEvent, AuditRecord
@@ -408,6 +408,38 @@ class SequentialConfirmation:
         return tuple(
             name for name, stands in zip(self.names, self._confirmed, strict=True) if stands
         )
+
+    def find_rates(self, name: str) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Intervals of the failure rates of a survivor's units and of others, by labels and grades.
+
+        Each holds by itself, and they are no part of the family of confirmations: the chance that
+        it ever lies beside the rate of all held-out units of its side is at most alpha of the plan,
+        whenever one stops and whatever the grades.
+
+        Parameters
+        ----------
+        name : str
+            Of a survivor.
+
+        Returns
+        -------
+        (low, high) on the slice, (low, high) off it
+
+        Raises
+        ------
+        PlanError
+            If there is no such survivor, or the confirmation has no grader.
+        """
+        if name not in self.names or self.grader is None:
+            raise PlanError(
+                f"{name!r} is no survivor of a confirmation with a grader, and other labels give "
+                "no interval of a rate here"
+            )
+        k = self.names.index(name)
+        test = self.tests.tests[k]
+        assert isinstance(test, GradedSlice)
+        high, low = test.find_rates(float(exact(self.screen.plan.alpha)))
+        return (high, low) if self.tests.direction[k] > 0 else (low, high)
 
     @property
     def survivors(self) -> tuple[SurvivorState, ...]:

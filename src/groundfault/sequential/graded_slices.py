@@ -10,7 +10,12 @@ import numpy as np
 import polars as pl
 
 from groundfault.errors import InputError, PlanError
-from groundfault.stats.prediction_powered import GradedDifference, allow_chance
+from groundfault.stats.prediction_powered import (
+    GradedBets,
+    GradedDifference,
+    allow_chance,
+    find_interval,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,9 +38,12 @@ class GradedSlice:
     ----------
     bets : GradedDifference
         Its means inside are those of the side that is held to fail more.
+    labels : tuple of (loss, grade, high, fair)
+        Of the labelled units, in order: which side they are of, and whether a bet was placed.
     """
 
     bets: GradedDifference
+    labels: tuple[tuple[float, float, bool, bool], ...] = ()
 
     @classmethod
     def begin(
@@ -61,7 +69,28 @@ class GradedSlice:
 
     def update(self, loss: float, grade: float, *, high: bool, bet: bool = True) -> GradedSlice:
         """After one more label; see `SliceTest.update`."""
-        return replace(self, bets=self.bets.update(loss, grade, inside=high, bet=bet))
+        bets = self.bets.update(loss, grade, inside=high, bet=bet)
+        return replace(self, bets=bets, labels=(*self.labels, (loss, grade, high, bet)))
+
+    def find_rates(self, alpha: float) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Intervals of the failure rates of the high and the low side, by labels and grades.
+
+        Parameters
+        ----------
+        alpha : float in (0, 1)
+            The chance, for each, that it ever lies beside the rate of all units of its side.
+        """
+        high, low = self.bets.inside, self.bets.outside
+        return self._find_rate(high, alpha, high=True), self._find_rate(low, alpha, high=False)
+
+    def _find_rate(self, bets: GradedBets, alpha: float, *, high: bool) -> tuple[float, float]:
+        own = [(loss, grade, fair) for loss, grade, side, fair in self.labels if side == high]
+        losses, grades, fair = zip(*own, strict=True) if own else ((), (), ())
+        left = float(bets.grade_sum[0])
+        # the bets on the low side are on labels and grades taken from 1
+        total = sum(grades) + (left if high else bets.size - bets.label_count - left)
+        lowest, highest = find_interval(losses, grades, bets.size, total, alpha, fair=fair)
+        return float(lowest[0]), float(highest[0])
 
     @property
     def log_e(self) -> float:

@@ -310,6 +310,7 @@ def find_interval(
     grade_sum: ArrayLike,
     alpha: float,
     *,
+    fair: ArrayLike = True,
     horizon: int | None = None,
     steps: int = 1000,
 ) -> tuple[Floats, Floats]:
@@ -325,6 +326,9 @@ def find_interval(
         Sum of the grades of all units.
     alpha : float in (0, 1)
         Chance that the mean is ever outside, at most; half of it at each end.
+    fair : bool, or (T,) bool array
+        Whether each unit was drawn at random from all of the group without a label; others are
+        counted, not bet on.
     horizon : int, optional
         About how many labels there will be; narrower where that is so, and valid anyway.
     steps : int
@@ -341,13 +345,14 @@ def find_interval(
     """
     y, g = (np.atleast_2d(np.asarray(x, dtype=float)) for x in (labels, grades))
     total = np.broadcast_to(np.asarray(grade_sum, dtype=float), len(y))
+    is_fair = np.broadcast_to(np.asarray(fair, dtype=bool), y.shape[1])
     grid = np.linspace(0.0, 1.0, steps + 1)
     ends = []
     for one, two, whole in ((y, g, total), (1.0 - y, 1.0 - g, size - total)):
         bets = GradedBets.begin(grid, size, whole, alpha / 2, horizon=horizon)
         best = bets.log_wealth
-        for label, grade in zip(one.T, two.T, strict=True):
-            bets = bets.update(label, grade)
+        for label, grade, bet in zip(one.T, two.T, is_fair, strict=True):
+            bets = bets.update(label, grade, bet=bool(bet))
             best = np.maximum(best, bets.log_wealth)
         # wealth falls along the means, so what is refuted comes first
         count = (best >= np.log(2.0 / alpha)).sum(axis=1)
