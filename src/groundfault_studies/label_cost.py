@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
+from groundfault.render.words import plural
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault_studies.audit_runs import DEGRADATIONS, CachedPolicy, read_pool, words
 from groundfault_studies.known_holes import FOLDER, find_folder, read_holes
@@ -29,7 +30,7 @@ from groundfault_studies.resuming import Rows, resume_rounds
 from groundfault_studies.shared_folder import require_shared
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
-REPLICATES, QUICK_REPLICATES = 100, 2
+REPLICATES, QUICK_REPLICATES = 100, 1
 HOLE_REPLICATES = 20
 """Draws of the prompts of known_holes at most, of which there are thirteen models."""
 
@@ -82,8 +83,7 @@ def study(
         Folder with ``savi_pool`` and ``real/known_holes``; left out, ``$GROUNDFAULT_SHARED`` or
         ``../shared/data``. Where the latter is not there, the former is audited alone.
     replicates : int, optional
-        Draws of the pool, at most 100, and of known_holes, at most 20; left out, 100, or quickly
-        2.
+        Draws of the pool, at most 100, and of known_holes, at most 20; left out, 100, or quickly 1.
     jobs : int
         Processes; the answer does not depend on it.
     quick : bool
@@ -208,39 +208,49 @@ def _table(rows: Rows) -> PaperTable:
     frame = pl.DataFrame(rows)
     lines = [
         PaperRow(
-            f"{part['source'][0]}: {part['setting'][0]}, {part['draw'].n_unique()} draws",
-            compare_rules(part),
+            f"{part['source'][0]}: {part['setting'][0]}, {plural(part['draw'].n_unique(), 'draw')}",
+            compare_rules(part, part["draw"].n_unique()),
         )
         for _, part in frame.group_by("source", "setting", maintain_order=True)
     ]
+    holes = frame.filter(pl.col("source") == FOLDER.name)
+    if len(holes):
+        models = holes["setting"].n_unique()
+        label = f"{FOLDER.name}: all {plural(models, 'model')}"
+        lines.append(PaperRow(label, compare_rules(holes, models)))
     note = (
         "Median labels over draws; where the right verdict did not come, the budget, 250, counts. "
         "Of the paper's four bets the one of lowest median is taken, with its policy and a burn-in "
         "of 40: by its own sampling, which keeps no error rate, so that fewer labels may be bought "
         "by wrong verdicts; and by ours, with the claim of a default plan. Differences in percent "
-        f"with 95 % intervals of {_RESAMPLES:,} bootstrap samples of draws (percentiles). Right is "
-        "what is so of the accuracies that scores are drawn by, or of all 10,000 prompts."
+        f"with 95 % intervals of {_RESAMPLES:,} bootstrap samples of draws, and of models in the "
+        "last line (percentiles). Right is what is so of the accuracies that scores are drawn by, "
+        "or of all 10,000 prompts."
     )
     return PaperTable("Labels until the right verdict", note, columns, tuple(lines))
 
 
-def compare_rules(part: pl.DataFrame) -> dict[str, Value]:
+def compare_rules(part: pl.DataFrame, units: int) -> dict[str, Value]:
     """Median labels of each rule by its best bet, and the default's difference in percent.
 
     Parameters
     ----------
     part : polars.DataFrame
-        Rows of `audit_draw` of one setting.
+        Rows of `audit_draw` of one setting, or of several with equally many draws.
+    units : int
+        What is resampled for the interval: the draws of one setting, or several settings.
     """
     best = {rule: _select_best_bet(part.filter(pl.col("rule") == rule)) for rule in _RULES}
     here: dict[str, Value] = {}
     for rule, audits in best.items():
         bet = "" if rule == "default" else f" ({audits['bet'][0]})"
         here[rule] = f"{np.median(audits['labels'].to_numpy()):g}{bet}"
+    labels = {
+        rule: audits["labels"].to_numpy().astype(np.float64).reshape(units, -1)
+        for rule, audits in best.items()
+    }
     for rival in ("paper", "guaranteed"):
-        here[f"from {rival}"] = _format_saving(
-            *(best[rule]["labels"].to_numpy().astype(np.float64) for rule in ("default", rival))
-        )
+        here[f"from {rival}"] = _format_saving(labels["default"], labels[rival])
     wrong = (pl.col("verdict") != pl.col("right")) & (pl.col("verdict") != "inconclusive")
     shares = [audits.select(wrong.mean()).item() for audits in best.values()]
     here["wrong"] = " / ".join(f"{share:.0%}" for share in shares)
@@ -248,16 +258,18 @@ def compare_rules(part: pl.DataFrame) -> dict[str, Value]:
 
 
 def _select_best_bet(audits: pl.DataFrame) -> pl.DataFrame:
-    """The audits of the bet of lowest median, draw by draw."""
+    """The audits of the bet of lowest median, setting by setting and draw by draw."""
     medians = audits.group_by("bet").agg(pl.col("labels").median()).sort("labels", "bet")
-    return audits.filter(pl.col("bet") == medians["bet"][0]).sort("draw")
+    return audits.filter(pl.col("bet") == medians["bet"][0]).sort("setting", "draw")
 
 
 def _format_saving(ours: NDArray[np.float64], other: NDArray[np.float64]) -> str:
-    """The difference of medians in percent, and whether it reaches the aim."""
+    """The difference of medians in percent, and whether it reaches the aim; a row a unit."""
+    change = f"{np.median(ours) / np.median(other) - 1:+.0%}".replace("-", "−")
+    if len(ours) == 1:
+        return f"{change}, of one draw"
     at = stream(0, "label cost medians").integers(0, len(ours), (_RESAMPLES, len(ours)))
-    ratios = np.median(ours[at], axis=1) / np.median(other[at], axis=1) - 1
-    low, high = np.quantile(ratios, (0.025, 0.975))
-    change = np.median(ours) / np.median(other) - 1
+    resampled = (np.median(labels[at], axis=(1, 2)) for labels in (ours, other))
+    low, high = np.quantile(next(resampled) / next(resampled) - 1, (0.025, 0.975))
     verdict = "reached" if high <= -AIM else "not reached" if low > -AIM else "not shown"
-    return f"{change:+.0%} [{low:+.0%}, {high:+.0%}]: {verdict}".replace("-", "−")
+    return f"{change} [{low:+.0%}, {high:+.0%}]: {verdict}".replace("-", "−")

@@ -20,7 +20,14 @@ VERDICTS = (
 
 def make_rows(paper: dict[str, list[int]], ours: list[int]) -> pl.DataFrame:
     rows = [
-        {"rule": rule, "bet": bet, "draw": draw, "labels": count, **VERDICTS[draw % 3]}
+        {
+            "setting": "a",
+            "rule": rule,
+            "bet": bet,
+            "draw": draw,
+            "labels": count,
+            **VERDICTS[draw % 3],
+        }
         for rule, bets in (("paper", paper), ("guaranteed", paper), ("default", {"default": ours}))
         for bet, counts in bets.items()
         for draw, count in enumerate(counts)
@@ -32,7 +39,7 @@ def make_rows(paper: dict[str, list[int]], ours: list[int]) -> pl.DataFrame:
     ("ours", "aim"), [(50, "reached"), (85, "reached"), (90, "not reached"), (130, "not reached")]
 )
 def test_the_default_is_compared_with_the_bet_of_lowest_median(ours: int, aim: str) -> None:
-    here = label_cost.compare_rules(make_rows({"lr": [100] * 9, "sr-lr": [120] * 9}, [ours] * 9))
+    here = label_cost.compare_rules(make_rows({"lr": [100] * 9, "sr-lr": [120] * 9}, [ours] * 9), 9)
     assert (here["paper"], here["guaranteed"], here["default"]) == ("100 (lr)",) * 2 + (str(ours),)
     change = f"{ours - 100:+d}%".replace("-", "−")
     assert here["from paper"] == here["from guaranteed"] == f"{change} [{change}, {change}]: {aim}"
@@ -42,8 +49,15 @@ def test_the_default_is_compared_with_the_bet_of_lowest_median(ours: int, aim: s
 def test_where_draws_differ_too_much_nothing_is_shown() -> None:
     rng = np.random.default_rng(0)
     ours = rng.integers(20, 180, 9).tolist()
-    here = label_cost.compare_rules(make_rows({"lr": [100] * 9}, ours))
+    here = label_cost.compare_rules(make_rows({"lr": [100] * 9}, ours), 9)
     assert str(here["from paper"]).endswith("not shown")
+
+
+def test_one_draw_has_no_interval_and_several_settings_are_resampled_whole() -> None:
+    one = make_rows({"lr": [100]}, [50])
+    assert label_cost.compare_rules(one, 1)["from paper"] == "−50%, of one draw"
+    two = pl.concat([one, one.with_columns(setting=pl.lit("b"), labels=pl.col("labels") * 2)])
+    assert label_cost.compare_rules(two, 2)["from paper"] == "−50% [−50%, −50%]: reached"
 
 
 def test_draws_of_prompts_have_groups_of_a_twentieth(shared: Path) -> None:
