@@ -156,4 +156,6 @@ class ExplorerFile:
             return list(values)
         content = np.frombuffer(planes, dtype=np.uint8).reshape(-1, self.report["rows"])
         places = sum(plane.astype(int) << 8 * i for i, plane in enumerate(content))
+        if isinstance(values, dict):
+            return [values["prefix"] + str(n).zfill(values["width"]) for n in places]
         return [values[place] for place in places]

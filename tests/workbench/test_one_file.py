@@ -173,6 +173,27 @@ def test_columns_are_written_as_what_they_are(
         assert (rows.places if rows.places is None else rows.places.tolist()) == places
 
 
+@pytest.mark.parametrize(
+    ("names", "head"),
+    [
+        (["e008", "e009", "e010"], {"prefix": "e", "width": 3}),
+        (["a/8", "a/10", "a/300"], {"prefix": "a/", "width": 1}),
+        (["12345678901", "12345678902", "12345678903"], {"prefix": "12", "width": 9}),
+        (["e08", "e9", "e10"], None),
+        (["a1", "b2", "c3"], None),
+        (["a1", "a2", "a"], None),
+        (["a1", "a2", None], None),
+    ],
+)
+def test_names_that_are_numbered_are_their_numbers(names: list[Any], head: Any) -> None:
+    from groundfault.workbench.one_file.packing import RowValues
+
+    packed = RowValues.of(pl.Series(names)).pack()
+    first, _, numbers = gzip.decompress(b64decode(packed)).partition(b"\n")
+    assert json.loads(first) == (names if head is None else head)
+    assert bool(numbers) == (head is not None)
+
+
 def test_marks_take_a_few_bytes_each() -> None:
     from groundfault.workbench.one_file.packing import pack_spans
 

@@ -57,9 +57,14 @@ class RowValues:
     def pack(self) -> str:
         """The values as JSON; after a line break the places, byte by byte, the lowest of all first.
 
-        Of places below 256 there is one byte each, and so on."""
+        Of places below 256 there is one byte each, and so on. Of names that are numbered, what
+        they begin with, and how many digits they have at least, as JSON, and then the numbers."""
         if self.places is None:
-            return _pack(_dump(self.values))
+            numbering = _find_numbering(self.values)
+            if numbering is None:
+                return _pack(_dump(self.values))
+            head, numbers = numbering
+            return _pack(_dump(head) + b"\n" + _split(numbers, _width(int(numbers.max()))))
         return _pack(_dump(self.values) + b"\n" + _split(self.places, _width(len(self.values) - 1)))
 
 
@@ -115,6 +120,21 @@ class MaskPool:
     def pack(self) -> str:
         """All of them one after the other, a bit each row, the lowest first; compressed."""
         return _pack(b"".join(self._places))
+
+
+def _find_numbering(names: list[Any]) -> tuple[dict[str, Any], NDArray[np.uint32]] | None:
+    """What all names begin with, their digits at least, and their numbers, if that is all."""
+    if not names or not all(isinstance(name, str) for name in names):
+        return None
+    texts = pl.Series(names, dtype=pl.String)
+    digits = texts.str.extract("([0-9]{1,9})$")
+    if digits.null_count():
+        return None
+    prefix, width = names[0].removesuffix(digits[0]), int(digits.str.len_chars().min() or 0)
+    numbers = digits.cast(pl.UInt32)
+    if not (prefix + numbers.cast(pl.String).str.zfill(width) == texts).all():
+        return None
+    return {"prefix": prefix, "width": width}, numbers.to_numpy()
 
 
 def _width(largest: int) -> int:

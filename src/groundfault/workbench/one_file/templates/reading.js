@@ -29,12 +29,16 @@ function readNumbers(bytes, start, size, width) {
   return numbers;
 }
 
-// A value for each row: where values repeat, numbers say its place among them.
+// A value for each row: where values repeat, numbers say its place among them, and where they are
+// names with a number, numbers are all that differs.
 async function readRows(id) {
-  const [values, bytes, start] = await readHead(id);
-  if (start === bytes.length) return { values, place: (row) => row, at: (row) => values[row] };
-  const places = readNumbers(bytes, start, report.rows, (bytes.length - start) / report.rows);
-  return { values, place: (row) => places[row], at: (row) => values[places[row]] };
+  const [head, bytes, start] = await readHead(id);
+  const plain = (values) => ({ values, place: (row) => row, at: (row) => values[row] });
+  if (start === bytes.length) return plain(head);
+  const numbers = readNumbers(bytes, start, report.rows, (bytes.length - start) / report.rows);
+  const { prefix, width } = head;
+  if (!Array.isArray(head)) return plain(Array.from(numbers, (n) => prefix + String(n).padStart(width, "0")));
+  return { values: head, place: (row) => numbers[row], at: (row) => head[numbers[row]] };
 }
 
 // a function that computes a thing once for each place
