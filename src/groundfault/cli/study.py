@@ -198,9 +198,9 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
     known-holes (who names what a model never saw in training), mode-worlds (failure modes where the
     truth is simulated), grader-labels (what a cheap grader saves), descriptions (by a language
     model, with annotators that err), or attacks (worlds made to break promises). Without its data a
-    study shows the tables that need none, and the exit status is 2. A long study, such as
-    sequential, deim or known-holes, resumes where it stopped if --out is the same; sequential and
-    sequential-pool show their tables so far on standard error.
+    study shows the tables that need none, and the exit status is 2. It resumes where it stopped if
+    --out is the same; failure-scope, discover, sequential, sequential-pool and label-cost show their
+    tables so far on standard error.
 
     \b
     groundfault study janus --out tables/
