@@ -199,8 +199,8 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
     truth is simulated), grader-labels (what a cheap grader saves), descriptions (by a language
     model, with annotators that err), or attacks (worlds made to break promises). Without its data a
     study shows the tables that need none, and the exit status is 2. It resumes where it stopped if
-    --out is the same; failure-scope, discover, sequential, sequential-pool and label-cost show their
-    tables so far on standard error.
+    --out is the same; failure-scope, discover, sequential, sequential-pool and label-cost show
+    their tables so far on standard error.
 
     \b
     groundfault study janus --out tables/
