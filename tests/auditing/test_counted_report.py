@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 from lazy_tables import CANDIDATES, make_table, write_parts
 
 import groundfault
-from groundfault import Evidence, Plan
+from groundfault import Candidate, Evidence, Plan
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.cli.main import cli
 from groundfault.errors import PlanError
@@ -118,6 +119,35 @@ def test_graded_losses_are_judged_as_in_memory(tmp_path: Path, judge: str) -> No
     assert there["minimum_detectable_lift"] == pytest.approx(here["minimum_detectable_lift"])
 
 
+def test_groups_of_one_size_made_rows_are_judged_as_groups_in_memory(tmp_path: Path) -> None:
+    """One row a group, with the mean of its outcomes, is what a group is in memory."""
+    units = make_table(100).select("hard", "n", passage=pl.int_range(pl.len()))
+    rows = units.join(pl.DataFrame({"turn": range(4)}), how="cross").with_columns(
+        id=pl.int_range(pl.len()), error=pl.col("hard") & (pl.int_range(pl.len()) % 3 > 0)
+    )
+    grouped = rows.group_by("passage").agg(
+        pl.col("error").mean(), *(pl.col(name).first() for name in ("hard", "n"))
+    )
+    grouped.write_parquet(tmp_path / "grouped.parquet")
+    rules = [Candidate("hard", "hard"), Candidate("long", "n > 50")]
+    plan = Plan(judge="holm", permutations=199)
+    here, there = (
+        groundfault.audit(evidence, plan, rules, ledger=None, modes=False).findings
+        for evidence in (
+            Evidence.from_table(rows, outcome="error", id="id", group="passage"),
+            LazyEvidence.scan(tmp_path / "grouped.parquet", outcome="error", id="passage"),
+        )
+    )
+    assert [finding.verdict.value for finding in here] == ["confirmed", "below_floor"]
+    for one, other in zip(here, there, strict=True):
+        assert other.verdict == one.verdict
+        p, q = one.full.p, other.full.p
+        assert p is not None
+        assert q == pytest.approx(p, abs=0.08)  # shares of random draws
+        cells = (replace(cell, p=None, p_adjusted=None) for cell in (one.full, other.full))
+        assert len(set(map(repr, cells))) == 1
+
+
 def test_the_command_counts_and_the_report_verifies(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,7 +193,7 @@ def test_the_command_counts_in_a_table_of_a_database(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--group", "lang"], "--group needs single rows"),
+        (["--group", "lang"], "--group needs single rows.*one row of each group"),
         (["--where", "hard"], "--where needs single rows"),
         (["--judge", "multisplit-e"], "judge multisplit-e needs single rows"),
         (["--within", "lang"], "within .* single rows"),

@@ -50,9 +50,12 @@ def read_lazy_evidence(options: dict[str, Any]) -> LazyEvidence:
     if misplaced:
         names = {"models": "model", "mapping": "map"}
         flag = names.get(misplaced[0], misplaced[0]).replace("_", "-")
-        raise InputError(
-            f"--{flag} needs single rows, and --engine gives counts: leave one of them out"
+        instead = (
+            "make one row of each group first, its outcome the mean of theirs"
+            if flag == "group"
+            else "leave one of them out"
         )
+        raise InputError(f"--{flag} needs single rows, and --engine gives counts: {instead}")
     if not options["outcome"] or not options["id"] or len(options["sources"]) != 1:
         raise InputError(
             "--engine counts in one Parquet file, one directory of them, or one database, whose "
