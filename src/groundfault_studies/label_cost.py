@@ -30,7 +30,7 @@ from groundfault_studies.resuming import Rows, resume_rounds
 from groundfault_studies.shared_folder import require_shared
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
-REPLICATES, QUICK_REPLICATES = 100, 1
+REPLICATES, QUICK_REPLICATES, QUICK_MODELS = 100, 1, 2
 HOLE_REPLICATES = 20
 """Draws of the prompts of known_holes at most, of which there are thirteen models."""
 
@@ -87,7 +87,7 @@ def study(
     jobs : int
         Processes; the answer does not depend on it.
     quick : bool
-        Fewer draws: to see that it runs, not for conclusions.
+        One draw, and two models of known_holes: to see that it runs, not for conclusions.
     keep : path, optional
         File of what is done; a study that was interrupted goes on from there.
     progress : callable, optional
@@ -105,9 +105,8 @@ def study(
     settings = [("pool", name) for name in DEGRADATIONS]
     if holes.exists():
         data = read_holes(holes)
-        settings += [
-            ("known_holes", name) for name in data.models if data.holes[name][1] is not None
-        ]
+        models = [name for name in data.models if data.holes[name][1] is not None]
+        settings += [("known_holes", name) for name in models[: QUICK_MODELS if quick else None]]
     rounds = [
         {
             f"{source}, {name}, {rule}, draw {draw}": (folder, source, name, rule, draw)
