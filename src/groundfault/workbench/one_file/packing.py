@@ -130,7 +130,7 @@ def _find_numbering(names: list[Any]) -> tuple[dict[str, Any], NDArray[np.uint32
     digits = texts.str.extract("([0-9]{1,9})$")
     if digits.null_count():
         return None
-    prefix, width = names[0].removesuffix(digits[0]), int(digits.str.len_chars().min() or 0)
+    prefix, width = names[0].removesuffix(digits[0]), min(map(len, digits))
     numbers = digits.cast(pl.UInt32)
     if not (prefix + numbers.cast(pl.String).str.zfill(width) == texts).all():
         return None
