@@ -11,7 +11,7 @@ regression, elsewhere only below `TOLERANCE_ELSEWHERE` times what was stored: ca
 instructions move ratios, too. The standard is in ``results/ratios.json``, with the commit and the
 kind of machine. A limit is the ratio that is aimed at; missing it is shown and no regression.
 Benchmarks without a peer that is at hand everywhere (``sliceline``, ``adaptive_audit``,
-``counts``, ``taxonomy``, ``failure_modes``, ``whole_audit``) are not here.
+``counts``, ``taxonomy``, ``failure_modes``, ``whole_audit``, ``memory``) are not here.
 """
 
 from __future__ import annotations
