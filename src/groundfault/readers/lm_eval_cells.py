@@ -69,7 +69,7 @@ class ChosenRow(msgspec.Struct, gc=False):
 
 @dataclass
 class ScoreCells:
-    """ScoreCells of a table: one for all scores of a row, or a column for each score."""
+    """Cells of a table: one for all scores of a row, or a column for each score."""
 
     shared: dict[str, list[Any]]
     each: dict[str, list[pl.Series]]
