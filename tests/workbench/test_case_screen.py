@@ -78,12 +78,13 @@ def test_after_the_audit_it_has_the_screens_of_its_report(audited: Case) -> None
     # simulated once while nothing new is known
     assert bench.forecast(audited) is bench.forecast(Case(audited.folder)) is not None
     assert "none confirmed on fresh labels yet" in html
+    assert "<p>In the audit " in html
     assert report.modes[0].meaning in client.get("/").text
     client.get("/examples", params={"mode": 1})
     fresh = set(audited.fresh_evidence.frame["id"])
     assert not fresh & set(bench.rows.frame["id"])
-    listed = client.get("/rows", params={"text": min(fresh)}).text
-    assert "0 of" in listed
+    listed = client.get("/rows", params={"where": f"id = '{min(fresh)}'"}).text
+    assert "No row is like that" in listed
 
 
 def test_a_rule_tried_goes_into_its_ledger_which_still_adds_up(audited: Case) -> None:

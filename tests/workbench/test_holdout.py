@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -15,7 +16,7 @@ from groundfault.auditing.report import Report
 from groundfault.auditing.verification import verify
 from groundfault.base.ledger import Ledger
 from groundfault.base.openings import OPENED, TRIED
-from groundfault.core.candidate import Library
+from groundfault.core.candidate import Candidate, Library
 from groundfault.workbench.bench import Bench
 
 RULE = "n_words >= 14 AND lang = 'de'"
@@ -91,6 +92,39 @@ def test_a_ledger_of_several_reports_says_which_event_is_of_another(
     assert f"report.json, after event {look.seq}" in page
 
 
+def test_the_hash_of_the_chosen_rules_stands_beside_the_form_that_opens(
+    client: TestClient, bench: Bench
+) -> None:
+    other = "n_words = 11"
+    for rule in (RULE, other):
+        client.get("/rule", params={"rule": rule})
+    page = client.get("/holdout").text
+    assert "Choose these rules" in page
+    assert "Open the holdout" not in page
+    # the link below the counts leads to the form for that rule
+    path = re.findall(r'href="(/holdout\?[^"]+)"', client.get("/rule", params={"rule": RULE}).text)
+    page = client.get(unescape(path[0])).text
+    assert "To be tested: 1 rule<" in page
+    assert Library.of([make_candidate(SQL)]).hash in page
+    both = client.get("/holdout", params={"rule": [RULE, other]}).text
+    library = Library.of([make_candidate(SQL), make_candidate('"n_words" = 11')])
+    assert library.hash in both
+    # what was typed and the rules outlast a seal that is another
+    form = {"rule-1": SQL, "rule-2": other, "seal": "00000000", "reason": "an idea"}
+    page = client.post("/holdout", data=form).text
+    assert library.hash in page
+    assert 'value="an idea"' in page
+    answer = client.get("/holdout", params={"rule": "lang = 'fr'"})
+    assert answer.status_code == 400
+    assert "was not tried here" in answer.text
+    # a rule of the report has been judged
+    assert "/holdout?" not in client.get("/rule", params={"rule": "lang = 'de'"}).text
+
+
+def make_candidate(rule: str) -> Candidate:
+    return Candidate(rule, rule, missing="off")
+
+
 def spend(client: TestClient, bench: Bench, **form: str) -> str:
     assert bench.state is not None
     fields = {"rule-1": SQL, "seal": bench.state.seal[:8], "reason": "a new idea"} | form
@@ -141,6 +175,8 @@ def test_the_holdout_opens_as_the_command_opens_it(client: TestClient, bench: Be
     assert report.ledger.tried == 2
     assert "2 rules were tried before it; reason given: a new idea" in report.ledger.sentence
     assert str(spending.place) in page
+    assert Library.of([make_candidate(SQL)]).hash == report.hashes.library
+    assert report.hashes.library in page
     assert "the same rules were tested before" in spend(client, bench)
     checks = verify(spending.place, evidence=bench.evidence, ledger=bench.ledger).checks
     assert {check.status for check in checks} == {"passed"}

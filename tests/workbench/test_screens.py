@@ -13,6 +13,8 @@ from bench_reports import make_answers, open_bench, visit, write_bench_report
 from msgspec.structs import replace as change
 from starlette.testclient import TestClient
 
+import groundfault
+from groundfault import Candidate, Evidence, Plan
 from groundfault.auditing.report import Report
 from groundfault.base.openings import TRIED
 from groundfault.core.rules import Rule
@@ -68,6 +70,52 @@ def test_findings_are_listed_filtered_and_ordered(client: TestClient, bench: Ben
     page = read(client, "/findings", q="LONG", sort="p")
     assert "n_words > 12" in page
     assert "german" not in page
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
+    """A report with candidates about answers, by a finder and by hand."""
+    folder = tmp_path_factory.mktemp("measured")
+    cut = (pl.col("lang") == "de") & (pl.col("n_words") > 13)
+    table = make_answers().with_columns(
+        finish_reason=pl.when(cut).then(pl.lit("length")).otherwise(pl.lit("stop")),
+        template=pl.Series(["chat" if i % 3 else "plain" for i in range(200)]),
+    )
+    table.write_csv(folder / "answers.csv")
+    evidence = Evidence.from_table(
+        folder / "answers.csv", id="id", outcome="error", instrument=["template"]
+    )
+    candidates = [
+        Candidate("german", "lang = 'de'"),
+        Candidate("cut off", "finish_reason = 'length'"),
+        Candidate("odd", "prompt LIKE '%7%'", source="instrument"),
+        Candidate("plain template", "template = 'plain' AND n_words > 12"),
+        Candidate("long", "n_words > 12"),
+    ]
+    report = groundfault.audit(evidence, Plan(judge="janus"), candidates, ledger=folder / "l.db")
+    report.write(folder / "report")
+    return visit(replace(open_bench(folder / "report"), ledger=None))
+
+
+def test_findings_about_the_instrument_come_first_or_alone(measured: TestClient) -> None:
+    assert "3 about the instrument" in read(measured, "/")
+    assert "instrument=first" in read(measured, "/")
+
+    def names(**query: str) -> list[str]:
+        page = read(measured, "/findings", sort="name", **query)
+        return re.findall(r'data-open href="[^"]+">([^<]+)</a>', page)
+
+    about, others = ["cut off", "odd", "plain template"], ["german", "long"]
+    assert names() == sorted((*about, *others))
+    assert names(instrument="first") == [*about, *others]
+    assert names(instrument="only") == about
+    assert names(instrument="out") == others
+    assert names(instrument="only", q="cut") == about[:1]
+    assert read(measured, "/findings").count('class="tag">instrument<') == 3
+
+
+def test_a_report_without_findings_about_the_instrument_names_none(client: TestClient) -> None:
+    assert "about the instrument" not in read(client, "/")
 
 
 def test_counts_are_those_of_the_audit(client: TestClient, bench: Bench) -> None:

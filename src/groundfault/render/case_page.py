@@ -213,9 +213,9 @@ def _list_modes(
 def _state(mode: LabelledMode) -> Statement:
     elsewhere = f"elsewhere where {mode.context}" if mode.context else "elsewhere"
     sentence = (
-        f"in the audit {words.rate(mode.rate)} of {words.count(mode.n)} failed, against "
+        f"In the audit {words.rate(mode.rate)} of {words.count(mode.n)} failed, against "
         f"{words.rate(mode.rate_outside)} {elsewhere} (p {words.p_value(mode.p)}); "
-        f"{words.plural(mode.fresh_inside, 'fresh unit')} inside; {_describe_standing(mode)}"
+        f"{words.plural(mode.fresh_inside, 'fresh unit')} inside; {_describe_standing(mode)}."
     )
     whose = f" ({words.clean(mode.outcome)})" if mode.outcome else ""
     return Statement(f"Mode {mode.number}{whose}: {mode.meaning}", sentence, ((Code(mode.rule),),))

@@ -14,7 +14,7 @@ from groundfault.render.audit_words import Outline
 from groundfault.workbench.pages import bench_of, make_link, read_form, show_page
 from groundfault.workbench.screen import Screen
 from groundfault.workbench.spending import PREFIX, spend_holdout
-from groundfault.workbench.tried_rules import list_tried
+from groundfault.workbench.tried_rules import freeze_rules, list_tried
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -24,16 +24,23 @@ if TYPE_CHECKING:
 def show_holdout(
     request: Request, trouble: str = "", form: dict[str, str] | None = None
 ) -> Response:
-    """The form, and what was opened here before."""
-    bench = bench_of(request)
-    report = bench.report
+    """Rules to choose, the form that opens it for them, and what was opened here before."""
+    bench, form = bench_of(request), form or {}
+    report, library = bench.report, None
     assert report is not None
+    rules = _list_rules(form) or request.query_params.getlist("rule")
+    if rules:
+        try:
+            library = freeze_rules(bench, rules)
+        except GroundfaultError as error:
+            trouble = trouble or str(error)
     return show_page(
         request,
         "holdout.html.j2",
         status=400 if trouble else 200,
         trouble=trouble,
-        form=form or {},
+        form=form,
+        library=library,
         tried=list_tried(bench),
         prefix=PREFIX,
         guarantee=Outline(report).guarantee,
@@ -45,17 +52,20 @@ def show_holdout(
 
 
 async def open_holdout(request: Request) -> Response:
-    """Open it for the rules that were ticked."""
+    """Open it for the rules whose hash was shown."""
     form, bench = await read_form(request), bench_of(request)
-    rules = [value for name, value in form.items() if name.startswith("rule-")]
     try:
         spending = await run_in_threadpool(
-            spend_holdout, bench, rules, form.get("seal", ""), form.get("reason", "")
+            spend_holdout, bench, _list_rules(form), form.get("seal", ""), form.get("reason", "")
         )
     except GroundfaultError as error:
         return await run_in_threadpool(show_holdout, request, str(error), form)
     bench.spendings.append(spending)
     return RedirectResponse(make_link(request, "/holdout"), 303)
+
+
+def _list_rules(form: dict[str, str]) -> list[str]:
+    return [value for name, value in form.items() if name.startswith("rule-")]
 
 
 SCREEN = Screen(

@@ -11,6 +11,7 @@ from groundfault.core.finding import Finding, Verdict
 from groundfault.render.audit_groups import main_cell
 from groundfault.render.audit_words import Outline
 from groundfault.render.mode_words import ModeOutline
+from groundfault.workbench.instrument import concerns_instrument
 from groundfault.workbench.pages import bench_of, show_page
 from groundfault.workbench.screen import Screen
 
@@ -24,6 +25,8 @@ _ORDERS: dict[str, Callable[[Finding], Any]] = {
     "n": lambda finding: -main_cell(finding).on,
     "name": lambda finding: finding.key,
 }
+_PLACES = {"": "anywhere", "first": "first", "only": "only", "out": "left out"}
+"""Where findings about the instrument stand."""
 _MAX_FINDINGS = 300
 
 
@@ -38,6 +41,7 @@ def show_modes(request: Request) -> Response:
         outline=Outline(report),
         modes=ModeOutline(report) if report.mode_search is not None else None,
         tally={str(verdict): number for verdict, number in report.counts().items()},
+        instrument=[one for one in report.findings if concerns_instrument(report, one)],
     )
 
 
@@ -46,23 +50,27 @@ def list_findings(request: Request) -> Response:
     report, params = bench_of(request).report, request.query_params
     assert report is not None
     text, verdict = params.get("q", "").lower(), params.get("verdict", "")
-    order = params.get("sort", "lift")
-    picks = [
-        finding
+    order, place = params.get("sort", "lift"), params.get("instrument", "")
+    findings = [
+        (finding, main_cell(finding), concerns_instrument(report, finding))
         for finding in map(Outline(report).face, report.findings)
         if verdict in ("", str(finding.verdict))
         and text in f"{finding.key} {finding.rule} {finding.source}".lower()
     ]
-    picks.sort(key=_ORDERS.get(order, _ORDERS["lift"]))
+    if place in ("only", "out"):
+        findings = [one for one in findings if one[2] == (place == "only")]
+    rank = _ORDERS.get(order, _ORDERS["lift"])
+    findings.sort(key=lambda one: (place == "first" and not one[2], rank(one[0])))
     return show_page(
         request,
         "findings.html.j2",
-        findings=[(finding, main_cell(finding)) for finding in picks[:_MAX_FINDINGS]],
-        size=len(picks),
+        findings=findings[:_MAX_FINDINGS],
+        size=len(findings),
         total=len(report.findings),
         verdicts=[str(one) for one in Verdict],
-        query={"q": params.get("q", ""), "verdict": verdict, "sort": order},
+        query={"q": params.get("q", ""), "verdict": verdict, "sort": order, "instrument": place},
         orders=tuple(_ORDERS),
+        places=_PLACES,
     )
 
 
