@@ -51,7 +51,7 @@ def measure(scores: np.ndarray, bet: str, **settings: object) -> tuple[float, np
             alternative=ALTERNATIVE,
             grid=GRID,
             eta=ETA,
-            budget=BUDGET,
+            burn_in=BUDGET,
             forecast=FORECAST,
             **settings,
         )
