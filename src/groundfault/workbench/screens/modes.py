@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Route
 
 from groundfault.core.finding import Finding, Verdict
+from groundfault.render import words
 from groundfault.render.audit_groups import main_cell
 from groundfault.render.audit_words import Outline
 from groundfault.render.mode_words import ModeOutline
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-_ORDERS: dict[str, Callable[[Finding], Any]] = {
-    "lift": lambda finding: -abs(main_cell(finding).lift or 0.0),
-    "p": lambda finding: 2.0 if main_cell(finding).p is None else main_cell(finding).p,
-    "n": lambda finding: -main_cell(finding).on,
-    "name": lambda finding: finding.key,
+_ORDERS: dict[str, tuple[str, Callable[[Finding], Any]]] = {
+    "lift": ("lift", lambda finding: -abs(main_cell(finding).lift or 0.0)),
+    "p": ("p-value", lambda f: 2.0 if main_cell(f).p is None else main_cell(f).p),
+    "n": ("size", lambda finding: -main_cell(finding).on),
+    "name": ("name", lambda finding: finding.key),
 }
-_PLACES = {"": "anywhere", "first": "first", "only": "only", "out": "left out"}
+_PLACES = {"": "mixed in", "first": "first", "only": "only", "out": "left out"}
 """Where findings about the instrument stand."""
 _MAX_FINDINGS = 300
 
@@ -59,7 +60,7 @@ def list_findings(request: Request) -> Response:
     ]
     if place in ("only", "out"):
         findings = [one for one in findings if one[2] == (place == "only")]
-    rank = _ORDERS.get(order, _ORDERS["lift"])
+    _, rank = _ORDERS.get(order, _ORDERS["lift"])
     findings.sort(key=lambda one: (place == "first" and not one[2], rank(one[0])))
     return show_page(
         request,
@@ -67,9 +68,9 @@ def list_findings(request: Request) -> Response:
         findings=findings[:_MAX_FINDINGS],
         size=len(findings),
         total=len(report.findings),
-        verdicts=[str(one) for one in Verdict],
+        verdicts={str(one): words.VERDICTS[one] for one in Verdict},
         query={"q": params.get("q", ""), "verdict": verdict, "sort": order, "instrument": place},
-        orders=tuple(_ORDERS),
+        orders={name: label for name, (label, _) in _ORDERS.items()},
         places=_PLACES,
     )
 
