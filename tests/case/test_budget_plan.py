@@ -37,6 +37,16 @@ def test_a_mode_that_the_budget_cannot_confirm_is_left_out(audited: Case) -> Non
     assert [line.split(" of ", 1)[1] for line in said] == ["2 of the modes", "1 of the modes"]
 
 
+def test_without_a_lift_units_fail_at_the_lower_end_of_the_audits_interval(audited: Case) -> None:
+    assert audited.report is not None
+    lower = min(mode.interval[0] for mode in audited.report.modes)
+    plan = plan_budget(audited, 40, runs=10)
+    assert (plan.lift, len(plan.powers)) == (None, 1)
+    strong = plan_budget(audited, 40, lift=lower - plan.rates[""], runs=10)
+    [(number, power)] = plan.powers.items()
+    assert power >= strong.powers.get(number, strong.dropped.get(number, 1.0))
+
+
 def test_few_labels_confirm_nothing(audited: Case) -> None:
     plan = plan_budget(audited, 3, lift=0.7, runs=2)
     assert (plan.powers, sorted(plan.dropped)) == ({}, [1, 2])
@@ -52,6 +62,7 @@ def confirm(case: Case, plan: BudgetPlan, seed: int) -> tuple[str, ...]:
     """One real confirmation of what the plan names, on outcomes of the world that it imagines."""
     report = case.report
     assert report is not None
+    assert plan.lift is not None
     on, rate = case.mark_fresh_units([1, 2]).any(axis=0), plan.rates[""]
     rng = np.random.default_rng([seed, 7])
     fails = rng.random(len(on)) < np.where(on, rate + plan.lift, rate)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from groundfault.case.case import Case
 
 POWER: Final = 0.8
-LIFT: Final = 0.15
 RUNS: Final = 600
 """Simulated confirmations of what is chosen: a power of .8 is then known to within .04 or so."""
 _BATCH: Final = 40
@@ -31,8 +30,9 @@ class BudgetPlan:
     ----------
     budget : int
         Labels.
-    lift : float
-        Failure rate inside each mode less that of units in no mode, as it was simulated.
+    lift : float or None
+        Failure rate inside each mode less that of units in no mode, as it was simulated; None where
+        it was the lower end of each mode's interval in the audit.
     rates : dict of str to float
         Failure rate of units in no mode; by model where modes are of several.
     runs : int
@@ -44,7 +44,7 @@ class BudgetPlan:
     """
 
     budget: int
-    lift: float
+    lift: float | None
     rates: dict[str, float]
     runs: int
     powers: dict[int, float]
@@ -59,15 +59,16 @@ def plan_budget(
     case: Case,
     budget: int,
     *,
-    lift: float = LIFT,
+    lift: float | None = None,
     runs: int = RUNS,
     progress: Progress | None = None,
 ) -> BudgetPlan:
     """Simulate confirmations, and leave out the weakest mode until all others have power.
 
-    Every mode of the audit fails more often by ``lift``, whether it is chosen or not, and units in
-    no mode as the audit's outside of its modes. Each label serves all chosen modes, but what is
-    confirmed is adjusted for their number, so fewer modes have more power each.
+    Units inside every mode of the audit, whether it is chosen or not, fail at the lower end of the
+    interval that the audit has for it, which is chosen for looking bad; or, with ``lift``, more
+    often by that than units in no mode, which fail as the audit's do. Each label serves all chosen
+    modes, but what is confirmed is adjusted for their number, so fewer modes have more power each.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ def plan_budget(
         Audited; its modes to confirm are not chosen yet.
     budget : int
         Labels, 1 or more.
-    lift : float
+    lift : float, optional
         In (0, 1], and no more than what makes every unit fail.
     runs : int
         Most simulated confirmations of each choice of modes.
@@ -97,21 +98,26 @@ def plan_budget(
         raise PlanError("the modes to confirm and their budget were chosen already, and they stay")
     if budget < 1 or runs < 1:
         raise PlanError("a plan needs a budget of one label or more, and one simulated run or more")
-    groups, rates = imagine_rows(case, lift)
+    groups, rates = imagine_rows(
+        case, lambda mode, rate: max(rate, mode.interval[0]) if lift is None else rate + lift
+    )
     top = max(rates.values())
-    if not 0 < lift <= 1 - top:
+    if lift is not None and not 0 < lift <= 1 - top:
         raise PlanError(
             f"units in no mode fail at a rate of {top:.3g}, so a lift is more than 0 and at most "
             f"{1 - top:.3g}, not {lift:g}"
         )
     alpha = float(exact(case.settings.share_alpha("confirm")))
     modes = [number for group in groups for number in group.numbers]
+    assert case.report is not None
+    p = {number: case.report.modes[number - 1].p_marginal for number in modes}
     dropped = {number: 0.0 for number in numbers if number not in modes}
     while modes:
         if progress is not None:
             progress(f"Simulating confirmations of {len(modes)} of the modes")
         powers = _measure_powers(groups, modes, alpha, budget, runs)
-        weakest = min(powers, key=lambda number: powers[number])
+        # of several that are never confirmed together, the one that the audit is least sure of
+        weakest = min(powers, key=lambda number: (powers[number], -p[number], -number))
         if powers[weakest] >= POWER:
             return BudgetPlan(budget, lift, rates, runs, powers, dropped)
         dropped[weakest] = powers[weakest]

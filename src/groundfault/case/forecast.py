@@ -58,7 +58,7 @@ def forecast_confirmation(case: Case) -> Forecast | None:
         return None
     numbers = [mode.number for mode in modes]
     alpha = float(exact(case.settings.share_alpha("confirm")))
-    groups, _ = imagine_rows(case)
+    groups, _ = imagine_rows(case, lambda mode, _: mode.rate)
     runs = [simulate(groups, numbers, alpha, min(limit, _MOST_LABELS), run) for run in range(RUNS)]
     shares = {
         number: float(np.mean([confirmed.get(number, False) for _, confirmed in runs]))

@@ -16,7 +16,7 @@ from groundfault.sequential.graded_slices import GradedSlice, read_grades
 from groundfault.sequential.slice_tests import SliceTest, SliceTests, find_units_to_label
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -149,11 +149,18 @@ def _thin(test: SliceTest | GradedSlice) -> SliceTest | GradedSlice:
     )
 
 
-def imagine_rows(case: Case, lift: float | None = None) -> tuple[list[FreshRows], dict[str, float]]:
+def imagine_rows(
+    case: Case, find_rate: Callable[[Mode, float], float]
+) -> tuple[list[FreshRows], dict[str, float]]:
     """Fresh rows of each outcome of the audit's modes; and the rates at which units in none fail.
 
-    Units in no mode fail as often as the audit's. Those inside fail more often by the lift, or
-    without one as often as the audit's inside it, those of several modes as the first has it.
+    Parameters
+    ----------
+    case : Case
+        Units in no mode fail as often as the audit's.
+    find_rate : callable
+        The rate at which units inside a mode fail, of the mode and the rate of those in none. Units
+        of several modes fail as those of the first.
     """
     report = case.report
     assert report is not None
@@ -165,7 +172,7 @@ def imagine_rows(case: Case, lift: float | None = None) -> tuple[list[FreshRows]
         rates_elsewhere[outcome] = base = _find_rate_elsewhere(audited, modes)
         rates = np.full(on.shape[1], base)
         for mode, row in reversed(list(zip(modes, on, strict=True))):
-            rates[row] = mode.rate if lift is None else base + lift
+            rates[row] = find_rate(mode, base)
         rows = _find_testable(case, on)
         chosen = tuple(numbers[k] for k in rows)
         groups.append(FreshRows(chosen, on[rows], rates, _read_grades_by_loss(case, audited)))

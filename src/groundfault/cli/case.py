@@ -131,9 +131,9 @@ def status(folder: str, json_path: str | None) -> None:
 @option(
     "--lift",
     type=float,
-    default=0.15,
-    show_default=True,
-    help="Failure rate inside a mode less that of units in no mode, from which on it matters.",
+    metavar="X",
+    help="Failure rate inside each mode less that of units in no mode; by default the lower end of "
+    "the audit's interval for the mode is its rate.",
 )
 @click.option(
     "--runs",
@@ -144,13 +144,14 @@ def status(folder: str, json_path: str | None) -> None:
     help="Most simulated confirmations of each choice of modes.",
 )
 @json_option("the plan")
-def plan(folder: str, budget: int, lift: float, runs: int, json_path: str | None) -> None:
+def plan(folder: str, budget: int, lift: float | None, runs: int, json_path: str | None) -> None:
     """Say which modes of DIR so many labels can confirm with a power of 80%, and which not.
 
     Confirmations are simulated, with the weakest mode left out until all others have that power:
     it takes seconds to minutes. Nothing is recorded.
 
     \b
+    groundfault case plan case/ --budget 200
     groundfault case plan case/ --budget 200 --lift 0.2
     """
     from groundfault.case.budget_plan import plan_budget

@@ -22,11 +22,21 @@ def describe_plan(plan: BudgetPlan, folder: str) -> Iterator[str]:
         The case, as the command names it.
     """
     can = words.plural(len(plan.powers), "mode") if plan.powers else "no mode"
+    rates = words.listing(
+        [
+            f"{words.rate(rate)} ({words.clean(outcome)})" if outcome else words.rate(rate)
+            for outcome, rate in plan.rates.items()
+        ]
+    )
+    inside = (
+        "at the lower end of the audit's interval for each"
+        if plan.lift is None
+        else f"more often by {plan.lift:g}"
+    )
     yield (
         f"{words.plural(plan.budget, 'label')} can confirm {can} with a power of "
-        f"{words.rate(POWER)}, if units inside modes fail more often by {plan.lift:g} than the "
-        f"{words.listing([words.rate(rate) for rate in plan.rates.values()])} of those in none "
-        f"(simulated, in up to {plan.runs} runs):"
+        f"{words.rate(POWER)}, if units inside modes fail {inside}, and those in none at "
+        f"{rates} (simulated, in up to {plan.runs} runs):"
     )
     for number, share in plan.powers.items():
         yield f"  mode {number}: {words.rate(share)}"
