@@ -403,7 +403,6 @@ class Attack:
         self._finish(self._run())
         whole, files = self.job.read(self.home), set(read_folder(self.home))
         self.job.check_at_end(self.home, 0)
-        self.tally.steps = int((self.folder / "output.txt").read_text().splitlines()[-1])
         while self.tally.kills < times:
             self._begin()
             kills = self._kill_until_enough(min(rng.randint(1, 4), times - self.tally.kills))
@@ -462,7 +461,10 @@ class Attack:
         return self.nursery.wait()
 
     def _finish(self, status: int) -> None:
-        assert status == 0, (self.folder / "output.txt").read_text()
+        output = (self.folder / "output.txt").read_text()
+        assert status == 0, output
+        # of the last whole run: a kill at a step that never comes would be tried for ever
+        self.tally.steps = int(output.splitlines()[-1])
 
 
 def is_running(process: int) -> bool:

@@ -92,7 +92,13 @@ class Nursery:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "POLARS_MAX_THREADS": "1", **settings},
+            # bytecode written by the first command would count as its steps, and those of no other
+            env={
+                **os.environ,
+                "POLARS_MAX_THREADS": "1",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                **settings,
+            },
         )
         assert self._read() == "ready"
 
