@@ -121,7 +121,7 @@ SCREENS: dict[str, tuple[Callable[[Path], Bench], tuple[str, ...]]] = {
             f"/row?at=0&rule={RULE}",
             f"/rule?rule={RULE}",
             "/rule?rule=lang+=",
-            "/holdout",
+            f"/holdout?rule={RULE}",
             "/ledger",
             "/keys",
             "/nowhere",

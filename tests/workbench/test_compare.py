@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from groundfault import Candidate, Evidence, InputError, audit
 from groundfault.auditing.report_examples import look_up_examples
 from groundfault.core.rules import Rule
 from groundfault.exports import export
+from groundfault.modes.mode import EVERY_MODEL
 from groundfault.render.example_page import make_example_page
 from groundfault.workbench.bench import Bench
 from groundfault.workbench.comparison import compare_models, find_unit_rows, measure_change
@@ -138,6 +140,15 @@ def test_the_page_lists_them(two: Bench) -> None:
     assert "<b>" not in client.get("/compare", params={"a": "<b>"}).text
     odd = client.get("/compare", params={"cell": "9", "start": "99999999999999999999"})
     assert odd.status_code == 200
+
+
+def test_a_model_is_named_as_it_is_written(two: Bench) -> None:
+    assert two.report is not None
+    outcomes = {mode.outcome for mode in two.report.modes}
+    page = visit(two).get("/").text
+    heads = set(re.findall("<h2>([^<]+)</h2>", page))
+    assert heads == {"Every model" if one == EVERY_MODEL else one for one in outcomes}
+    assert heads & {"alpha", "beta"}
 
 
 def test_a_report_is_held_against_an_earlier_one(tmp_path: Path) -> None:

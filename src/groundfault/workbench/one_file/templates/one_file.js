@@ -319,7 +319,7 @@ async function showComparison(now) {
   return [
     make("h2", { class: "head" }, "Two models on the same examples"),
     make("p", {}, choose("first"), " against ", choose("second")),
-    make("p", {}, `Both were scored on ${count(total)} ${report.unit}s. One fails where half or more of it is wrong.`),
+    make("p", {}, `Both were scored on ${count(total)} ${report.unit}s. A model fails on one where half or more is wrong.`),
     make("div", { class: "cells" }, cells.map((cell, place) => {
       const state = { "data-cell": place, "aria-current": place === now.cell ? "true" : null };
       return make("a", { href: link({ ...here, cell: place }), ...state },
