@@ -46,7 +46,7 @@ def test_before_the_audit_it_is_sealed_and_no_outcome_is_there(case: Case) -> No
     assert "<strong>Sealed</strong>" in html
     assert f"plan {case.settings.seal[:8]}" in html
     assert "no outcome was looked at" in html
-    assert f"groundfault audit --case {case.folder}" in html
+    assert f"<code>groundfault audit --case {case.folder}</code> costs no label" in html
     assert f"{case.settings.fresh_units} fresh units kept apart" in html
     assert ">lang, n_words, prompt, target<" in html
     # an option of a command is named with its command

@@ -21,6 +21,7 @@ from groundfault.render.page import (
     Bullets,
     Code,
     Page,
+    Paragraph,
     Remarks,
     Section,
     Statement,
@@ -32,6 +33,7 @@ from groundfault.render.preview_pages import make_column_table
 
 if TYPE_CHECKING:
     from groundfault.case.case import Case
+    from groundfault.render.page import Line
 
 _SELECTED = (
     "Modes were selected for their failures, so the rates of the audit lie too far apart on "
@@ -102,7 +104,8 @@ def make_status_page(
     """
     summary = case.summarize()
     folder = words.clean(str(case.folder))
-    steps = Section("Next", tuple(_describe_next(summary, forecast(case), folder)))
+    lines = _describe_next(summary, forecast(case), folder)
+    steps = Section("Next", blocks=tuple(map(Paragraph, lines)))
     modes = Section("Failure modes", blocks=tuple(_list_modes(summary, rules_apart=True)))
     levels = Section("How sure this is", tuple(_describe_levels(summary)))
     sections = (modes, *make_wording_sections(summary), steps, levels)
@@ -296,34 +299,39 @@ def _list_hashes(summary: CaseSummary) -> Iterator[tuple[str, Code]]:
     yield "Seed", Code(str(settings.seed))
 
 
-def _describe_next(summary: CaseSummary, forecast: Forecast | None, folder: str) -> Iterator[str]:
+def _describe_next(summary: CaseSummary, forecast: Forecast | None, folder: str) -> Iterator[Line]:
     if not summary.audited:
         yield (
-            f"groundfault audit --case {folder} costs no label; it names rules under which the "
-            f"{words.count(summary.settings.audit_units)} audited units fail more often."
+            Code(f"groundfault audit --case {folder}"),
+            " costs no label; it names rules under which the "
+            f"{words.count(summary.settings.audit_units)} audited units fail more often.",
         )
         return
     if forecast is not None:
         yield _describe_forecast(summary, forecast, folder)
         if not summary.chosen:
             yield (
-                f"groundfault case plan {folder} --budget N costs no label; it says which modes N "
-                "labels can confirm, and which to leave out."
+                Code(f"groundfault case plan {folder} --budget N"),
+                " costs no label; it says which modes N labels can confirm, and which to leave "
+                "out.",
             )
     elif summary.modes:
-        yield "Every chosen mode is decided, or no label is left to buy."
+        yield ("Every chosen mode is decided, or no label is left to buy.",)
     yield from describe_next_wordings(summary, folder)
-    yield f"groundfault case report {folder} costs no label; it writes the page of all this."
+    yield (
+        Code(f"groundfault case report {folder}"),
+        " costs no label; it writes the page of all this.",
+    )
 
 
-def _describe_forecast(summary: CaseSummary, forecast: Forecast, folder: str) -> str:
+def _describe_forecast(summary: CaseSummary, forecast: Forecast, folder: str) -> Line:
     verb = "go on with" if summary.chosen else "begin"
     likely = words.listing(
         [f"mode {number} in {words.rate(share)}" for number, share in forecast.shares.items()]
     )
     return (
-        f"groundfault sequential confirm --case {folder} ({verb} it) costs at most "
-        f"{words.plural(forecast.limit, 'label')}. In {forecast.runs} simulated runs from no label "
-        "on, at the rates of the audit, which are too far apart on average, half took up to "
-        f"{words.plural(forecast.median, 'label')}, and confirmed were: {likely}."
+        Code(f"groundfault sequential confirm --case {folder}"),
+        f" ({verb} it) costs at most {words.plural(forecast.limit, 'label')}. In {forecast.runs} "
+        "simulated runs from no label on, at the rates of the audit, which are too far apart on average, half took up to "
+        f"{words.plural(forecast.median, 'label')}, and confirmed were: {likely}.",
     )

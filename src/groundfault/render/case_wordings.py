@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from groundfault.render import words
-from groundfault.render.page import Remarks, Section, Table, TableColumn
+from groundfault.render.page import Code, Remarks, Section, Table, TableColumn
 
 if TYPE_CHECKING:
     from groundfault.case.summary import CaseSummary
     from groundfault.case.wording_tests import ReworkedMode
     from groundfault.case.wordings import ReviewedWordings, Wordings
+    from groundfault.render.page import Line
 
 _ANSWERS = "do not match the key"
 _ERRORS = "are errors of the model, as people confirmed"
@@ -79,29 +80,29 @@ def list_wording_gaps(summary: CaseSummary) -> Iterator[str]:
         yield f"{words.plural(left, 'item')} of the review without a verdict, so nothing follows."
 
 
-def describe_next_wordings(summary: CaseSummary, folder: str) -> Iterator[str]:
+def describe_next_wordings(summary: CaseSummary, folder: str) -> Iterator[Line]:
     """What asking in other words, and reviewing it, would cost."""
     wordings, review = summary.wordings, summary.review
     if wordings is None:
         if summary.chosen:
             yield (
-                f"groundfault probe init --case {folder} --question COL --target COL costs no "
-                "label; it pairs fresh tasks inside modes with tasks like them outside, in other "
-                "words."
+                Code(f"groundfault probe init --case {folder} --question COL --target COL"),
+                " costs no label; it pairs fresh tasks inside modes with tasks like them outside, "
+                "in other words.",
             )
     elif wordings.asked < wordings.prompts:
         left = wordings.prompts - wordings.asked
         yield (
-            f"groundfault probe run --case {folder} --model NAME costs "
-            f"{words.plural(left, 'answer')} of the model; it says whether modes hold in other "
-            "words, and what wording does."
+            Code(f"groundfault probe run --case {folder} --model NAME"),
+            f" costs {words.plural(left, 'answer')} of the model; it says whether modes hold in "
+            "other words, and what wording does.",
         )
     elif review is None or review.settled < review.items:
         left = wordings.answers.get("mismatch", 0) + wordings.answers.get("unreadable", 0)
         cost = f"about {left}" if review is None else str(review.items - review.settled)
         yield (
-            f"groundfault probe review --case {folder} --reviewer NAME costs {cost} decisions; it "
-            "says which answers are errors of the model."
+            Code(f"groundfault probe review --case {folder} --reviewer NAME"),
+            f" costs {cost} decisions; it says which answers are errors of the model.",
         )
 
 
