@@ -332,6 +332,6 @@ def _describe_forecast(summary: CaseSummary, forecast: Forecast, folder: str) ->
     return (
         Code(f"groundfault sequential confirm --case {folder}"),
         f" ({verb} it) costs at most {words.plural(forecast.limit, 'label')}. In {forecast.runs} "
-        "simulated runs from no label on, at the rates of the audit, which are too far apart on average, half took up to "
-        f"{words.plural(forecast.median, 'label')}, and confirmed were: {likely}.",
+        "simulated runs from no label on, at the rates of the audit, which are too far apart on "
+        f"average, half took up to {words.plural(forecast.median, 'label')}, and confirmed were: {likely}.",
     )
