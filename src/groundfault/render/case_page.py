@@ -333,5 +333,6 @@ def _describe_forecast(summary: CaseSummary, forecast: Forecast, folder: str) ->
         Code(f"groundfault sequential confirm --case {folder}"),
         f" ({verb} it) costs at most {words.plural(forecast.limit, 'label')}. In {forecast.runs} "
         "simulated runs from no label on, at the rates of the audit, which are too far apart on "
-        f"average, half took up to {words.plural(forecast.median, 'label')}, and confirmed were: {likely}.",
+        f"average, half took up to {words.plural(forecast.median, 'label')}, and "
+        f"confirmed were: {likely}.",
     )
