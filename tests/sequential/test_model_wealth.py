@@ -61,7 +61,31 @@ def test_bets_of_both_kinds_are_averaged():
     assert wealth.steps == 1
 
 
-@pytest.mark.parametrize("kinds", [([], [UI]), ([BET], [UI]), ([], [BET, UI])])
+def test_groups_that_fail_together_refute_jointly():
+    """None of four groups refutes the null by itself; a sound one takes at most half."""
+    apart, joint = ModelWealth.begin([], [BET], 10), ModelWealth.begin([], [], 10, [BET])
+    for group in "abcd":
+        for score in (0, 0):
+            apart = apart.update(group, score, Q, None)
+            joint = joint.update(group, score, Q, None)
+    alone = EProcess.begin(BET).update(0, Q).update(0, Q).log_e[0]
+    assert joint.log_e == pytest.approx(4 * np.log((1 + np.exp(alone)) / 2))
+    assert joint.log_e > np.log(20) > apart.log_e
+    after = joint
+    for _ in range(50):
+        after = after.update("sound", 1, Q, None)
+    assert after.log_e >= joint.log_e - np.log(2)
+
+
+def test_what_is_impossible_refutes_jointly_too():
+    wealth = ModelWealth.begin([], [], 3, [UI]).update("a", 1, Q, None)
+    assert wealth.update("b", 0, 1.5, None).log_e == np.inf
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [([], [UI]), ([BET], [UI]), ([], [BET, UI]), ([], [], [UI]), ([], [UI], [UI])],
+)
 def test_no_auditor_expects_more_than_one(kinds):
     """Every group at the threshold; the auditor chooses group and stop as is best for it."""
 
@@ -75,26 +99,31 @@ def test_no_auditor_expects_more_than_one(kinds):
             by_choice.append((1 - Q) * after[0] + Q * after[1])
         return max(now, *by_choice)
 
-    assert best(ModelWealth.begin(*kinds, 3), 4) <= 1 + 1e-9
+    alike, apart, *joint = kinds
+    assert best(ModelWealth.begin(alike, apart, 3, *joint), 4) <= 1 + 1e-9
 
 
 def test_the_order_of_the_first_bets_is_kept():
     wealth = ModelWealth.begin([], [BET], 3)
     for group in ("b", "a", "b", None, "a"):
         wealth = wealth.update(group, 1, Q, None)
-    assert [name for name, _ in wealth.by_group] == ["b", "a", None]
-    assert [process.steps for _, process in wealth.by_group] == [2, 2, 1]
+    assert [name for name, _ in wealth.apart.by_group] == ["b", "a", None]
+    assert [process.steps for _, process in wealth.apart.by_group] == [2, 2, 1]
 
 
 def test_it_is_the_default_where_groups_are_named():
-    assert SequentialPlan(threshold=Q).bet == ("group-lr-ui",)
-    assert SequentialPlan(threshold=Q, claim="declared-groups").bet == ("group-lr-ui",)
+    default = ("group-lr-ui", "joint-lr-ui")
+    assert SequentialPlan(threshold=Q).bet == default
+    assert SequentialPlan(threshold=Q, claim="declared-groups").bet == default
     for settings in ({"claim": "literal"}, {"sampling": "paper"}):
         assert SequentialPlan(threshold=Q, **settings).bet == ("sr-lr-ui",)
-    plan = SequentialPlan(threshold=Q, bet=("sr-lr", "group-lr-mix"))
+    plan = SequentialPlan(threshold=Q, bet=("sr-lr", "group-lr-mix", "joint-agrapa"))
     assert [bet.name for bet in plan.bets("model")] == ["sr-lr"]
     assert [bet.name for bet in plan.group_bets] == ["lr-mix"]
-    assert [bet.name for bet in plan.bets("auditor")] == ["lr", "lr-mix"]
+    assert [bet.name for bet in plan.joint_bets] == ["agrapa"]
+    assert [bet.name for bet in plan.bets("auditor")] == ["lr", "lr-mix", "agrapa"]
+    with pytest.raises(PlanError, match="'joint-sr-lr' is not one of joint-lr, "):
+        SequentialPlan(threshold=Q, bet="joint-sr-lr")
     with pytest.raises(PlanError, match="'group-sr-lr' is not one of group-lr, "):
         SequentialPlan(threshold=Q, bet="group-sr-lr")
 
@@ -104,7 +133,7 @@ def test_a_failing_group_is_found_after_many_sound_ones():
     scores = np.where((labels == "g15") & (np.arange(192) % 4 > 0), 0.0, 1.0)
     pool = Pool.from_arrays([f"c{i:03d}" for i in range(192)], {"in": labels}, scores=scores)
     verdicts = {}
-    for bet in ("group-lr-ui", "sr-lr-ui"):
+    for bet in ("group-lr-ui", None, "sr-lr-ui"):
         found = 0
         for seed in range(3):
             audit = SequentialAudit(
@@ -112,11 +141,12 @@ def test_a_failing_group_is_found_after_many_sound_ones():
             )
             found += audit.run(replay(pool)) == "failure mode found"
         verdicts[bet] = found
-    assert verdicts["group-lr-ui"] == 3 > verdicts["sr-lr-ui"]
+    assert verdicts["group-lr-ui"] == verdicts[None] == 3 > verdicts["sr-lr-ui"]
 
 
 def test_every_way_of_betting_by_group_starts_at_one():
-    for source, scores in product(("lr", "lr-ui", "lr-mix", "agrapa"), ([], [0, 1])):
-        plan = SequentialPlan(threshold=Q, bet=f"group-{source}")
-        wealth = ModelWealth.begin(plan.bets("model"), plan.group_bets, 4)
+    sources = ("lr", "lr-ui", "lr-mix", "agrapa")
+    for kind, source, scores in product(("group-", "joint-"), sources, ([], [0, 1])):
+        plan = SequentialPlan(threshold=Q, bet=kind + source)
+        wealth = ModelWealth.begin(plan.bets("model"), plan.group_bets, 4, plan.joint_bets)
         assert wealth.warm_start(scores, Q).log_e == 0 if scores else wealth.log_e == 0

@@ -486,7 +486,7 @@ def test_depleted_groups_do_not_fool_the_audit():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bet", ["lr", "lr-ui", "sr-lr", "sr-lr-ui"])
+@pytest.mark.parametrize("bet", ["lr", "lr-ui", "sr-lr", "sr-lr-ui", "joint-lr-ui", None])
 def test_depleted_groups_in_numbers(bet):
     replicates = 150
     assert count_depleted_errors(

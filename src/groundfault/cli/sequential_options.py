@@ -118,8 +118,8 @@ sequential_plan_options = apply(
         _bet(
             "--bet",
             multiple=True,
-            help="Betting strategy; several are averaged; repeatable; default group-lr-ui, and "
-            "sr-lr-ui for any set of cases.",
+            help="Betting strategy; several are averaged; repeatable; default group-lr-ui and "
+            "joint-lr-ui, and sr-lr-ui for any set of cases.",
         ),
         _bet(
             "--alternative",

@@ -48,7 +48,7 @@ class Dual:
             How many groups, or sets of cases, bets may be placed on.
         warm_up : sequence of float
         """
-        model = ModelWealth.begin(plan.bets("model"), plan.group_bets, groups)
+        model = ModelWealth.begin(plan.bets("model"), plan.group_bets, groups, plan.joint_bets)
         auditor = EProcess.begin(plan.bets("auditor"))
         if not len(warm_up):
             return cls(model, auditor)
