@@ -39,6 +39,16 @@ PLAN = Plan(judge="max-t", permutations=199)
             "q has at most 20 words",
         ),
         (
+            Candidate("q has over 1 character", "LENGTH(q) > 1", "q has over 1 character", "text"),
+            "q has at most 1 character",
+            "q has at most 1 character",
+        ),
+        (
+            Candidate("q is not empty", "LENGTH(q) > 0", "q is not empty", "text"),
+            "q is empty",
+            "q is empty",
+        ),
+        (
             Candidate("q has a digit", "q ~ '[0-9]'", "q has a digit", "text"),
             "q has no digit",
             "q has no digit",

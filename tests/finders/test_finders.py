@@ -25,7 +25,7 @@ from groundfault.errors import InputError, PlanError, RuleError
 from groundfault.finders.categories import Categories
 from groundfault.finders.declared import Declared, read_candidates
 from groundfault.finders.interactions import Interactions
-from groundfault.finders.text import Text
+from groundfault.finders.text import Text, cut_lengths
 from groundfault.finders.thresholds import Thresholds
 from groundfault.modes.examples import find_text_columns
 from groundfault.testing import check_finder
@@ -530,6 +530,18 @@ def test_text_lengths_count_characters_and_words():
         cut, unit = int(candidate.name.split()[3]), candidate.name.split()[4]
         size = len if unit == "characters" else lambda text: len(text.split())
         assert on(data, candidate) == [size(text) > cut for text in data.frame["q"]], candidate.name
+
+
+def test_short_text_lengths_read_as_english():
+    texts = pl.Series("q", ["", "a", "b ,", "c; d, e"])
+    assert [what for what, _ in cut_lengths(texts, (0.1, 0.4, 0.7))] == [
+        "is not empty",
+        "has over 1 character",
+        "has over 3 characters",
+        "has over 1 word",
+        "has over 2 words",
+        "has over 1 comma or semicolon",
+    ]
 
 
 def test_text_leaves_out_what_tells_nothing():

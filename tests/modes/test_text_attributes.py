@@ -69,6 +69,14 @@ def coins() -> pl.Series:
     return pl.Series('it\'s a "prompt"', texts)
 
 
+def test_short_lengths_read_as_english() -> None:
+    meanings = by_meaning(["", "a", "b c", "c d e f", "gg hhhhh"] * 40)
+    assert {"q is empty", "q has more than 1 character", "q has more than 3 characters"} <= set(
+        meanings
+    )
+    assert "q has at most 1 word" in by_meaning(["abcdefgh", "a b", "a", "c d e"] * 40)
+
+
 def test_rules_say_what_was_read_off(coins: pl.Series) -> None:
     with_nulls = pl.concat([coins, pl.Series(coins.name, [None] * 20, dtype=pl.String)])
     assert assert_rules_agree(with_nulls) > 60

@@ -17,8 +17,11 @@ _SIDES = {
     "<": (">=", "is at least"),
     "<=": (">", "is above"),
 }
-_LENGTH = re.compile(r"(?P<text>.+) has over (?P<count>\d+) (?P<what>characters|words?|commas.+)")
+_LENGTH = re.compile(
+    r"(?P<text>.+) has over (?P<count>\d+) (?P<what>characters?|words?|commas? or .+)"
+)
 _MARK = re.compile(r"(?P<text>.+) has an? (?P<what>.+)")
+_CONTENT = re.compile(r"(?P<text>.+) is not empty")
 
 
 def describe_opposite(candidate: Candidate, on: int, off: int) -> Opposite | None:
@@ -49,6 +52,9 @@ def describe_opposite(candidate: Candidate, on: int, off: int) -> Opposite | Non
     is_text = candidate.source == "text"
     if is_text and (length := _LENGTH.fullmatch(meaning)):
         words = f"{length['text']} has at most {length['count']} {length['what']}"
+        return Opposite(words, rule, words)
+    if is_text and (content := _CONTENT.fullmatch(meaning)):
+        words = f"{content['text']} is empty"
         return Opposite(words, rule, words)
     if off > on:
         return None

@@ -105,7 +105,8 @@ def cut_lengths(text: pl.Series, quantiles: tuple[float, ...]) -> Iterator[tuple
     """Lengths of a column of texts, cut at quantiles: what each cut says, and its rule."""
     column = quote(text.name)
     for cut in _cut_quantiles(text.str.len_chars(), quantiles):
-        yield f"has over {cut} characters", f"LENGTH({column}) > {cut}"
+        what = f"has over {cut} character{'s' * (cut > 1)}" if cut else "is not empty"
+        yield what, f"LENGTH({column}) > {cut}"
     # the words of SQL: no function counts them, a repetition in a pattern does
     for cut in _cut_quantiles(text.str.count_matches(r"\S+"), quantiles):
         if 0 < cut <= _MOST_WORDS:
@@ -113,7 +114,8 @@ def cut_lengths(text: pl.Series, quantiles: tuple[float, ...]) -> Iterator[tuple
     # one cut, as most texts have none or few
     for cut in _cut_quantiles(text.str.count_matches("[,;]"), (0.75,)):
         rule = f"LENGTH({column}) - LENGTH(REPLACE(REPLACE({column}, ',', ''), ';', '')) > {cut}"
-        yield f"has over {cut} commas or semicolons" if cut else "has a comma or semicolon", rule
+        marks = "comma or semicolon" if cut < 2 else "commas or semicolons"
+        yield f"has over {cut} {marks}" if cut else f"has a {marks}", rule
 
 
 def _cut_quantiles(counts: pl.Series, quantiles: tuple[float, ...]) -> list[int]:

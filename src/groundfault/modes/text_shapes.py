@@ -210,12 +210,22 @@ def _draft_lengths(sample: pl.Series) -> Iterator[Draft]:
     for cut in sorted({int(lengths.quantile(share) or 0) for share in shares}):
         above = compare(f"LENGTH({{}}) > {cut}", TEXT.str.len_chars() > cut)
         below = compare(f"LENGTH({{}}) <= {cut}", TEXT.str.len_chars() <= cut)
-        yield Draft("length", above, f"has more than {cut} characters")
-        yield Draft("length", below, f"has at most {cut} characters")
+        longer, shorter = _name_lengths(cut, "character")
+        yield Draft("length", above, longer)
+        yield Draft("length", below, shorter)
     # beyond that a repeat is slow to match, and the length says the same
     words = sample.str.count_matches(r"\S+")
     for cut in sorted({int(words.quantile(share) or 0) for share in (0.1, 0.3, 0.5, 0.7, 0.9)}):
         if 1 <= cut <= _MAX_WORD_COUNT:
             pattern = rf"(\S+\s+){{{cut}}}\S"
-            yield Draft("word count", match(pattern), f"has more than {cut} words")
-            yield Draft("word count", ~match(pattern), f"has at most {cut} words")
+            longer, shorter = _name_lengths(cut, "word")
+            yield Draft("word count", match(pattern), longer)
+            yield Draft("word count", ~match(pattern), shorter)
+
+
+def _name_lengths(cut: int, noun: str) -> tuple[str, str]:
+    """What a text above and below a cut is like."""
+    if not cut:
+        return "is not empty", "is empty"
+    nouns = noun + "s" * (cut > 1)
+    return f"has more than {cut} {nouns}", f"has at most {cut} {nouns}"
