@@ -483,6 +483,7 @@ def test_check_shows_what_each_column_is_taken_for_and_how_to_overrule_it() -> N
     check = groundfault.check(Evidence.from_table(frame, outcome="error"))
     show(make_check_page(check), Console(file=stream, width=100))
     text = " ".join(stream.getvalue().split())
+    assert "Columns Taken for Why" in text
     assert "n_turns measured with it by its name" in text
     assert "topic known before the answer by default" in text
     assert "of the rarer outcome: is that so?" in text

@@ -63,7 +63,7 @@ def make_column_table(columns: Iterable[ColumnUse | ColumnStage]) -> Table:
     rows = tuple(
         (words.listing(names, MAX_COLUMNS), stage, why) for (stage, why), names in groups.items()
     )
-    heads = tuple(TableColumn(head) for head in ("Columns", "taken for", "why"))
+    heads = tuple(TableColumn(head) for head in ("Columns", "Taken for", "Why"))
     options = ", ".join(f"{option} says {stage}" for stage, (_, option) in OPTIONS.items())
     return Table("What each column is taken for", heads, rows, note=f"{options}.")
 
@@ -80,7 +80,7 @@ def _prospects(fit: list[Prospect]) -> Table:
     ]
     if len(fit) > MAX_PROSPECTS:
         rows.append((f"and {words.count(len(fit) - MAX_PROSPECTS)} more", "", "", ""))
-    heads = ("on", "off", "least lift")
+    heads = ("On", "Off", "Least lift")
     columns = (TableColumn("Candidate"), *(TableColumn(head, "number") for head in heads))
     return Table("Could be confirmed", columns, tuple(rows))
 
@@ -94,7 +94,7 @@ def _unfit(unfit: list[Prospect]) -> Table:
         (f"{reason} ({words.listing(names, MAX_NAMES)})", words.count(len(names)))
         for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1]))
     )
-    columns = (TableColumn("Reason"), TableColumn("candidates", "number"))
+    columns = (TableColumn("Reason"), TableColumn("Candidates", "number"))
     return Table("Can never be confirmed here", columns, rows)
 
 
@@ -134,6 +134,6 @@ def _logs(account: Account) -> Table:
         if len(account.logs) > MAX_LOGS:
             yield f"and {words.count(len(account.logs) - MAX_LOGS)} more", "", "", ""
 
-    columns = (TableColumn("Log"), TableColumn("reader"), TableColumn("written by"))
-    table = Table("Logs", (*columns, TableColumn("rows", "number")), tuple(rows()))
+    columns = (TableColumn("Log"), TableColumn("Reader"), TableColumn("Written by"))
+    table = Table("Logs", (*columns, TableColumn("Rows", "number")), tuple(rows()))
     return table
