@@ -193,7 +193,6 @@ def test_the_command_counts_in_a_table_of_a_database(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--group", "lang"], "--group needs single rows.*one row of each group"),
         (["--where", "hard"], "--where needs single rows"),
         (["--judge", "multisplit-e"], "judge multisplit-e needs single rows"),
         (["--within", "lang"], "within .* single rows"),

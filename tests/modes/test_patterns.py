@@ -24,29 +24,37 @@ def make_rows(
 
 
 def count_cells(
-    on: NDArray[np.bool_], losses: NDArray[np.float64], tested: NDArray[np.bool_] | None = None
+    on: NDArray[np.bool_],
+    losses: NDArray[np.float64],
+    tested: NDArray[np.bool_] | None = None,
+    strata: NDArray[np.int64] | None = None,
 ) -> PatternCells:
     """The cells of rows."""
+    strata = np.zeros(len(on), dtype=np.int64) if strata is None else strata
     tested = np.ones_like(on) if tested is None else tested
     names = [f"{part}{i}" for part in ("on", "tested") for i in range(on.shape[1])]
     frame = pl.DataFrame(np.concatenate([on, tested], axis=1), schema=names)
-    cells = frame.with_columns(loss=pl.Series(losses)).group_by(pl.all()).len("units")
+    frame = frame.with_columns(loss=pl.Series(losses), stratum=pl.Series(strata))
+    cells = frame.group_by(pl.all()).len("units")
     width = on.shape[1]
     return PatternCells(
         cells.select(names[:width]).to_numpy(),
         cells.select(names[width:]).to_numpy(),
         cells["loss"].to_numpy(),
         cells["units"].to_numpy().astype(np.int64),
+        cells["stratum"].to_numpy(),
     )
 
 
+@pytest.mark.parametrize("classes", [1, 3])
 @pytest.mark.parametrize("levels", [2, 5])
-def test_cells_are_tested_as_their_rows_are(levels: int) -> None:
+def test_cells_are_tested_as_their_rows_are(levels: int, classes: int) -> None:
     on, losses = make_rows(400, levels=levels)
-    layout = Layout(np.zeros(400, dtype=np.int64))
+    strata = np.arange(400) * classes // 400
+    layout = Layout(strata)
     masks = [layout.pack(row[None])[0] for row in on.T]
     packed = Losses.of(losses, layout)
-    tests = list(judge_in_order(count_cells(on[:, :2], losses), 0.5))
+    tests = list(judge_in_order(count_cells(on[:, :2], losses, strata=strata), 0.5))
     for i, test in enumerate(tests):
         alone, beyond = Strata(layout, packed), Strata(layout, packed, masks[:i])
         assert test.log_marginal == pytest.approx(
@@ -82,6 +90,7 @@ def test_units_taken_away_leave_the_others() -> None:
         np.concatenate([cells.tested, np.ones_like(on[sample])]),
         np.concatenate([cells.losses, losses[sample]]),
         np.concatenate([cells.units, np.full(100, -1)]),
+        np.concatenate([cells.strata, np.zeros(100, dtype=np.int64)]),
     )
     rest = count_cells(on[100:], losses[100:])
     assert list(judge_in_order(both, 0.9)) == pytest.approx(list(judge_in_order(rest, 0.9)))

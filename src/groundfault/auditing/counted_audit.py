@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault import judges
+from groundfault.auditing.grouped_evidence import GroupedEvidence
 from groundfault.auditing.lazy_evidence import SAMPLE, LazyEvidence
 from groundfault.auditing.prepared import (
     PreparedAudit,
@@ -58,7 +59,7 @@ class CountedAudit(PreparedAudit):
     Attributes
     ----------
     lazy : LazyEvidence
-        All rows.
+        All rows, each a unit.
     rows : int
         How many these are.
     disagreements : mapping of str to str
@@ -95,10 +96,32 @@ class CountedAudit(PreparedAudit):
         return hashlib.sha256(part.encode()).hexdigest()
 
     @property
+    def groups(self) -> GroupedEvidence | None:
+        """The rows, where each is a group; None where each is an example."""
+        return self.lazy if isinstance(self.lazy, GroupedEvidence) else None
+
+    @property
+    def rows_evidence(self) -> LazyEvidence:
+        """The table that was named, with its own roles."""
+        return self.lazy if self.groups is None else self.groups.source
+
+    def varies(self, candidate: Candidate) -> bool:
+        """Whether it reads a column that differs within a group."""
+        return self.groups is not None and not set(candidate.columns).isdisjoint(
+            self.groups.varying
+        )
+
+    def is_uncounted(self, candidate: Candidate) -> bool:
+        """Whether an engine need not even be able to evaluate it, since it cannot be tested."""
+        return candidate.name in self.disagreements or self.varies(candidate)
+
+    @property
     def unusable(self) -> tuple[str, ...]:
         """Why each candidate cannot be tested, as far as the sample tells; empty where it can."""
         return tuple(
-            DISAGREES
+            "varies_within_group"
+            if self.varies(candidate)
+            else DISAGREES
             if candidate.name in self.disagreements
             else "leak"
             if place in self.leaking_rules
@@ -183,7 +206,7 @@ def prepare_counted(
 def _replace_judge(audit: CountedAudit) -> CountedAudit:
     """The audit with holm in place of max-t, where candidates cannot be counted jointly."""
     rules = [candidate.parsed.to_polars() for candidate in audit.library]
-    graded = is_graded(audit.sample_losses)
+    graded = audit.groups is not None or is_graded(audit.sample_losses)
     too_many = graded or len(rules) > MAX_JOINT
     if not too_many:
         named = (rule.alias(str(i)) for i, rule in enumerate(rules))
@@ -192,7 +215,9 @@ def _replace_judge(audit: CountedAudit) -> CountedAudit:
         return audit
     before, _, _ = audit.judge_reason.rpartition(": ")
     why = (
-        "losses are graded, and max-t counts failures"
+        "means of groups are graded, and max-t counts failures"
+        if audit.groups is not None
+        else "losses are graded, and max-t counts failures"
         if graded
         else f"the combinations of {len(rules)} candidates in {audit.rows:,} rows, which max-t "
         "counts, are too many"
@@ -246,7 +271,9 @@ def is_graded(losses: NDArray[np.float64]) -> bool:
 def require_countable_losses(audit: CountedAudit, losses: NDArray[np.float64]) -> None:
     """Raise where losses are graded and the judge counts failures, or there are too many rows."""
     judge, few = audit.judge.name, audit.rows < MAX_DEALT
-    if is_graded(losses) and not (judge in GRADED_JUDGES and few):
+    # means of groups of several sizes are permuted within these, even if all are 0 or 1
+    graded = audit.groups is not None or is_graded(losses)
+    if graded and not (judge in GRADED_JUDGES and few):
         raise InputError(
             f"{audit.lazy.provenance[0]}: outcome {audit.lazy.roles.outcome!r} is graded, and "
             f"{judge} counts failures in {audit.rows:,} rows: judge by {', '.join(GRADED_JUDGES)}, "

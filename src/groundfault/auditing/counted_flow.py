@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.auditing.counted_audit import (
@@ -18,7 +17,9 @@ from groundfault.auditing.counted_audit import (
     prepare_counted,
 )
 from groundfault.auditing.counted_modes import name_counted_modes
-from groundfault.auditing.counting import count_jointly, scan_cells
+from groundfault.auditing.counted_outcomes import sum_statuses
+from groundfault.auditing.counting import Scan, count_jointly, scan_cells
+from groundfault.auditing.grouped_evidence import open_units
 from groundfault.auditing.guarantee import spend_level
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.results import AuditResults
@@ -29,10 +30,13 @@ from groundfault.core.counted_units import CountedMarks, CountedUnits, JointCell
 from groundfault.core.finding import Verdict
 from groundfault.core.plan import Plan
 from groundfault.core.rules import quote
-from groundfault.engines.cells import CellCounts
 from groundfault.errors import InputError
 from groundfault.judges.rule import rule
 from groundfault.stats.loss_counts import LossCounts
+
+if TYPE_CHECKING:
+    from groundfault.base.ledger import Ledger
+    from groundfault.base.openings import Opening
 
 
 @dataclass(frozen=True)
@@ -58,32 +62,32 @@ class CountedResults(AuditResults):
 
 @dataclass(frozen=True)
 class _Count:
-    """Cells with what their outcomes come to; arrays of shape (C,)."""
+    """Cells of all candidates; masks are of shape (C,)."""
 
     audit: CountedAudit
-    cells: CellCounts
-    loss: NDArray[np.float64]
-    status: pl.Series
-    is_discovery: NDArray[np.bool_]
+    scan: Scan
 
     def make_units(
         self, part: NDArray[np.bool_], marks: CountedMarks, loss: NDArray[np.float64]
     ) -> CountedUnits:
         """The rows of some cells, where losses are not NaN."""
-        cells = self.cells
+        cells, strata = self.scan.cells, self.scan.strata
         scored = part & ~np.isnan(loss)
+        home = np.zeros(len(cells), dtype=np.int64) if strata is None else strata
+        pairs = list(zip(home[scored], loss[scored], strict=True))
         # 0 and 1 always, so that a part without failures has counts of them
-        losses = np.union1d(loss[scored], (0.0, 1.0))
-        of_loss = [scored & (loss == value) for value in losses]
-        defined, on = (np.stack(each) for each in zip(*map(self.count, of_loss), strict=True))
-        rows = np.array([cells.rows[where].sum() for where in of_loss])
+        kinds = sorted({*pairs, (home.min(), 0.0), (home.min(), 1.0)})
+        of_kind = [scored & (home == stratum) & (loss == value) for stratum, value in kinds]
+        defined, on = (np.stack(each) for each in zip(*map(self.count, of_kind), strict=True))
+        rows = np.array([cells.rows[where].sum() for where in of_kind])
         empty = None
         if marks.empty is not None:
-            values = [cells.defined[where, : on.shape[1]].sum(axis=0) for where in of_loss]
+            values = [cells.defined[where, : on.shape[1]].sum(axis=0) for where in of_kind]
             empty = rows[:, None] - np.stack(values)
+        losses, places = np.array([value for _, value in kinds]), np.array([s for s, _ in kinds])
         return CountedUnits.of_counts(
             replace(marks, size=int(cells.rows[part].sum())),
-            LossCounts(losses, rows, defined, on),
+            LossCounts(losses, rows, defined, on, None if strata is None else places),
             empty,
         )
 
@@ -91,9 +95,10 @@ class _Count:
         """Rows of some cells that each candidate is defined for, and true."""
         library = self.audit.library
         drops = np.array([candidate.missing == "drop" for candidate in library])
-        rows = int(self.cells.rows[where].sum())
-        defined = self.cells.defined[where, : len(library)].sum(axis=0)
-        return np.where(drops, defined, rows), self.cells.on[where, : len(library)].sum(axis=0)
+        cells = self.scan.cells
+        rows = int(cells.rows[where].sum())
+        defined = cells.defined[where, : len(library)].sum(axis=0)
+        return np.where(drops, defined, rows), cells.on[where, : len(library)].sum(axis=0)
 
 
 def audit_counted(
@@ -118,39 +123,43 @@ def audit_counted(
         If the outcomes were looked at before in another way and no reason is given.
     """
     report_progress = listener(progress)
-    report_progress(f"drawing rows from {len(lazy.counter.files)} files by {lazy.counter.name}")
-    audit = prepare_counted(lazy, plan, candidates, finders=finders)
-    if modes:
-        # what cannot be read fails here, before the opening is recorded
-        audit.searched  # noqa: B018
-    report_progress("hashing the files")
-    book = find_ledger(ledger)
-    # recorded before an outcome beyond the sample is counted
-    opening = None
-    if book is not None:
-        report_progress("drawing outcomes for the ledger")
+    with open_units(lazy, progress) as units:
+        report_progress(f"drawing rows from {len(lazy.counter.files)} files by {lazy.counter.name}")
+        audit = prepare_counted(units, plan, candidates, finders=finders)
+        if modes:
+            # what cannot be read fails here, before the opening is recorded
+            audit.searched  # noqa: B018
+        report_progress("hashing the files")
+        book = find_ledger(ledger)
+        # recorded before an outcome beyond the sample is counted
+        opening = None
+        if book is not None:
+            report_progress("drawing outcomes for the ledger")
+            opening = _open(audit, book, reopen, modes=modes)
+        report_progress(f"counting {len(audit.library)} candidates in {audit.rows:,} rows")
+        results = replace(judge_counted(audit), opening=opening, witness=book)
+        if not modes:
+            return results
+        report_progress("looking for failure modes")
+        named, search = name_counted_modes(audit, texts=texts)
+        return replace(results, modes=named, mode_search=search)
+
+
+def _open(audit: CountedAudit, book: Ledger, reopen: str | None, *, modes: bool) -> Opening:
+    return book.open_holdout(
+        evidence_hash=audit.lazy.hash,
+        outcome_hash=audit.lazy.outcome_hash,
+        split_hash=audit.split_hash,
+        library_hash=audit.library.hash,
+        plan_hash=audit.plan.seal(),
+        reopen=reopen,
+        holdout=audit.has_holdout,
+        all_outcomes=modes,
+        rule=audit.judge.name,
+        level=spend_level(audit.judge, audit.plan),
         # before the ledger is locked: this is a scan
-        sample = lazy.sample_outcomes(audit.rows)
-        opening = book.open_holdout(
-            evidence_hash=lazy.hash,
-            outcome_hash=lazy.outcome_hash,
-            split_hash=audit.split_hash,
-            library_hash=audit.library.hash,
-            plan_hash=audit.plan.seal(),
-            reopen=reopen,
-            holdout=audit.has_holdout,
-            all_outcomes=modes,
-            rule=audit.judge.name,
-            level=spend_level(audit.judge, audit.plan),
-            sample=sample,
-        )
-    report_progress(f"counting {len(audit.library)} candidates in {audit.rows:,} rows")
-    results = replace(judge_counted(audit), opening=opening, witness=book)
-    if not modes:
-        return results
-    report_progress("looking for failure modes")
-    named, search = name_counted_modes(audit, texts=texts)
-    return replace(results, modes=named, mode_search=search)
+        sample=audit.lazy.sample_outcomes(audit.rows),
+    )
 
 
 def judge_counted(audit: CountedAudit) -> CountedResults:
@@ -166,13 +175,11 @@ def judge_counted(audit: CountedAudit) -> CountedResults:
     joint = None
     if audit.judge.name == JOINT_JUDGE:
         joint = count_jointly(audit, range(len(audit.library)), holdout=False)
-    results = _judge(count, count.loss, joint)
-    if np.isnan(count.loss).any():
+    results = _judge(count, count.scan.loss, joint)
+    if (count.scan.scored < count.scan.rows).any():
         sensitivity = {
             name: _judge(
-                count,
-                np.nan_to_num(count.loss, nan=loss),
-                joint and joint.with_unscored_as(loss),
+                count, count.scan.fill(loss), joint and joint.with_unscored_as(loss)
             ).ruling
             for name, loss in (("all_failed", 1), ("all_passed", 0))
         }
@@ -186,7 +193,9 @@ def _count_overlap(results: CountedResults, audit: CountedAudit) -> CountedResul
     deciding = results.discovery if results.holdout is None else results.holdout
     assert isinstance(deciding, CountedUnits)
     # cells tell how many failed, not by how much
-    is_countable = 2 <= len(confirmed) <= MAX_JOINT and results.whole.denominator == 1
+    whole = results.whole
+    is_binary = whole.denominator == 1 and whole.strata is None
+    is_countable = 2 <= len(confirmed) <= MAX_JOINT and is_binary
     if not is_countable or deciding.joint is not None:
         return results
     joint = count_jointly(audit, confirmed, holdout=results.holdout is not None)
@@ -203,11 +212,10 @@ def _judge(count: _Count, loss: NDArray[np.float64], joint: JointCells | None) -
     discovery = replace(whole, joint=joint)
     holdout = None
     if audit.has_holdout:
-        discovery = count.make_units(count.is_discovery, marks, loss)
-        holdout = count.make_units(~count.is_discovery, marks, loss)
+        is_discovery = count.scan.is_discovery
+        discovery = count.make_units(is_discovery, marks, loss)
+        holdout = count.make_units(~is_discovery, marks, loss)
     ruling = rule(audit.judge, audit.plan, discovery, holdout, marks)
-    statuses = pl.DataFrame({"status": count.status, "rows": count.cells.rows})
-    sums = statuses.group_by("status").agg(pl.col("rows").sum())
     return CountedResults(
         audit,
         np.zeros((1, 0)),
@@ -215,7 +223,9 @@ def _judge(count: _Count, loss: NDArray[np.float64], joint: JointCells | None) -
         discovery,
         holdout,
         whole=whole,
-        statuses={name: int(rows) for name, rows in sums.iter_rows()},
+        statuses=audit.groups.statuses
+        if audit.groups is not None
+        else sum_statuses(count.scan.status, count.scan.cells.rows),
     )
 
 
@@ -223,7 +233,7 @@ def _count(audit: CountedAudit) -> _Count:
     """All cells of all candidates."""
     rules = [
         # what cannot be tested there is not counted either
-        "FALSE" if candidate.name in audit.disagreements else candidate.parsed.sql
+        "FALSE" if audit.is_uncounted(candidate) else candidate.parsed.sql
         for candidate in audit.library
     ]
     scan = scan_cells(audit, [*rules, f"{quote(audit.lazy.roles.id or '')} IS NULL"], {})
@@ -233,12 +243,12 @@ def _count(audit: CountedAudit) -> _Count:
             f"{audit.lazy.provenance[0]}: column {audit.lazy.roles.id!r} is empty in {nameless} "
             "rows; every row needs an id"
         )
-    return _Count(audit, scan.cells, scan.loss, scan.status, scan.is_discovery)
+    return _Count(audit, scan)
 
 
 def _mark(count: _Count) -> CountedMarks:
     """Support of every candidate in all rows, and which cannot be tested."""
-    audit, cells = count.audit, count.cells
+    audit, cells = count.audit, count.scan.cells
     library = audit.library
     gaps = cells.rows.sum() - cells.defined[:, : len(library)].sum(axis=0)
     unusable = tuple(

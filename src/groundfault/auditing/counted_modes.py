@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -16,13 +17,26 @@ from groundfault.auditing.counting import scan_cells
 from groundfault.auditing.failure_modes import name_modes
 from groundfault.auditing.prepared import PreparedAudit
 from groundfault.core.rules import Rule
+from groundfault.core.units import classify_sizes, number_sizes
 from groundfault.engines.agreement import find_disagreements
+from groundfault.engines.groups import SCORED
 from groundfault.modes.examples import split_conditions
 from groundfault.modes.mode import Coverage, Mode, ModeSearch
 from groundfault.modes.patterns import OrderedTest, PatternCells, judge_in_order
 from groundfault.stats.intervals import wilson
 
 _ON, _TESTED = "mode {} holds", "mode {} is tested"
+
+
+class _SearchedUnits(PreparedAudit):
+    """Rows that are searched, each a unit: a group of so many rows where it says so."""
+
+    @cached_property
+    def size_classes(self) -> NDArray[np.int64] | None:
+        """As `PreparedAudit.size_classes`, of the rows that each group was made of."""
+        if SCORED not in self.evidence.frame.columns:
+            return None
+        return classify_sizes(self.evidence.frame[SCORED].to_numpy())
 
 
 def name_counted_modes(
@@ -67,9 +81,10 @@ def _search(audit: CountedAudit, *, texts: bool) -> tuple[tuple[Mode, ...], Mode
         for candidate in audit.library
         # rows that a finder saw are among all rows, and none of them among those that judge
         if candidate.name in audit.own_rules
+        and not audit.varies(candidate)
         and not (audit.searches_all and audit.is_mined_here(candidate))
     )
-    rows = PreparedAudit(
+    rows = _SearchedUnits(
         audit.searched,
         audit.library,
         audit.plan,
@@ -102,6 +117,9 @@ def _count_patterns(audit: CountedAudit, modes: Sequence[Mode], scored: int) -> 
     patterns = pl.concat([scan.cells.keys.select(*by), here])
     units = np.concatenate([scan.cells.rows, np.full(len(sample), -1)])
     losses = np.concatenate([scan.loss, audit.sample_losses])
+    strata = np.zeros(len(units), dtype=np.int64)
+    if scan.strata is not None:
+        strata = np.concatenate([scan.strata, number_sizes(sample.frame[SCORED].to_numpy())])
     everywhere = np.ones(len(units), dtype=np.bool_)
 
     def stack(names: str) -> NDArray[np.bool_]:
@@ -109,7 +127,7 @@ def _count_patterns(audit: CountedAudit, modes: Sequence[Mode], scored: int) -> 
         columns = [patterns[key].to_numpy() if key in by else everywhere for key in keys]
         return np.array(columns, dtype=np.bool_).reshape(len(modes), len(units)).T
 
-    cells = PatternCells(stack(_ON), stack(_TESTED), losses, units)
+    cells = PatternCells(stack(_ON), stack(_TESTED), losses, units, strata)
     return cells.take(~np.isnan(losses))
 
 

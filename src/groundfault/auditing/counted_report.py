@@ -21,6 +21,7 @@ from groundfault.auditing.assemble import (
 )
 from groundfault.auditing.counted_audit import MAX_JOINT, CountedAudit
 from groundfault.auditing.counted_flow import CountedResults
+from groundfault.auditing.grouped_evidence import GroupedEvidence
 from groundfault.auditing.guarantee import describe_guarantee
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import (
@@ -39,6 +40,7 @@ from groundfault.core.status import Status
 COUNTS = "counts"
 """Kind of the derivation in the manifest."""
 _EXAMPLES = 5
+_NAMES = 12
 
 
 def assemble_counted(results: CountedResults) -> Report:
@@ -63,8 +65,8 @@ def _make_data(
         n=audit.rows,
         n_discovery=len(results.discovery),
         n_holdout=holdout_size,
-        rows=audit.rows,
-        unit="example",
+        rows=sum(results.statuses.values()),
+        unit="group" if audit.rows_evidence.roles.group else "example",
         outcomes=tuple(audit.outcomes),
         error_rate=results.whole.describe_losses()[0],
         statuses={str(status): results.statuses.get(str(status), 0) for status in Status},
@@ -111,7 +113,7 @@ def _make_data(
 def _make_manifest(audit: CountedAudit) -> Manifest:
     return Manifest(
         sources=audit.lazy.provenance,
-        roles=msgspec.convert(asdict(audit.lazy.roles), ColumnRoles),
+        roles=msgspec.convert(asdict(audit.rows_evidence.roles), ColumnRoles),
         reading=None,
         account=None,
         models=None,
@@ -125,27 +127,32 @@ def _make_manifest(audit: CountedAudit) -> Manifest:
 
 
 def _name_engine(audit: CountedAudit) -> dict[str, str]:
-    counter = audit.lazy.counter
+    counter = audit.rows_evidence.counter
     table = {"table": counter.table} if counter.table else {}
     return {"engine": counter.name, **table}
 
 
 def _write_hints(results: CountedResults, audit: CountedAudit) -> Iterator[str]:
     """What was done otherwise than in memory, and what to check before believing the verdicts."""
-    part = "discovery rows" if audit.has_holdout else "rows"
+    engine, groups = audit.rows_evidence.counter.name, audit.groups
+    units = "rows" if groups is None else "groups"
+    part = f"discovery {units}" if audit.has_holdout else units
     yield (
-        f"counted by {audit.lazy.counter.name}, no row but a sample was read: values, cut points, "
+        f"counted by {engine}, no row but a sample was read: values, cut points, "
         f"leaks and examples are of {len(audit.evidence):,} {part} drawn by their ids "
-        f"({audit.sample_rule}), the numbers of findings of all rows"
+        f"({audit.sample_rule}), the numbers of findings of all {units}"
     )
-    yield ("each row is taken for an example of its own, and copies were not looked for")
+    if groups is None:
+        yield "each row is taken for an example of its own, and copies were not looked for"
+    else:
+        yield from _describe_groups(results, groups)
     if sum(verdict is Verdict.CONFIRMED for verdict in results.ruling.verdicts) > MAX_JOINT:
         yield f"more than {MAX_JOINT} findings are confirmed: those that overlap are not grouped"
-    if results.whole.denominator != 1:
+    if results.whole.denominator != 1 or results.whole.strata is not None:
         yield "of graded losses, findings that overlap are not grouped"
     if audit.disagreements:
         names = ", ".join(f"{name} ({how})" for name, how in audit.disagreements.items())
-        yield f"{audit.lazy.counter.name} disagrees with groundfault: {names}"
+        yield f"{engine} disagrees with groundfault: {names}"
     unscored = {name: n for name, n in results.statuses.items() if name != Status.SCORED and n}
     if unscored:
         rows = ", ".join(f"{n} {status}" for status, n in unscored.items())
@@ -158,6 +165,26 @@ def _write_hints(results: CountedResults, audit: CountedAudit) -> Iterator[str]:
         yield (
             f"errors are rare ({rate:.1%}): a lift of {min_lift:g} may be out of reach; "
             "effect='risk_ratio' (--effect risk_ratio) asks for a ratio instead"
+        )
+
+
+def _describe_groups(results: CountedResults, groups: GroupedEvidence) -> Iterator[str]:
+    yield (
+        f"{groups.source.counter.name} made one row of each group, in temporary files that polars "
+        "counted in; copies were not looked for"
+    )
+    hidden = {groups.source.roles.id, *groups.source.roles.ignore}
+    names = [name for name in groups.varying if name not in hidden]
+    if names:
+        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+        yield (
+            "columns that differ within a group are in no rule, and candidates that read one are "
+            f"untestable: {', '.join(names[:_NAMES])}{more}"
+        )
+    if results.whole.strata is not None:
+        yield (
+            "groups differ in size: only those of like size are permuted, at random, and p-values "
+            "are sampled"
         )
 
 

@@ -10,18 +10,22 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.auditing.counted_audit import CountedAudit, require_countable_losses, spell_value
+from groundfault.auditing.counted_outcomes import (
+    MAX_LOSSES,
+    MAX_MEANS,
+    key_outcomes,
+    read_keys,
+    require_few_outcomes,
+)
 from groundfault.core.counted_units import JointCells
-from groundfault.core.roles import read_outcomes
 from groundfault.core.rules import quote
+from groundfault.core.units import classify_sizes
 from groundfault.engines.cells import CellCounts
+from groundfault.engines.groups import ROWS, SCORED
 from groundfault.errors import InputError
 
-_PART, _OUTCOME, _STATUS = "part", "outcome", "status"
+_PART = "part"
 _SUMS = ("rows", "deciding", "scored", "errors")
-_FEW = 20
-"""Words of a status or a split in the sample."""
-_MAX_LOSSES = 101
-"""Values of an outcome in the sample: a grade in per cent has as many."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,28 @@ class Scan:
     status : polars.Series of String
     is_discovery : bool array
         True everywhere where nothing is held out.
+    scored, rows : int64 arrays
+        How many rows each unit of the cell has that were scored, and how many in all: of groups
+        several, else 0 or 1, and 1.
     """
 
     cells: CellCounts
     loss: NDArray[np.float64]
     status: pl.Series
     is_discovery: NDArray[np.bool_]
+    scored: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+    @property
+    def strata(self) -> NDArray[np.int64] | None:
+        """Size classes of groups; None where all are means of about as many rows."""
+        return classify_sizes(self.scored)
+
+    def fill(self, loss: int) -> NDArray[np.float64]:
+        """The losses had all rows failed that were not scored (1), or passed (0)."""
+        return (
+            np.nan_to_num(self.loss) * self.scored + loss * (self.rows - self.scored)
+        ) / self.rows
 
 
 def scan_cells(
@@ -65,29 +85,30 @@ def scan_cells(
         no rows.
     """
     lazy, roles = audit.lazy, audit.lazy.roles
-    by = {_OUTCOME: quote(roles.outcome), **by}
+    by = {**key_outcomes(roles), **by}
     if audit.has_holdout and parts:
         by[_PART] = lazy.find_part(audit.plan)
-    if roles.status is not None:
-        by[_STATUS] = quote(roles.status)
-    _require_few_outcomes(audit)
+    is_grouped = audit.groups is not None
+    if is_grouped:
+        by |= {name: quote(name) for name in (SCORED, ROWS)}
+    most = MAX_MEANS if is_grouped else MAX_LOSSES
+    require_few_outcomes(audit.evidence.frame, roles, most)
     cells = lazy.counter.counts(rules, by)
     where = lazy.provenance[0]
-    names = [name for name in (_OUTCOME, _STATUS) if name in by]
-    columns = {_OUTCOME: roles.outcome, _STATUS: roles.status or ""}
-    frame = cells.keys.select(pl.col(name).alias(columns[name]) for name in names).with_columns(
-        pl.lit("one of the rows").alias(roles.id or "")
-    )
-    loss, status = read_outcomes(frame, roles, where)
-    values = loss.fill_null(float("nan")).to_numpy()
-    distinct = np.unique(values[~np.isnan(values)])
+    loss, status = read_keys(cells.keys, roles, where)
+    distinct = np.unique(loss[~np.isnan(loss)])
     require_countable_losses(audit, distinct)
     if len(distinct) < 2:
         raise InputError(
-            f"{where}: outcome {roles.outcome!r} is the same in every row that was scored; there "
-            "is no difference to explain"
+            f"{where}: outcome {roles.outcome!r} is the same in every "
+            f"{'group' if is_grouped else 'row'} that was scored; there is no difference to explain"
         )
-    return Scan(cells, values, status, _find_discovery(cells, audit))
+    scored = (~np.isnan(loss)).astype(np.int64)
+    sizes = (scored, np.ones_like(scored))
+    if is_grouped:
+        scored, rows = (cells.keys[name].to_numpy().astype(np.int64) for name in (SCORED, ROWS))
+        sizes = scored, rows
+    return Scan(cells, loss, status, _find_discovery(cells, audit), *sizes)
 
 
 def count_jointly(audit: CountedAudit, candidates: Sequence[int], *, holdout: bool) -> JointCells:
@@ -104,7 +125,7 @@ def count_jointly(audit: CountedAudit, candidates: Sequence[int], *, holdout: bo
     by = {
         # what the engine takes for something else it need not even be able to evaluate
         f"candidate {j}": "FALSE"
-        if audit.library[j].name in audit.disagreements
+        if audit.is_uncounted(audit.library[j])
         else spell_value(audit.library[j])
         for j in candidates
     }
@@ -127,19 +148,6 @@ def count_jointly(audit: CountedAudit, candidates: Sequence[int], *, holdout: bo
         values.select(pl.all().is_not_null()).to_numpy().T.astype(np.bool_),
         *(table[name].to_numpy().astype(np.int64) for name in _SUMS),
     )
-
-
-def _require_few_outcomes(audit: CountedAudit) -> None:
-    """Raise before a scan groups by a column of many values."""
-    roles = audit.lazy.roles
-    for column in (roles.outcome, roles.status, roles.split):
-        most = _MAX_LOSSES if column == roles.outcome else _FEW
-        if column is not None and audit.evidence.frame[column].n_unique() > most:
-            raise InputError(
-                f"column {column!r} has over {most} values in a sample of the rows: an outcome has "
-                f"to have at most {_MAX_LOSSES} grades to be counted, and a status and a split few "
-                "words"
-            )
 
 
 def _find_discovery(cells: CellCounts, audit: CountedAudit) -> NDArray[np.bool_]:

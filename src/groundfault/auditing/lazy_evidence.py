@@ -33,7 +33,7 @@ _DRAWN = 1.2 * MOST_ROWS
 
 @dataclass(frozen=True)
 class LazyEvidence:
-    """A table too large to read: one row an example, its outcome 0/1, counted by an engine.
+    """A table too large to read: one row an example, counted by an engine.
 
     Make one with `scan`, and audit it as any other evidence.
 
@@ -41,7 +41,8 @@ class LazyEvidence:
     ----------
     counter : Counter
     roles : Roles
-        Which column plays which part: the outcome and the id, and perhaps a split and a status.
+        Which column plays which part: the outcome and the id, and perhaps a group, a split and a
+        status.
     """
 
     counter: Counter
@@ -56,6 +57,7 @@ class LazyEvidence:
         id: str,
         engine: str = "polars",
         table: str = "",
+        group: str | None = None,
         split: str | None = None,
         status: str | None = None,
         positive_is_good: bool | None = None,
@@ -81,6 +83,9 @@ class LazyEvidence:
             ``duckdb`` likewise; ``spark`` on a cluster. See `groundfault.engines`.
         table : str
             A table or view, where ``source`` is a database: of DuckDB, for the engine ``duckdb``.
+        group : str, optional
+            Column that names groups of dependent rows, text or whole numbers: each is one unit,
+            as in `Evidence.from_table`. An audit makes a temporary table of one row a group.
         split, status, positive_is_good, null_outcome, ignore, instrument, post_outcome
             As in `Evidence.from_table`.
         allow_leakage : sequence of str
@@ -101,14 +106,15 @@ class LazyEvidence:
         _, is_good, null = read_grades(
             pl.DataFrame(schema=columns), outcome, positive_is_good, null_outcome
         )
-        roles = Roles(outcome, id, None, None, None, split, status, is_good, null, *lists)
+        roles = Roles(outcome, id, None, None, group, split, status, is_good, null, *lists)
         check_shape(pl.DataFrame({name: [None] for name in columns}), roles, str(source))
-        dtype = columns[id]
-        if not (dtype.is_integer() or dtype == pl.String):
-            raise InputError(
-                f"{source}: ids in {id!r} are {dtype}; the split is drawn by them, so they have to "
-                "be text or whole numbers"
-            )
+        for name in (id, group or id):
+            dtype = columns[name]
+            if not (dtype.is_integer() or dtype == pl.String):
+                raise InputError(
+                    f"{source}: ids in {name!r} are {dtype}; the split is drawn by them, so they "
+                    "have to be text or whole numbers"
+                )
         return cls(counter, roles)
 
     @property
@@ -187,7 +193,7 @@ class LazyEvidence:
         """
         bound = _find_bound(Fraction(_DRAWN) / rows)
         no_lists: dict[str, Any] = dict.fromkeys((*LISTS, "instrument"), ())
-        roles = replace(self.roles, split=None, **no_lists)
+        roles = replace(self.roles, group=None, split=None, **no_lists)
         columns = {name: quote(name) for name in (roles.id, roles.outcome, roles.status) if name}
         frame = self.counter.evaluate(columns, _draw_text(self._name, bound, 1))
         return sampler_of(Evidence.from_frame(frame, roles, self.provenance), bound - 1)
@@ -203,6 +209,11 @@ class LazyEvidence:
         columns = self.counter.find_schema()
         frame = self.counter.evaluate({name: quote(name) for name in columns}, where)
         return Evidence.from_frame(frame, self.roles, self.provenance)
+
+
+def draw_by(column: str, share: Fraction) -> str:
+    """A rule that is true for a share of the values of a column, the same on every engine."""
+    return _draw_text(f"CAST({quote(column)} AS TEXT)", _find_bound(share), 1)
 
 
 def _find_bound(share: Fraction) -> int:

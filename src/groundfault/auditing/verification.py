@@ -22,6 +22,7 @@ from groundfault.auditing.counted_modes import name_counted_modes
 from groundfault.auditing.counted_report import COUNTS, assemble_counted
 from groundfault.auditing.evidence_places import Places, name_places
 from groundfault.auditing.flow import judge_audit
+from groundfault.auditing.grouped_evidence import open_units
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.manifest import check_files, find_records
 from groundfault.auditing.opening_check import check_opening, read_opening
@@ -242,7 +243,7 @@ def _recount(data: ReportData, library: Library, place: Path, evidence: Places |
     """The same audit by counts, by the engine that the report names."""
     assert data.manifest.derivation is not None
     roles = to_plain(data.manifest.roles)
-    names = ("model", "repeat", "group", "numbered", "count_as_failed")
+    names = ("model", "repeat", "numbered", "count_as_failed")
     source = _find_table(evidence, data.manifest.sources, place)
     if isinstance(source, tuple):
         raise InputError("a report by counts names files, and this one something else")
@@ -252,15 +253,16 @@ def _recount(data: ReportData, library: Library, place: Path, evidence: Places |
         table=data.manifest.derivation.settings.get("table", ""),
         **{role: column for role, column in roles.items() if role not in names},
     )
-    audit = prepare_counted(lazy, data.plan.to_plan(), library, finders=())
-    # which judge was open, and which candidates were asked for, the library does not tell
-    audit = replace(audit, judge_reason=data.judge_reason, own_rules=data.manifest.own_rules)
-    opening = None if data.ledger is None else read_opening(data.ledger)
-    results = replace(judge_counted(audit), opening=opening)
-    if data.mode_search is not None:
-        modes, search = name_counted_modes(audit, texts=_shows_texts(data))
-        results = replace(results, modes=modes, mode_search=search)
-    return assemble_counted(results)
+    with open_units(lazy) as units:
+        audit = prepare_counted(units, data.plan.to_plan(), library, finders=())
+        # which judge was open, and which candidates were asked for, the library does not tell
+        audit = replace(audit, judge_reason=data.judge_reason, own_rules=data.manifest.own_rules)
+        opening = None if data.ledger is None else read_opening(data.ledger)
+        results = replace(judge_counted(audit), opening=opening)
+        if data.mode_search is not None:
+            modes, search = name_counted_modes(audit, texts=_shows_texts(data))
+            results = replace(results, modes=modes, mode_search=search)
+        return assemble_counted(results)
 
 
 def _shows_texts(data: ReportData) -> bool:

@@ -29,7 +29,7 @@ TABLE = option(
 )
 
 _NEED_ROWS = (
-    "model_column models repeat group where compare every_scorer robustness scorer disagreement "
+    "model_column models repeat where compare every_scorer robustness scorer disagreement "
     "reader mapping scale count_as_failed".split()
 )
 
@@ -50,12 +50,9 @@ def read_lazy_evidence(options: dict[str, Any]) -> LazyEvidence:
     if misplaced:
         names = {"models": "model", "mapping": "map"}
         flag = names.get(misplaced[0], misplaced[0]).replace("_", "-")
-        instead = (
-            "make one row of each group first, its outcome the mean of theirs"
-            if flag == "group"
-            else "leave one of them out"
+        raise InputError(
+            f"--{flag} needs single rows, and --engine gives counts: leave one of them out"
         )
-        raise InputError(f"--{flag} needs single rows, and --engine gives counts: {instead}")
     if not options["outcome"] or not options["id"] or len(options["sources"]) != 1:
         raise InputError(
             "--engine counts in one Parquet file, one directory of them, or one database, whose "
@@ -63,7 +60,10 @@ def read_lazy_evidence(options: dict[str, Any]) -> LazyEvidence:
         )
     if options["positive_is_good"] is None:
         require_orientation(options["outcome"], one_is_pass=False)
-    names_of_roles = ("split", "status", "positive_is_good", "null_outcome", "instrument", *LISTS)
+    names_of_roles = (
+        *"group split status positive_is_good null_outcome instrument".split(),
+        *LISTS,
+    )
     return LazyEvidence.scan(
         options["sources"][0],
         engine=options["engine"],

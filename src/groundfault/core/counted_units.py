@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -106,7 +107,8 @@ class CountedUnits(Units):
     ) -> CountedUnits:
         """Units of these counts."""
         no_units = np.zeros((1, 0), dtype=np.int64)
-        return cls(marks, no_units, None, counts.denominator, counts=counts, empty=empty)
+        grid = counts.denominator
+        return cls(marks, no_units, None, grid, counts.strata, counts=counts, empty=empty)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -135,13 +137,22 @@ class CountedUnits(Units):
     def shuffle(self, rng: np.random.Generator) -> CountedUnits:
         """As `Units.shuffle`; each candidate by itself where not all were counted jointly."""
         joint, counts = self.joint, self.counts
-        if joint is None or len(joint.candidates) < self.shape[0]:
+        if self.strata is not None or joint is None or len(joint.candidates) < self.shape[0]:
             return replace(self, counts=counts.shuffle(rng))
         dealt = next(deal_errors(joint.scored, int(joint.errors.sum()), 1, rng))[0]
         on = joint.tabulate(dealt).on_sum
         failed = counts.losses == 1
         sizes = counts.on.sum(axis=0)
         return replace(self, counts=replace(counts, on=np.where(failed[:, None], on, sizes - on)))
+
+    def redraw(
+        self, hypotheses: NDArray[np.intp], draws: int, rng: np.random.Generator
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+        """As `Units.redraw`, of each hypothesis by itself."""
+        expected = self.counts.expect_sums()[hypotheses]
+        for place, h in enumerate(hypotheses):
+            for sums in self.counts.redraw_sums(int(h), draws, rng):
+                yield np.array([place], dtype=np.intp), expected[[place]], sums
 
     @property
     def gaps(self) -> CountedUnits | None:

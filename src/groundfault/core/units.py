@@ -366,9 +366,14 @@ def count_scored_rows(evidence: Evidence) -> NDArray[np.int64]:
 
 def classify_sizes(rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """Classes of units by their number of rows, by factors of two; None if all are alike."""
-    # the exponent of two: means of like many rows have like variances
-    classes = np.frexp(np.maximum(rows, 1))[1].astype(np.int64)
+    classes = number_sizes(rows)
     return classes if len(np.unique(classes)) > 1 else None
+
+
+def number_sizes(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The class of each number of rows: means of like many rows have like variances."""
+    # the exponent of two
+    return np.frexp(np.maximum(rows, 1))[1].astype(np.int64)
 
 
 def _model_index(evidence: Evidence) -> NDArray[np.int64]:

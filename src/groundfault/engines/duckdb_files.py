@@ -10,9 +10,10 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.core.rules import literal
+from groundfault.core.rules import literal, quote
 from groundfault.engines.cells import CellCounts
 from groundfault.engines.dialect import write_columns, write_count, write_select
+from groundfault.engines.groups import GroupBy, write_groups
 from groundfault.errors import InputError, MissingExtraError, RuleError, first_line
 
 
@@ -57,6 +58,11 @@ class DuckdbCounter:
     def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
         """As `groundfault.engines.Counter.evaluate`."""
         return self._run(write_select("results", expressions, where, "duckdb", '"'))
+
+    def group(self, groups: GroupBy, part: int, parts: int) -> pl.DataFrame:
+        """As `groundfault.engines.groups.GroupingCounter.group`."""
+        here = f"hash({quote(groups.key)}) % {parts} = {part}"
+        return self._run(write_groups("results", groups, here, "duckdb", '"'))
 
     @cached_property
     def _connection(self) -> Any:

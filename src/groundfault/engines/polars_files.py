@@ -11,7 +11,9 @@ from typing import ClassVar
 import polars as pl
 
 from groundfault.core.rules import Rule
-from groundfault.engines.cells import ROWS, CellCounts, name_counts
+from groundfault.engines import cells
+from groundfault.engines.cells import CellCounts, name_counts
+from groundfault.engines.groups import ROWS, SCORED, GroupBy, name_difference
 from groundfault.errors import InputError, RuleError, first_line
 
 _HASH = "__md5_{}"
@@ -41,7 +43,7 @@ class PolarsCounter:
         """As `groundfault.engines.Counter.counts`."""
         expressions = {**by, **{f"rule {i}": sql for i, sql in enumerate(rules)}}
         table = self._select(expressions)
-        aggregates = [pl.len().alias(ROWS)]
+        aggregates = [pl.len().alias(cells.ROWS)]
         for i in range(len(rules)):
             on, defined = name_counts(i)
             # a rule that is NULL everywhere has no type
@@ -53,6 +55,22 @@ class PolarsCounter:
     def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
         """As `groundfault.engines.Counter.evaluate`."""
         return _collect(self._select(expressions, where))
+
+    def group(self, groups: GroupBy, part: int, parts: int) -> pl.DataFrame:
+        """As `groundfault.engines.groups.GroupingCounter.group`."""
+        key, loss = pl.col(groups.key), _read(groups.loss)
+        aggregates = [
+            loss.mean().alias(groups.mean),
+            loss.count().alias(SCORED),
+            pl.len().alias(ROWS),
+        ]
+        for i, name in enumerate(groups.columns):
+            value, count = pl.col(name), pl.col(name).count()
+            differs = (value.min() != value.max()).fill_null(False)
+            has_gaps = (count > 0) & (count < pl.len())
+            aggregates += [value.min().alias(name), (differs | has_gaps).alias(name_difference(i))]
+        table = self._scan.filter(key.hash() % parts == part) if parts > 1 else self._scan
+        return _collect(table.group_by(key).agg(aggregates))
 
     @cached_property
     def _scan(self) -> pl.LazyFrame:

@@ -12,7 +12,8 @@ from urllib.parse import unquote, urlsplit
 import polars as pl
 
 from groundfault.engines.cells import CellCounts
-from groundfault.engines.dialect import write_columns, write_count, write_select
+from groundfault.engines.dialect import quote_name, write_columns, write_count, write_select
+from groundfault.engines.groups import GroupBy, write_groups
 from groundfault.errors import InputError, MissingExtraError, RuleError, first_line
 
 
@@ -79,6 +80,11 @@ class SparkCounter:
     def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
         """As `groundfault.engines.Counter.evaluate`."""
         return self._run(write_select(self._view, expressions, where, "spark", "`"))
+
+    def group(self, groups: GroupBy, part: int, parts: int) -> pl.DataFrame:
+        """As `groundfault.engines.groups.GroupingCounter.group`."""
+        here = f"pmod(hash({quote_name(groups.key, '`')}), {parts}) = {part}"
+        return self._run(write_groups(self._view, groups, here, "spark", "`"))
 
     @property
     def _view(self) -> str:

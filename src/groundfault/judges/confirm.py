@@ -8,6 +8,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.core.counted_units import CountedUnits
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Number, Plan, exact
 from groundfault.core.units import Units
@@ -133,6 +134,9 @@ def keeps_sign_within_strata(units: Units, hypotheses: NDArray[np.intp]) -> NDAr
     hypotheses : intp array, shape (H,)
     """
     tables = units.tables[hypotheses]
+    if isinstance(units, CountedUnits):
+        expected = units.counts.expect_sums()[hypotheses]
+        return np.asarray(np.sign(tables.on_sum - expected) == tables.sign)
     expected = np.zeros(len(hypotheses))
     for inside, outcome, positions in units.populations(hypotheses):
         members = np.flatnonzero(inside)

@@ -37,17 +37,24 @@ class PatternCells:
         In [0, 1].
     units : int64 array, shape (C,)
         Negative in a cell that takes units of another, equal one away again.
+    strata : int64 array, shape (C,)
+        Units are compared with those of their stratum alone.
     """
 
     on: Bools
     tested: Bools
     losses: Floats
     units: Ints
+    strata: Ints
 
     def take(self, where: Bools) -> PatternCells:
         """Some of the cells."""
         return PatternCells(
-            self.on[where], self.tested[where], self.losses[where], self.units[where]
+            self.on[where],
+            self.tested[where],
+            self.losses[where],
+            self.units[where],
+            self.strata[where],
         )
 
     def count(self, where: Bools) -> tuple[int, float]:
@@ -93,11 +100,12 @@ def judge_in_order(cells: PatternCells, level: float) -> Iterator[OrderedTest]:
     doi:10.1016/S0378-3758(01)00077-5). Tails are exact for losses of 0 and 1; for graded losses,
     and for very many units in several strata, a double saddlepoint.
     """
-    first = np.zeros(len(cells.units), dtype=np.int64)
+    first, base = np.zeros(len(cells.units), dtype=np.int64), cells.strata
     worst = [-math.inf, -math.inf]
     for i in range(cells.on.shape[1]):
         on, tested = cells.on[:, i], cells.tested[:, i]
-        logs = [_compute_log_p(cells, i, strata) for strata in (np.zeros_like(first), first)]
+        given_first = first * (base.max(initial=0) + 1) + base
+        logs = [_compute_log_p(cells, i, strata) for strata in (base, given_first)]
         worst = [max(pair) for pair in zip(worst, logs, strict=True)]
         if max(worst) > math.log(level):
             return

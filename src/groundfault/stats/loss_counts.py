@@ -32,12 +32,15 @@ class LossCounts:
     units : int64 array, shape (V,)
     defined, on : int64 arrays, shape (V, H)
         Those that each descriptor is true or false for, and true.
+    strata : int64 array, shape (V,), or None
+        Permute only among units of the same stratum; a loss then stands once for each.
     """
 
     losses: Floats
     units: Counts
     defined: Counts
     on: Counts
+    strata: Counts | None = None
 
     @cached_property
     def denominator(self) -> int:
@@ -47,10 +50,15 @@ class LossCounts:
     @cached_property
     def tables(self) -> ContingencyTables:
         """Counts and loss sums of all descriptors."""
+        sums = self.worth @ self.defined, self.worth @ self.on
+        sizes = self.defined.sum(axis=0), self.on.sum(axis=0)
+        return ContingencyTables(*sizes, *sums, self.denominator)
+
+    @cached_property
+    def worth(self) -> Counts | Floats:
+        """The losses as multiples of 1 over the denominator; as they are where there is none."""
         grid = self.denominator
-        worth = np.rint(self.losses * grid).astype(np.int64) if grid else self.losses
-        sums = worth @ self.defined, worth @ self.on
-        return ContingencyTables(self.defined.sum(axis=0), self.on.sum(axis=0), *sums, grid)
+        return np.rint(self.losses * grid).astype(np.int64) if grid else self.losses
 
     def squares(self) -> tuple[Floats, Floats]:
         """Sums of squared losses where each descriptor is true, and where it is defined."""
@@ -65,7 +73,21 @@ class LossCounts:
 
     def shuffle(self, rng: np.random.Generator) -> LossCounts:
         """The counts after a permutation, of each descriptor by itself."""
-        return replace(self, on=deal_losses(self.defined, self.on.sum(axis=0), rng))
+        return replace(self, on=self._deal(self.defined, self.on, rng))
+
+    def expect_sums(self) -> Floats:
+        """Expected loss sums of all descriptors after a permutation, in units of `worth`."""
+        sums = np.zeros(self.on.shape[1])
+        for part in self._parts:
+            n = np.maximum(self.defined[part].sum(axis=0), 1)
+            means = self.worth[part] @ self.defined[part] / n
+            sums += means * self.on[part].sum(axis=0)
+        return sums
+
+    def redraw_sums(self, place: int, draws: int, rng: np.random.Generator) -> Iterator[Floats]:
+        """Loss sums of one descriptor after permutations, in units of `worth`: shape (b, 1)."""
+        for drawn in self._redraw(place, draws, rng):
+            yield np.asarray(self.worth @ drawn, dtype=np.float64)[:, None]
 
     def redraw_robust_lifts(
         self, place: int, draws: int, rng: np.random.Generator
@@ -77,23 +99,45 @@ class LossCounts:
         float64 array, shape (b, 1)
             As `groundfault.stats.permutation.redraw_robust_lifts`.
         """
-        defined, on = self.defined[:, [place]], self.on[:, [place]]
-        n, size = defined.sum(), on.sum()
-        residuals = self.losses - (self.losses @ defined) / n
-        share, spread = size / n, float(residuals**2 @ defined[:, 0])
+        defined, on = self.defined[:, place], self.on[:, place]
+        residuals, share = np.zeros(len(self.losses)), np.zeros(len(self.losses))
+        for part in self._parts:
+            n = max(1, defined[part].sum())
+            residuals[part] = self.losses[part] - self.losses[part] @ defined[part] / n
+            share[part] = on[part].sum() / n
+        # weights of units are 1 - share on the slice, and -share off it
+        squares, spread = (1 - 2 * share) * residuals**2, float((share * residuals) ** 2 @ defined)
 
         def studentise(counts: Counts) -> Floats:
-            gap, squares = residuals @ counts, residuals**2 @ counts
-            variance = np.maximum((1 - 2 * share) * squares + share**2 * spread, 0.0)
+            gap, variance = residuals @ counts, np.maximum(squares @ counts + spread, 0.0)
             # no variance is no difference, but for rounding
             size = gap / np.sqrt(np.maximum(variance, 1e-20))
             return np.asarray(np.where(variance > 1e-20, size, 0.0)[:, None])
 
-        yield studentise(on)
+        yield studentise(on[:, None])
+        for drawn in self._redraw(place, draws, rng):
+            yield studentise(drawn)
+
+    @cached_property
+    def _parts(self) -> list[NDArray[np.intp]]:
+        """Places of the losses of each stratum."""
+        home = np.zeros(len(self.losses)) if self.strata is None else self.strata
+        return [np.flatnonzero(home == each) for each in np.unique(home)]
+
+    def _redraw(self, place: int, draws: int, rng: np.random.Generator) -> Iterator[Counts]:
+        """Units of each loss that a descriptor is true for after permutations: shape (V, b)."""
+        defined, on = self.defined[:, [place]], self.on[:, [place]]
         batch = max(1, _BATCH // len(self.losses))
         for start in range(0, draws, batch):
-            drawn = np.full(min(batch, draws - start), size)
-            yield studentise(deal_losses(defined, drawn, rng))
+            size = min(batch, draws - start)
+            yield self._deal(defined, np.broadcast_to(on, (len(on), size)), rng)
+
+    def _deal(self, defined: Counts, on: Counts, rng: np.random.Generator) -> Counts:
+        """Counts after a permutation of those of some descriptors."""
+        dealt = np.zeros(on.shape, dtype=np.int64)
+        for part in self._parts:
+            dealt[part] = deal_losses(defined[part], on[part].sum(axis=0), rng)
+        return dealt
 
 
 def deal_losses(units: Counts, sizes: Counts, rng: np.random.Generator) -> Counts:

@@ -1,0 +1,249 @@
+"""Grouped evidence: groups of rows made one row each, in temporary files that are counted in."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from math import ceil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+
+from groundfault.auditing.counted_outcomes import (
+    key_outcomes,
+    read_keys,
+    require_few_outcomes,
+    sum_statuses,
+)
+from groundfault.auditing.lazy_evidence import SAMPLE, LazyEvidence, draw_by
+from groundfault.auditing.unit_table import tabulate_units
+from groundfault.base.overlap import RowSample
+from groundfault.base.progress import Progress, listener
+from groundfault.core.evidence import Evidence
+from groundfault.core.roles import Roles
+from groundfault.core.rules import literal, quote
+from groundfault.core.status import Status
+from groundfault.engines.groups import ROWS, SCORED, GroupBy, GroupingCounter, name_difference
+from groundfault.engines.polars_files import PolarsCounter
+from groundfault.errors import InputError
+
+_PASS = 1_000_000_000
+"""Bytes that the groups of one scan may take while they are made."""
+_OVERHEAD = 70
+"""Bytes that engines take for each column of a group, beside its value: measured with polars."""
+_OWN = 40
+"""Bytes of a group's name, mean and numbers of rows."""
+
+
+@dataclass(frozen=True)
+class GroupedEvidence(LazyEvidence):
+    """One row a group, its outcome the mean of the losses of its rows, counted by polars.
+
+    Columns that differ within a group are empty: they describe no group.
+
+    Attributes
+    ----------
+    source : LazyEvidence
+        The rows.
+    varying : tuple of str
+        Columns that differ within a group, or hold lists.
+    statuses : mapping of str to int
+        Rows of each status.
+    """
+
+    source: LazyEvidence = field(kw_only=True)
+    varying: tuple[str, ...] = field(kw_only=True)
+    statuses: dict[str, int] = field(kw_only=True)
+
+    @property
+    def provenance(self) -> tuple[str, ...]:
+        """The files of the rows."""
+        return self.source.provenance
+
+    @cached_property
+    def hash(self) -> str:
+        """That of the rows."""
+        return self.source.hash
+
+    @cached_property
+    def outcome_hash(self) -> str:
+        """That of the rows."""
+        return self.source.outcome_hash
+
+    def sample_outcomes(self, rows: int) -> Callable[[str], RowSample]:  # noqa: ARG002
+        """A sample of the rows, as `LazyEvidence.sample_outcomes` draws it."""
+        return self.source.sample_outcomes(sum(self.statuses.values()))
+
+    def take(self, where: str) -> Evidence:
+        """The groups for which a rule is true, as evidence in memory of one row each."""
+        columns = [c for c in self.counter.find_schema() if c not in self.varying]
+        frame = self.counter.evaluate({name: quote(name) for name in columns}, where)
+        kinds = self.source.counter.find_schema()
+        empty = (pl.lit(None, kind).alias(c) for c, kind in kinds.items() if c not in columns)
+        return Evidence.from_frame(frame.with_columns(empty), self.roles, self.provenance)
+
+
+@contextmanager
+def open_units(lazy: LazyEvidence, progress: Progress | None = None) -> Iterator[LazyEvidence]:
+    """Evidence of which each row is a unit: as it is, or one row of each group.
+
+    The rows of groups are in temporary files until the context ends.
+
+    Parameters
+    ----------
+    lazy : LazyEvidence
+    progress : callable, optional
+        Called with a message before groups are made: how many, and what that takes.
+
+    Raises
+    ------
+    InputError
+        If the engine makes no groups, a group or an id is empty, an outcome cannot be read, or the
+        disk has no room.
+    """
+    if lazy.roles.group in (None, lazy.roles.id):
+        yield lazy
+        return
+    with TemporaryDirectory(prefix="groundfault-") as folder:
+        yield _group(lazy, Path(folder), listener(progress))
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What is grouped, and what that takes, as far as a sample of groups tells.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Those that do not differ within a group of the sample.
+    groups : int
+        How many there are, about.
+    memory, files : int
+        Bytes: of all groups while they are made, and once they are written.
+    """
+
+    columns: tuple[str, ...]
+    groups: int
+    memory: int
+    files: int
+
+    @property
+    def passes(self) -> int:
+        """So many times the rows are scanned, each time for a part of the groups."""
+        return max(1, ceil(self.memory / _PASS))
+
+
+def _group(lazy: LazyEvidence, folder: Path, report_progress: Progress) -> GroupedEvidence:
+    counter, roles = lazy.counter, lazy.roles
+    if not isinstance(counter, GroupingCounter):
+        raise InputError(
+            f"the engine {counter.name} makes no groups: make one row of each group first, its "
+            "outcome the mean of theirs, and audit that table without --group"
+        )
+    report_progress("drawing groups")
+    rows = int(counter.counts([], {}).rows.sum())
+    request = _examine(lazy, Fraction(min(1.0, SAMPLE / max(1, rows))))
+    statuses = _count_statuses(lazy)
+    scans = "1 scan" if request.passes == 1 else f"{request.passes} scans"
+    report_progress(
+        f"making about {request.groups:,} groups of {rows:,} rows in {scans}, by "
+        f"about {min(request.memory, _PASS) / 1e9:.1f} GB of memory and up to "
+        f"{request.files / 1e9:.1f} GB of files in {folder.parent}"
+    )
+    free = shutil.disk_usage(folder).free
+    if request.files > free:
+        raise InputError(
+            f"groups take up to {request.files / 1e9:.1f} GB in {folder.parent}, and "
+            f"{free / 1e9:.1f} GB are free there: name another folder by the variable TMPDIR"
+        )
+    files, constant = _write(counter, lazy, request, folder)
+    parts = {roles.group, roles.outcome, roles.status, *constant}
+    varying = tuple(name for name in counter.find_schema() if name not in parts)
+    if roles.split in varying:
+        raise InputError(
+            f"split column {roles.split!r} puts a group into both parts; one unit must be wholly "
+            "in one of them"
+        )
+    units = PolarsCounter(files)
+    return GroupedEvidence(
+        units, _name_roles(roles), source=lazy, varying=varying, statuses=statuses
+    )
+
+
+def _examine(lazy: LazyEvidence, share: Fraction) -> _Request:
+    """Draw groups, check their rows, and leave out what differs in them: long texts mostly do."""
+    roles, schema = lazy.roles, lazy.counter.find_schema()
+    others = {roles.group, roles.outcome, roles.status}
+    columns = [name for name, kind in schema.items() if name not in others and not kind.is_nested()]
+    drawn = lazy.counter.evaluate(
+        {name: quote(name) for name in schema}, draw_by(roles.group or "", share)
+    )
+    if not drawn.height:
+        # few groups, of many rows each
+        return _Request(tuple(columns), 0, 0, 0)
+    require_few_outcomes(drawn, roles)
+    sample = Evidence.from_frame(drawn, roles, lazy.provenance)
+    table, varying = tabulate_units(sample, columns)
+    groups = int(sample.unit_count / share)
+    files = groups * (int(table.estimated_size()) // len(table) + _OWN)
+    names = tuple(name for name in columns if name not in varying)
+    return _Request(names, groups, files + groups * _OVERHEAD * len(names), files)
+
+
+def _count_statuses(lazy: LazyEvidence) -> dict[str, int]:
+    """Rows of each status; what cannot be read is refused here, before anything is written."""
+    roles, where = lazy.roles, lazy.provenance[0]
+    names = [roles.id or "", roles.group or ""]
+    cells = lazy.counter.counts([f"{quote(n)} IS NULL" for n in names], key_outcomes(roles))
+    for name, empty in zip(names, cells.on.sum(axis=0), strict=True):
+        if empty:
+            raise InputError(
+                f"{where}: column {name!r} is empty in {empty} rows; every observation needs one"
+            )
+    return sum_statuses(read_keys(cells.keys, roles, where)[1], cells.rows)
+
+
+def _write(
+    counter: GroupingCounter, lazy: LazyEvidence, request: _Request, folder: Path
+) -> tuple[tuple[str, ...], set[str]]:
+    """Files of the groups, and which columns are the same within all of them."""
+    roles, columns = lazy.roles, request.columns
+    groups = GroupBy(roles.group or "", roles.outcome, _spell_loss(roles), columns)
+    files, constant = [], set(columns)
+    for part in range(request.passes):
+        table = counter.group(groups, part, request.passes)
+        flags = {name: name_difference(i) for i, name in enumerate(columns)}
+        constant -= {name for name, flag in flags.items() if table[flag].any()}
+        path = folder / f"{part}.parquet"
+        table.drop(flags.values()).write_parquet(path)
+        files.append(str(path))
+    return tuple(files), constant
+
+
+def _spell_loss(roles: Roles) -> str:
+    """A row's loss, NULL where it was not scored, as `groundfault.core.roles.read_outcomes`."""
+    loss = f"CAST({quote(roles.outcome)} AS DOUBLE PRECISION)"
+    loss = f"1 - {loss}" if roles.positive_is_good else loss
+    if roles.status is None:
+        return loss
+    scored = literal(str(Status.SCORED))
+    return f"CASE WHEN LOWER(CAST({quote(roles.status)} AS TEXT)) = {scored} THEN {loss} END"
+
+
+def _name_roles(roles: Roles) -> Roles:
+    """Which column of groups plays which part."""
+    return replace(
+        roles,
+        id=roles.group,
+        status=None,
+        positive_is_good=False,
+        null_outcome=str(Status.MISSING),
+        ignore=(*roles.ignore, roles.id or "", SCORED, ROWS),
+        # of rows, and no property of a group
+        post_outcome=(*roles.post_outcome, *([roles.status] if roles.status else [])),
+    )
