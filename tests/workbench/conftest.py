@@ -37,7 +37,9 @@ def client(bench: Bench) -> TestClient:
     return visit(bench)
 
 
-@pytest.fixture(scope="session")
+# of a module, though a start takes a second: while Playwright runs, so does its event loop in this
+# thread, and no later test could call asyncio.run
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A real Chromium: Debian's, or where that is not there the one Playwright installed."""
     api = pytest.importorskip("playwright.sync_api", reason="needs playwright: browser-test")
