@@ -112,7 +112,6 @@ def approximate(value: Any) -> Any:
         ("of several sizes", "split-holm", "polars"),
         ("alike within", "holm", "duckdb"),
         pytest.param("of one size", "split-holm", "duckdb", marks=pytest.mark.slow),
-        pytest.param("of several sizes", "bh", "polars", marks=pytest.mark.slow),
     ],
 )
 def test_groups_are_those_of_memory(name: str, judge: str, engine: str, tmp_path: Path) -> None:

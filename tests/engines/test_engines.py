@@ -21,6 +21,7 @@ from groundfault.engines import CellCounts, Counter, list_files, open_counter
 from groundfault.engines.agreement import find_disagreements
 from groundfault.engines.dialect import spell, write_select
 from groundfault.engines.duckdb_files import DuckdbCounter
+from groundfault.engines.groups import ROWS, SCORED, GroupBy, GroupingCounter, name_difference
 from groundfault.engines.polars_files import PolarsCounter
 from groundfault.errors import InputError, PlanError, RuleError
 from groundfault.testing import check_counter
@@ -155,6 +156,19 @@ def test_cells_of_odd_names_and_of_nan(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["polars", "duckdb"])
+@pytest.mark.parametrize("values", [(2.0, "nan", 3.0), (1.0, 2.0, "nan"), ("nan", 2.0, 3.0)])
+def test_nan_is_no_number_whatever_a_file_says_of_its_ends(
+    tmp_path: Path, name: str, values: tuple[float | str, ...]
+) -> None:
+    pl.DataFrame({"x": [float(value) for value in values]}).write_parquet(tmp_path / "t.parquet")
+    counter = open_counter(name, tmp_path)
+    cells = counter.counts(["x > 0", "x IS NULL"], {})
+    assert cells.on.tolist() == [[2, 1]]
+    assert cells.defined.tolist() == [[2, 3]]
+    assert counter.evaluate({"x": "x"}, "x IS NULL")["x"].to_list() == [None]
+
+
+@pytest.mark.parametrize("name", ["polars", "duckdb"])
 def test_what_an_engine_cannot_evaluate_is_one_line(folder: Path, name: str) -> None:
     counter = open_counter(name, folder)
     for ask in (lambda: counter.counts(["nowhere > 1"], {}), lambda: counter.evaluate({}, "x ~ 1")):
@@ -262,3 +276,46 @@ def test_a_table_has_a_name_before_where() -> None:
     """Of ``FROM rows WHERE (hard)``, Spark reads that the rows are called WHERE."""
     statement = write_select("rows", {"id": "id"}, "hard", "spark", "`")
     assert statement == "SELECT (id) AS `id` FROM rows AS results WHERE (hard)"
+
+
+EDGE_GROUPS = GroupBy(
+    "odd \"' name",
+    "mean",
+    'CASE WHEN "x" > 1 THEN CAST("loss" AS DOUBLE PRECISION) END',
+    ("x", "word", "day", "loss"),
+)
+
+
+def group_all(counter: Counter, parts: int) -> pl.DataFrame:
+    assert isinstance(counter, GroupingCounter)
+    tables = [counter.group(EDGE_GROUPS, part, parts) for part in range(parts)]
+    return pl.concat(tables).sort(EDGE_GROUPS.key).cast({pl.Int64: pl.UInt32})
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("name", ["polars", "duckdb"])
+def test_groups_are_the_same_by_every_engine(tmp_path: Path, name: str, parts: int) -> None:
+    table = pl.DataFrame(
+        {
+            EDGE_GROUPS.key: [7, 7, 8, 8, 8, 9],
+            "x": [2.0, float("nan"), 3.0, 3.0, 3.0, 1.0],
+            "word": ["ä", "ä", None, "b", "b", None],
+            "day": pl.Series([1, 1, 2, 2, 3, 3]).cast(pl.Date),
+            "loss": [True, False, True, True, False, True],
+        }
+    )
+    table.write_parquet(tmp_path / "table.parquet")
+    groups = group_all(open_counter(name, tmp_path), parts)
+    assert groups["mean"].to_list() == [1.0, 2 / 3, None]
+    assert groups[SCORED].to_list() == [1, 3, 0]
+    assert groups[ROWS].to_list() == [2, 3, 1]
+    differs = {c: groups[name_difference(i)].to_list() for i, c in enumerate(EDGE_GROUPS.columns)}
+    assert differs == {
+        # a number and none; a text and none
+        "x": [True, False, False],
+        "word": [False, True, False],
+        "day": [False, True, False],
+        "loss": [True, True, False],
+    }
+    assert groups["x"].to_list() == [2.0, 3.0, 1.0]
+    assert groups["word"].to_list() == ["ä", "b", None]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from groundfault.stats import bits, permutation
 from groundfault.stats.loss_counts import LossCounts, deal_losses
+from groundfault.stats.robust_lifts import centre_losses
 
 
 def make_both() -> tuple[NDArray[np.bool_], NDArray[np.float64], LossCounts]:
@@ -71,3 +72,47 @@ def test_a_null_world_keeps_all_margins() -> None:
     world = counts.shuffle(np.random.default_rng(0))
     np.testing.assert_array_equal(world.on.sum(axis=0), counts.on.sum(axis=0))
     assert (world.on <= counts.defined).all()
+
+
+def make_strata() -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.int64], LossCounts]:
+    """The same units in two strata, the second failing less and oftener on the slices."""
+    on, losses, _ = make_both()
+    strata = (np.arange(60) % 3 == 0).astype(np.int64)
+    losses, on = np.where(strata, losses / 3, losses), on | (strata[None] & (np.arange(60) % 2)) > 0
+    kinds = sorted(set(zip(strata.tolist(), losses.tolist(), strict=True)))
+    masks = [(strata == stratum) & (losses == loss) for stratum, loss in kinds]
+    units = np.array([mask.sum() for mask in masks])
+    counts = np.stack([(on & mask).sum(axis=1) for mask in masks])
+    defined = np.repeat(units[:, None], 2, axis=1)
+    values, home = np.array([loss for _, loss in kinds]), np.array([s for s, _ in kinds])
+    return on, losses, strata, LossCounts(values, units, defined, counts, home)
+
+
+def test_permutations_within_strata_are_those_of_the_units() -> None:
+    on, losses, strata, counts = make_strata()
+    packed, rng = bits.pack(on), np.random.default_rng(1)
+    residuals = centre_losses(losses[None], strata=strata)[0]
+    here = list(permutation.redraw_robust_lifts(packed, residuals, 4000, rng, strata))
+    whole = np.rint(losses * counts.denominator).astype(np.int64)
+    expected = np.where(on, permutation.compute_stratum_means(whole, strata), 0).sum(axis=1)
+    assert counts.expect_sums() == pytest.approx(expected)
+    sums = np.concatenate(list(permutation.redraw_sums(packed, whole, 4000, rng, strata)))
+    levels = [0.1, 0.5, 0.9, 0.97]
+    for place in range(2):
+        there = list(counts.redraw_robust_lifts(place, 4000, np.random.default_rng(2)))
+        assert there[0][0, 0] == pytest.approx(here[0][0, place])
+        ours, theirs = (np.concatenate(x[1:]) for x in (there, here))
+        ours_at, theirs_at = (np.quantile(x, levels) for x in (ours, theirs[:, place]))
+        np.testing.assert_allclose(ours_at, theirs_at, atol=0.12)
+        dealt = np.concatenate(list(counts.redraw_sums(place, 4000, np.random.default_rng(3))))
+        assert dealt.mean() == pytest.approx(expected[place], rel=0.02)
+        assert dealt.std() == pytest.approx(sums[:, place].std(), rel=0.06)
+
+
+def test_a_null_world_keeps_the_margins_of_strata() -> None:
+    *_, counts = make_strata()
+    world = counts.shuffle(np.random.default_rng(0))
+    assert counts.strata is not None
+    for stratum in (0, 1):
+        part = counts.strata == stratum
+        np.testing.assert_array_equal(world.on[part].sum(axis=0), counts.on[part].sum(axis=0))

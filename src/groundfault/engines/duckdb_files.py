@@ -74,6 +74,9 @@ class DuckdbCounter:
                 "the engine duckdb needs DuckDB: pip install 'groundfault[duckdb]'"
             ) from None
         connection = duckdb.connect()
+        # Parquet's ends of a column pass over NaN, from which DuckDB takes it that there is none,
+        # and isnan for false
+        connection.execute("SET disabled_optimizers = 'statistics_propagation'")
         if self.table:
             self._attach(connection)
         else:
