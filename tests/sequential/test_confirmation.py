@@ -107,6 +107,20 @@ def test_a_slice_that_was_searched_is_not_bet_on():
     assert all(test.log_high.any() for test in everything.tests)
 
 
+def test_labels_drawn_for_another_slice_do_not_enter_the_lift():
+    """Else a slice that fell early is compared with the rows of another that fails, too."""
+    on = np.array([[1, 1, 0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0, 0, 0]], dtype=bool)
+    tests, everything = SliceTests.begin(on, np.array([1, 1])), np.ones(8, dtype=bool)
+    for unit, loss in ((0, 1.0), (2, 1.0), (5, 0.0), (6, 0.0)):
+        tests = tests.update(unit, loss, everything)
+    before = tests.lifts
+    for unit in (3, 4):
+        tests = tests.update(unit, 1.0, on[1])
+    assert tests.lifts[0] == before[0] == pytest.approx(2 / 3)
+    assert tests.tests[0].counts == (1, 5)  # they were labelled all the same
+    assert tests.lifts[1] == pytest.approx(2 / 3)  # of its own side, 3 of 3 failed
+
+
 # --------------------------------------------------------------------------------------- --- worlds
 
 
@@ -237,6 +251,22 @@ def test_while_several_are_open_a_unit_is_asked_about_once():
         asked.append(query.id)
         session.tell(query, truth[query.id])
     assert len(set(asked)) == len(asked) > 5
+
+
+def test_of_held_out_copies_that_differ_the_first_is_looked_up():
+    evidence, truth = world(without_outcomes=False)
+    words = pl.format("what is the sum of one and {}", "id")
+    table = evidence.frame.with_columns(prompt=words)
+    twins = table.filter(part="holdout").with_columns(
+        id=pl.lit("v") + pl.col("id"), error=1 - pl.col("error")
+    )
+    evidence = Evidence.from_table(
+        pl.concat([table, twins]), outcome="error", id="id", split="part"
+    )
+    session = audit(evidence, budget=12)
+    session.run(session.replay_score)
+    assert session.labelled == 12
+    assert all(score == truth[query.id] for query, score in session.scores)
 
 
 def test_held_out_outcomes_are_not_looked_at():

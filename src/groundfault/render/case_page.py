@@ -202,7 +202,8 @@ def _list_modes(
             TableColumn("Standing"),
             *(TableColumn(head, "number") for head in heads),
         )
-        basis = "their labels" + (" and grades" if summary.settings.grader else "")
+        graded = summary.settings.grader is not None
+        basis = "labels and grades" if graded else "the labels drawn from all of either side"
         bar = 1 / float(exact(summary.settings.share_alpha("confirm")))
         note = (
             f"Lift: failure rate of fresh units inside minus outside, by {basis}. An e-value of "

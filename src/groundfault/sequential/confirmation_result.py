@@ -32,7 +32,8 @@ class SurvivorState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     e_value : float
         Largest so far, after e-Holm; the null falls at 1 / alpha.
     lift : float, optional
-        Mean loss on minus off the slice among the labelled units; None where a side has none.
+        Mean loss on minus off the slice among labelled units that were drawn from all of their
+        side, or by labels and grades; None where a side has none.
     on, off : int
         Labelled units on each side.
     confirmed : bool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import log
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from groundfault.stats.multiple import e_holm
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+_Number = TypeVar("_Number", int, float)
 
 _MAX_CELLS = 2000
 _EDGE = 0.01  # no score is forecast nearer to 0 than this, so that none costs all
@@ -40,6 +42,8 @@ class SliceTest:
         Of the units, on the high side.
     sums, counts : pair of float, pair of int
         Losses and labels of the high and the low side.
+    bet_sums, bet_counts : pair of float, pair of int
+        The same of labels that were bet on: a random sample of either side.
     cells : pair of float64 arrays, shape (C,)
         Lower and upper ends of the values that the mean of all losses may have.
     log_high, log_low : float64 arrays, shape (A, C)
@@ -60,6 +64,8 @@ class SliceTest:
     labelled: int = 0
     sums: tuple[float, float] = (0.0, 0.0)
     counts: tuple[int, int] = (0, 0)
+    bet_sums: tuple[float, float] = (0.0, 0.0)
+    bet_counts: tuple[int, int] = (0, 0)
     log_e: float = 0.0
 
     @classmethod
@@ -112,14 +118,15 @@ class SliceTest:
         # rate, and their average too
         together = _log_average(log_high + log_low)
         apart = _log_average(log_high) + _log_average(log_low)
-        (up, down), (n_up, n_down) = self.sums, self.counts
         return replace(
             self,
             log_high=log_high,
             log_low=log_low,
             labelled=self.labelled + 1,
-            sums=(up + loss, down) if high else (up, down + loss),
-            counts=(n_up + 1, n_down) if high else (n_up, n_down + 1),
+            sums=_add(self.sums, loss, high),
+            counts=_add(self.counts, 1, high),
+            bet_sums=_add(self.bet_sums, loss * bet, high),
+            bet_counts=_add(self.bet_counts, int(bet), high),
             log_e=float(_log_average(np.stack([together, apart])).min()),
         )
 
@@ -142,10 +149,18 @@ class SliceTest:
 
     @property
     def gap(self) -> float:
-        """Mean loss of labelled units, high side minus low; NaN where a side has none."""
-        if not all(self.counts):
+        """Mean loss of units that were bet on, high side minus low; NaN where a side has none.
+
+        Labels that were drawn for another slice say nothing of the mean of a whole side.
+        """
+        if not all(self.bet_counts):
             return float("nan")
-        return self.sums[0] / self.counts[0] - self.sums[1] / self.counts[1]
+        (up, down), (n_up, n_down) = self.bet_sums, self.bet_counts
+        return up / n_up - down / n_down
+
+
+def _add(pair: tuple[_Number, _Number], value: _Number, first: bool) -> tuple[_Number, _Number]:
+    return (pair[0] + value, pair[1]) if first else (pair[0], pair[1] + value)
 
 
 def _log_average(log_values: Floats) -> Floats:
@@ -241,7 +256,7 @@ class SliceTests:
 
     @property
     def lifts(self) -> Floats:
-        """Mean loss of labelled units on minus off each slice: shape (K,); NaN without a side."""
+        """Mean loss on minus off each slice, by its own labels: shape (K,); NaN without a side."""
         return np.array(
             [int(sign) * test.gap for test, sign in zip(self.tests, self.direction, strict=True)]
         )
