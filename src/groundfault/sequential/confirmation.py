@@ -264,8 +264,12 @@ class SequentialConfirmation:
 
     def replay_score(self, query: Query) -> float | None:
         """The score that the evidence holds for a unit, or None: an answer for `run`."""
-        loss = float(self.screen.losses()[0][self._holdout_units[self._ids.index(query.id)]])
-        return None if np.isnan(loss) else 1.0 - loss
+        evidence, unit = self.screen.evidence, self._holdout_units[self._ids.index(query.id)]
+        losses = evidence.loss.filter(pl.Series(evidence.unit_index == unit)).drop_nulls()
+        if losses.is_empty():
+            return None
+        # where all labels are 0 or 1, the first of copies that differ stands for them
+        return 1.0 - float(losses[0] if self._errors else losses.to_numpy().mean())
 
     def run(
         self,
