@@ -16,11 +16,11 @@ import groundfault
 from groundfault import Case, Evidence, PlanError
 from groundfault.base.ledger import Ledger
 from groundfault.case.forecast import forecast_confirmation
-from groundfault.case.parts import divide, hide_outcomes, join_parts
+from groundfault.case.parts import divide, find_losses, hide_outcomes, join_parts
 from groundfault.case.settings import ModeChoice
 from groundfault.case.verification import verify_case
 from groundfault.core.status import Status
-from groundfault.errors import InputError
+from groundfault.errors import InputError, LedgerError
 
 
 def table(count: int = 160, rate: float = 0.95) -> pl.DataFrame:
@@ -101,6 +101,21 @@ def test_a_copy_of_an_audited_example_is_not_fresh() -> None:
     assert parts.fresh.unit_count == 30
 
 
+def test_of_copies_that_differ_the_first_that_was_scored_is_looked_up() -> None:
+    words = "the quick brown fox jumps over the lazy dog while it rains"
+    prompts = [f"{words} number {i}" for i in range(12)]
+    frame = pl.DataFrame(
+        {
+            "item": [f"{copy}{i:02}" for copy in "ab" for i in range(12)],
+            "prompt": prompts * 2,
+            "error": [1, 0, None] + [0] * 9 + [0, 1, 1] + [0] * 9,
+        }
+    )
+    losses = find_losses(read(frame, null_outcome="missing"))
+    assert len(losses) == 12
+    assert [losses[f"a{i:02}", ""] for i in range(4)] == [1.0, 0.0, 1.0, 0.0]
+
+
 @pytest.mark.parametrize("good", [False, True])
 def test_parts_are_joined_under_their_outcomes(good: bool) -> None:
     frame = table().with_columns(error=1 - pl.col("error")) if good else table()
@@ -122,8 +137,16 @@ def test_what_is_no_case(tmp_path: Path) -> None:
     grouped = read(table().with_columns(pair=pl.col("words") // 2), group="pair")
     with pytest.raises(InputError, match="one row of each example and model"):
         Case.create(tmp_path / "grouped", grouped)
-    with pytest.raises(InputError, match="no column 'judge'"):
-        Case.create(tmp_path / "graded", read(table()), grader="judge")
+    halves = read(table().with_columns(error=pl.col("error") / 2))
+    for evidence, grader, message in (
+        (read(table()), "judge", "no column 'judge'"),
+        (read(table()), "lang", "are no numbers"),
+        (read(table()), "words", "from 0 to 1"),
+        (read(table()), "error", "no grade in it"),
+        (halves, "cheap", "leave --grader out"),
+    ):
+        with pytest.raises((InputError, PlanError), match=message):
+            Case.create(tmp_path / "graded", evidence, grader=grader)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
     with pytest.raises(InputError, match="not empty"):
@@ -226,6 +249,8 @@ def test_one_confirmation_a_case(labelled: Path) -> None:
     case = Case(labelled)
     with pytest.raises(PlanError, match="one confirmation"):
         case.confirm(budget=7)
+    with pytest.raises(PlanError, match="one confirmation"):
+        case.confirm(budget=0)
     with pytest.raises(PlanError, match="it stands as it is"):
         case.audit()
     assert ModeChoice.load(labelled) == ModeChoice(
@@ -294,6 +319,27 @@ def alter_choice(folder: Path) -> None:
     ModeChoice(modes=(1,), rules=("words > 20",), budget=choice.budget).write(folder)
 
 
+def lengthen_choice(folder: Path) -> None:
+    content = json.loads((folder / "confirm.json").read_text())
+    (folder / "confirm.json").write_text(json.dumps(content | {"modes": [1, 2]}))
+
+
+def empty_choice(folder: Path) -> None:
+    ModeChoice(modes=(), rules=(), budget=None).write(folder)
+
+
+def lose_the_choice(folder: Path) -> None:
+    """As if nothing had been labelled."""
+    (folder / "confirm.json").unlink()
+    shutil.rmtree(folder / "confirm")
+    shutil.rmtree(folder / "report")
+
+
+def spoil_the_budget(folder: Path) -> None:
+    content = json.loads((folder / "confirm.json").read_text())
+    (folder / "confirm.json").write_text(json.dumps(content | {"budget": -1}))
+
+
 def alter_report(folder: Path) -> None:
     page = folder / "report/report.md"
     page.write_text(page.read_text().replace("labels: 1", "labels: 2"))
@@ -309,6 +355,10 @@ def lose_the_ledger(folder: Path) -> None:
         (alter_settings, "case"),
         (alter_rows, "evidence"),
         (alter_choice, "choice"),
+        (lengthen_choice, "choice"),
+        (empty_choice, "choice"),
+        (lose_the_choice, "choice"),
+        (spoil_the_budget, "confirmation"),
         (alter_report, "report"),
         (lose_the_ledger, "case"),
     ],
@@ -319,6 +369,40 @@ def test_what_was_altered_shows(alter, name: str, labelled: Path, tmp_path: Path
     verification = verify_case(case.folder)
     assert verification.verdict == "does NOT reproduce"
     assert name in {check.name for check in verification.checks if check.status == "failed"}
+
+
+@pytest.mark.parametrize("alter", [lengthen_choice, empty_choice, alter_choice])
+def test_a_choice_of_other_modes_is_refused(alter, labelled: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    case = copy(labelled, tmp_path / "case")
+    alter(case.folder)
+    with pytest.raises(InputError, match="not modes of the audit"):
+        case.summarize()
+    with pytest.raises(InputError, match="not modes of the audit"):
+        case.confirm()
+
+
+def test_a_ledger_that_was_lost_is_not_begun_anew(labelled: Path, tmp_path: Path) -> None:
+    case = copy(labelled, tmp_path / "case")
+    lose_the_ledger(case.folder)
+    for step in (case.summarize, case.confirm, case.write_report):
+        with pytest.raises(LedgerError, match="is missing"):
+            step()
+    assert not (case.folder / "ledger.db").exists()
+
+
+def test_settings_that_were_altered_are_not_gone_on_with(labelled: Path, tmp_path: Path) -> None:
+    case = copy(labelled, tmp_path / "case")
+    alter_settings(case.folder)
+    with pytest.raises(LedgerError, match=r"what case\.json says"):
+        Case(case.folder).confirm()
+    assert len(Ledger(case.folder / "ledger.db").events("case_sealed")) == 1
+
+
+def test_an_audit_that_was_lost_is_written_again(labelled: Path, tmp_path: Path) -> None:
+    case = copy(labelled, tmp_path / "case")
+    shutil.rmtree(case.folder / "audit")
+    case.audit()
+    assert case.summarize() == Case(labelled).summarize()
 
 
 @pytest.mark.slow

@@ -133,6 +133,20 @@ def test_a_plan_is_of_all_models_together(audited: Case) -> None:
     assert ModeChoice.load(audited.folder) is None
 
 
+def test_both_parts_are_of_the_same_models(tmp_path: Path) -> None:
+    fresh = pl.col("item") > "q120"
+    frame = table().with_columns(error=pl.when(~fresh).then("error"))
+    evidence = Evidence.from_table(
+        frame.filter(~fresh | (pl.col("model") == "beta")),
+        outcome="error",
+        id="item",
+        model="model",
+        null_outcome="missing",
+    )
+    with pytest.raises(InputError, match="alpha answered either units to audit or fresh ones"):
+        Case.create(tmp_path / "case", evidence)
+
+
 def test_of_each_unit_one_model_is_drawn_that_all_answered() -> None:
     lacking = table().filter((pl.col("item") != "q007") | (pl.col("model") == "beta"))
     evidence = read(lacking)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from dataclasses import dataclass
@@ -165,6 +166,35 @@ def test_one_probe_of_one_model(answered: Path) -> None:
 # ---------------------------------------------------------------------------------- --- the answers
 
 
+def test_a_probe_that_was_killed_before_its_file_goes_on_as_it_was_recorded(
+    audited: Path, tmp_path: Path
+) -> None:
+    case = copy(audited, tmp_path / "case")
+    begin = {"question": "prompt", "target": "target", "grammar": GRAMMAR}
+    choice = case.probe(pairs=12, **begin)  # type: ignore[arg-type]
+    (case.folder / "probe.json").unlink()
+    for _ in range(2):
+        with pytest.raises(PlanError, match="pairs 12, question prompt"):
+            case.probe(pairs=11, **begin)  # type: ignore[arg-type]
+    assert case.probe(pairs=12, **begin) == choice  # type: ignore[arg-type]
+    assert verify_case(case.folder).verdict == "reproduces"
+
+
+def test_a_group_of_one_row_is_asked_by_its_row(tmp_path: Path) -> None:
+    frame = table().with_columns(pl.format("group of {}", "item").alias("group"))
+    evidence = Evidence.from_table(
+        frame, outcome="error", id="item", group="group", ignore=["prompt", "target"]
+    )
+    case = Case.create(tmp_path / "case", evidence, seed=1)
+    case.audit()
+    case.confirm(budget=1)
+    case.probe(question="prompt", target="target", pairs=12, grammar=GRAMMAR)
+    bank = Bank.load(case.folder / "probe/bank.toml")
+    ids = pl.col("group").str.replace_all(" ", "-")
+    questions = dict(frame.select(ids, "prompt").iter_rows())
+    assert all(task.question == questions[task.id] for task in bank)
+
+
 def test_a_mode_holds_in_other_words_and_asides_are_seen_outside_it(answered: Path) -> None:
     wordings = Case(answered).summarize().wordings
     assert wordings is not None
@@ -257,13 +287,24 @@ def alter_tasks(folder: Path) -> None:
         Bank("case", bank.tasks[2:]).write(folder / place)
 
 
-@pytest.mark.parametrize("alter", [alter_choice, alter_answers, alter_tasks])
+def alter_modes(folder: Path) -> None:
+    content = json.loads((folder / "probe.json").read_text()) | {"modes": [5]}
+    (folder / "probe.json").write_text(json.dumps(content))
+
+
+def lose_the_choice(folder: Path) -> None:
+    (folder / "probe.json").unlink()
+
+
+@pytest.mark.parametrize(
+    "alter", [alter_choice, alter_answers, alter_tasks, alter_modes, lose_the_choice]
+)
 def test_what_was_altered_shows(alter, answered: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     case = copy(answered, tmp_path / "case")
     alter(case.folder)
     verification = verify_case(case.folder)
     assert "probe" in {check.name for check in verification.checks if check.status == "failed"}
-    if alter is alter_tasks:
+    if alter in (alter_tasks, alter_modes):
         with pytest.raises(LedgerError, match="other tasks"):
             case.summarize()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from groundfault.auditing.report import Report
 from groundfault.auditing.verification_result import CheckStatus, VerificationCheck
@@ -24,9 +25,26 @@ _COORDINATE = re.compile(
 )
 
 
+class _Result(Protocol):
+    """What has a JSON, and two pages of it."""
+
+    def to_json(self) -> str: ...
+    def to_markdown(self) -> str: ...
+    def to_html(self) -> str: ...
+
+
 def make_pages(report: Report) -> dict[str, str]:
     """Every file of a report's folder, by name, as this version writes it."""
     return {name: make(report) for name, make in _FILES.items()}
+
+
+def make_result_pages(name: str, result: _Result) -> dict[str, str]:
+    """Every file of a result's folder; ``name`` is that of its JSON."""
+    return {
+        name: result.to_json(),
+        "report.md": result.to_markdown(),
+        "report.html": result.to_html(),
+    }
 
 
 def check_pages(

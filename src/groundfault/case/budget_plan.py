@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Final
 
-from groundfault.case.settings import ModeChoice
 from groundfault.case.simulation import FreshRows, imagine_rows, simulate
 from groundfault.core.plan import exact
 from groundfault.errors import PlanError
@@ -94,7 +93,7 @@ def plan_budget(
         If there was no audit, it found no mode, the modes were chosen, or a number is out of range.
     """
     numbers = case.check_modes(None)
-    if ModeChoice.load(case.folder) is not None:
+    if case.choice is not None:
         raise PlanError("the modes to confirm and their budget were chosen already, and they stay")
     if budget < 1 or runs < 1:
         raise PlanError("a plan needs a budget of one label or more, and one simulated run or more")

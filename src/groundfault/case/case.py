@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING
 
 from groundfault.auditing.copies import join_copies
 from groundfault.auditing.flow import audit
+from groundfault.auditing.page_check import make_result_pages
 from groundfault.auditing.report import Report
 from groundfault.base.database import copy_database
+from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
 from groundfault.base.ledger import Ledger
 from groundfault.case.creation import write_case
 from groundfault.case.labelling import CaseConfirmation, make_confirmation
 from groundfault.case.model_answers import group_modes, name_answer, select_answers
 from groundfault.case.parts import find_losses, mark_units
-from groundfault.case.probing import PAIRS, begin_probe, open_probe
-from groundfault.case.settings import CaseSettings, ModeChoice, name_mode
+from groundfault.case.probing import PAIRS, PROBE, begin_probe, open_probe
+from groundfault.case.settings import CHOICE, CaseSettings, ModeChoice, name_mode
 from groundfault.case.summary import CaseSummary, summarize
 from groundfault.case.wordings import locate_runs, summarize_wordings
 from groundfault.core.evidence import Evidence
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models.target import get
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.run import run
@@ -148,13 +150,43 @@ class Case:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger of the case, which knows what was decided before any look."""
-        book = Ledger(self.folder / LEDGER)
-        seal = self.settings.seal
-        is_new = not (self.folder / LEDGER).exists()
-        if is_new or all(event.body.get("case") != seal for event in book.events(SEALED)):
+        """The ledger of the case, which knows what was decided before any look.
+
+        Raises
+        ------
+        LedgerError
+            If it is of other settings, or was lost after modes were chosen.
+        """
+        place, seal = self.folder / LEDGER, self.settings.seal
+        book = Ledger(place)
+        seals = {e.body.get("case") for e in book.events(SEALED)} if place.exists() else set()
+        if seals != {seal}:
+            # begun anew it would say that nothing was labelled yet
+            if seals or ModeChoice.load(self.folder) is not None:
+                raise LedgerError(
+                    f"{place} is missing, or is not of what case.json says was decided: put both "
+                    "back as they were, for the labels stand nowhere else"
+                )
             book.append(SEALED, {"case": seal})
         return book
+
+    @property
+    def choice(self) -> ModeChoice | None:
+        """The modes that were chosen to be confirmed; None before that.
+
+        Raises
+        ------
+        InputError
+            If they are not modes of the audit.
+        """
+        choice, report = ModeChoice.load(self.folder), self.report
+        rules = dict(enumerate((mode.rule for mode in report.modes) if report else (), 1))
+        if choice and (not choice.modes or choice.rules != tuple(map(rules.get, choice.modes))):
+            raise InputError(
+                f"{self.folder / CHOICE} names rules that are not modes of the audit: put both "
+                "back as they were"
+            )
+        return choice
 
     @cached_property
     def audit_evidence(self) -> Evidence:
@@ -219,7 +251,7 @@ class Case:
         PlanError
             If modes of it were chosen already to be confirmed.
         """
-        if ModeChoice.load(self.folder) is not None:
+        if self.report is not None and self.choice is not None:
             raise PlanError(
                 "labels are bought for modes of this audit, so it stands as it is; to see it: "
                 f"groundfault open {self.folder / AUDIT}"
@@ -257,8 +289,8 @@ class Case:
             If there was no audit, it found no mode, or other modes or another budget were chosen
             before: a case has one confirmation.
         """
-        choice = self._choose(modes, budget)
-        return make_confirmation(self, choice, self.ledger)
+        ledger = self.ledger
+        return make_confirmation(self, self._choose(modes, budget), ledger)
 
     def check_modes(self, numbers: Sequence[int] | None) -> tuple[int, ...]:
         """Numbers of modes of the audit, each once; all where None.
@@ -284,10 +316,10 @@ class Case:
         return numbers
 
     def _choose(self, modes: Sequence[int] | None, budget: int | None) -> ModeChoice:
-        earlier, report = ModeChoice.load(self.folder), self.report
+        earlier, report = self.choice, self.report
         if earlier is not None:
-            asked = earlier.modes if modes is None else tuple(modes)
-            if (asked, budget or earlier.budget) != (earlier.modes, earlier.budget):
+            same_modes = modes is None or tuple(modes) == earlier.modes
+            if not same_modes or budget not in (None, earlier.budget):
                 raise PlanError(
                     "a case has one confirmation, and this one is of "
                     f"{_describe(earlier)}: go on with it, or begin another case"
@@ -331,15 +363,14 @@ class Case:
         Raises
         ------
         LedgerError
-            If the ledger was altered.
+            If the ledger was altered or lost.
         """
-        choice = ModeChoice.load(self.folder)
+        choice = self.choice
         if choice is None:
             return None
         with tempfile.TemporaryDirectory() as scratch:
             copy = Path(scratch) / LEDGER
-            if (self.folder / LEDGER).exists():
-                copy_database(self.folder / LEDGER, copy)
+            copy_database(Path(self.ledger.place), copy)
             return make_confirmation(self, choice, Ledger(copy)).result
 
     def probe(
@@ -375,13 +406,14 @@ class Case:
             If no probe was begun, it was changed, another model answered before, or as for
             `groundfault.probes.run`.
         """
-        config = open_probe(self)
+        open_probe(self)
         target = get(target) if isinstance(target, str) else target
         wordings, _ = summarize_wordings(self)
         if wordings is not None and wordings.model not in ("", target.name):
             raise PlanError(
                 f"a probe asks one model, and {wordings.model} answered before, not {target.name}"
             )
+        config = self.folder / PROBE / "config.toml"
         return run(config, target, out=locate_runs(self), progress=progress)
 
     @property
@@ -399,7 +431,7 @@ class Case:
 
     def summarize(self) -> CaseSummary:
         """Where the case stands, by its audit and its ledger."""
-        report, choice = self.report, ModeChoice.load(self.folder)
+        report, choice = self.report, self.choice
         inside: dict[int, int] = {}
         for numbers in group_modes(report).values():
             counts = self.mark_fresh_units(numbers).sum(axis=1)
@@ -414,20 +446,19 @@ class Case:
         """Write confirm/: what the labels so far come to, as JSON and pages."""
         result = self.replay_confirmation()
         if result is not None:
-            with replace_folder(self.folder / CONFIRM) as place:
-                result.to_json(place / CONFIRMATION)
-                result.to_markdown(place / "report.md")
-                result.to_html(place / "report.html")
+            self._write_pages(CONFIRM, make_result_pages(CONFIRMATION, result))
         return result
 
     def write_report(self) -> CaseSummary:
         """Write report/: one page of the whole case, as HTML, Markdown and JSON."""
         summary = self.summarize()
-        with replace_folder(self.folder / REPORT) as place:
-            summary.to_json(place / SUMMARY)
-            summary.to_markdown(place / "report.md")
-            summary.to_html(place / "report.html")
+        self._write_pages(REPORT, make_result_pages(SUMMARY, summary))
         return summary
+
+    def _write_pages(self, folder: str, pages: Mapping[str, str]) -> None:
+        with replace_folder(self.folder / folder) as place:
+            for name, text in pages.items():
+                write_text(place / name, text)
 
 
 def _describe(choice: ModeChoice) -> str:

@@ -8,14 +8,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from groundfault.auditing.copies import join_copies
 from groundfault.base.files import explain_failure
 from groundfault.case.model_answers import count_answers
 from groundfault.case.parts import divide
 from groundfault.case.settings import CaseSettings
 from groundfault.core.plan import Plan
-from groundfault.errors import InputError
+from groundfault.core.units import average_losses
+from groundfault.errors import InputError, PlanError
+from groundfault.sequential.graded_slices import read_grades
 
 if TYPE_CHECKING:
+    from groundfault.case.parts import CaseParts
     from groundfault.core.evidence import Evidence
     from groundfault.core.plan import Number
 
@@ -38,6 +42,8 @@ def write_case(
             raise InputError(f"there is no column {grader!r} to take grades from")
         evidence = evidence.with_roles(evidence.roles.join(None, None, {"ignore": [grader]}))
     parts = divide(evidence, keep, seed)
+    if grader is not None:
+        _require_grades(parts, grader)
     level = Plan(alpha=alpha).settings["alpha"]
     settings = CaseSettings(
         sources=tuple(Path(source).name for source in evidence.provenance),
@@ -70,3 +76,15 @@ def write_case(
             new.rename(home)
     finally:
         shutil.rmtree(new, ignore_errors=True)
+
+
+def _require_grades(parts: CaseParts, grader: str) -> None:
+    """What would keep the modes from being confirmed is said before there is a case."""
+    read_grades(parts.audit, grader)
+    read_grades(parts.fresh, grader)
+    losses = average_losses(join_copies(parts.audit))
+    if ((losses > 0) & (losses < 1)).any():
+        raise PlanError(
+            "a grader helps where losses are 0 or 1, and here some lie between, as they also do "
+            "where copies of an example fare differently: leave --grader out"
+        )

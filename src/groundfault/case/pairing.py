@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.base.streams import stream
+from groundfault.case.parts import list_units
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -58,13 +59,7 @@ def draw_pairs(
     dict of int to list of pair
         Fewer pairs where units inside or outside run out.
     """
-    names = fresh.unit_names
-    frame = pl.DataFrame({"unit": names}).join(
-        fresh.frame.with_columns(pl.col(fresh.roles.id or "").cast(pl.String).alias("unit")),
-        on="unit",
-        how="left",
-        maintain_order="left",
-    )
+    names, frame = fresh.unit_names, list_units(fresh)
     free, outside = free.copy(), ~np.any(list(on.values()), axis=0)
     pairs: dict[int, list[Pair]] = {}
     for number in modes:

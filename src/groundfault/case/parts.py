@@ -33,6 +33,8 @@ Freshness = Literal["kept apart", "without an outcome"]
 
 PART = "part of the case"
 """Column: discovery for rows of the audit, and holdout for fresh ones."""
+UNIT = "\0unit"
+"""Column: name of the unit; see `list_units`."""
 KEEP = Fraction(1, 2)
 """Share of the units that is kept apart where every row has an outcome."""
 
@@ -76,7 +78,7 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
     Raises
     ------
     InputError
-        If there are groups or repeats, or one part would be empty.
+        If there are groups or repeats, one part would be empty, or the two are of other models.
     PlanError
         If a share is to be kept apart although there are rows without an outcome.
     """
@@ -102,19 +104,27 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
             )
         if unlabelled.all():
             raise InputError("no row has an outcome: the audit of a case needs some to look at")
-        is_fresh = unlabelled[whole.unit_index]
-        return CaseParts(
-            _take(evidence, ~is_fresh), _take(evidence, is_fresh), None, "without an outcome"
-        )
+        audit, fresh = _part(evidence, unlabelled[whole.unit_index])
+        return CaseParts(audit, fresh, None, "without an outcome")
     plan = Plan(holdout=exact(KEEP if keep is None else keep, "keep"), seed=seed)
-    is_fresh = ~plan.discovery_units(whole)[whole.unit_index]
-    answers = _take(evidence, is_fresh)
-    return CaseParts(_take(evidence, ~is_fresh), hide_outcomes(answers), answers, "kept apart")
+    audit, answers = _part(evidence, ~plan.discovery_units(whole)[whole.unit_index])
+    return CaseParts(audit, hide_outcomes(answers), answers, "kept apart")
 
 
-def _take(evidence: Evidence, rows: NDArray[np.bool_]) -> Evidence:
-    """Some rows as evidence of their own, as it is once it was stored and read again."""
-    return Evidence.from_frame(evidence.frame.filter(pl.Series(rows)), evidence.roles)
+def _part(evidence: Evidence, is_fresh: NDArray[np.bool_]) -> list[Evidence]:
+    """The rows of the audit, and the fresh ones, as they are once stored and read again."""
+    parts = [
+        Evidence.from_frame(evidence.frame.filter(pl.Series(rows)), evidence.roles)
+        for rows in (~is_fresh, is_fresh)
+    ]
+    # modes are of the audit's models, and each is confirmed on fresh answers of the same ones
+    lonely = set(parts[0].models) ^ set(parts[1].models)
+    if lonely:
+        raise InputError(
+            f"{', '.join(sorted(lonely))} answered either units to audit or fresh ones: a case "
+            "needs answers of each model to both; leave these models out (--where)"
+        )
+    return parts
 
 
 def hide_outcomes(evidence: Evidence) -> Evidence:
@@ -175,6 +185,12 @@ def mark_units(evidence: Evidence, modes: Sequence[Mode]) -> NDArray[np.bool_]:
     return on
 
 
+def list_units(evidence: Evidence) -> pl.DataFrame:
+    """The first row of each unit, in their order, with the unit's name in the column `UNIT`."""
+    names = evidence.unit_names.gather(evidence.unit_index)
+    return evidence.frame.with_columns(names.alias(UNIT)).unique(UNIT, keep="first").sort(UNIT)
+
+
 def _name_units(evidence: Evidence) -> dict[str, str]:
     """The unit of each example."""
     whole = join_copies(evidence)
@@ -186,9 +202,12 @@ def _name_units(evidence: Evidence) -> dict[str, str]:
 def find_losses(answers: Evidence) -> dict[Answer, float | None]:
     """The loss of each answer to fresh units that the table had an outcome of.
 
-    Copies of an example that one model answered have the mean of their losses.
+    Of copies of an example that one model answered it is that of the first that was scored: a label
+    is 0 or 1 where the audit's are, which a mean of copies need not be.
     """
+    losses: dict[Answer, float | None] = {}
     names = name_answers(hide_outcomes(answers))
-    frame = pl.DataFrame(names, schema=["unit", "model"], orient="row")
-    means = frame.with_columns(answers.loss.alias("loss")).group_by("unit", "model").mean()
-    return {(unit, model): loss for unit, model, loss in means.iter_rows()}
+    for answer, loss in zip(names, answers.loss, strict=True):
+        if losses.get(answer) is None:
+            losses[answer] = loss
+    return losses

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil, log2
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,10 +13,12 @@ from groundfault.auditing.report_schema import to_plain
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
 from groundfault.case.model_answers import group_modes
-from groundfault.case.pairing import draw_pairs
-from groundfault.case.settings import ModeChoice, ProbeChoice
+from groundfault.case.pairing import Pair, draw_pairs
+from groundfault.case.parts import UNIT, list_units
+from groundfault.case.settings import ProbeChoice
+from groundfault.case.wording_tests import QUESTIONS, SIDES, name_family
 from groundfault.core.plan import exact
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.modes.mode import EVERY_MODEL
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
@@ -34,10 +35,6 @@ PROBE, RUNS = "probe", "runs"
 PLANNED = "case_probe_planned"
 """Kind of the event that records what is asked, before the first question."""
 PAIRS: Final = 20
-INSIDE, OUTSIDE = "inside", "outside"
-QUESTIONS: Final = 3
-"""What is asked of each mode: whether it holds in other words, what wording does inside, and what
-it does outside."""
 _CONFIG = """\
 # How the tasks of a case are asked: every prompt once. What stands here may be changed until the
 # first question is asked, except the policy; later only [asking].
@@ -97,7 +94,7 @@ def begin_probe(
             f"a case has one probe, and this one is in {case.folder / PROBE}: go on with it "
             "(groundfault probe run --case DIR), or begin another case"
         )
-    labels = ModeChoice.load(case.folder)
+    labels = case.choice
     if labels is None:
         # who saw fresh tasks fail could choose to confirm what they showed
         raise PlanError(
@@ -116,6 +113,7 @@ def begin_probe(
         bank=bank.hash,
         grammar=words.hash,
     )
+    _require_same(case, choice)
     prompts = len(bank) * len(words)
     with replace_folder(case.folder / PROBE) as place:
         bank.write(place / "bank.toml")
@@ -128,6 +126,18 @@ def begin_probe(
     choice.write(case.folder)
     open_probe(case)
     return choice
+
+
+def _require_same(case: Case, choice: ProbeChoice) -> None:
+    """A probe that was recorded, and interrupted before its file was written, stays what it is."""
+    for event in case.ledger.events(PLANNED):
+        if event.body != to_plain(choice):
+            settings = ("modes", "pairs", "question", "target")
+            words = ", ".join(f"{name} {event.body.get(name)}" for name in settings)
+            raise PlanError(
+                f"the case recorded another probe, which was interrupted ({words}): begin that "
+                "one, in its wordings, or another case"
+            )
 
 
 def make_bank(case: Case, modes: Sequence[int], pairs: int, question: str, target: str) -> Bank:
@@ -202,22 +212,17 @@ def _list_labelled(case: Case) -> set[str]:
     return names
 
 
-def _write_tasks(
-    fresh: Evidence, drawn: dict[int, list[tuple[str, str]]], question: str, target: str
-) -> Bank:
+def _write_tasks(fresh: Evidence, drawn: dict[int, list[Pair]], question: str, target: str) -> Bank:
     rows = [
-        (unit, f"mode {number} {side}", f"pair {place}")
+        (unit, name_family(number, side), f"pair {place}")
         for number, pairs in drawn.items()
         for place, pair in enumerate(pairs, 1)
-        for unit, side in zip(pair, (INSIDE, OUTSIDE), strict=True)
+        for unit, side in zip(pair, SIDES, strict=True)
     ]
     # names that no column of anybody has
-    unit, family, pair = "\0unit", "\0family", "\0pair"
-    frame = pl.DataFrame(rows, schema=[unit, family, pair], orient="row").join(
-        fresh.frame.with_columns(pl.col(fresh.roles.id or "").cast(pl.String).alias(unit)),
-        on=unit,
-        how="left",
-        maintain_order="left",
+    family, pair = "\0family", "\0pair"
+    frame = pl.DataFrame(rows, schema=[UNIT, family, pair], orient="row").join(
+        list_units(fresh), on=UNIT, how="left", maintain_order="left"
     )
     for column in (question, target):
         if column not in frame.columns:
@@ -225,30 +230,31 @@ def _write_tasks(
                 f"there is no column {column!r}; the case has {', '.join(fresh.frame.columns[:20])}"
             )
     bank = Bank.from_table(
-        frame, id=unit, question=question, target=target, family=family, name="case"
+        frame, id=UNIT, question=question, target=target, family=family, name="case"
     )
     tagged = zip(bank.tasks, frame[pair], strict=True)
     return Bank("case", tuple(replace(task, tags=(name,)) for task, name in tagged))
 
 
-def open_probe(case: Case) -> Path:
-    """The config of the probe that was begun.
+def open_probe(case: Case) -> tuple[Bank, Grammar]:
+    """The tasks and the wordings of the probe that was begun.
 
     Raises
     ------
     PlanError
         If none was.
-    InputError
-        If its tasks or wordings are others than were recorded.
+    InputError, LedgerError
+        If they cannot be read, or are others than were recorded.
     """
     choice, place = ProbeChoice.load(case.folder), case.folder / PROBE
     if choice is None:
         raise PlanError("begin the probe first: groundfault probe init --case DIR")
-    hashes = Bank.load(place / "bank.toml").hash, Grammar.load(place / "grammar.toml").hash
+    bank, grammar = Bank.load(place / "bank.toml"), Grammar.load(place / "grammar.toml")
     recorded = [event.body for event in case.ledger.events(PLANNED)]
+    hashes = bank.hash, grammar.hash
     if hashes != (choice.bank, choice.grammar) or recorded != [to_plain(choice)]:
-        raise InputError(
-            f"what is asked in {place} is not what the case recorded before the first question: "
-            "put it back"
+        raise LedgerError(
+            f"{place} holds other tasks or wordings than the case recorded before the first "
+            "question: put them back"
         )
-    return place / "config.toml"
+    return bank, grammar

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from groundfault.auditing.page_check import check_pages
+from groundfault.auditing.page_check import check_pages, make_result_pages
 from groundfault.auditing.verification import verify
 from groundfault.auditing.verification_result import Verification, VerificationCheck
-from groundfault.base.ledger import Ledger
+from groundfault.base.ledger import Event, Ledger
 from groundfault.case.case import AUDIT, CONFIRM, LEDGER, REPORT, SEALED, SUMMARY, Case
 from groundfault.case.parts import hide_outcomes
-from groundfault.case.probing import make_bank, open_probe
-from groundfault.case.settings import ModeChoice, ProbeChoice
+from groundfault.case.probing import PLANNED, make_bank, open_probe
+from groundfault.case.settings import CHOICE, PROBE_CHOICE, ProbeChoice
 from groundfault.case.wordings import summarize_wordings
 from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.sequential.confirmation import ASKED
 from groundfault.sequential.folder_check import CONFIRMATION
 
 _AGAIN = "write them again with groundfault case report"
@@ -42,10 +43,11 @@ def verify_case(folder: str | Path) -> Verification:
         If there is no case in the folder.
     """
     case = Case(folder)
-    checks = [_check_seal(case), _check_rows(case), *_check_choice(case)]
+    checks = [_check_seal(case), _check_rows(case)]
     # what follows from rows or a record that were altered, would only repeat that
-    if all(check.status == "passed" for check in checks):
-        checks += [*_check_audit(case), *_check_probe(case), *_check_later_pages(case)]
+    for steps in ((_check_choice,), (_check_audit, _check_probe, _check_later_pages)):
+        if all(check.status == "passed" for check in checks):
+            checks += [check for step in steps for check in step(case)]
     return Verification(tuple(checks))
 
 
@@ -96,15 +98,15 @@ def _check_rows(case: Case) -> VerificationCheck:
 
 
 def _check_choice(case: Case) -> Iterator[VerificationCheck]:
-    choice, report = ModeChoice.load(case.folder), case.report
-    if choice is None:
+    try:
+        choice = case.choice
+    except InputError as error:
+        yield VerificationCheck("choice", "failed", str(error))
         return
-    rules = () if report is None else tuple(mode.rule for mode in report.modes)
-    pairs = zip(choice.modes, choice.rules, strict=False)
-    if all(0 < number <= len(rules) and rules[number - 1] == rule for number, rule in pairs):
+    if choice is not None:
         yield VerificationCheck("choice", "passed", "labels are bought for modes of the audit")
-    else:
-        detail = "confirm.json names rules that are not modes of the audit"
+    elif _list_events(case, ASKED):
+        detail = f"{CHOICE} is missing, and the ledger holds labels of the modes that it named"
         yield VerificationCheck("choice", "failed", detail)
 
 
@@ -117,10 +119,13 @@ def _check_audit(case: Case) -> Iterator[VerificationCheck]:
 
 
 def _check_probe(case: Case) -> Iterator[VerificationCheck]:
-    choice = ProbeChoice.load(case.folder)
-    if choice is None:
-        return
     try:
+        choice = ProbeChoice.load(case.folder)
+        if choice is None:
+            if _list_events(case, PLANNED):
+                detail = f"{PROBE_CHOICE} is missing, and the ledger holds what it decided"
+                yield VerificationCheck("probe", "failed", detail)
+            return
         open_probe(case)
         bank = make_bank(case, choice.modes, choice.pairs, choice.question, choice.target)
         summarize_wordings(case)
@@ -138,15 +143,11 @@ def _check_probe(case: Case) -> Iterator[VerificationCheck]:
 def _check_later_pages(case: Case) -> Iterator[VerificationCheck]:
     try:
         labels = case.replay_confirmation()
-    except (LedgerError, InputError) as error:
+    except (LedgerError, InputError, PlanError) as error:
         yield VerificationCheck("confirmation", "failed", str(error))
         return
     if labels is not None and (case.folder / CONFIRM).is_dir():
-        pages = {
-            CONFIRMATION: labels.to_json(),
-            "report.md": labels.to_markdown(),
-            "report.html": labels.to_html(),
-        }
+        pages = make_result_pages(CONFIRMATION, labels)
         yield _compare(case.folder / CONFIRM, pages, "confirmation")
     if (case.folder / REPORT).is_dir():
         try:
@@ -154,12 +155,11 @@ def _check_later_pages(case: Case) -> Iterator[VerificationCheck]:
         except (LedgerError, InputError) as error:
             yield VerificationCheck("report", "failed", str(error))
             return
-        pages = {
-            SUMMARY: summary.to_json(),
-            "report.md": summary.to_markdown(),
-            "report.html": summary.to_html(),
-        }
-        yield _compare(case.folder / REPORT, pages, "report")
+        yield _compare(case.folder / REPORT, make_result_pages(SUMMARY, summary), "report")
+
+
+def _list_events(case: Case, kind: str) -> list[Event]:
+    return case.ledger.events(kind) if (case.folder / LEDGER).exists() else []
 
 
 def _compare(place: Path, pages: dict[str, str], name: str) -> VerificationCheck:

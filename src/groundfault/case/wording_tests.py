@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from groundfault.probes.running.runs import ProbeRow
 
 Side = Literal["inside", "outside"]
+SIDES: Final[tuple[Side, Side]] = ("inside", "outside")
+"""Of the two tasks of a pair, in order."""
 Losses = Mapping[str, Mapping["Assignment", float]]
 """The loss of each task in each wording that could be scored."""
-QUESTIONS = 3
-"""Tests of each mode, each of them adjusted for all that it compares."""
+QUESTIONS: Final = 3
+"""Tests of each mode, each of them adjusted for all that it compares: whether it holds in other
+words, what wording does inside, and what it does outside."""
 
 
 class WordingEffect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -115,7 +118,7 @@ def judge_wordings(
     for number in modes:
         sides: dict[Side, list[str]] = {
             side: [task.id for task in bank if task.family == name_family(number, side)]
-            for side in ("inside", "outside")
+            for side in SIDES
         }
         pairs = [
             (fmean(losses[one].values()), fmean(losses[two].values()))

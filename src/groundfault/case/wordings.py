@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from groundfault.case.probing import PROBE, RUNS
+from groundfault.case.probing import PROBE, RUNS, open_probe
 from groundfault.case.settings import ProbeChoice, Step
 from groundfault.case.wording_tests import Losses, ReworkedMode, collect_losses, judge_wordings
 from groundfault.errors import LedgerError
-from groundfault.probes.bank.bank import Bank
-from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.bank.rendering import probes
 from groundfault.probes.review.reviewed_runs import MissedErrors, ReviewedRuns
 from groundfault.probes.review.statuses import score_row
@@ -109,19 +107,14 @@ class _Answers:
 
     def __init__(self, case: Case, choice: ProbeChoice, n_modes: int) -> None:
         self.settings, self.choice, self.n_modes = case.settings, choice, n_modes
-        place, home = case.folder / PROBE, locate_runs(case)
-        self.bank, self.grammar = (
-            Bank.load(place / "bank.toml"),
-            Grammar.load(place / "grammar.toml"),
-        )
+        self.bank, self.grammar = open_probe(case)
+        home = locate_runs(case)
         # answers that are not what the run recorded are refused here
         self.review = ReviewedRuns(home) if (home / MANIFEST).is_file() else None
         runs = None if self.review is None else self.review.runs
         self.rows = [] if runs is None else runs.rows
-        hashes = (choice.bank, choice.grammar)
-        frozen = hashes if runs is None else (runs.bank.hash, runs.grammar.hash)
-        if hashes != frozen or hashes != (self.bank.hash, self.grammar.hash):
-            raise LedgerError(f"{place} holds other tasks or wordings than the case recorded")
+        if runs and (runs.bank.hash, runs.grammar.hash) != (choice.bank, choice.grammar):
+            raise LedgerError(f"{home} holds other tasks or wordings than the case recorded")
         self.models = {row.model for row in self.rows}
         if len(self.models) > 1:
             raise LedgerError(

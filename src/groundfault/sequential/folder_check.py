@@ -5,7 +5,11 @@ from __future__ import annotations
 from importlib.metadata import version
 from pathlib import Path
 
-from groundfault.auditing.page_check import check_foreign_pages, check_pages
+from groundfault.auditing.page_check import (
+    check_foreign_pages,
+    check_pages,
+    make_result_pages,
+)
 from groundfault.auditing.verification_result import CheckStatus, Verification, VerificationCheck
 from groundfault.base.ledgers import LedgerChoice, is_waived
 from groundfault.errors import InputError
@@ -76,11 +80,7 @@ def check_result_pages(
     absent : {"unchecked", "waived"}
         The status of pages that another version may have worded.
     """
-    pages = {
-        path.name: result.to_json(),
-        "report.md": result.to_markdown(),
-        "report.html": result.to_html(),
-    }
+    pages = make_result_pages(path.name, result)
     check = check_pages(path.parent, pages, attested=False, source=path.name)
     writer = result.groundfault_version if isinstance(result, Certificate) else ""
     # confirmations do not say who wrote them, and no earlier version wrote pages of one
