@@ -43,9 +43,18 @@ TABLES = {
     "NaN": (with_outcome(float("nan")).with_columns(pl.col("error").cast(pl.Float64)), "nan"),
     "empty outcome": (with_outcome(None), "--null-outcome"),
     "text": (table().with_columns(pl.lit("yes").alias("error")), "'yes'"),
-    "duplicate ids": (table().with_columns(pl.lit("same").alias("id")), "share their key"),
-    "no errors": (table().with_columns(pl.lit(0).alias("error")), "no errors at all"),
-    "only errors": (table().with_columns(pl.lit(1).alias("error")), "only errors"),
+    "duplicate ids": (
+        table().with_columns(pl.lit("same").alias("id")),
+        "--model-column or --repeat",
+    ),
+    "no errors": (
+        table().with_columns(pl.lit(0).alias("error")),
+        "every observation passed (60 in all)",
+    ),
+    "only errors": (
+        table().with_columns(pl.lit(1).alias("error")),
+        "every observation failed (60 in all)",
+    ),
     "no rows": (table().head(0), "no rows"),
 }
 

@@ -25,6 +25,7 @@ def test_every_judge_has_a_guarantee(name: str) -> None:
     judge, plan = judges.get(name), Plan(judge=name)
     text = describe_level(judge, plan, 34)
     assert "{" not in text
+    assert "over 1 candidates" not in describe_level(judge, plan, 1)
     assert "documentation" not in text
     level = spend_level(judge, plan)
     assert ("no error rate is guaranteed" in text) == (level is None)

@@ -84,7 +84,7 @@ def test_texts_are_embedded_where_the_table_has_no_embedding(
     path, wrong = table
     plain = tmp_path / "texts.parquet"
     pl.read_csv(path).drop("embedding_0", "embedding_1").write_parquet(plain)
-    with pytest.raises(InputError, match="matches, 'embedding"):
+    with pytest.raises(InputError, match=r"matches, 'embedding.*texts to embed \(--text\)"):
         run(plain)
     content = json.loads(run(plain, "--text", "question", "--json", "-").output)
     assert {row["id"] for row in content["rows"]} == wrong
@@ -106,6 +106,7 @@ def test_what_cannot_be_ranked_is_an_error(table: tuple[Path, set[str]], tmp_pat
     for name, part, words, message in (
         ("few", frame[100:], (), "60 examples have a label"),
         ("names", frame, ("--text", "prompt"), "no column 'prompt'"),
+        ("chances", frame, ("--probability", "p_*"), r"each class \(--probability\)"),
         ("class", frame.with_columns(pl.lit("maybe").alias("label")), (), "none of the classes"),
     ):
         part.write_parquet(tmp_path / f"{name}.parquet")

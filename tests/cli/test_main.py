@@ -65,6 +65,16 @@ def test_no_error_ends_as_a_gate_that_failed(
     assert describe_end(error) == (status, line)
 
 
+@pytest.mark.parametrize("words", [(), ("case",), ("sequential",)])
+def test_the_name_of_a_group_alone_prints_its_help_in_its_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    assert run(monkeypatch, *words) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == " ".join(("Usage: groundfault", *words, "[OPTIONS] COMMAND [ARGS]..."))
+    assert {"Options:", "Commands:"} <= set(lines)
+
+
 @pytest.mark.parametrize(
     "words", [("--help",), ("check", "--help"), ("check", "t.csv", "--outcome", "error")]
 )

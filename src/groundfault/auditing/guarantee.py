@@ -27,7 +27,7 @@ FAMILY = "family-wise error"
 DISCOVERIES = "false discovery rate"
 
 _HOLDOUT = "what reached the holdout"
-_ALL = "{size} candidates"
+_ALL = "{candidates}"
 _UNCHOSEN = "if none was chosen by what an earlier one showed"
 
 
@@ -90,7 +90,8 @@ def describe_level(judge: Judge, plan: Plan, size: int) -> str:
     if rate is None:
         return _OWN if bounded_rate(judge) is None else _NONE
     level = format_percent(spend_level(judge, plan) or 0)
-    text = f"{rate.name} at most {level} over {rate.over.format(size=size)}"
+    over = rate.over.format(candidates=f"{size} candidate{'s' if size != 1 else ''}")
+    text = f"{rate.name} at most {level} over {over}"
     return f"{text}, {rate.condition}" if rate.condition else text
 
 

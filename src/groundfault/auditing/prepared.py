@@ -471,6 +471,6 @@ def _require_variation(evidence: Evidence) -> None:
         }
         message = every.get(float(loss[0]), f"the same loss ({loss[0]:g}) everywhere")
         raise InputError(
-            f"the outcome column has {message}; there is no difference to explain (is "
-            "--positive-is-good right?)"
+            f"the outcome has {message} ({len(loss):,} in all), so there is no difference to "
+            "explain; is it the right column, scorer or selection of rows?"
         )

@@ -151,6 +151,9 @@ def describe_end(error: BaseException) -> tuple[int, str | None]:
         case BrokenPipeError():
             # as `head` stops any other program: nobody is left to read a line
             return 128 + getattr(signal, "SIGPIPE", 13), None
+        case click.exceptions.NoArgsIsHelpError():
+            # nothing but the name of a group of commands: the message is its help, in its lines
+            return TROUBLE, error.format_message()
         case click.ClickException():
             context = getattr(error, "ctx", None)
             hint = f" (see {context.command_path} --help)" if context else ""

@@ -190,7 +190,8 @@ def check_keys(frame: pl.DataFrame, roles: Roles, where: str) -> None:
         add = (
             ""
             if roles.repeat
-            else "; if they are several models or repeats, name the column (model or repeat)"
+            else "; if they are several models or repeats, name their column (model= or repeat=, "
+            "--model-column or --repeat)"
         )
         raise InputError(
             f"{where}: {int(duplicates.sum())} rows share their key, for example {example}{add}"

@@ -96,7 +96,13 @@ class LabelledTable:
                 pl.Series("embedding", points, dtype=pl.Array(pl.Float64, points.shape[1]))
             )
             embedding = "embedding"
-        views = [_require(frame, pattern, label) for pattern in (embedding, probability)]
+        views = [
+            _require(frame, pattern, label, need)
+            for pattern, need in (
+                (embedding, "embedding of the examples (--embedding), or texts to embed (--text)"),
+                (probability, "model's probability of each class (--probability)"),
+            )
+        ]
         views[0] = {name: pattern for name, pattern in views[0].items() if name not in views[1]}
         is_known = frame[label].is_not_null()
         known = EmbeddedPredictions.of_table(frame.filter(is_known), views[0], views[1], label)
@@ -125,11 +131,11 @@ def _match(frame: pl.DataFrame, pattern: str, label: str) -> dict[str, str]:
     return dict.fromkeys([pattern] if pattern in names else names, pattern)
 
 
-def _require(frame: pl.DataFrame, pattern: str, label: str) -> dict[str, str]:
+def _require(frame: pl.DataFrame, pattern: str, label: str, need: str) -> dict[str, str]:
     names = _match(frame, pattern, label)
     if not names:
         raise InputError(
-            f"no column is named, or matches, {pattern!r}; the table has "
-            f"{', '.join(frame.columns[:12])}"
+            f"no column is named, or matches, {pattern!r}: name those of the {need}; the table has "
+            f"{', '.join(name for name in frame.columns[:12] if name != label)}"
         )
     return names
