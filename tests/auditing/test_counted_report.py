@@ -193,6 +193,7 @@ def test_the_command_counts_in_a_table_of_a_database(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        (["--group", "n", "--judge", "max-t"], "means of groups are graded"),
         (["--where", "hard"], "--where needs single rows"),
         (["--judge", "multisplit-e"], "judge multisplit-e needs single rows"),
         (["--within", "lang"], "within .* single rows"),

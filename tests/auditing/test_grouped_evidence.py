@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from click.testing import CliRunner
 from lazy_tables import write_parts
 
 import groundfault
@@ -18,10 +17,9 @@ from groundfault import Candidate, Evidence, Plan
 from groundfault.auditing import grouped_evidence
 from groundfault.auditing.grouped_evidence import GroupedEvidence, open_units
 from groundfault.auditing.lazy_evidence import LazyEvidence
-from groundfault.cli.main import cli
 from groundfault.core.finding import Verdict
 from groundfault.engines.polars_files import PolarsCounter
-from groundfault.errors import InputError
+from groundfault.errors import InputError, PlanError
 
 RULES = [
     Candidate("hard", "hard"),
@@ -105,21 +103,24 @@ def approximate(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "judge", "engine"),
+    ("name", "judge", "engine", "modes"),
     [
-        ("of one size", "holm", "polars"),
-        ("of several sizes", "holm", "duckdb"),
-        ("of several sizes", "split-holm", "polars"),
-        ("alike within", "holm", "duckdb"),
-        pytest.param("of one size", "split-holm", "duckdb", marks=pytest.mark.slow),
+        ("of one size", "holm", "polars", False),
+        ("of several sizes", "holm", "duckdb", False),
+        ("alike within", "split-holm", "polars", False),
+        pytest.param("of one size", "split-holm", "duckdb", True, marks=pytest.mark.slow),
+        pytest.param("of several sizes", "split-holm", "polars", True, marks=pytest.mark.slow),
+        pytest.param("alike within", "holm", "duckdb", True, marks=pytest.mark.slow),
     ],
 )
-def test_groups_are_those_of_memory(name: str, judge: str, engine: str, tmp_path: Path) -> None:
+def test_groups_are_those_of_memory(
+    name: str, judge: str, engine: str, modes: bool, tmp_path: Path
+) -> None:
     place = write_parts(tmp_path / "table", TABLES[name])
     columns = ROLES | ({"split": "part"} if judge == "split-holm" else {"ignore": ["part"]})
     plan = Plan(judge=judge, permutations=1999, min_on=4)
     here, there = (
-        read_content(groundfault.audit(evidence, plan, RULES, ledger=None))
+        read_content(groundfault.audit(evidence, plan, RULES, ledger=None, modes=modes))
         for evidence in (
             Evidence.from_table(place, **columns),
             LazyEvidence.scan(place, engine=engine, **columns),
@@ -136,7 +137,7 @@ def test_groups_are_those_of_memory(name: str, judge: str, engine: str, tmp_path
     verdicts = {finding["name"]: finding["verdict"] for finding in there["findings"]}
     assert verdicts["hard"] == "confirmed"
     assert verdicts["late"] == "untestable"
-    assert [mode["rule"] for mode in there["modes"]]
+    assert bool(there["modes"]) == modes
 
 
 def test_as_many_scans_as_memory_asks_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,34 +182,34 @@ def test_each_row_its_own_group_is_no_work(folder: Path) -> None:
         assert units is lazy
 
 
-def test_the_command_groups_and_the_report_verifies(
+def test_a_report_of_groups_verifies_and_a_changed_row_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    table = TABLES["of several sizes"]
-    write_parts(tmp_path / "table", table)
-    options = "--id id --outcome passed --positive-is-good --status status --group passage".split()
-    options += "--engine duckdb --candidate hard:hard --finders categories --ledger book.db".split()
-    run = CliRunner().invoke(cli, ["audit", "table", *options, "--out", "report"])
-    assert run.exit_code == 0, run.output
-    report = groundfault.Report.load("report")
+    table, plan = TABLES["of several sizes"], Plan(permutations=199)
+    write_parts(Path("table"), table)
+    lazy = LazyEvidence.scan("table", engine="duckdb", **ROLES)
+    finders = ["categories"]
+    report = groundfault.audit(
+        lazy, plan, RULES[:1], finders=finders, ledger="book.db", modes=False
+    )
     assert (report.unit, report.n, report.judge) == ("group", 160, "holm")
     assert "means of groups are graded" in report.judge_reason
-    assert any(
-        "in no rule, and candidates that read one are untestable: turn" in h for h in report.hints
-    )
-    assert any("only those of like size are permuted" in hint for hint in report.hints)
-    verify = CliRunner().invoke(cli, ["verify", "report", "--ledger", "book.db"])
-    assert verify.output.endswith("reproduces\n"), verify.output
+    hints = "; ".join(report.hints)
+    assert "in no rule, and candidates that read one are untestable: turn;" in hints
+    assert "only those of like size are permuted" in hints
+    report.write("report")
+    assert groundfault.verify("report", ledger="book.db").reproduces
     # the rows are known again in memory, as they are and in groups
     evidence = Evidence.from_table("table", **ROLES)
-    look = groundfault.audit(evidence, Plan(judge="holm"), RULES[:1], ledger="book.db", reopen="!")
-    assert look.ledger is not None
-    assert (look.ledger.times, look.ledger.overlapping) == (2, 1)
+    again = groundfault.audit(
+        evidence, plan, RULES[:1], ledger="book.db", reopen="again", modes=False
+    )
+    assert again.ledger is not None
+    assert (again.ledger.times, again.ledger.overlapping) == (2, 1)
     changed = table.with_columns(passed=pl.col("passed") ^ (pl.col("id") == 7))
-    write_parts(tmp_path / "table", changed)
-    again = CliRunner().invoke(cli, ["verify", "report", "--ledger", "book.db"])
-    assert again.exit_code != 0
+    write_parts(Path("table"), changed)
+    assert not groundfault.verify("report", ledger="book.db").reproduces
 
 
 class NoGroups:
@@ -239,8 +240,8 @@ def test_an_engine_that_makes_no_groups_is_refused(folder: Path) -> None:
         ({"part": pl.col("part").reverse()}, {"split": "part"}, "puts a group into both parts"),
         ({"status": pl.lit("gone")}, {}, "status 'gone'"),
         ({"passed": pl.int_range(pl.len()) / 1e3}, {}, "over 101 values"),
-        ({}, {"judge": "max-t"}, "is graded, and max-t counts failures"),
-        ({}, {"judge": "janus"}, "is graded, and janus counts failures"),
+        ({}, {"judge": "max-t"}, "means of groups are graded, and max-t counts"),
+        ({}, {"judge": "janus"}, "means of groups are graded, and janus counts"),
     ],
 )
 def test_what_cannot_be_grouped_is_refused(
@@ -249,7 +250,7 @@ def test_what_cannot_be_grouped_is_refused(
     place = write_parts(tmp_path / "table", TABLES["of several sizes"].with_columns(**change))
     plan = Plan(judge=roles.get("judge", "split-holm" if roles else "holm"))
     columns = ROLES | {name: column for name, column in roles.items() if name != "judge"}
-    with pytest.raises(InputError, match=words):
+    with pytest.raises((InputError, PlanError), match=words):
         groundfault.audit(LazyEvidence.scan(place, **columns), plan, RULES, ledger=None)
 
 

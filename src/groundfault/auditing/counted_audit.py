@@ -24,6 +24,7 @@ from groundfault.auditing.prepared import (
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.counted_units import CountedMarks
 from groundfault.core.evidence import Evidence
+from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan
 from groundfault.engines.agreement import find_disagreements
 from groundfault.engines.cells import CellCounts
@@ -153,7 +154,7 @@ class CountedAudit(PreparedAudit):
 def prepare_counted(
     lazy: LazyEvidence,
     plan: Plan | None = None,
-    candidates: Iterable[Candidate] | None = None,
+    candidates: Sequence[Candidate] | None = None,
     *,
     finders: Sequence[Any] | None = None,
 ) -> CountedAudit:
@@ -171,12 +172,8 @@ def prepare_counted(
     """
     declarations = list(candidates or ())
     by_default = candidates is None and finders is None
-    if finders is None:
-        finders = default_finders() if by_default else []
-    mined = any(map(looks_at_outcomes, finders)) or any(c.mined for c in declarations)
-    plan, reason = choose_judge(plan or Plan(), lazy.roles, mined=mined)
-    judge = judges.get(plan.judge, plan.judge_settings)
-    _require_counts_enough(plan, judge.name)
+    finders = _list_finders(candidates, finders)
+    plan, judge, reason = choose_counted_judge(lazy, plan, candidates, finders)
     plan = plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
     rows = int(lazy.counter.counts([], {}).rows.sum())
     if not rows:
@@ -201,6 +198,43 @@ def prepare_counted(
         return audit
     rules = {candidate.name: candidate.parsed for candidate in library}
     return replace(audit, disagreements=find_disagreements(lazy.counter, rules, audit.sample_rule))
+
+
+def choose_counted_judge(
+    lazy: LazyEvidence,
+    plan: Plan | None,
+    candidates: Sequence[Candidate] | None,
+    finders: Sequence[Any] | None,
+) -> tuple[Plan, Judge, str]:
+    """The plan with a judge, the judge, and why it is that one where the plan left it open.
+
+    Parameters are those of `prepare_counted`. Reads nothing of the table.
+
+    Raises
+    ------
+    PlanError
+        If the judge or another setting needs rows, or takes no means of groups.
+    """
+    mined = any(map(looks_at_outcomes, _list_finders(candidates, finders)))
+    mined = mined or any(candidate.mined for candidate in candidates or ())
+    plan, reason = choose_judge(plan or Plan(), lazy.roles, mined=mined)
+    judge = judges.get(plan.judge, plan.judge_settings)
+    _require_counts_enough(plan, judge.name)
+    is_grouped = lazy.roles.group not in (None, lazy.roles.id)
+    if is_grouped and not reason and judge.name not in GRADED_JUDGES:
+        raise PlanError(
+            f"means of groups are graded, and {judge.name} counts failures: judge by "
+            f"{', '.join(GRADED_JUDGES)}, or audit a sample in memory"
+        )
+    return plan, judge, reason
+
+
+def _list_finders(
+    candidates: Sequence[Candidate] | None, finders: Sequence[Any] | None
+) -> Sequence[Any]:
+    if finders is not None:
+        return finders
+    return default_finders() if candidates is None else []
 
 
 def _replace_judge(audit: CountedAudit) -> CountedAudit:

@@ -13,6 +13,7 @@ from groundfault.auditing.counted_audit import (
     JOINT_JUDGE,
     MAX_JOINT,
     CountedAudit,
+    choose_counted_judge,
     find_copies,
     prepare_counted,
 )
@@ -123,6 +124,9 @@ def audit_counted(
         If the outcomes were looked at before in another way and no reason is given.
     """
     report_progress = listener(progress)
+    candidates = None if candidates is None else list(candidates)
+    # what cannot be judged fails here, before groups are made
+    choose_counted_judge(lazy, plan, candidates, finders)
     with open_units(lazy, progress) as units:
         report_progress(f"drawing rows from {len(lazy.counter.files)} files by {lazy.counter.name}")
         audit = prepare_counted(units, plan, candidates, finders=finders)

@@ -137,6 +137,15 @@ class _Request:
         """So many times the rows are scanned, each time for a part of the groups."""
         return max(1, ceil(self.memory / _PASS))
 
+    def describe(self, rows: int, folder: Path) -> str:
+        """What will be done with so many rows, and what it takes."""
+        scans = "1 scan" if self.passes == 1 else f"{self.passes} scans"
+        return (
+            f"making about {self.groups:,} groups of {rows:,} rows in {scans}, by about "
+            f"{min(self.memory, _PASS) / 1e9:.1f} GB of memory and up to {self.files / 1e9:.1f} GB "
+            f"of files in {folder}"
+        )
+
 
 def _group(lazy: LazyEvidence, folder: Path, report_progress: Progress) -> GroupedEvidence:
     counter, roles = lazy.counter, lazy.roles
@@ -146,53 +155,49 @@ def _group(lazy: LazyEvidence, folder: Path, report_progress: Progress) -> Group
             "outcome the mean of theirs, and audit that table without --group"
         )
     report_progress("drawing groups")
-    rows = int(counter.counts([], {}).rows.sum())
-    request = _examine(lazy, Fraction(min(1.0, SAMPLE / max(1, rows))))
+    request = _examine(lazy)
     statuses = _count_statuses(lazy)
-    scans = "1 scan" if request.passes == 1 else f"{request.passes} scans"
-    report_progress(
-        f"making about {request.groups:,} groups of {rows:,} rows in {scans}, by "
-        f"about {min(request.memory, _PASS) / 1e9:.1f} GB of memory and up to "
-        f"{request.files / 1e9:.1f} GB of files in {folder.parent}"
-    )
+    report_progress(request.describe(sum(statuses.values()), folder.parent))
     free = shutil.disk_usage(folder).free
     if request.files > free:
         raise InputError(
             f"groups take up to {request.files / 1e9:.1f} GB in {folder.parent}, and "
             f"{free / 1e9:.1f} GB are free there: name another folder by the variable TMPDIR"
         )
-    files, constant = _write(counter, lazy, request, folder)
-    parts = {roles.group, roles.outcome, roles.status, *constant}
-    varying = tuple(name for name in counter.find_schema() if name not in parts)
+    files, constant = _write(counter, roles, request, folder)
+    others = {roles.group, roles.outcome, roles.status, *constant}
+    varying = tuple(name for name in counter.find_schema() if name not in others)
     if roles.split in varying:
         raise InputError(
             f"split column {roles.split!r} puts a group into both parts; one unit must be wholly "
             "in one of them"
         )
-    units = PolarsCounter(files)
     return GroupedEvidence(
-        units, _name_roles(roles), source=lazy, varying=varying, statuses=statuses
+        PolarsCounter(files), _name_roles(roles), source=lazy, varying=varying, statuses=statuses
     )
 
 
-def _examine(lazy: LazyEvidence, share: Fraction) -> _Request:
+def _examine(lazy: LazyEvidence) -> _Request:
     """Draw groups, check their rows, and leave out what differs in them: long texts mostly do."""
-    roles, schema = lazy.roles, lazy.counter.find_schema()
-    others = {roles.group, roles.outcome, roles.status}
-    columns = [name for name, kind in schema.items() if name not in others and not kind.is_nested()]
-    drawn = lazy.counter.evaluate(
-        {name: quote(name) for name in schema}, draw_by(roles.group or "", share)
-    )
+    counter, roles, schema = lazy.counter, lazy.roles, lazy.counter.find_schema()
+    rows = int(counter.counts([], {}).rows.sum())
+    share = Fraction(min(1.0, SAMPLE / max(1, rows)))
+    columns = {name: quote(name) for name in schema}
+    drawn = counter.evaluate(columns, draw_by(roles.group or "", share))
+    drawn_share = share
     if not drawn.height:
-        # few groups, of many rows each
-        return _Request(tuple(columns), 0, 0, 0)
+        # few groups, and none drawn: single rows are of most of them
+        drawn = counter.evaluate(columns, draw_by(roles.id or "", share))
+        drawn_share = Fraction(1)
     require_few_outcomes(drawn, roles)
     sample = Evidence.from_frame(drawn, roles, lazy.provenance)
-    table, varying = tabulate_units(sample, columns)
-    groups = int(sample.unit_count / share)
-    files = groups * (int(table.estimated_size()) // len(table) + _OWN)
-    names = tuple(name for name in columns if name not in varying)
-    return _Request(names, groups, files + groups * _OVERHEAD * len(names), files)
+    others = {roles.group, roles.outcome, roles.status}
+    plain = [name for name, kind in schema.items() if name not in others and not kind.is_nested()]
+    table, varying = tabulate_units(sample, plain)
+    groups = int(sample.unit_count / drawn_share)
+    width = int(table.estimated_size()) // sample.unit_count + _OWN
+    names = tuple(name for name in plain if name not in varying)
+    return _Request(names, groups, groups * (width + _OVERHEAD * len(names)), groups * width)
 
 
 def _count_statuses(lazy: LazyEvidence) -> dict[str, int]:
@@ -209,10 +214,10 @@ def _count_statuses(lazy: LazyEvidence) -> dict[str, int]:
 
 
 def _write(
-    counter: GroupingCounter, lazy: LazyEvidence, request: _Request, folder: Path
+    counter: GroupingCounter, roles: Roles, request: _Request, folder: Path
 ) -> tuple[tuple[str, ...], set[str]]:
     """Files of the groups, and which columns are the same within all of them."""
-    roles, columns = lazy.roles, request.columns
+    columns = request.columns
     groups = GroupBy(roles.group or "", roles.outcome, _spell_loss(roles), columns)
     files, constant = [], set(columns)
     for part in range(request.passes):
