@@ -104,7 +104,9 @@ def write_report(
     value = table[kind][4 if kind == "lang" else 2].replace("'", "''")
     rules = [Candidate("labelled", f"{quoted} = '{value}'"), Candidate("large", "size > 2")]
     if "prompt" in table.columns:
+        # a word, and two with what stands between them
         rules.append(Candidate("negated", "prompt ~* '\\bNOT\\b'"))
+        rules.append(Candidate("not even", "prompt ~* 'not even'"))
     report = groundfault.audit(evidence, Plan(judge=judge), rules, ledger=place / "ledger.db")
     if pages:
         report.write(place / "report")

@@ -19,6 +19,7 @@ from groundfault import Report
 from groundfault.cli.export import export
 from groundfault.core.rules import Rule
 from groundfault.modes.examples import find_near
+from groundfault.workbench.one_file.marks import find_rule_marks
 
 
 def write_file(report: Path, *options: str) -> ExplorerFile:
@@ -119,16 +120,35 @@ def test_texts_can_be_left_out(report: Path) -> None:
     assert "alpha says" not in content
 
 
-def test_words_of_a_rule_are_marked_where_they_stand(tmp_path: Path) -> None:
-    from groundfault.workbench.one_file.marks import find_rule_spans
-
-    texts = {"prompt": pl.Series(["\U0001f600 nothing is not", None, "Not so", "so"])}
-    spans = find_rule_spans(texts, r"prompt ~* '\bnot\b' AND lang = 'de'")
+def test_words_are_marked_wherever_they_stand_and_other_patterns_by_their_places() -> None:
+    texts = {"prompt": pl.Series(["\U0001f600 nothing is not", None, "Not so", "not so, not"])}
+    marks = {
+        rule: find_rule_marks(texts, rule)
+        for rule in (
+            r"prompt ~* '\bnot\b' AND lang = 'de'",
+            r"prompt ~* '\b(not|is)\b' AND prompt ~ 'so'",
+            # a part of a word; not everywhere; no word; of two patterns the first stands later
+            "prompt ~* 'not'",
+            "prompt ~ '^not'",
+            "prompt ~* 'is not'",
+            "prompt ~ 'is' AND prompt ~ 'thing'",
+        )
+    }
     # a browser counts what lies beyond the first plane as two
-    assert spans == {"prompt": {0: [14, 3], 2: [0, 3]}}
+    assert [some["prompt"] for some in marks.values()] == [
+        ["Not", "not"],
+        ["Not", "is", "not", "so"],
+        {0: [3, 3, 14, 3], 2: [0, 3], 3: [0, 3, 8, 3]},
+        {3: [0, 3]},
+        {0: [11, 6]},
+        {0: [5, 5, 11, 2]},
+    ]
+    # what matches most of a longer text says nothing about a place in it
+    most = {"prompt": pl.Series(["a " * 30, "a b"])}
+    assert find_rule_marks(most, "prompt ~ 'a .'") == {"prompt": {1: [0, 3]}}
     # a pattern for which a backtracking engine would take longer than anybody waits
     slow = {"prompt": pl.Series(["a" * 5000 + "!"] * 20)}
-    assert find_rule_spans(slow, "prompt ~ '(a+)+b'") == {"prompt": {}}
+    assert find_rule_marks(slow, "prompt ~ '(a+)+b'") == {"prompt": {}}
 
 
 def test_nothing_of_the_data_stands_in_the_page(report: Path, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from groundfault.render.change_words import name_change
 from groundfault.render.page import Entry, Page, Section
 from groundfault.workbench.one_file.blocks import find_entries, list_blocks
 from groundfault.workbench.one_file.columns import FileColumn, encode_column
-from groundfault.workbench.one_file.marks import count_units, find_rule_spans
+from groundfault.workbench.one_file.marks import Spans, count_units, find_rule_marks
 from groundfault.workbench.one_file.packing import MaskPool, RowValues
 from groundfault.workbench.one_file.record import list_record
 from groundfault.workbench.one_file.rules import FileRule, list_rules
@@ -52,6 +52,7 @@ _EVERYTHING: dict[str, Any] = {
     "columns": [],
     "outcome": "",
     "first": [],
+    "words": {},
     "sides": ["Fails", "Passes", "Near misses"],
     "conditions": [],
     "blocks": [],
@@ -156,15 +157,15 @@ class FileContent:
         return prose | set(find_text_columns(evidence))
 
     @cached_property
-    def spans(self) -> list[dict[str, dict[int, list[int]]]]:
-        """For each rule, by column and place among its values: the words that it names."""
+    def marks(self) -> list[dict[str, list[str] | Spans]]:
+        """For each rule, by column: its words, or the places that it marks by those of values."""
         texts = {
             c.name: pl.Series(c.name, c.rows.values, pl.String)
             for c in self.columns
             if c.kind == "text"
         }
         return [
-            find_rule_spans(texts, rule.subject.rule) if rule.subject else {} for rule in self.rules
+            find_rule_marks(texts, rule.subject.rule) if rule.subject else {} for rule in self.rules
         ]
 
     @cached_property
@@ -205,7 +206,7 @@ class FileContent:
             for section in page.sections
             for entry in find_entries(section.content)
         }
-        for rule in self.rules:
+        for rule, marks in zip(self.rules, self.marks, strict=True):
             subject = rule.subject
             if subject is None:
                 yield _EVERYTHING | {"unscored": rule.unscored, **self._place_masks(rule)}
@@ -222,6 +223,7 @@ class FileContent:
                 "outcome": subject.outcome,
                 "unscored": rule.unscored,
                 "first": list(rule.first),
+                "words": {name: some for name, some in marks.items() if isinstance(some, list)},
                 "sides": _name_sides(rule, self.slices.report.manifest.compare),
                 "conditions": [words.clean(text) for text, _ in rule.conditions],
                 **self._place_masks(rule),

@@ -76,8 +76,9 @@ def _pack(content: FileContent) -> Iterator[tuple[str, str]]:
     yield "masks", content.masks.pack()
     for place, column in enumerate(content.columns):
         yield f"column-{place}", column.rows.pack()
-    for place, spans in enumerate(content.spans):
-        if any(spans.values()):
+    for place, marks in enumerate(content.marks):
+        spans = {name: some for name, some in marks.items() if isinstance(some, dict) and some}
+        if spans:
             yield f"spans-{place}", pack_spans(spans)
     if len(content.models) > 1:
         yield "units", content.units.pack()

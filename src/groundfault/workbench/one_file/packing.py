@@ -43,7 +43,7 @@ class RowValues:
 
         Examples
         --------
-        >>> RowValues.of(pl.Series(["de", "en", "de", None])).values
+        >>> RowValues.of(pl.Series(["de", "en", "de", None] * 2)).values
         [None, 'de', 'en']
         """
         values = rows.unique().sort()

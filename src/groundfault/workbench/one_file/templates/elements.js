@@ -80,7 +80,7 @@ const BLOCKS = {
 
 const makeBlocks = (blocks) => blocks.map((block) => own(BLOCKS, block.block)?.(block));
 
-// a text with marks at places that were looked up when the file was written
+// a text with marks at some places: starts and lengths
 function markText(text, spans, start = 0) {
   const parts = [start ? "[…] " : ""];
   let place = start;

@@ -94,15 +94,14 @@ const isText = (column) => column.kind === "text" && column.name !== report.id;
 const read = (columns, name, row) => columns.find((column) => column.name === name).at(row);
 
 // an example in short: its texts, and the values that the rule reads
-function makeCard(row, columns, now, spans) {
+function makeCard(row, columns, now, findMarks) {
   const rule = report.rules[now.rule];
   const isNear = rule && findSide(now.rule, row) === 2;
   const lacks = isNear ? rule.conditions.filter((_, i) => !isIn(mask(rule.masks[i]), row)) : [];
   const address = rule ? linkList(now, { row }) : link({ rule: report.rules.length - 1, row });
   const texts = columns.filter((column) => isText(column) && column.at(row) !== null);
   const values = columns.filter((column) => !isText(column) && rule?.columns.includes(column.name));
-  const mark = ({ name, at, place }) =>
-    markText(at(row), spans.get(name)?.get(place(row)), own(report.openings, name));
+  const mark = (column) => markText(column.at(row), findMarks(column, row), own(report.openings, column.name));
   return make("article", { class: "excerpt", "data-item": "" },
     small(make("a", { href: address, "data-open": "" }, make("code", {}, showValue(read(columns, report.id, row)))),
       report.models.length ? ` ${read(columns, report.model, row)}` : null,
@@ -113,7 +112,7 @@ function makeCard(row, columns, now, spans) {
     ], "terms"));
 }
 
-function makeSide(side, rows, columns, now, spans) {
+function makeSide(side, rows, columns, now, findMarks) {
   const [key, title] = [SIDES[side], report.rules[now.rule].sides[side]];
   const alone = now.side === side;
   const [start, size] = alone ? [now.start, PAGE] : [0, FIRST];
@@ -124,7 +123,7 @@ function makeSide(side, rows, columns, now, spans) {
   return make("section", { "aria-labelledby": `side-${key}` },
     make("h2", { id: `side-${key}` }, alone ? title : whole(title),
       make("span", { class: "count" }, ` ${count(rows.length)}`)),
-    rows.slice(start, end).map((row) => makeCard(row, columns, now, spans)),
+    rows.slice(start, end).map((row) => makeCard(row, columns, now, findMarks)),
     rows.length ? null : small("None."),
     make("p", { class: "pages small" },
       alone && rows.length ? `${start + 1}–${end} of ${count(rows.length)}` : null,
@@ -199,9 +198,9 @@ async function showRule(now) {
   const columns = await readColumns((column, place) =>
     now.row !== null || isOfCards(column) || rule.columns.includes(column.name) ||
     now.filters.some((filter) => filter.place === place));
-  const spans = await readSpans(now.rule);
+  const findMarks = await readMarks(now.rule);
   const sides = select(now, columns);
-  if (now.row !== null) return showExample(now, columns, spans, sides);
+  if (now.row !== null) return showExample(now, columns, findMarks, sides);
   const step = (by, key, label) => {
     const place = (now.rule + by + report.rules.length) % report.rules.length;
     return make("a", { href: link({ rule: place }), "data-key": key }, label);
@@ -220,11 +219,11 @@ async function showRule(now) {
     make("p", { class: "hushed", role: "status" }, sizes),
     makeTabs(now),
     make("div", { class: visible.length > 1 ? "sides" : "sides alone" },
-      visible.map((side) => makeSide(side, sides[side], columns, now, spans))),
+      visible.map((side) => makeSide(side, sides[side], columns, now, findMarks))),
   ];
 }
 
-function showExample(now, columns, spans, sides) {
+function showExample(now, columns, findMarks, sides) {
   const { row } = now;
   const rule = report.rules[now.rule];
   const side = findSide(now.rule, row);
@@ -235,8 +234,8 @@ function showExample(now, columns, spans, sides) {
   const id = read(columns, report.id, row);
   const others = Array.from(losses.keys()).filter((other) => other !== row && read(columns, report.id, other) === id);
   const texts = columns.filter((column) => isText(column) && column.at(row) !== null);
-  const setText = ({ name, at, place }) => make("section", { class: "text" }, make("h3", {}, name),
-    make("pre", { tabindex: 0, "aria-label": name }, markText(at(row), spans.get(name)?.get(place(row)))));
+  const setText = (column) => make("section", { class: "text" }, make("h3", {}, column.name),
+    make("pre", { tabindex: 0, "aria-label": column.name }, markText(column.at(row), findMarks(column, row))));
   const setValue = (column) => {
     const value = column.at(row);
     const shown = rule.columns.includes(column.name) ? make("mark", {}, showValue(value)) : showValue(value);
@@ -251,7 +250,7 @@ function showExample(now, columns, spans, sides) {
     texts.map(setText),
     makeTerms(columns.filter((column) => !isText(column) && column.name !== report.id).map(setValue), "remarks values"),
     others.length ? make("h3", {}, "The same example elsewhere") : null,
-    make("div", { class: "sides" }, others.slice(0, PAGE).map((other) => makeCard(other, columns, now, spans))),
+    make("div", { class: "sides" }, others.slice(0, PAGE).map((other) => makeCard(other, columns, now, findMarks))),
   ];
 }
 
@@ -330,7 +329,7 @@ async function showComparison(now) {
     makeTable(table),
     make("h3", {}, `${names[now.cell]}: ${count(cells[now.cell].length)}`),
     cells[now.cell].slice(0, PAGE).map((unit) => make("div", { class: "sides pair" },
-      [first, second].map((model) => makeCard(model.get(unit).row, columns, now, new Map())))),
+      [first, second].map((model) => makeCard(model.get(unit).row, columns, now, () => [])))),
   ];
 }
 

@@ -66,7 +66,7 @@ const readColumns = (needs) =>
 
 const isOfCards = ({ name, kind }) => kind === "text" || name === report.id || name === report.model;
 
-// the words that a rule names, by column and place of a text: starts and lengths
+// places that a rule marks, by column and place of a text: starts and lengths
 const readSpans = remember(async (rule) => {
   const spans = new Map();
   if (!element(`spans-${rule}`)) return spans;
@@ -86,6 +86,24 @@ const readSpans = remember(async (rule) => {
   }
   return spans;
 });
+
+// letters, digits and what joins them, as the engine of the rules has it
+const WORD = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+/gu;
+
+// a function that finds what a rule marks in the text of a row: the words that it names, or places
+async function readMarks(rule) {
+  const spans = await readSpans(rule);
+  return ({ name, at, place }, row) => {
+    const words = own(report.rules[rule].words, name);
+    if (!words) return spans.get(name)?.get(place(row));
+    const text = at(row);
+    const matches = [...text.matchAll(WORD)].filter(([word]) => words.includes(word));
+    // as of places: what is most of a longer text says nothing about where to look
+    const size = matches.reduce((sum, [word]) => sum + word.length, 0);
+    if (text.length > 40 && size > text.length / 2) return [];
+    return matches.flatMap(({ 0: word, index }) => [index, word.length]);
+  };
+}
 
 function mask(place) {
   const size = Math.ceil(report.rows / 8);
