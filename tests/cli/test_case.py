@@ -51,16 +51,26 @@ def test_a_plan_names_the_command_that_begins_it(place: Path) -> None:
     plan = "case", "plan", place / "case", "--lift", 0.9
     can = run(*plan, "--budget", 60, "--runs", 10).output
     assert "60 labels can confirm 1 mode with a power of 80%" in can
-    assert f"sequential confirm --case {place / 'case'} --mode 1 --budget 60" in can
+    assert f"sequential confirm --case {place / 'case'} --mode 1 --budget 60 --label file" in can
     cannot = run(*plan, "--budget", 3, "--runs", 2).output
     assert "can confirm no mode" in cannot
     assert "not mode 1: 0% alone" in cannot
 
 
+def test_commands_to_go_on_with_can_be_pasted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(place / "case", place / "my case")
+    monkeypatch.chdir(place)
+    for step in (("case", "status"), ("case", "plan", "--lift", 0.9, "--budget", 60, "--runs", 2)):
+        words = " ".join(run(*step, "my case").output.split())
+        assert "groundfault sequential confirm --case 'my case' " in words
+        assert "--label file" in words
+
+
 def test_steps_hand_over(place: Path) -> None:
     before = run("case", "status", place / "case").output
     assert "\"lang\" = 'de'" in before
-    assert f"--case {place / 'case'} (begin it) costs at most 80 labels" in " ".join(before.split())
+    command = f"--case {place / 'case'} --label file (begin it) costs at most 80 labels"
+    assert command in " ".join(before.split())
     assert "it says which modes N labels can confirm" in " ".join(before.split())
     stopped = run(
         "sequential", "confirm", "--case", place / "case", "--label", "ask", typed="p\nq\n"

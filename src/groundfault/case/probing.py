@@ -99,7 +99,7 @@ def begin_probe(
         # who saw fresh tasks fail could choose to confirm what they showed
         raise PlanError(
             "choose the modes to confirm first, before fresh tasks are asked: "
-            "groundfault sequential confirm --case DIR"
+            "groundfault sequential confirm --case DIR --label ask"
         )
     numbers = case.check_modes(labels.modes if modes is None else modes)
     bank = make_bank(case, numbers, pairs, question, target)

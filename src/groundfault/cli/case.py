@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -106,7 +107,7 @@ def new(folder: str, **options: Any) -> None:
         f"{settings.audit_units:,} units to audit, {settings.fresh_units:,} fresh "
         f"({settings.freshness})"
     )
-    click.echo(f"next: groundfault audit --case {folder}")
+    click.echo(f"next: groundfault audit --case {shlex.quote(folder)}")
 
 
 @case.command()
@@ -159,12 +160,13 @@ def plan(folder: str, budget: int, lift: float | None, runs: int, json_path: str
 
     require_writable(json_path)
     with show_progress() as progress:
-        result = plan_budget(Case(folder), budget, lift=lift, runs=runs, progress=progress)
+        here = Case(folder)
+        result = plan_budget(here, budget, lift=lift, runs=runs, progress=progress)
     if write_json(result.to_json(), json_path):
         return
     from groundfault.render.case_words import describe_plan
 
-    for line in describe_plan(result, folder):
+    for line in describe_plan(result, here):
         click.echo(line)
 
 

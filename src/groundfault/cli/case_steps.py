@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -44,5 +45,5 @@ def confirm_case(folder: str, options: dict[str, Any]) -> None:
     finally:
         case.write_confirmation()
     if options["json_path"] != "-":
-        click.echo(f"next: groundfault case report {folder}")
+        click.echo(f"next: groundfault case report {shlex.quote(folder)}")
     sys.exit(status)

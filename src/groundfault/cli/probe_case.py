@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -14,8 +15,7 @@ from groundfault.errors import PlanError
 def begin_probe(folder: str, options: dict[str, Any]) -> None:
     """Write the tasks of a case's modes, and how they are asked."""
     from groundfault.case.case import Case
-    from groundfault.case.probing import PROBE
-    from groundfault.probes.bank.bank import Bank
+    from groundfault.case.probing import open_probe
     from groundfault.probes.bank.grammar import Grammar
 
     lacking = [name for name in ("question", "target") if options[name] is None]
@@ -29,12 +29,11 @@ def begin_probe(folder: str, options: dict[str, Any]) -> None:
         pairs=options["pairs"],
         grammar=None if file is None else Grammar.load(file),
     )
-    place = case.folder / PROBE
-    bank, grammar = Bank.load(place / "bank.toml"), Grammar.load(place / "grammar.toml")
+    bank, grammar = open_probe(case)
     click.echo(
         f"{len(bank)} tasks in pairs, {len(grammar)} wordings: {len(bank) * len(grammar):,} prompts"
     )
-    click.echo(f"next: groundfault probe run --case {folder} --model NAME")
+    click.echo(f"next: groundfault probe run --case {shlex.quote(folder)} --model NAME")
 
 
 def run_probe(folder: str, options: dict[str, Any]) -> None:
@@ -44,7 +43,7 @@ def run_probe(folder: str, options: dict[str, Any]) -> None:
     case = Case(folder)
     ask_prompts(lambda target, progress: case.ask(target, progress=progress), options)
     if not options["quiet"] and options["json_path"] != "-":
-        click.echo(f"next: groundfault probe review --case {folder} --reviewer NAME")
+        click.echo(f"next: groundfault probe review --case {shlex.quote(folder)} --reviewer NAME")
 
 
 def review_probe(folder: str, options: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from groundfault.render.case_wordings import (
     list_wording_gaps,
     make_wording_sections,
 )
+from groundfault.render.case_words import name_folder, name_label_command
 from groundfault.render.page import (
     Bullets,
     Code,
@@ -103,8 +104,7 @@ def make_status_page(
         Simulates what confirming its modes would cost.
     """
     summary = case.summarize()
-    folder = words.clean(str(case.folder))
-    lines = _describe_next(summary, forecast(case), folder)
+    lines = _describe_next(summary, forecast(case), case)
     steps = Section("Next", blocks=tuple(map(Paragraph, lines)))
     modes = Section("Failure modes", blocks=tuple(_list_modes(summary, rules_apart=True)))
     levels = Section("How sure this is", tuple(_describe_levels(summary)))
@@ -300,7 +300,8 @@ def _list_hashes(summary: CaseSummary) -> Iterator[tuple[str, Code]]:
     yield "Seed", Code(str(settings.seed))
 
 
-def _describe_next(summary: CaseSummary, forecast: Forecast | None, folder: str) -> Iterator[Line]:
+def _describe_next(summary: CaseSummary, forecast: Forecast | None, case: Case) -> Iterator[Line]:
+    folder = name_folder(case)
     if not summary.audited:
         yield (
             Code(f"groundfault audit --case {folder}"),
@@ -309,7 +310,7 @@ def _describe_next(summary: CaseSummary, forecast: Forecast | None, folder: str)
         )
         return
     if forecast is not None:
-        yield _describe_forecast(summary, forecast, folder)
+        yield _describe_forecast(summary, forecast, case)
         if not summary.chosen:
             yield (
                 Code(f"groundfault case plan {folder} --budget N"),
@@ -325,13 +326,13 @@ def _describe_next(summary: CaseSummary, forecast: Forecast | None, folder: str)
     )
 
 
-def _describe_forecast(summary: CaseSummary, forecast: Forecast, folder: str) -> Line:
+def _describe_forecast(summary: CaseSummary, forecast: Forecast, case: Case) -> Line:
     verb = "go on with" if summary.chosen else "begin"
     likely = words.listing(
         [f"mode {number} in {words.rate(share)}" for number, share in forecast.shares.items()]
     )
     return (
-        Code(f"groundfault sequential confirm --case {folder}"),
+        Code(name_label_command(case)),
         f" ({verb} it) costs at most {words.plural(forecast.limit, 'label')}. In {forecast.runs} "
         "simulated runs from no label on, at the rates of the audit, which are too far apart on "
         f"average, half took up to {words.plural(forecast.median, 'label')}, and "

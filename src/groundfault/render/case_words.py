@@ -1,7 +1,8 @@
-"""Sentences about a case: which modes a budget of labels can confirm."""
+"""Sentences about a case: which modes a budget of labels can confirm, and the command for it."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,17 +11,23 @@ from groundfault.render import words
 
 if TYPE_CHECKING:
     from groundfault.case.budget_plan import BudgetPlan
+    from groundfault.case.case import Case
 
 
-def describe_plan(plan: BudgetPlan, folder: str) -> Iterator[str]:
-    """What a budget can confirm, what it cannot, and the command that begins it.
+def name_folder(case: Case) -> str:
+    """The folder of a case as a command takes it."""
+    return words.clean(shlex.quote(str(case.folder)))
 
-    Parameters
-    ----------
-    plan : BudgetPlan
-    folder : str
-        The case, as the command names it.
-    """
+
+def name_label_command(case: Case, *options: str) -> str:
+    """The command that buys labels: looked up where the table has the outcomes, else asked for."""
+    source = "ask" if case.settings.answers is None else "file"
+    command = f"groundfault sequential confirm --case {name_folder(case)}"
+    return " ".join([command, *options, f"--label {source}"])
+
+
+def describe_plan(plan: BudgetPlan, case: Case) -> Iterator[str]:
+    """What a budget can confirm, what it cannot, and the command that begins it."""
     can = words.plural(len(plan.powers), "mode") if plan.powers else "no mode"
     rates = words.listing(
         [
@@ -46,8 +53,5 @@ def describe_plan(plan: BudgetPlan, folder: str) -> Iterator[str]:
         yield f"  not mode {number}: {words.rate(share)} {company}"
         company = "with those above"
     if plan.powers:
-        modes = " ".join(f"--mode {number}" for number in plan.powers)
-        yield (
-            f"next: groundfault sequential confirm --case {words.clean(folder)} {modes} "
-            f"--budget {plan.budget}"
-        )
+        modes = [f"--mode {number}" for number in plan.powers]
+        yield f"next: {name_label_command(case, *modes, f'--budget {plan.budget}')}"
