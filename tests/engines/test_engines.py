@@ -72,6 +72,10 @@ def test_spark_differs_where_it_is_known_to_and_audits_alike(tmp_path: Path) -> 
             groundfault.audit(one, Plan(judge="split-holm"), CANDIDATES, ledger=None).to_dict()
             for one in (lazy, there)
         ]
+        folder = tmp_path / "groups"
+        folder.mkdir()
+        write_edge_groups(folder)
+        by_spark = group_all(SparkCounter(list_files(folder), session), 3)
         samples = [one.sample_outcomes(600)("0a" * 16).to_json() for one in (lazy, there)]
         place = tmp_path / "table"
         session.sql(f"CREATE TABLE results USING parquet LOCATION '{place}'")
@@ -87,6 +91,7 @@ def test_spark_differs_where_it_is_known_to_and_audits_alike(tmp_path: Path) -> 
         del report["hints"], report["manifest"]
     assert reports[0] == reports[1]
     assert samples[0] == samples[1]
+    assert by_spark.equals(group_all(PolarsCounter(list_files(folder)), 1))
 
 
 @dataclass(frozen=True)
@@ -292,10 +297,8 @@ def group_all(counter: Counter, parts: int) -> pl.DataFrame:
     return pl.concat(tables).sort(EDGE_GROUPS.key).cast({pl.Int64: pl.UInt32})
 
 
-@pytest.mark.parametrize("parts", [1, 3])
-@pytest.mark.parametrize("name", ["polars", "duckdb"])
-def test_groups_are_the_same_by_every_engine(tmp_path: Path, name: str, parts: int) -> None:
-    table = pl.DataFrame(
+def write_edge_groups(folder: Path) -> None:
+    pl.DataFrame(
         {
             EDGE_GROUPS.key: [7, 7, 8, 8, 8, 9],
             "x": [2.0, float("nan"), 3.0, 3.0, 3.0, 1.0],
@@ -303,8 +306,13 @@ def test_groups_are_the_same_by_every_engine(tmp_path: Path, name: str, parts: i
             "day": pl.Series([1, 1, 2, 2, 3, 3]).cast(pl.Date),
             "loss": [True, False, True, True, False, True],
         }
-    )
-    table.write_parquet(tmp_path / "table.parquet")
+    ).write_parquet(folder / "groups.parquet")
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("name", ["polars", "duckdb"])
+def test_groups_are_the_same_by_every_engine(tmp_path: Path, name: str, parts: int) -> None:
+    write_edge_groups(tmp_path)
     groups = group_all(open_counter(name, tmp_path), parts)
     assert groups["mean"].to_list() == [1.0, 2 / 3, None]
     assert groups[SCORED].to_list() == [1, 3, 0]
