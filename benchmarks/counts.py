@@ -5,7 +5,8 @@
 The table has 20 columns in Parquet files of a million rows. Each audit runs in a process of its
 own, up to its verdicts by holm (failure modes come from a sample and take the same whatever the
 rows). Seconds are those of all threads; polars has one, DuckDB as many as there are cores. All
-engines have to count the same. --groups adds a GROUP BY that makes one row of every four."""
+engines have to count the same. --groups draws rows in groups of four, which fail together, and
+audits the groups."""
 
 from __future__ import annotations
 
@@ -30,19 +31,24 @@ LETTERS = np.array(list("abcdefgh"))
 THREADS = ("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 
 
-def write_table(folder: Path, rows: int) -> None:
-    """Six columns each of letters, flags and numbers; one letter and one flag fail together."""
+def write_table(folder: Path, rows: int, size: int) -> None:
+    """Six columns each of letters, flags and numbers, of groups; two of them fail together."""
     for start in range(0, rows, BATCH):
         rng = np.random.default_rng(start)
-        count = min(BATCH, rows - start)
-        columns = {"id": np.arange(start, start + count)}
+        count = min(BATCH, rows - start) // size
+        columns = {"unit": np.arange(start // size, start // size + count)}
         for i in range(6):
             columns[f"letter_{i}"] = LETTERS[rng.integers(0, 8, count)]
             columns[f"flag_{i}"] = rng.random(count) < 0.1 * (i + 1)
             columns[f"number_{i}"] = rng.integers(0, 1_000, count)
         hole = (columns["letter_0"] == "b") & columns["flag_1"]
-        columns["error"] = rng.random(count) < np.where(hole, 0.3, 0.2)
-        pl.DataFrame(columns).write_parquet(folder / f"{start:012}.parquet")
+        rate = np.where(hole, 0.3, 0.2)
+        # rows of one group correlate by one half
+        rate = rng.beta(rate, 1 - rate) if size > 1 else rate
+        table = {name: np.repeat(values, size) for name, values in columns.items()}
+        table["id"] = np.arange(start, start + count * size)
+        table["error"] = rng.random(count * size) < np.repeat(rate, size)
+        pl.DataFrame(table).write_parquet(folder / f"{start:012}.parquet")
 
 
 def list_candidates(count: int) -> list[groundfault.Candidate]:
@@ -52,34 +58,19 @@ def list_candidates(count: int) -> list[groundfault.Candidate]:
     return [groundfault.Candidate(rule, rule) for rule in rules[:count]]
 
 
-def audit(folder: str, engine: str, candidates: int) -> str:
+def audit(folder: str, engine: str, candidates: int, group: str | None) -> str:
     """The hash of all findings with their numbers."""
-    evidence = groundfault.LazyEvidence.scan(folder, id="id", outcome="error", engine=engine)
+    evidence = groundfault.LazyEvidence.scan(
+        folder, id="id", outcome="error", engine=engine, group=group, ignore=["unit"]
+    )
     report = groundfault.audit(
         evidence,
-        groundfault.Plan(judge="holm"),
+        groundfault.Plan(judge="holm", permutations=999),
         candidates=list_candidates(candidates),
         ledger=False,
         modes=False,
     )
     return hashlib.sha256(repr(report.findings).encode()).hexdigest()
-
-
-def group(folder: str, engine: str) -> str:
-    """One row of every four, as polars and DuckDB stream them to a file."""
-    target = f"{folder}/../{engine}.parquet"
-    if engine == "duckdb":
-        import duckdb
-
-        names = "".join(f", ANY_VALUE(letter_{i}), ANY_VALUE(number_{i})" for i in range(6))
-        rows = f"SELECT id // 4, AVG(error::INT){names} FROM '{folder}/*.parquet' GROUP BY id // 4"
-        duckdb.execute("SET threads = 1")
-        duckdb.execute(f"COPY ({rows}) TO '{target}'")
-    else:
-        first = pl.col("^(letter|number)_.*$").first()
-        grouped = pl.scan_parquet(f"{folder}/*.parquet").group_by(unit=pl.col("id") // 4)
-        grouped.agg(pl.col("error").mean(), first).sink_parquet(target)
-    return ""
 
 
 def main() -> None:
@@ -93,32 +84,28 @@ def main() -> None:
     if options.one:
         engine, folder = options.one
         start = time.process_time()
-        answer = (
-            group(folder, engine) if options.groups else audit(folder, engine, options.candidates)
-        )
+        answer = audit(folder, engine, options.candidates, "unit" if options.groups else None)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(json.dumps([time.process_time() - start, peak, answer]))
         return
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "parquet"
         folder.mkdir()
-        write_table(folder, options.rows)
+        write_table(folder, options.rows, 4 if options.groups else 1)
         size = sum(path.stat().st_size for path in folder.iterdir()) / 2**30
         print(f"{options.rows:,} rows x 20 columns, {size:.2f} GB of files")
         answers = set()
-        for more in ([], ["--groups"]) if options.groups else ([],):
-            for engine in options.engines.split(","):
-                command = [sys.executable, __file__, "--one", engine, str(folder), *more]
-                command += ["--candidates", str(options.candidates)]
-                place_of_threads = {**os.environ, **dict.fromkeys(THREADS, "1")}
-                out = subprocess.run(
-                    command, env=place_of_threads, stdout=subprocess.PIPE, text=True, check=True
-                ).stdout
-                seconds, peak, answer = json.loads(out.splitlines()[-1])
-                what = "GROUP BY of fours" if more else f"audit of {options.candidates} candidates"
-                print(f"{engine:8} {what:26} {seconds:7.1f} CPU s {peak:6.2f} GB", flush=True)
-                if not more:
-                    answers.add(answer)
+        for engine in options.engines.split(","):
+            command = [sys.executable, __file__, "--one", engine, str(folder)]
+            command += ["--candidates", str(options.candidates)]
+            command += ["--groups"] if options.groups else []
+            place_of_threads = {**os.environ, **dict.fromkeys(THREADS, "1")}
+            out = subprocess.run(
+                command, env=place_of_threads, stdout=subprocess.PIPE, text=True, check=True
+            ).stdout
+            seconds, peak, answer = json.loads(out.splitlines()[-1])
+            print(f"{engine:8} {seconds:7.1f} CPU s {peak:6.2f} GB", flush=True)
+            answers.add(answer)
         print("all engines give the same findings" if len(answers) == 1 else "FINDINGS DIFFER")
 
 
