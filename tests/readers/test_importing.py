@@ -298,6 +298,13 @@ def test_a_mapping_that_cannot_be_is_one_clear_line(desk: Path, text: str, messa
         Evidence.from_logs("a.csv", map="map.toml")
 
 
+def test_a_mapped_file_of_blank_lines_is_said_to_have_no_row(desk: Path):
+    Path("a.jsonl").write_text("\n\n")
+    Path("map.toml").write_text("[columns]\nexample_id = 'task'\nvalue = 'state'")
+    with pytest.raises(InputError, match=r"a\.jsonl has no row in it"):
+        Evidence.from_logs("a.jsonl", map="map.toml")
+
+
 # ---------------------------------------------------------------------- --- directories of evidence
 
 

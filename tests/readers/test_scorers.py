@@ -133,6 +133,20 @@ def test_disagreement_keeps_every_row_and_every_reason(tmp_path: Path) -> None:
     assert len(rows) == len(evidence) + account.beside + account.left_out
 
 
+def test_rows_of_a_log_that_was_put_together_from_copies_are_counted_once(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"example_id": f"q{i}", "scorer": scorer, "value": value, "status": "scored"}
+        for scorer in ("match", "judge")
+        for i, value in enumerate([1.0, 0.0, 1.0 if scorer == "match" else 0.0])
+    ]
+    log = table(tmp_path / "a.parquet", rows * 3)
+    evidence = Evidence.from_logs(log, disagreement=("match", "judge"))
+    assert evidence.loss.to_list() == [0.0, 0.0, 1.0]
+    account = evidence.account
+    assert account is not None
+    assert (account.beside, account.duplicated) == (9, 6)
+
+
 def test_a_report_says_which_scorer_and_what_else_there_is(evidence: Evidence) -> None:
     report = groundfault.audit(evidence, ledger=False, modes=False)
     line = "Scored by match; also in the logs: includes (--scorer NAME, or --every-scorer)."

@@ -122,8 +122,8 @@ def read_logs(
     reading |= {"map": asdict(mapped) if mapped else None, "scorer": list(scorers) or None}
     reading |= {"scale": scale, "conflicts": conflicts, "disagreement": disagreement}
     provenance = tuple(spell_path(source) for source in sources)
-    kept = rows if len(rows.scorers) > 1 else None
-    return ImportedLogs(frame, roles, account, provenance, reading, rows=kept)
+    rows_of_all = rows if len(rows.scorers) > 1 else None
+    return ImportedLogs(frame, roles, account, provenance, reading, rows=rows_of_all)
 
 
 def _require_places(sources: Sequence[object]) -> None:

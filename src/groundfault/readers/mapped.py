@@ -122,6 +122,8 @@ class Mapped:
         """The table in the columns of a log."""
         frame = _unnest(_read(path, tuple(self.columns.values())))
         where = str(path)
+        if not frame.columns:
+            raise InputError(f"{where} has no row in it")
         lacking = [
             c
             for c in (*self.columns.values(), *self.measured, *self.ignore)

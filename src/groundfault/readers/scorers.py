@@ -145,16 +145,15 @@ def _find_headlines(score_rows: pl.DataFrame, headlines: Sequence[str]) -> pl.Da
     runs = runs.with_columns(
         pl.len().over(_RUN).alias("n"), own.gather(runs["log"].cast(pl.UInt32)).alias("own")
     )
-    taken = runs.filter((pl.col("n") == 1) | (pl.col("scorer") == pl.col("own")))
-    undecided = runs.join(taken, on=_RUN, how="anti")
-    if undecided.height:
+    leaders = runs.filter((pl.col("n") == 1) | (pl.col("scorer") == pl.col("own")))
+    if runs.join(leaders, on=_RUN, how="anti").height:
         raise InputError(_several(runs))
     # one task, scored by one in one log and by another in another, would compare models by
     # different measures
-    mixed = taken.filter(pl.col("scorer").n_unique().over("task") > 1)
+    mixed = leaders.filter(pl.col("scorer").n_unique().over("task") > 1)
     if mixed.height:
         raise InputError(_several(mixed))
-    return taken
+    return leaders
 
 
 def _several(score_rows: pl.DataFrame) -> str:
@@ -272,6 +271,8 @@ def add_agreement(
         for name in pair
     )
     other = two.select(ANSWER, pl.col("value").alias("\0value"), pl.col("status").alias("\0status"))
+    # copies of a row are met once: else each copy of the one would be joined to each of the other
+    other = other.unique(maintain_order=True)
     both = one.join(other, on=ANSWER, how="inner", maintain_order="left")
     status = pl.when(pl.col("status") == Status.SCORED).then("\0status").otherwise("status")
     rows = both.with_columns(
