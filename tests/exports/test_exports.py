@@ -22,6 +22,7 @@ from groundfault.cli.export import export
 from groundfault.errors import GroundfaultError, MissingExtraError
 from groundfault.exports import ReportSlices, every_eval_ever, inspect, label_studio
 
+MODE = "mode 1: level >= 3"
 CANDIDATES = [
     Candidate("hard", "level >= 3"),
     Candidate("of maths", "subject = 'maths'"),
@@ -111,8 +112,9 @@ def test_a_report_comes_back_from_its_directory(home: Path, slices: ReportSlices
     report, evidence = audited(home / "log.json")
     assert slices.report.findings == report.findings
     assert slices.report.library == report.library
-    assert slices.names == ReportSlices.of(report, evidence).names == ("hard", "same")
-    assert ReportSlices.of(report, evidence, every=True).names == ("hard", "same", "of maths")
+    names = (MODE, "hard", "same")
+    assert slices.names == ReportSlices.of(report, evidence).names == names
+    assert ReportSlices.of(report, evidence, every=True).names == (*names, "of maths")
 
 
 def test_memberships_are_those_of_the_rules(home: Path) -> None:
@@ -121,6 +123,10 @@ def test_memberships_are_those_of_the_rules(home: Path) -> None:
     frame = every.evidence.frame
     assert members["example_id"].equals(frame["example_id"])
     assert members["slice: hard"].to_list() == (frame["level"] >= 3).to_list()
+    [mode] = every.report.modes
+    inside = members[f"slice: mode 1: {mode.meaning}"]
+    assert inside.to_list() == mode.holds(frame).to_list()
+    assert inside.sum() == mode.n
     assert members["slice: of maths"].to_list() == (frame["subject"] == "maths").to_list()
     assert members["loss"].to_list() == (1 - frame["value"]).to_list()
     counts = dict(members["part"].value_counts().iter_rows())
@@ -193,7 +199,7 @@ def test_label_studio_tasks_are_blind(slices: ReportSlices, tmp_path: Path) -> N
         "subject",
     }
     assert first["meta"]["groundfault"].keys() == {"slices", "loss", "status"}
-    assert first["meta"]["groundfault"]["slices"] == ["hard", "same"]
+    assert first["meta"]["groundfault"]["slices"] == [MODE, "hard", "same"]
 
 
 def test_records_are_read_again_as_the_same_evidence(slices: ReportSlices, tmp_path: Path) -> None:
@@ -246,6 +252,7 @@ def test_inspect_reads_the_annotated_copy_and_the_log_is_untouched(
     log, original = inspect_log.read_eval_log(str(copy)), inspect_log.read_eval_log(str(path))
     assert log.tags == ["groundfault"]
     metadata = log.metadata["groundfault"]
+    assert metadata["modes"][MODE].startswith("Failure mode: errors are more frequent when")
     assert list(metadata["confirmed"]) == ["hard", "same"]
     assert metadata["verdicts"]["confirmed"] == 2
     assert log.log_updates[-1].provenance.author == "groundfault"
@@ -254,6 +261,7 @@ def test_inspect_reads_the_annotated_copy_and_the_log_is_untouched(
     for sample in log.samples:
         on, other = sample.metadata.pop("groundfault"), samples[sample.id]
         assert on == {
+            MODE: other.metadata["level"] >= 3,
             "hard": other.metadata["level"] >= 3,
             "same": other.metadata["level"] >= 3,
             "of maths": other.metadata["subject"] == "maths",
@@ -334,7 +342,7 @@ def test_the_command(home: Path, tmp_path: Path, tool: str, out: str) -> None:
         export, [str(home / "report"), "--to", tool, "-o", str(tmp_path / out)]
     )
     assert result.exception is None, result.exception
-    assert result.output.startswith("2 slices: wrote ")
+    assert result.output.startswith("1 failure mode and 2 slices: wrote ")
     assert (tmp_path / out).exists()
 
 

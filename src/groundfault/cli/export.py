@@ -54,7 +54,7 @@ def export(
     every: bool,
     no_text: bool,
 ) -> None:
-    """Write which examples are on the confirmed slices of REPORT, for another tool to show.
+    """Write which examples are in the failure modes and confirmed slices of REPORT, for a tool.
 
     REPORT is the directory that audit --out wrote; the evidence is read again and must be
     unchanged.
@@ -91,5 +91,6 @@ def export(
     require_writable(out, directory=tool == "inspect" and not Path(out).suffix)
     slices = exports.ReportSlices.load(report, evidence or None, every=every)
     result = exporter.export(slices, Path(out))
-    count = len(slices.names)
-    click.echo(f"{count} slice{'' if count == 1 else 's'}: wrote {result} to {out}")
+    count, modes = len(slices.library), len(slices.report.modes)
+    named = f"{modes} failure mode{'s' * (modes != 1)} and " if modes else ""
+    click.echo(f"{named}{count} slice{'s' * (count != 1)}: wrote {result} to {out}")

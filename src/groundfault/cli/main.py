@@ -40,7 +40,7 @@ _COMMANDS = {
     "gate": ("groundfault.cli.gate", "Fail a build on new findings of a report."),
     "export": (
         "groundfault.cli.export",
-        "Write confirmed slices for the tools that the logs came from.",
+        "Write modes and confirmed slices for the tools that the logs came from.",
     ),
     "slices": ("groundfault.cli.slices", "Propose slices with high error rates; confirm nothing."),
     "describe": (

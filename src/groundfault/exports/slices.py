@@ -1,4 +1,4 @@
-"""Which examples are on which slice of a report, and the table of it."""
+"""Which examples are in which failure mode and slice of a report, and the table of it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.auditing.evidence_places import Places
+from groundfault.auditing.messages import write_mode_sentence
 from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.report import Report
-from groundfault.auditing.report_examples import match_evidence
+from groundfault.auditing.report_examples import mark_rule, match_evidence
 from groundfault.auditing.report_versions import report_path
 from groundfault.auditing.verification import read_evidence_again
 from groundfault.core.candidate import Library
@@ -29,7 +30,9 @@ _PREFIX = "slice: "
 
 @dataclass(frozen=True)
 class ReportSlices:
-    """A report together with the evidence it is of, and the candidates that are given back.
+    """A report together with the evidence it is of, and the slices that are given back.
+
+    These are its failure modes, in their order, and after them candidates.
 
     Make one with `of` or `load`.
 
@@ -117,8 +120,12 @@ class ReportSlices:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the candidates that are given back."""
-        return tuple(c.name for c in self.library)
+        """Names of what is given back: ``mode 1: MEANING``, ..., and those of candidates."""
+        modes = (
+            f"mode {number}{f' of {mode.outcome}' if mode.outcome else ''}: {mode.meaning}"
+            for number, mode in enumerate(self.report.modes, start=1)
+        )
+        return (*modes, *(c.name for c in self.library))
 
     @cached_property
     def _members(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -127,7 +134,10 @@ class ReportSlices:
         defined = np.ones_like(on) if marks.valid is None else bits.unpack(marks.valid, marks.size)
         # what could not be tested is given back as unknown, not as "off the slice"
         defined[[bool(reason) for reason in marks.unusable]] = False
-        return on, defined
+        modes = [mark_rule(self.report, self.case, mode)[0] for mode in self.report.modes]
+        # an example whose values are missing is outside a failure mode: those are defined for all
+        inside = np.array(modes, dtype=np.bool_).reshape(-1, marks.size)
+        return np.vstack([inside, on]), np.vstack([np.ones_like(inside), defined])
 
     def of_unit(self, unit: int) -> dict[str, bool | None]:
         """Whether a unit is on each slice; None where the candidate is not defined for it."""
@@ -150,8 +160,8 @@ class ReportSlices:
         -------
         polars.DataFrame
             A row an observation: the columns that name it, its ``status`` and ``loss``, the
-            ``part`` it was in (discovery, holdout), and a column ``slice: NAME`` a candidate, empty
-            where that is not defined.
+            ``part`` it was in (discovery, holdout), and a column ``slice: NAME`` a failure mode or
+            candidate, empty where that is not defined.
         """
         evidence, roles = self.evidence, self.evidence.roles
         units = evidence.unit_index
@@ -175,6 +185,9 @@ class ReportSlices:
     def summary(self) -> dict[str, Any]:
         """The report in a few words and numbers, for a tool that shows it beside its own."""
         return {
+            "modes": dict(
+                zip(self.names, map(write_mode_sentence, self.report.modes), strict=False)
+            ),
             "confirmed": {f.key: f.sentence for f in self.report.confirmed},
             "verdicts": self.report.counts(),
             "judge": self.report.judge,

@@ -83,7 +83,8 @@ class FileContent:
     def rules(self) -> tuple[FileRule, ...]:
         """The failure modes, then the findings that are given back, then all rows."""
         slices = self.slices
-        return tuple(list_rules(slices.report, slices.case, slices.names, self.rows))
+        names = tuple(candidate.name for candidate in slices.library)
+        return tuple(list_rules(slices.report, slices.case, names, self.rows))
 
     @cached_property
     def masks(self) -> MaskPool:
