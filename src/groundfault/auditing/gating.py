@@ -184,7 +184,7 @@ def gate(
     then = earlier[0] if earlier else None
     if then is not None:
         _require_likeness(now.report, then.report)
-    new, known, uncompared = _sort_rows(now, then, level)
+    new, known, uncompared = map(_order, _sort_rows(now, then, level))
     detectable = _find_detectable(now.report, then.report if then else None, level)
     blind = must_detect is not None and (detectable is None or detectable > must_detect)
     return Gate(
@@ -206,6 +206,12 @@ def gate(
 
 
 _Matches = tuple[GateMatch, ...]
+_KINDS = ("overall", "mode", "finding")
+
+
+def _order(matches: _Matches) -> _Matches:
+    """As a report has them, failure modes before findings: who shows the first few shows those."""
+    return tuple(sorted(matches, key=lambda match: _KINDS.index(match.kind)))
 
 
 def _sort_rows(
