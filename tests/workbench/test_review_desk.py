@@ -58,7 +58,9 @@ def test_a_press_that_comes_twice_or_late_decides_nothing(tmp_path: Path) -> Non
     desk = make_desk(tmp_path)
     stage = desk.look()
     assert desk.decide(stage.turn, WRONG)[0]
-    for late in (desk.decide(stage.turn, RIGHT), desk.skip(stage.turn), desk.back("ümlaut")):
+    # JSON may hold half of a character
+    others = desk.back("ümlaut"), desk.skip("\ud800")
+    for late in (desk.decide(stage.turn, RIGHT), desk.skip(stage.turn), *others):
         assert not late[0]
         assert late[1] == desk.look()
     assert len(stored(tmp_path)) == 1
