@@ -192,7 +192,17 @@ def test_the_first_screen_answers_in_order(plain: Report) -> None:
 def test_one_rule_is_one_rule(plain: Report) -> None:
     text = flat(printed(with_modes(plain, make_mode())))
     assert text.startswith("1 failure mode covers 90% of the failures")
-    assert "This rule covers 90% of the failures in a third of the examples" in text
+    assert "This rule covers 90% of the failures in a third of the examples; of the rest" in text
+
+
+def test_where_all_failures_are_covered_there_is_no_rest(plain: Report) -> None:
+    report = with_modes(plain, make_mode())
+    assert report.mode_search is not None
+    (coverage,) = report.mode_search.outcomes
+    whole = structs.replace(coverage, covered_errors=coverage.errors)
+    search = structs.replace(report.mode_search, outcomes=(whole,))
+    text = flat(printed(structs.replace(report, mode_search=search)))
+    assert "This rule covers all of the failures in a third of the examples. Bars:" in text
 
 
 def test_without_modes_it_says_what_one_would_have_needed(plain: Report) -> None:

@@ -161,7 +161,7 @@ class ModeOutline:
         return f"Bars: failure rate inside the rule; grey: elsewhere{scale}."
 
     def describe_coverage(self, outcome: str) -> str:
-        """What the modes of an outcome cover together, and that nothing is known of the rest."""
+        """What the modes of an outcome cover together, and that nothing is known of any rest."""
         coverage = next((c for c in self.search.outcomes if c.outcome == outcome), None)
         count = len(dict(self.groups).get(outcome, ()))
         if coverage is None or not count:
@@ -169,10 +169,9 @@ class ModeOutline:
         rules = "This rule covers" if count == 1 else f"These {_number(count)} rules cover"
         examples = say_share(coverage.covered / coverage.n)
         failures = "these cases" if self.report.manifest.compare else "the failures"
-        return (
-            f"{rules} {_share_of_errors(coverage)} of {failures} in {examples} of the "
-            f"{self.report.unit}s; of the rest this audit cannot say where they are."
-        )
+        share = _share_of_errors(coverage)
+        rest = "" if share == "all" else "; of the rest this audit cannot say where they are"
+        return f"{rules} {share} of {failures} in {examples} of the {self.report.unit}s{rest}."
 
     @property
     def silent(self) -> tuple[str, ...]:
