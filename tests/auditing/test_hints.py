@@ -29,6 +29,24 @@ def test_rare_errors_are_pointed_out() -> None:
     assert any(hint.startswith("errors are rare") for hint in hints)
 
 
+def test_graded_losses_say_whether_they_are_means_of_rows() -> None:
+    frame = make_planted_table(120)
+    pairs = frame.with_columns(pair=pl.int_range(pl.len()) // 2, hard=True)
+    (of_pairs,) = (
+        hint
+        for hint in groundfault.audit(
+            Evidence.from_table(pairs, id="id", outcome="error", group="pair"), ledger=False
+        ).hints
+        if hint.startswith("losses are graded")
+    )
+    assert "since copies, repeats or groups have their mean" in of_pairs
+    scores = frame.with_columns(error=pl.col("error") * 0.7)
+    hints = groundfault.audit(
+        Evidence.from_table(scores, id="id", outcome="error"), ledger=False
+    ).hints
+    assert any(hint.startswith("losses are graded: p-values") for hint in hints)
+
+
 def make_parts(rates: dict[str, float]) -> Evidence:
     rng = np.random.default_rng(4)
     parts = [

@@ -201,9 +201,12 @@ def _about_approximations(results: AuditResults) -> Iterator[str]:
             "are sampled"
         )
     elif results.full.denominator != 1:
+        # 0 and 1 in every row, and the hint would be a riddle without its reason
+        is_mean = results.audit.evidence.loss.drop_nulls().is_in([0.0, 1.0]).all()
+        why = ", since copies, repeats or groups have their mean" if is_mean else ""
         yield (
-            "losses are graded: p-values are sampled, of lifts over standard errors that let a "
-            "slice vary more than the rest"
+            f"losses are graded{why}: p-values are sampled, of lifts over standard errors that let "
+            "a slice vary more than the rest"
         )
     if results.full.denominator != 1 and results.audit.judge.name == "multisplit-e":
         yield (
