@@ -147,6 +147,9 @@ def test_what_is_no_case(tmp_path: Path) -> None:
     ):
         with pytest.raises((InputError, PlanError), match=message):
             Case.create(tmp_path / "graded", evidence, grader=grader)
+    for share in ("0", "1.5"):
+        with pytest.raises(PlanError, match="keep must be strictly between 0 and 1"):
+            Case.create(tmp_path / "kept", read(table()), keep=share)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
     with pytest.raises(InputError, match="not empty"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from groundfault.auditing.copies import join_copies
 from groundfault.base.files import explain_failure
 from groundfault.case.model_answers import count_answers
-from groundfault.case.parts import divide
+from groundfault.case.parts import KEEP, divide
 from groundfault.case.settings import CaseSettings
 from groundfault.core.plan import Plan
 from groundfault.core.units import average_losses
@@ -50,7 +50,7 @@ def write_case(
         alpha=level,
         seed=seed,
         freshness=parts.freshness,
-        keep=None if parts.answers is None else Plan(holdout=keep or "0.5").settings["holdout"],
+        keep=None if parts.answers is None else Plan(holdout=keep or KEEP).settings["holdout"],
         grader=grader,
         audit=parts.audit.hash,
         fresh=parts.fresh.hash,

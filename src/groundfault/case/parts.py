@@ -80,7 +80,7 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
     InputError
         If there are groups or repeats, one part would be empty, or the two are of other models.
     PlanError
-        If a share is to be kept apart although there are rows without an outcome.
+        If a share is to be kept apart although there are rows without an outcome, or it is none.
     """
     if evidence.roles.split:
         raise InputError("a case divides its rows itself: leave the split column out (--split)")
@@ -106,7 +106,10 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
             raise InputError("no row has an outcome: the audit of a case needs some to look at")
         audit, fresh = _part(evidence, unlabelled[whole.unit_index])
         return CaseParts(audit, fresh, None, "without an outcome")
-    plan = Plan(holdout=exact(KEEP if keep is None else keep, "keep"), seed=seed)
+    share = KEEP if keep is None else exact(keep, "keep")
+    if not 0 < share < 1:
+        raise PlanError(f"keep must be strictly between 0 and 1, not {keep}")
+    plan = Plan(holdout=share, seed=seed)
     audit, answers = _part(evidence, ~plan.discovery_units(whole)[whole.unit_index])
     return CaseParts(audit, hide_outcomes(answers), answers, "kept apart")
 
