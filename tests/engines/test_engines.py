@@ -122,6 +122,12 @@ class Wrong:
             return values.with_columns(pl.col("digest").str.to_uppercase())
         return values
 
+    def group(self, groups: GroupBy, part: int, parts: int) -> pl.DataFrame:
+        table = PolarsCounter(self.files).group(groups, part, parts)
+        if self.fault == "groups":
+            return table.with_columns(pl.col(groups.mean).fill_null(0))
+        return table if self.fault != "group values" else table.with_columns(s=pl.lit("abc"))
+
 
 @pytest.mark.parametrize(
     ("fault", "words"),
@@ -130,6 +136,8 @@ class Wrong:
         ("rows", "lost rows"),
         ("rules", "every audit needs: not"),
         ("MD5", "MD5 of"),
+        ("groups", "makes other groups of its rows, in 1 parts"),
+        ("group values", "does not keep the values of a group"),
     ],
 )
 def test_an_engine_that_counts_wrong_does_not_pass(fault: str, words: str) -> None:

@@ -13,6 +13,7 @@ import polars as pl
 from groundfault.core.rules import Rule
 from groundfault.engines import Counter
 from groundfault.engines.agreement import find_disagreements
+from groundfault.engines.groups import ROWS, SCORED, GroupBy, GroupingCounter, name_difference
 from groundfault.testing.checks import require
 
 EDGES = pl.DataFrame(
@@ -113,8 +114,8 @@ def check_counter(open_files: Callable[[tuple[str, ...]], Counter]) -> dict[str,
 
     An engine need not agree in every rule: an audit compares values of its candidates on a sample
     before it counts, and leaves out what differs. So what is asked here is that it agrees in
-    `PLAIN` rules, that it never counts anything but what it says the values are, row by row, and
-    that a split by MD5 is the same everywhere.
+    `PLAIN` rules, that it never counts anything but what it says the values are, row by row, that
+    a split by MD5 is the same everywhere, and that groups are, if it makes any.
 
     Parameters
     ----------
@@ -152,6 +153,8 @@ def check_counter(open_files: Callable[[tuple[str, ...]], Counter]) -> dict[str,
         failing = {rule for rule, words in differences.items() if not words.startswith("in ")}
         _check_counts(counter, [rule for rule in EDGE_RULES if rule not in failing])
         _check_split(counter)
+        if isinstance(counter, GroupingCounter):
+            _check_groups(counter)
         return differences
 
 
@@ -195,4 +198,33 @@ def _check_split(counter: Counter) -> None:
         expected = hashlib.md5(f"7/{name}".encode(), usedforsecurity=False).hexdigest()
         require(
             digest == expected, f"{counter.name}: MD5 of '7/{name}' is {digest}, not {expected}"
+        )
+
+
+def _check_groups(counter: GroupingCounter) -> None:
+    """Groups by a column, in one part and in several."""
+    columns = ("flag", "s", "x")
+    groups = GroupBy("j", "mean", "CAST(NULLIF(i, 7) AS DOUBLE PRECISION)", columns)
+    loss = pl.when(pl.col("i") != 7).then(pl.col("i").cast(pl.Float64))
+    differs = [
+        (pl.col(name).fill_nan(None) if name == "x" else pl.col(name)).n_unique() > 1
+        for name in columns
+    ]
+    expected = EDGES.group_by("j").agg(
+        loss.mean().alias("mean"),
+        loss.count().alias(SCORED),
+        pl.len().alias(ROWS),
+        *(flag.alias(name_difference(i)) for i, flag in enumerate(differs)),
+    )
+    for parts in (1, 3):
+        table = pl.concat([counter.group(groups, part, parts) for part in range(parts)])
+        same = table.select(expected.columns).cast(expected.schema).sort("j")
+        require(
+            same.equals(expected.sort("j")),
+            f"{counter.name} makes other groups of its rows, in {parts} parts, than polars",
+        )
+        one = table.filter(pl.col(ROWS) == 1).join(EDGES, on="j", nulls_equal=True)
+        require(
+            one["s"].equals(one["s_right"]),
+            f"{counter.name} does not keep the values of a group of one row",
         )
