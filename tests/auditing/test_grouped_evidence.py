@@ -118,7 +118,7 @@ def test_groups_are_those_of_memory(
 ) -> None:
     place = write_parts(tmp_path / "table", TABLES[name])
     columns = ROLES | ({"split": "part"} if judge == "split-holm" else {"ignore": ["part"]})
-    plan = Plan(judge=judge, permutations=1999, min_on=4)
+    plan = Plan(judge=judge, permutations=499, min_on=4)
     here, there = (
         read_content(groundfault.audit(evidence, plan, RULES, ledger=None, modes=modes))
         for evidence in (
@@ -127,7 +127,7 @@ def test_groups_are_those_of_memory(
         )
     )
     p, q = pop_p_values(here), pop_p_values(there)
-    assert q == pytest.approx(p, abs=0.05)
+    assert q == pytest.approx(p, abs=0.1)
     # power rests on null worlds, which are random too
     for one in (here, there):
         one.pop("power"), one.pop("conclusion")
@@ -174,6 +174,18 @@ def test_files_are_removed_also_after_an_error(
     with pytest.raises(ZeroDivisionError), open_units(lazy):
         assert 1 / len([path for path in tmp_path.iterdir() if path.is_file()])
     assert not list(tmp_path.iterdir())
+
+
+def test_what_does_not_fit_is_said_beforehand(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lazy = LazyEvidence.scan(folder, **ROLES)
+    monkeypatch.setattr(grouped_evidence, "measure_free_memory", lambda: 10_000)
+    with pytest.warns(UserWarning, match="GB of memory, and 0.0 GB are free"), open_units(lazy):
+        pass
+    monkeypatch.setattr(grouped_evidence, "_OWN", 10**15)
+    with pytest.raises(InputError, match="name another folder by the variable TMPDIR"):
+        open_units(lazy).__enter__()
 
 
 def test_each_row_its_own_group_is_no_work(folder: Path) -> None:

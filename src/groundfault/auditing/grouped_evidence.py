@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from groundfault.auditing.counted_outcomes import (
 )
 from groundfault.auditing.lazy_evidence import SAMPLE, LazyEvidence, draw_by
 from groundfault.auditing.unit_table import tabulate_units
+from groundfault.base.memory import measure_free_memory
 from groundfault.base.overlap import RowSample
 from groundfault.base.progress import Progress, listener
 from groundfault.core.evidence import Evidence
@@ -158,12 +160,7 @@ def _group(lazy: LazyEvidence, folder: Path, report_progress: Progress) -> Group
     request = _examine(lazy)
     statuses = _count_statuses(lazy)
     report_progress(request.describe(sum(statuses.values()), folder.parent))
-    free = shutil.disk_usage(folder).free
-    if request.files > free:
-        raise InputError(
-            f"groups take up to {request.files / 1e9:.1f} GB in {folder.parent}, and "
-            f"{free / 1e9:.1f} GB are free there: name another folder by the variable TMPDIR"
-        )
+    _require_room(request, folder)
     files, constant = _write(counter, roles, request, folder)
     others = {roles.group, roles.outcome, roles.status, *constant}
     varying = tuple(name for name in counter.find_schema() if name not in others)
@@ -175,6 +172,22 @@ def _group(lazy: LazyEvidence, folder: Path, report_progress: Progress) -> Group
     return GroupedEvidence(
         PolarsCounter(files), _name_roles(roles), source=lazy, varying=varying, statuses=statuses
     )
+
+
+def _require_room(request: _Request, folder: Path) -> None:
+    """Raise where the disk has less than files may take; warn where memory has."""
+    disk, memory = shutil.disk_usage(folder).free, measure_free_memory()
+    if request.files > disk:
+        raise InputError(
+            f"groups take up to {request.files / 1e9:.1f} GB in {folder.parent}, and "
+            f"{disk / 1e9:.1f} GB are free there: name another folder by the variable TMPDIR"
+        )
+    if memory is not None and min(request.memory, _PASS) > memory:
+        warnings.warn(
+            f"groups are made by about {min(request.memory, _PASS) / 1e9:.1f} GB of memory, and "
+            f"{memory / 1e9:.1f} GB are free",
+            stacklevel=2,
+        )
 
 
 def _examine(lazy: LazyEvidence) -> _Request:
