@@ -448,9 +448,17 @@ def test_confirming_in_the_shell(shell):
     assert result.exit_code == 1, result.output
     assert "confirmed: long, lift +" in result.output
     assert "holdout opened 1 time" in result.output
+    assert "2 candidates screened on the discovery rows; survived: long\n" in result.output
     data = json.loads(Path("found.json").read_text())
     assert data["confirmed"] == ["long"]
     assert data["labelled"] < data["held_out"] == 200
+
+
+def test_a_holdout_without_outcomes_is_not_spent_on_looking_them_up(shell, tmp_path):
+    result = shell("half.csv", "--null-outcome", "missing", "--label", "file")
+    assert isinstance(result.exception, PlanError)
+    assert "no held-out row has an outcome to look up" in str(result.exception)
+    assert not list(tmp_path.glob("*.db"))
 
 
 def test_a_person_is_asked_and_goes_on_later(shell):
@@ -466,7 +474,16 @@ def test_a_person_is_asked_and_goes_on_later(shell):
     assert "query 1" not in second.output
 
 
-def test_a_program_is_needed_where_one_is_to_answer(shell):
-    result = shell("full.csv", "--label", "cmd")
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ((), "--label cmd needs --command"),
+        (("--command", "grade 'it"), "cannot be read"),
+        (("--command", " "), "names no program"),
+        (("--command", "./no-such-program --fast"), "names no program"),
+    ],
+)
+def test_a_program_is_needed_where_one_is_to_answer(shell, program, message):
+    result = shell("full.csv", "--label", "cmd", *program)
     assert isinstance(result.exception, PlanError)
-    assert "--command" in str(result.exception)
+    assert message in str(result.exception)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +16,14 @@ from groundfault.cli.ledger_options import choose_ledger, ledger_options
 from groundfault.cli.options import candidate_options, plan_options, step_options
 from groundfault.cli.orientation import ask_orientation
 from groundfault.cli.output import require_writable, write_json
-from groundfault.cli.reading import read_candidates, read_evidence, read_plan
+from groundfault.cli.reading import read_candidates, read_evidence, read_plan, read_program
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from groundfault.case.labelling import CaseConfirmation
+    from groundfault.core.evidence import Evidence
     from groundfault.sequential import SequentialConfirmation
     from groundfault.sequential.policies import Query
 
@@ -82,8 +82,11 @@ def confirm(**options: Any) -> None:
     if options["label"] == "cmd":
         require_program(options)
     candidates, finders = read_candidates(options)
+    evidence = read_evidence(options)
+    if options["label"] == "file":
+        _require_labels(evidence)
     audit = SequentialConfirmation(
-        read_evidence(options),
+        evidence,
         read_plan(options),
         candidates,
         finders=finders,
@@ -92,6 +95,13 @@ def confirm(**options: Any) -> None:
         ledger=choose_ledger(options),
         reopen=options["reopen"],
     )
+    if options["json_path"] != "-":
+        count = len(audit.screen.library)
+        survivors = ", ".join(map(clean, audit.names)) or "none"
+        click.echo(
+            f"{count} candidate{'s' * (count != 1)} screened on the discovery rows; "
+            f"survived: {survivors}"
+        )
     # a number that is told means what it means in the outcome column
     one_is_pass = audit.screen.evidence.roles.positive_is_good
     sys.exit(label_holdout(audit, options, audit.replay_score, one_is_pass=one_is_pass))
@@ -120,7 +130,7 @@ def label_holdout(
 
     quiet = options["json_path"] == "-"
     if options["label"] == "cmd":
-        answer = answers.command(shlex.split(options["program"]), positive_is_good=one_is_pass)
+        answer = answers.command(read_program(options), positive_is_good=one_is_pass)
     else:
         answer = (
             look_up
@@ -149,13 +159,22 @@ def label_holdout(
 
 def require_program(options: dict[str, Any]) -> None:
     """A program whose numbers point in a direction that was stated: wrong labels cost money."""
-    if not options["program"]:
-        raise PlanError("--label cmd needs --command, the program that scores a case")
+    read_program(options)
     # logs say themselves that 1 is a pass
     if options["outcome"] and options["positive_is_good"] is None:
         ask_orientation(
             f"the program's numbers mean what they mean in {options['outcome']!r}, where 1 is a "
             "failure"
+        )
+
+
+def _require_labels(evidence: Evidence) -> None:
+    """Some held-out row has an outcome: else the holdout would be spent on labels of nothing."""
+    split = evidence.roles.split
+    if split and not evidence.loss.filter(evidence.frame[split] == "holdout").count():
+        raise PlanError(
+            "no held-out row has an outcome to look up: label them yourself (--label ask) or by a "
+            "program (--label cmd)"
         )
 
 
