@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 from collections.abc import Sequence
 from typing import Any
 
@@ -183,3 +185,20 @@ def read_value(text: str) -> str | int | float | bool | None:
         except ValueError:
             continue
     return text
+
+
+def read_program(options: dict[str, Any]) -> list[str]:
+    """The program that scores cases (``--command``), and its arguments.
+
+    Ask before anything is drawn or decided: a slip of the pen should not fix a plan.
+    """
+    text = options["program"]
+    if not text:
+        raise PlanError("--label cmd needs --command, the program that scores a case")
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise PlanError(f"--command {text!r} cannot be read: {error}") from None
+    if not words or shutil.which(words[0]) is None:
+        raise PlanError(f"--command {text!r} names no program that can be run")
+    return words

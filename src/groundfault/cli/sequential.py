@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -19,6 +18,7 @@ from groundfault.cli.extra_options import jobs_option, json_option, label_option
 from groundfault.cli.ledger_options import choose_ledger, ledger_options
 from groundfault.cli.orientation import orientation_option
 from groundfault.cli.output import echo_warnings, write_json
+from groundfault.cli.reading import read_program
 from groundfault.cli.sequential_options import (
     pool_options,
     read_numbers,
@@ -274,8 +274,8 @@ def plan(**options: Any) -> None:
 
 
 def _check_labelling(options: dict[str, Any]) -> None:
-    if options["label"] == "cmd" and not options["program"]:
-        raise PlanError("--label cmd needs --command, the program that scores a case")
+    if options["label"] == "cmd":
+        read_program(options)
     if options["label"] not in ("ask", "browser") and (
         options["labellers"] or options["labeller"] or options["adjudicator"]
     ):
@@ -299,10 +299,7 @@ def _answer(pool: Pool, options: dict[str, Any]) -> Callable[[Query], float | No
         )
     if options["label"] == "file":
         return answers.replay(pool)
-    try:
-        return answers.command(shlex.split(options["program"]), positive_is_good=one_is_pass)
-    except ValueError as error:
-        raise PlanError(f"--command {options['program']!r} cannot be read: {error}") from None
+    return answers.command(read_program(options), positive_is_good=one_is_pass)
 
 
 def _label(
