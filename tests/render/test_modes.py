@@ -217,6 +217,8 @@ def test_without_modes_it_says_what_one_would_have_needed(plain: Report) -> None
     nothing = flat(printed(structs.replace(report, findings=())))
     assert nothing.startswith("No reportable finding")
     assert "No failure mode" not in nothing
+    untested = structs.replace(with_modes(plain, classes=()), findings=())
+    assert flat(printed(untested)).startswith("Nothing could be tested")
 
 
 def test_an_audit_that_did_not_search_says_nothing_of_modes(plain: Report) -> None:

@@ -25,7 +25,10 @@ REASONS = {
         "whether it has a value goes with the outcome, so that the gaps may be all there is to it "
         "(fill them in, or test them by a rule of their own: COLUMN IS NULL)"
     ),
-    "varies_within_group": "is true for some rows of a group and false for others",
+    "varies_within_group": (
+        "is true for some rows of a group and false for others (--within COL in place of --group "
+        "COL compares the rows of each group)"
+    ),
     "holdout_support": "too few held-out units on one side",
     "sign": "the direction reversed on the holdout",
     "p": "the held-out effect is within what chance gives",

@@ -58,6 +58,7 @@ BOUNDED = "Losses lie between 0 and 1: errors are losses summed, and an error ra
 BETTER = "Where it does better"
 _MAX_BETTER = 4
 _NOTHING = "No reportable finding"
+_UNTESTED = "Nothing could be tested"
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,16 @@ class Outline:
             return ModeOutline(self.report).headline
         if self.report.change is not None:
             return change_words.write_headline(self.report, len(self.groups))
-        return self.findings_headline or _NOTHING
+        return self.findings_headline or (_UNTESTED if self._is_untested else _NOTHING)
+
+    @property
+    def _is_untested(self) -> bool:
+        """Whether no candidate was tested, and no rule looked through."""
+        search = self.report.mode_search
+        is_searched = search is not None and search.classes
+        return not is_searched and all(
+            finding.verdict is Verdict.UNTESTABLE for finding in self.report.findings
+        )
 
     @property
     def findings_headline(self) -> str:
