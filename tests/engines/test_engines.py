@@ -85,7 +85,9 @@ def test_spark_differs_where_it_is_known_to_and_audits_alike(tmp_path: Path) -> 
             SparkCounter.of_table(session, "hard")
     finally:
         session.stop()
-    assert set(differences) <= {"round halves", "substring from 0", "left, negative"}
+    # of numbers beyond whole ones Spark 4.3 has neither floor nor ceiling
+    beyond = {"floor", "ceil"}
+    assert set(differences) <= {"round halves", "substring from 0", "left, negative", *beyond}
     for report in reports:
         # the engine's name
         del report["hints"], report["manifest"]
