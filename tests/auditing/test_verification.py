@@ -36,6 +36,7 @@ def test_verify_reproduces_and_notices(tmp_path: Path) -> None:
     variant = groundfault.verify(tmp_path / "report")
     assert not variant.reproduces
     assert any("hashes.evidence" in d for d in variant.differences)
+    assert variant.checks[0].detail.startswith("the evidence is not what the report was computed")
 
 
 @pytest.mark.parametrize(

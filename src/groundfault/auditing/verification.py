@@ -120,8 +120,12 @@ def verify(
         again = _recompute(data, library, place, sources, judge)
     differences = compare_reports(data, again.data, same_version=_is_of_this_version(stored))
     what = "every number, verdict and sentence follows from the evidence and the plan"
+    check = judge_differences(differences, what)
+    if data.hashes.evidence != again.data.hashes.evidence:
+        detail = f"the evidence is not what the report was computed from, and {check.detail}"
+        check = replace(check, detail=detail)
     record = check_record(place, stored, library, ledger, anchor)
-    return Verification((judge_differences(differences, what), *record))
+    return Verification((check, *record))
 
 
 def check_record(
