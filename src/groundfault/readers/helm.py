@@ -338,24 +338,7 @@ def _observations(
         )
         if is_ungraded and status == Status.SCORED and needs_grader(name):
             value, status = None, Status.ERROR
-        yield Observation(
-            base.example_id,
-            value,
-            status,
-            name,
-            base.model,
-            base.task,
-            base.epoch,
-            base.group,
-            base.prompt,
-            base.response,
-            base.answer,
-            base.target,
-            base.confidence,
-            base.logprob,
-            base.attributes,
-            base.measured,
-        )
+        yield base.rescore(name, value, status)
 
 
 def _measurements(

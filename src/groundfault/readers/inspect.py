@@ -140,7 +140,7 @@ class _Run:
             if len(rows) < len(names) or not rows:
                 # a row without a scorer stands for whichever scorer is chosen later
                 status = base.status if base.status != Status.SCORED else Status.MISSING
-                yield _like(base, status=status)
+                yield base.rescore("", None, status)
         if keys and not names:
             self.notes.append("no sample is scored")
         if groups:
@@ -256,8 +256,8 @@ class _Run:
                 value, status = _value(raw, reason, is_blocked)
                 if base.status != Status.SCORED:
                     value, status = None, base.status
-                row = _like(base, status, scorer, answer)
-                row.value = value
+                row = base.rescore(scorer, value, status)
+                row.answer = answer
                 own = {
                     "score_given": text(raw),
                     "parsed": status != Status.UNPARSED and remarks.get("parsed"),
@@ -300,31 +300,6 @@ class _Run:
         in_role = mapping(self.header.eval.model_roles).get(str(mapping(role).get("name", role)))
         itself = self.header.eval.model if name.startswith(_GRADED) or "model" in options else None
         return next(filter(None, grader_names), None) or _model_name(in_role) or itself
-
-
-def _like(
-    base: Observation, status: str = Status.SCORED, scorer: str = "", answer: str | None = None
-) -> Observation:
-    """A row of the same sample for another scorer."""
-    return Observation(
-        base.example_id,
-        None,
-        status,
-        scorer,
-        base.model,
-        base.task,
-        base.epoch,
-        base.group,
-        base.prompt,
-        base.response,
-        answer,
-        base.target,
-        None,
-        base.logprob,
-        base.attributes,
-        base.measured,
-        base.origin,
-    )
 
 
 def _single(name: str, value: Any) -> list[tuple[str, Any]]:

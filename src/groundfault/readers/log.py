@@ -108,6 +108,29 @@ class Observation:
     measured: Mapping[str, Any] = field(default_factory=dict)
     origin: str | None = None
 
+    def rescore(self, scorer: str, value: float | None, status: str) -> Observation:
+        """The same answer with the score of another scorer."""
+        # by position: one for each score of a long log, and other ways take several times as long
+        return Observation(
+            self.example_id,
+            value,
+            status,
+            scorer,
+            self.model,
+            self.task,
+            self.epoch,
+            self.group,
+            self.prompt,
+            self.response,
+            self.answer,
+            self.target,
+            self.confidence,
+            self.logprob,
+            self.attributes,
+            self.measured,
+            self.origin,
+        )
+
 
 @dataclass
 class Log:

@@ -232,25 +232,7 @@ def _observations(row: _Row, base: Observation) -> Iterator[Observation]:
         status = Status.SCORED if value is not None else Status.MISSING
         if name in unreached:
             value, status = None, Status.ERROR
-        yield Observation(
-            base.example_id,
-            value,
-            status,
-            name,
-            base.model,
-            base.task,
-            base.epoch,
-            base.group,
-            base.prompt,
-            base.response,
-            None,
-            base.target,
-            None,
-            base.logprob,
-            base.attributes,
-            base.measured,
-            base.origin,
-        )
+        yield base.rescore(name, value, status)
 
 
 def _find_unreached(row: _Row) -> set[str]:
