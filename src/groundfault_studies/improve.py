@@ -52,10 +52,11 @@ LEVEL = 0.05
 START, BATCH, ROUNDS = 40, 20, 12
 SEEDS, QUICK_SEEDS = 10, 1
 SLICERS: Mapping[str, tuple[type[Edisa] | type[Domino], dict[str, Any]]] = {
-    "edisa": (Edisa, {}),
+    "edisa": (Edisa, {"suspicion": "slices"}),
+    "edisa, our default": (Edisa, {"name": "edisa, our default"}),
     "domino": (Domino, {"confidence_weight": 40.0}),
 }
-"""Slicers and the weights that the paper gives them."""
+"""Slicers by the paper's rule, with the weights that it gives them, and our default."""
 
 _COLUMNS: Columns = {
     "found": ("found", "size"),

@@ -638,7 +638,7 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     tables = study(tmp_path, seeds=1, keep=keep, progress=messages.append)
     assert tables.lacking
     eleven, four, twelve, five, six = tables.tables
-    assert [len(table.rows) for table in tables.tables] == [4 * 2 + 2, 4 * 2, 4 * 3 + 2, 4 * 2, 5]
+    assert [len(table.rows) for table in tables.tables] == [4 * 3 + 2, 4 * 2, 4 * 4 + 2, 4 * 2, 6]
     rows = {row.label: row.here for table in (eleven, twelve) for row in table.rows}
     digits = rows["digits, logistic: edisa"]
     assert digits["improvement"] > 0.1
@@ -649,8 +649,9 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     ]
     assert last - four.rows[0].here["0"] == pytest.approx(row_rejected)
     assert five.rows[1].label == "digits, logistic: confidence"
-    assert [row.label for row in six.rows] == ["confidence", "edisa", "domino", "auditor", "random"]
-    assert "active learning, digits: 5 of 5 runs" in messages
+    ours = ("edisa", "edisa, our default", "domino", "auditor")
+    assert [row.label for row in six.rows] == ["confidence", *ours, "random"]
+    assert "active learning, digits: 6 of 6 runs" in messages
     tables.write(tmp_path)
     assert "85.48%" in (tmp_path / "improve.md").read_text()
     command.show(tables, Console(width=80), None)

@@ -73,7 +73,7 @@ class Golden:
             "error_weight": weights["distance_log_likelihood_weight"],
             "confidence_weight": weights["y_hat_log_likelihood_weight"],
         }
-        return self.fit(Edisa(**{**self.settings(), **exponents, **changed}))
+        return self.fit(Edisa(**{**self.settings(), **exponents, "suspicion": "slices", **changed}))
 
     def domino(self) -> Domino:
         weights = self.meta.get("weights_exp")
@@ -246,7 +246,7 @@ def slow_joint(slicer: Edisa, z: np.ndarray, y: np.ndarray, p: np.ndarray) -> np
 
 def test_the_joint_is_the_papers_equation_4_and_8() -> None:
     z, y, p = make_clusters(300)
-    slicer = Edisa(n_slices=7, pca=None).fit(z, y, p)
+    slicer = Edisa(n_slices=7, pca=None, suspicion="slices").fit(z, y, p)
     np.testing.assert_allclose(
         logsumexp(slow_joint(slicer, z, y, p), axis=1), slicer.score_samples(z, p, y)
     )
@@ -505,6 +505,7 @@ def test_bad_parameters_are_refused() -> None:
     refused("init must be kmeans", init="k-means")
     refused("needs a slice for each of 9 cells", init="confusion", n_slices=8)
     refused("dtype must be", dtype="float16")
+    refused("suspicion must be calibrated or slices", suspicion="paper")
     refused("label_weight must be a number", kind=Domino, label_weight="10")
     refused("init has shape", init=np.zeros(7, dtype=int))
     refused("slice numbers from 0 to 9", init=np.full(200, 10))

@@ -68,7 +68,7 @@ def test_the_study_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.Monkey
     result = study(tmp_path, seeds=1, keep=keep)
     assert study(tmp_path, seeds=1, keep=keep, progress=pytest.fail) == result
     assert result.lacking
-    assert [len(table.rows) for table in result.tables] == [4 * 5 + 2, 4 * 3 + 3, 2, 3, 4]
+    assert [len(table.rows) for table in result.tables] == [4 * 6 + 2, 4 * 3 + 3, 2, 3, 4]
     text = result.to_markdown()
     assert "digits, network: edisa" in text
     assert "63.32%" in text

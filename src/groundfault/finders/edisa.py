@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,14 +39,21 @@ class Edisa(MixtureSlicer):
         Slices of accuracy below ``delta`` and at least ``min_size`` examples.
     log_likelihood_ : float64 array, one entry an iteration and one for the start
         Mean log-likelihood of each E-step.
+    suspicion_ : groundfault.slicing.suspicion.Suspicion or None
+        What `suspect` goes by; None where that is the error slices.
     ``n_iter_``, ``converged_``, ``n_classes_``, ``mixture_``, ``projection_``
 
     Notes
     -----
-    With ``min_size=1`` and the same start this is the reference implementation, which has no floor
-    of size, does not seed its randomised PCA (here: exact), and takes the number of classes from
-    the labels at hand (here: from the columns of ``y_proba``). As published, label - probability
-    and probability are linearly dependent: with diagonal covariances, two classes count each twice.
+    ``suspicion="slices"`` is the paper's rule: of examples without labels, those whose likeliest
+    slice is an error slice are suspected. The default suspects as many, those of highest chance of
+    an error; see the page on the papers for what that gains.
+
+    With the paper's rule, ``min_size=1`` and the same start this is the reference implementation,
+    which has no floor of size, does not seed its randomised PCA (here: exact), and takes the number
+    of classes from the labels at hand (here: from the columns of ``y_proba``). As published, label
+    - probability and probability are linearly dependent: with diagonal covariances, two classes
+    count each twice.
     A small ``embedding_weight`` discards cluster structure that the embedding has: compare weights.
 
     References
@@ -67,6 +75,7 @@ class Edisa(MixtureSlicer):
     embedding_weight: float = 0.15
     error_weight: float = 0.1
     confidence_weight: float = 1.0
+    suspicion: Literal["calibrated", "slices"] = "calibrated"
     name: str = "edisa"
 
     def _views(self, embedding: Floats, label: NDArray[np.int64], probability: Floats) -> Views:

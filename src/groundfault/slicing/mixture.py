@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -33,6 +34,7 @@ from groundfault.slicing.predictions import (
     check_probability,
     require_errors,
 )
+from groundfault.slicing.suspicion import Suspicion
 from groundfault.slicing.text_column import (
     EmbeddedTextColumn,
     embed_column,
@@ -84,6 +86,9 @@ class MixtureSlicer(Estimator, ABC):
         Stop after so many iterations, or when the mean log-likelihood changes by less.
     reg_covar : float
         Added to every variance.
+    suspicion : {"calibrated", "slices"}
+        What `suspect` goes by: a `groundfault.slicing.suspicion.Suspicion`, of the error rates of
+        an example's slices and of confidence; or the paper's rule, error slices alone.
     random_state : int
         Of k-means, noise and chance.
     dtype : {"float64", "float32"}
@@ -107,6 +112,7 @@ class MixtureSlicer(Estimator, ABC):
     max_iter: int = 1000
     tol: float = 1e-3
     reg_covar: float = 1e-6
+    suspicion: Literal["calibrated", "slices"] = "slices"
     random_state: int = 0
     dtype: Literal["float64", "float32"] = "float64"
     n_jobs: int = 1
@@ -126,6 +132,7 @@ class MixtureSlicer(Estimator, ABC):
     slice_sizes_: NDArray[np.int64] = field(init=False, repr=False)
     slice_accuracies_: NDArray[np.float64] = field(init=False, repr=False)
     error_slices_: NDArray[np.int64] = field(init=False, repr=False)
+    suspicion_: Suspicion | None = field(init=False, repr=False)
 
     uses_outcomes = True
 
@@ -196,6 +203,10 @@ class MixtureSlicer(Estimator, ABC):
         self.n_iter_ = fit.iterations
         self.labels_ = fit.labels
         self._find_error_slices(~wrong)
+        self.suspicion_ = None
+        if self.suspicion == "calibrated":
+            blocks = partial(self._share_out, embedding, probability)
+            self.suspicion_ = Suspicion.fit(blocks, probability, wrong, self.error_slices_)
         return self
 
     def predict(
@@ -221,13 +232,7 @@ class MixtureSlicer(Estimator, ABC):
         self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
     ) -> Floats:
         """Responsibilities of the slices for each example, shape (n, k)."""
-        joints = [
-            joint.astype(np.float64, copy=False) for joint in self._joints(Z, y_proba, y_true)
-        ]
-        for joint in joints:
-            # in place: joints become responsibilities
-            em.responsibilities(joint)
-        return np.concatenate(joints)
+        return np.concatenate(list(self._share_out(Z, y_proba, y_true)))
 
     def score_samples(
         self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
@@ -238,19 +243,20 @@ class MixtureSlicer(Estimator, ABC):
         )
 
     def error_prone(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.bool_]:
-        """Whether the likeliest slice of each example, its label unknown, is an error slice."""
-        return np.isin(self.predict(Z, y_proba), self.error_slices_)
+        """Whether the prediction for each example, its label unknown, is suspected to be wrong.
+
+        By slices: whether the likeliest slice is an error slice. Calibrated: whether
+        `error_probability` is as high as that of as many of the examples fitted.
+        """
+        return self.suspect(Z, y_proba)[0]
 
     def error_probability(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.float64]:
-        """Share of the error slices in the responsibilities of each example, its label unknown.
+        """How much each example, its label unknown, is suspected.
 
-        An order of suspicion rather than a calibrated probability: slices count whole, whatever
-        their accuracy."""
-        parts = []
-        for joint in self._joints(Z, y_proba, None):
-            em.responsibilities(joint)
-            parts.append(joint[:, self.error_slices_].sum(axis=1, dtype=np.float64))
-        return np.concatenate(parts)
+        Calibrated: the chance of an error. By slices: the share of the error slices in its
+        responsibilities, an order rather than a chance, since slices count whole.
+        """
+        return self.suspect(Z, y_proba)[1]
 
     def suspect(
         self, Z: ArrayLike, y_proba: ArrayLike
@@ -260,8 +266,15 @@ class MixtureSlicer(Estimator, ABC):
         for joint in self._joints(Z, y_proba, None):
             likeliest.append(joint.argmax(axis=1))  # before it is normalised, as `predict` does
             em.responsibilities(joint)
-            shares.append(joint[:, self.error_slices_].sum(axis=1, dtype=np.float64))
-        return np.isin(np.concatenate(likeliest), self.error_slices_), np.concatenate(shares)
+            if self.suspicion_ is None:
+                shares.append(joint[:, self.error_slices_].sum(axis=1, dtype=np.float64))
+            else:
+                shares.append(joint @ self.suspicion_.rates)
+        share = np.concatenate(shares)
+        if self.suspicion_ is None:
+            return np.isin(np.concatenate(likeliest), self.error_slices_), share
+        chance = self.suspicion_.predict(share, np.asarray(y_proba, dtype=np.float64))
+        return chance >= self.suspicion_.threshold, chance
 
     def propose(self, discovery: Evidence) -> Iterable[Candidate]:
         """Error slices of the discovery examples, and all of them together, as candidates.
@@ -285,7 +298,7 @@ class MixtureSlicer(Estimator, ABC):
             return []
         # an array of responsibilities is of other rows than discovery's
         init = self.init if isinstance(self.init, str) else "kmeans"
-        slicer = dataclasses.replace(self, n_slices=n_slices, init=init)
+        slicer = dataclasses.replace(self, n_slices=n_slices, init=init, suspicion="slices")
         slicer.fit(examples.embedding, examples.label, examples.probability)
         columns, constant = examples.embedding_columns + examples.probability_columns, None
         if not examples.has_probabilities:
@@ -407,6 +420,15 @@ class MixtureSlicer(Estimator, ABC):
                 views = self._views(reduced, label[rows], probability[rows])
                 yield em.log_joint(self.mixture_, views.features, views.tables)
 
+    def _share_out(
+        self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
+    ) -> Iterator[NDArray[np.float64]]:
+        """Responsibilities, block by block."""
+        for joint in self._joints(Z, y_proba, y_true):
+            responsibility = joint.astype(np.float64, copy=False)
+            em.responsibilities(responsibility)  # in place
+            yield responsibility
+
     def _start(
         self, embedding: Floats, label: NDArray[np.int64], probability: Floats
     ) -> Iterator[Floats]:
@@ -446,6 +468,10 @@ class MixtureSlicer(Estimator, ABC):
             raise PlanError(
                 f"{self.name}: init must be kmeans, confusion, random or an array, "
                 f"not {self.init!r}"
+            )
+        if self.suspicion not in ("calibrated", "slices"):
+            raise PlanError(
+                f"{self.name}: suspicion must be calibrated or slices, not {self.suspicion!r}"
             )
         if self.dtype not in ("float64", "float32"):
             raise PlanError(f"{self.name}: dtype must be float64 or float32, not {self.dtype!r}")
