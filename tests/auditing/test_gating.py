@@ -414,7 +414,7 @@ def test_the_command(
     }
     summary = Path("gate.md").read_text()
     assert summary.startswith("### Gate failed: 1 new finding met the rule")
-    assert "| `long` | +" in summary
+    assert "| long | +" in summary
     assert run(monkeypatch, *options, "--json", "-") == 1
     assert json.loads(capsys.readouterr().out) == verdict
     assert run(monkeypatch, "old.json", "--baseline", "new") == 0
@@ -498,7 +498,10 @@ def test_a_failure_mode_fails_the_gate(with_modes: Report) -> None:
     result = gate(with_modes, "kind = 'mode' and confirmed and lift > 0.3")
     assert not result.passed
     (match,) = result.new
-    assert (match.name, match.kind, match.before) == (mode.rule, "mode", None)
+    assert (match.name, match.rule, match.before) == (mode.meaning, mode.rule, None)
+    assert mode.meaning != mode.rule
+    assert f"| {mode.meaning.replace('_', chr(92) + '_')} | +" in render.markdown(result)
+    assert mode.rule not in render.markdown(result)
     assert match.low < match.lift < match.high
     assert "kind = 'mode'" not in gate(with_modes).fail_on
     # modes first: a pull request shows the first twenty
@@ -522,10 +525,11 @@ def test_a_failure_mode_is_known_by_its_rule_or_an_alternative(with_modes: Repor
     other = structs.replace(with_modes, modes=(structs.replace(renamed, alternatives=()),))
     result = gate(with_modes, rule, baseline=other)
     assert result.passed, "whatever the baseline named, the same examples fail as often"
-    assert [match.name for match in result.known] == [mode.rule]
-    assert result.gone == ("words > 1000",)
+    assert [match.rule for match in result.known] == [mode.rule]
+    assert result.gone == (mode.meaning,)
+    assert mode.rule not in "".join(render.lines(result))
     parted = structs.replace(other, units=None)
-    assert [match.name for match in gate(with_modes, rule, baseline=parted).uncompared] == [
+    assert [match.rule for match in gate(with_modes, rule, baseline=parted).uncompared] == [
         mode.rule
     ]
 

@@ -51,6 +51,8 @@ class GateMatch:
     since : SinceBaseline or None
         How much more often it fails than in the baseline; None without one, in comparisons, and
         where the two reports have nothing alike.
+    rule : str
+        What it is about, as SQL; of a failure mode ``name`` says the same in English.
     """
 
     name: str
@@ -64,6 +66,7 @@ class GateMatch:
     before: str | None
     kind: str = "finding"
     since: SinceBaseline | None = None
+    rule: str = ""
 
 
 @dataclass(frozen=True)
@@ -278,10 +281,11 @@ def _find_detectable(now: ReportData, then: ReportData | None, level: float) -> 
 
 
 def _match(row: Mapping[str, Any], before: str | None) -> GateMatch:
-    fields = ("name", "outcome", "source", "verdict", "sentence", "lift", "low", "high", "kind")
+    names = "name outcome source verdict sentence lift low high kind rule"
     # what was said before of the rule as a finding is not what is said of it as a mode
     return GateMatch(
-        **{name: row[name] for name in fields}, before=None if row["kind"] == "mode" else before
+        **{name: row[name] for name in names.split()},
+        before=None if row["kind"] == "mode" else before,
     )
 
 

@@ -40,7 +40,7 @@ def _row(report: ReportData, mode: Mode) -> dict[str, Any]:
     low, high = _interval(report, mode)
     p = max(mode.p_marginal, mode.p_conditional)
     return {
-        "name": mode.rule,
+        "name": mode.meaning,
         "rule": mode.rule,
         "meaning": mode.meaning,
         "source": mode.source,

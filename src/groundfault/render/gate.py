@@ -71,7 +71,7 @@ def markdown(gate: Gate) -> str:
 
 def _findings(matches: Sequence[GateMatch]) -> Table:
     columns = (
-        TableColumn("finding", "code"),
+        TableColumn("finding"),
         TableColumn("lift", "number"),
         TableColumn("in the baseline"),
         TableColumn("what may be said"),
