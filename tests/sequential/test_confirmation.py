@@ -129,7 +129,7 @@ def simulate(losses, on, direction, seed, alpha=0.1):
     rng = np.random.default_rng(seed)
     tests, fell, first = SliceTests.begin(on, direction), np.zeros(len(on), dtype=bool), None
     for step, unit in enumerate(rng.permutation(len(losses)), start=1):
-        tests = tests.update(int(unit), float(losses[unit]), ~tests.labelled)
+        tests = tests.update(int(unit), losses[unit], ~tests.labelled)
         fell |= tests.reach(alpha)
         first = first or (step if fell.any() else None)
     return fell, first
@@ -152,6 +152,21 @@ def test_false_confirmations_in_null_worlds():
 def test_false_confirmations_in_many_null_worlds():
     wrong = sum(simulate(*null_world(seed), seed=seed)[0].any() for seed in range(2000))
     assert wrong <= 2000 * 0.1 + 2.33 * math.sqrt(2000 * 0.09)
+
+
+def test_units_that_cannot_be_scored_confirm_nothing():
+    """Both sides fail alike; of one, half cannot be scored."""
+    wrong = 0
+    for seed in range(20):
+        rng = np.random.default_rng([seed, 2])
+        on = rng.random((1, 200)) < 0.5
+        losses: list[float | None] = [float(loss) for loss in rng.random(200) < 0.5]
+        for unit in np.flatnonzero(~on[0])[::2]:
+            losses[unit] = None
+        for direction in (1, -1):
+            fell, _ = simulate(losses, on, np.array([direction]), seed)
+            wrong += int(fell[0])
+    assert wrong <= 1
 
 
 def test_a_planted_slice_is_found_with_part_of_the_labels():
@@ -370,7 +385,7 @@ def test_telling_is_guarded(tmp_path):
         session.tell(query, 1.0)
     with pytest.raises(InputError, match="another audit"):
         audit(world(seed=1)[0]).tell(query, 1.0)
-    session.tell(session.ask(), None)  # what cannot be scored counts as passed
+    session.tell(session.ask(), None)  # a unit that cannot be scored is labelled, too
     assert session.labelled == 2
 
 

@@ -104,8 +104,9 @@ class SequentialConfirmation:
     ``P(any false confirmation) <= alpha`` whatever the screen did, whenever one stops: when
     held-out outcomes are exchangeable given the candidates, which is what judge ``janus`` assumes
     too. The plan's smallest lift is compared with the estimate from the labels; no test stands
-    behind it. Every unit asked for needs an answer; one that cannot be scored counts as a pass,
-    on the slice and off it.
+    behind it. Every unit asked for needs an answer; one that cannot be scored counts against every
+    survivor, as a pass on the side that fails more and as a failure on the other, so that whatever
+    it would have come to confirms nothing.
 
     Examples
     --------
@@ -348,7 +349,7 @@ class SequentialConfirmation:
                 f"round {body['step']} of the record has no usable score: {error}"
             ) from None
         self.scores.append((self._open, score))
-        unit, loss = self._ids.index(self._open.id), 0.0 if score is None else 1.0 - score
+        unit, loss = self._ids.index(self._open.id), None if score is None else 1.0 - score
         self.tests, self._open = self.tests.update(unit, loss, self._find_free()), None
         # the running maximum may be used: Ville's inequality bounds the largest e-value ever
         # reached
@@ -418,7 +419,8 @@ class SequentialConfirmation:
 
         Each holds by itself, and they are no part of the family of confirmations: the chance that
         it ever lies beside the rate of all held-out units of its side is at most alpha of the plan,
-        whenever one stops and whatever the grades.
+        whenever one stops and whatever the grades. Units that could not be scored count against the
+        survivor, as everywhere.
 
         Parameters
         ----------

@@ -222,13 +222,15 @@ class SliceTests:
         free = np.zeros(on.shape[1], dtype=np.bool_)
         return cls(on, covered, direction, free, tests, np.ones(len(on)), grades)
 
-    def update(self, unit: int, loss: float, eligible: Bools) -> SliceTests:
+    def update(self, unit: int, loss: float | None, eligible: Bools) -> SliceTests:
         """After one more label.
 
         Parameters
         ----------
         unit : int
-        loss : float in [0, 1]
+        loss : float in [0, 1], or None
+            None, for a unit that cannot be scored, helps no slice: it is a pass on the side that is
+            held to fail more, and a failure on the other.
         eligible : bool array, shape (N,)
             The unlabelled units from which it was drawn uniformly, chosen before its loss was
             known. A slice bets where these include all unlabelled units of the unit's own side.
@@ -243,7 +245,8 @@ class SliceTests:
                 # loss is counted in the totals but no bet on it would be fair
                 fair = bool(eligible[(on == on[unit]) & defined & ~self.labelled].all())
                 high = bool(on[unit]) == (sign > 0)
-                tests[k] = tests[k].update(loss, grade, high=high, bet=fair)
+                own = float(not high) if loss is None else loss
+                tests[k] = tests[k].update(own, grade, high=high, bet=fair)
         new_labelled = self.labelled.copy()
         new_labelled[unit] = True
         # exp overflows at 709; beyond 700 every plausible alpha has been passed long ago
