@@ -90,7 +90,15 @@ def measure(function: object, *arguments: object) -> tuple[float, object]:
 def fit(
     z: np.ndarray, y: np.ndarray, p: np.ndarray, labels: np.ndarray, dtype: str = "float64"
 ) -> Edisa:
-    slicer = Edisa(n_slices=K, pca=None, init=labels, tol=0, max_iter=ITERATIONS, dtype=dtype)
+    slicer = Edisa(
+        n_slices=K,
+        pca=None,
+        init=labels,
+        tol=0,
+        max_iter=ITERATIONS,
+        dtype=dtype,
+        suspicion="slices",
+    )
     return slicer.fit(z, y, p)
 
 

@@ -346,7 +346,7 @@ def _find(
     if not logs:
         others = f", but {len(unread):,} other files, such as {_name(unread[0])}" if unread else ""
         names = ", ".join(str(s) for s in sources)
-        advice = "; if it is a table, say which column is the outcome (--outcome)" if others else ""
+        advice = f"; {_advise_table(*sources)}" if others else ""
         raise InputError(f"{names}: no log that a reader knows{others}{advice}")
     reader_names = {name for _, (_, name, _) in logs.values()}
     companions = [
@@ -409,11 +409,17 @@ def _unknown(path: Path, reader: str | None) -> str:
         return f"{path} is UTF-16 text, not UTF-8; convert it first (iconv -f UTF-16 -t UTF-8)"
     if reader:
         return f"{path} is no log of {reader}"
+    known = ", ".join(readers.known())
     return (
-        f"{path}: no reader knows this file ({', '.join(readers.known())}); if it is a table, "
-        "say which column is the "
-        "outcome (--outcome), or what its columns are (--map)"
+        f"{path}: no reader knows this file ({known}); {_advise_table(path)}; or say in a file "
+        "what its columns are (--map)"
     )
+
+
+def _advise_table(*sources: str | Path) -> str:
+    # a whole command, since import has no --outcome
+    names = " ".join(quote(str(source)) for source in sources)
+    return f"if it is a table, name its columns: groundfault audit {names} --id COL --outcome COL"
 
 
 def _sha256(path: Path) -> str:
