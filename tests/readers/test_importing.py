@@ -363,8 +363,13 @@ def test_tables_are_no_logs_and_the_message_says_how_they_are_read(desk: Path):
     # as a saved data set is, or a folder of a table's parts
     (desk / "folder").mkdir()
     pl.DataFrame({"id": [1], "error": [0]}).write_ipc(desk / "folder" / "part.arrow")
-    with pytest.raises(InputError, match=r"part\.arrow; if it is a table, .*\(--outcome\)"):
-        Evidence.from_logs(desk / "folder")
+    message = r"part\.arrow; .* groundfault audit folder --id COL --outcome COL$"
+    with pytest.raises(InputError, match=message):
+        Evidence.from_logs("folder")
+    Path("my own.csv").write_text("id,error\na,0\n")
+    # import has no --outcome, so the advice names a command that has it
+    with pytest.raises(InputError, match=r"audit 'my own\.csv' --id COL --outcome COL;"):
+        Evidence.from_logs("my own.csv")
 
 
 def test_every_real_log_is_known_to_one_reader(shared: Path):
