@@ -54,7 +54,7 @@ def verify(*arguments: object) -> Result:
 def test_what_was_written_reproduces(folder: Path) -> None:
     result = verify(folder, "--no-ledger")
     assert result.exit_code == 0, result.output
-    assert "pages passed: they say what certificate.json says" in result.output
+    assert "pages passed: made again from certificate.json, every page" in result.output
     assert "recomputation passed" in result.output
     assert verify_certificate(folder, ledger=None).reproduces
 
@@ -113,7 +113,7 @@ def test_of_a_confirmation_the_pages_are_checked_and_the_rest_is_said(tmp_path: 
     folder = write_pages(Confirmation.load(STORED / "confirm.json"), tmp_path / "report")
     result = verify(folder)
     assert result.exit_code == 3, result.output
-    assert "pages passed: they say what confirmation.json says" in result.output
+    assert "pages passed: made again from confirmation.json, every page" in result.output
     assert "recomputation unchecked" in result.output
     page = folder / "report.html"
     page.write_text(page.read_text(encoding="utf-8").replace("German", "French"), encoding="utf-8")

@@ -60,7 +60,7 @@ def check_pages(
     attested : bool
         Whether the ledger holds the digests of the files as they are.
     source : str
-        The file that they follow from.
+        What they follow from: a file, or such words as "the audit and the ledger".
     """
     differences, moved = [], []
     for name, again in pages.items():
@@ -80,7 +80,8 @@ def check_pages(
             "differently here, by other fonts or by an editor"
         )
         return VerificationCheck("pages", "unchecked", detail)
-    return VerificationCheck("pages", "passed", f"they say what {source} says")
+    detail = f"made again from {source}, every page says the same"
+    return VerificationCheck("pages", "passed", detail)
 
 
 def check_foreign_pages(writer: str, absent: CheckStatus, *, attested: bool) -> VerificationCheck:

@@ -163,7 +163,7 @@ def _list_events(case: Case, kind: str) -> list[Event]:
 
 
 def _compare(place: Path, pages: dict[str, str], name: str) -> VerificationCheck:
-    check = check_pages(place, pages, attested=False, source="ledger")
+    check = check_pages(place, pages, attested=False, source="the audit and the ledger")
     if check.status != "failed":
         return replace(check, name=name)
     detail = f"{place.name}/ does not say what audit and ledger say; {_AGAIN}"
