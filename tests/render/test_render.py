@@ -474,6 +474,26 @@ def test_check_is_shown_with_what_can_never_be_confirmed() -> None:
     assert max(map(cell_len, said.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    ("judge", "title", "units"),
+    [
+        ("max-t", "before anything is tested", "80 units, nothing held out; error rate 50%"),
+        (
+            "split-holm",
+            "before the holdout is opened",
+            "80 units (40 discovery, 40 holdout); discovery",
+        ),
+    ],
+)
+def test_check_speaks_of_a_holdout_where_there_is_one(judge: str, title: str, units: str) -> None:
+    frame = pl.DataFrame({"x": np.arange(80) % 5, "error": np.arange(80) % 2})
+    evidence = Evidence.from_table(frame, outcome="error")
+    check = groundfault.check(evidence, Plan(judge=judge), [Candidate("x", "x > 2")])
+    page = make_check_page(check)
+    assert page.title == title
+    assert units in str(page.lead[0])
+
+
 def test_check_shows_what_each_column_is_taken_for_and_how_to_overrule_it() -> None:
     rng = np.random.default_rng(5)
     wrong = rng.random(300) < 0.4

@@ -14,7 +14,7 @@ from groundfault.render.scorer_words import describe_counted
 
 if TYPE_CHECKING:
     from groundfault.auditing.checking import Check, Prospect
-    from groundfault.auditing.preview_schema import ColumnUse
+    from groundfault.auditing.preview_schema import CheckSummary, ColumnUse
     from groundfault.auditing.stages import ColumnStage
     from groundfault.core.evidence import Evidence
     from groundfault.readers.account import Account
@@ -26,8 +26,9 @@ MAX_LOGS = 10
 
 
 def make_check_page(check: Check) -> Page:
-    """What an audit could find, before its holdout is opened."""
+    """What an audit could find, before it tests anything."""
     summary = check.summary
+    title, units = _describe_parts(summary)
     fit = sorted(
         (p for p in check.prospects if not p.reason), key=lambda p: p.minimum_detectable_lift or 1.0
     )
@@ -39,19 +40,23 @@ def make_check_page(check: Check) -> Page:
     )
     power = words.level(summary.power.power)
     lead: tuple[Block, ...] = (
-        Paragraph(
-            (
-                f"{words.count(summary.n)} units ({words.count(summary.n_discovery)} "
-                f"discovery, {words.count(summary.n_holdout)} holdout); discovery error rate "
-                f"{words.rate(summary.discovery_error_rate)}; judge {summary.judge}.",
-            )
-        ),
+        Paragraph((f"{units} {words.rate(summary.discovery_error_rate)}; judge {summary.judge}.",)),
         Paragraph((f"Least lift found with {power} power: {by_prevalence or 'cannot be said'}.",)),
     )
     verdict = f"{words.count(len(fit))} of {total} candidates could be confirmed"
     tables = (make_column_table(summary.columns), _prospects(fit), _unfit(unfit))
     sections = tuple(Section(t.caption, tables=(t,)) for t in tables if t.rows)
-    return Page("check", "before the holdout is opened", verdict, (), sections, False, lead)
+    return Page("check", title, verdict, (), sections, False, lead)
+
+
+def _describe_parts(summary: CheckSummary) -> tuple[str, str]:
+    """When a check is made, and what it says of its units; a judge may need no holdout."""
+    units = f"{words.count(summary.n)} units"
+    if not summary.n_holdout:
+        return "before anything is tested", f"{units}, nothing held out; error rate"
+    discovery, holdout = words.count(summary.n_discovery), words.count(summary.n_holdout)
+    units += f" ({discovery} discovery, {holdout} holdout)"
+    return "before the holdout is opened", f"{units}; discovery error rate"
 
 
 def make_column_table(columns: Iterable[ColumnUse | ColumnStage]) -> Table:
