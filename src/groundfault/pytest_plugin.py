@@ -123,7 +123,10 @@ class _Results:
         """Say what was written, and what to do with it."""
         terminalreporter.section("groundfault")
         if not self.rows:
-            terminalreporter.line("no test is marked groundfault: nothing was written")
+            terminalreporter.line(
+                "no test that ran is marked groundfault: nothing was written; put "
+                '@pytest.mark.groundfault(topic="dates") above a test to record it'
+            )
             return
         scored = [row["error"] for row in self.rows.values() if row.get("error") is not None]
         terminalreporter.line(
