@@ -489,6 +489,14 @@ def test_a_person_is_asked_and_goes_on_later(shell):
     assert "query 1" not in second.output
 
 
+def test_where_labels_stand_is_said_once_for_each_of_them(shell):
+    words = ("half.csv", "--null-outcome", "missing", "--label", "ask", "--budget", "2")
+    asked = shell(*words, text="p\np\n")
+    assert asked.output.count("1 labelled; ") == asked.output.count("2 labelled; ") == 1
+    # also where nothing is left to ask
+    assert shell(*words).output.count("2 labelled; ") == 1
+
+
 @pytest.mark.parametrize(
     ("program", "message"),
     [

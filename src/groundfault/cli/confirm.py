@@ -137,22 +137,26 @@ def label_holdout(
             if options["label"] == "file"
             else lambda query: ask(query, options["show"], positive_is_good=one_is_pass)
         )
-    status = 0
+    status, is_shown = 0, False
+
+    def show_label(_: object) -> None:
+        nonlocal is_shown
+        if not quiet and options["label"] != "file":
+            _show(audit, options["cost"])
+            is_shown = True
+
     try:
-        audit.run(
-            answer,
-            lambda _: (
-                None if quiet or options["label"] == "file" else _show(audit, options["cost"])
-            ),
-        )
+        audit.run(answer, show_label)
     except (KeyboardInterrupt, click.Abort) as stop:
+        is_shown = False  # other lines stand between
         status = 0 if isinstance(stop, Quit) else INTERRUPTED
         click.echo(
             "\nstopped; what was recorded is safe: run the same command again to go on", err=True
         )
     text = json.dumps(audit.to_dict(), indent=1, ensure_ascii=False)
     if not write_json(text, options["json_path"]):
-        _show(audit, options["cost"])
+        if not is_shown:
+            _show(audit, options["cost"])
         _say(audit)
     return status or int(bool(options["gate"] and audit.confirmed))
 
