@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -19,7 +20,7 @@ from click.testing import CliRunner
 from groundfault import probes
 from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
-from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.errors import InputError, LedgerError, MissingExtraError, PlanError
 from groundfault.models import Question, Record, Response
 from groundfault.probes import Bank, Config, Grammar, Runs, run
 from groundfault.probes.bank.bank import SHIPPED
@@ -669,6 +670,18 @@ def test_the_command(home: Path) -> None:
         "unanswered": 0,
         "mismatched_keys": 0,
     }
+
+
+def test_a_config_that_is_missing_is_named_before_a_library_that_is(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    call = ["probe", "run", str(home / "nowhere.toml"), "--model", "openai/one"]
+    result = CliRunner().invoke(cli, call)
+    assert isinstance(result.exception, InputError)
+    assert "nowhere.toml" in str(result.exception)
+    result = CliRunner().invoke(cli, [*call[:2], str(home / "config.toml"), *call[3:]])
+    assert isinstance(result.exception, MissingExtraError)
 
 
 def test_the_command_counts_prompts_that_must_not_be_asked(home: Path) -> None:

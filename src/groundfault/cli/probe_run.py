@@ -69,8 +69,11 @@ def run(
     groundfault probe run bank/config.toml --model replay:calls.jsonl --out runs/
     groundfault probe run --case case/ --model openai/gpt-4o-mini
     """
+    from groundfault.probes.running.config import Config
     from groundfault.probes.running.run import run as ask
 
+    # a config with a mistake is named before what the model lacks, such as a library or a key
+    Config.load(config)
     require_writable(out, directory=True)
     runs = ask_prompts(
         lambda target, progress: ask(config, target, out=out, progress=progress),
