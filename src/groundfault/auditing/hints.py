@@ -56,7 +56,12 @@ def _about_copies(results: AuditResults) -> Iterator[str]:
     evidence = results.audit.evidence
     examples, ids = evidence.without_clusters().unit_count, evidence.roles.id
     if examples > evidence.unit_count and evidence.clusters is not None:
-        overrule = "" if evidence.roles.numbered else f"; --group {ids} takes each for a unit"
+        # the audit of a case takes no --group: what a unit is, was decided when the case was begun
+        overrule = (
+            ""
+            if evidence.roles.numbered
+            else f"; --group {ids} takes each for a unit (in a case, where it is begun: case new)"
+        )
         yield (
             f"{examples - evidence.unit_count} of {examples} examples repeat another under a new "
             f"id, exactly or nearly: copies count as one unit, {evidence.unit_count} in all"
