@@ -21,6 +21,7 @@ from groundfault.core.rules import Rule
 from groundfault.render import words
 from groundfault.render.audit_groups import main_cell
 from groundfault.workbench.bench import Bench
+from groundfault.workbench.pages import load_templates
 from groundfault.workbench.row_query import PAGE, RowQuery
 from groundfault.workbench.rows import load_apart
 from groundfault.workbench.verifying import verify_bench
@@ -45,6 +46,14 @@ def list_ids(page: str) -> list[str]:
 
 def discovery_of(bench: Bench) -> pl.DataFrame:
     return make_answers().filter(pl.col("id").is_in(bench.rows.frame["id"].implode()))
+
+
+def test_no_line_of_a_hint_ends_inside_an_option() -> None:
+    template = load_templates().from_string("{{ hint | keep_options }}")
+    text = template.render(hint="copies count as one; --group <b>id</b>")
+    assert text == 'copies count as one; <span class="option">--group</span> &lt;b&gt;id&lt;/b&gt;'
+    templates = Path(groundfault.__file__).parent / "workbench" / "templates"
+    assert "words.capital(hint) | keep_options" in (templates / "modes.html.j2").read_text()
 
 
 def test_the_first_screen_has_every_mode_and_what_was_not_said(

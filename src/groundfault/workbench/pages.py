@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
@@ -87,6 +88,9 @@ async def read_form(request: Request) -> dict[str, str]:
         raise InputError("the form cannot be read") from None
 
 
+_OPTION = re.compile(r"--[a-z][a-z-]*")
+
+
 @cache
 def load_templates() -> Environment:
     """The templates; text is escaped, and what would steer a terminal or a line is replaced."""
@@ -97,7 +101,7 @@ def load_templates() -> Environment:
         PrefixLoader,
         StrictUndefined,
     )
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     environment = Environment(
         loader=ChoiceLoader(
@@ -118,6 +122,12 @@ def load_templates() -> Environment:
         # a drawing has escaped the text in it
         return Markup(drawing.to_svg(alt))
 
+    def keep_options(text: str) -> Markup:
+        # a line may end between the hyphens of an option and its name
+        escaped = str(escape(words.clean(text)))
+        return Markup(_OPTION.sub(r'<span class="option">\g<0></span>', escaped))
+
+    environment.filters["keep_options"] = keep_options
     environment.globals |= {"words": words, "draw": draw}
     environment.globals["svg"] = lambda figure: Markup(figure.svg)
     environment.globals["meter"] = lambda *rates: Markup(draw_meter(*rates))
