@@ -26,6 +26,8 @@ COMMANDS = {
     "slices.json": (f"slices {TABLE} --finder sliceline -k 3 --permutations 20", 0),
 }
 NEW = {
+    "gate.json": ("rule",),
+    "gate-baseline.json": ("rule",),
     # a search had no bound by default, and ends long before it here
     "slices.json": ("searches", "chance", "max_parents"),
     # the least lifts are computed in another way since: by what the judge asks
