@@ -179,9 +179,12 @@ class Case:
         InputError
             If they are not modes of the audit.
         """
-        choice, report = ModeChoice.load(self.folder), self.report
+        choice = ModeChoice.load(self.folder)
+        if choice is None:
+            return None
+        report = self.report
         rules = dict(enumerate((mode.rule for mode in report.modes) if report else (), 1))
-        if choice and (not choice.modes or choice.rules != tuple(map(rules.get, choice.modes))):
+        if not choice.modes or choice.rules != tuple(map(rules.get, choice.modes)):
             raise InputError(
                 f"{self.folder / CHOICE} names rules that are not modes of the audit: put both "
                 "back as they were"

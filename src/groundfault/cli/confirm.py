@@ -18,6 +18,7 @@ from groundfault.cli.orientation import ask_orientation
 from groundfault.cli.output import require_writable, write_json
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan, read_program
 from groundfault.errors import PlanError
+from groundfault.render.words import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,10 +97,9 @@ def confirm(**options: Any) -> None:
         reopen=options["reopen"],
     )
     if options["json_path"] != "-":
-        count = len(audit.screen.library)
         survivors = ", ".join(map(clean, audit.names)) or "none"
         click.echo(
-            f"{count} candidate{'s' * (count != 1)} screened on the discovery rows; "
+            f"{plural(len(audit.screen.library), 'candidate')} screened on the discovery rows; "
             f"survived: {survivors}"
         )
     # a number that is told means what it means in the outcome column

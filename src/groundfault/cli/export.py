@@ -80,6 +80,7 @@ def export(
     groundfault export report/ --to html-explorer -o report.html
     """
     from groundfault import exports
+    from groundfault.render.words import plural
 
     if logs and tool != "inspect":
         raise InputError("--log goes with --to inspect")
@@ -91,6 +92,6 @@ def export(
     require_writable(out, directory=tool == "inspect" and not Path(out).suffix)
     slices = exports.ReportSlices.load(report, evidence or None, every=every)
     result = exporter.export(slices, Path(out))
-    count, modes = len(slices.library), len(slices.report.modes)
-    named = f"{modes} failure mode{'s' * (modes != 1)} and " if modes else ""
-    click.echo(f"{named}{count} slice{'s' * (count != 1)}: wrote {result} to {out}")
+    modes = len(slices.report.modes)
+    named = f"{plural(modes, 'failure mode')} and " if modes else ""
+    click.echo(f"{named}{plural(len(slices.library), 'slice')}: wrote {result} to {out}")

@@ -180,8 +180,9 @@ class ReviewDesk:
 
     def _act(self, turn: str, act: Callable[[Session], object]) -> tuple[bool, ReviewStage]:
         with self._lock:
-            # a second press, a second tab and a request sent again all come with an old turn
-            is_current = turn == self._turn
+            # a second press, a second tab and a request sent again all come with an old turn, and
+            # what cannot be encoded is none of ours
+            is_current = secrets.compare_digest(turn.encode(errors="replace"), self._turn.encode())
             if is_current:
                 act(self._session)
                 self._turn_over()
