@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from groundfault.base.progress import Progress, listener
+from groundfault.errors import PlanError
 from groundfault_studies import audit_charts
 from groundfault_studies.audit_runs import (
     MAIN,
@@ -37,9 +38,8 @@ SOURCE = (
     "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, "
     "arXiv:2605.07002"
 )
-BURN_INS = (10, 40, 70)
 ALPHA = 0.05
-_FIGURES = {40: "Figure 2", 10: "Figure C.1", 70: "Figure C.2"}
+_FIGURES = {40: "Figure 2", 10: "Figure C.1", 70: "Figure C.2"}  # burn-in -> figure of the paper
 _PAPERS_RHO = "−0.84"
 _LABELS = [method.label for method in METHODS]
 _COLUMNS: dict[str, tuple[str, Kind]] = {
@@ -60,6 +60,7 @@ def study(
     shared: str | Path | None = None,
     *,
     replicates: int | None = None,
+    only: Sequence[int] | None = None,
     jobs: int = 1,
     quick: bool = False,
     keep: Path | None = None,
@@ -76,6 +77,8 @@ def study(
         lacking.
     replicates : int, optional
         Audits of each setting by each method; left out, 20, or quickly 1. The paper has 100 and 40.
+    only : sequence of int, optional
+        Burn-ins of the first experiment, of 10, 40 and 70; left out, all. The others have 40.
     jobs : int
         Processes; the answer does not depend on it.
     quick : bool
@@ -90,15 +93,22 @@ def study(
     ------
     InputError
         If a folder is named and is not there.
+    PlanError
+        If the paper has no figure of a burn-in.
     """
     progress = listener(progress)
+    burn_ins = [m for m in sorted(_FIGURES) if only is None or m in only]
+    if only and (others := set(only) - _FIGURES.keys()):
+        raise PlanError(
+            f"there is no figure of burn-in {min(others)}; choose from {sorted(_FIGURES)}"
+        )
     replicates = replicates or (QUICK_REPLICATES if quick else REPLICATES)
     folder, lacking = _folder(shared)
     first = [*read_pool(folder), *read_bank(folder)] if folder else []
     second, third = [skills(folder)] if folder else [], [digits()]
     rounds = [
         [
-            (setting, policy, BURN_INS if setting in first else (40,), replicate)
+            (setting, policy, burn_ins if setting in first else (40,), replicate)
             for setting in [*first, *second, *third]
             for policy in dict.fromkeys(method.policy for method in METHODS)
         ]
@@ -111,7 +121,7 @@ def study(
         settings = {
             "replicates": count,
             "shared": str(folder) if folder else None,
-            "burn-ins": list(BURN_INS),
+            "burn-ins": burn_ins,
         }
         title = "Sequential audits, in form"
         return PaperStudy("sequential", title, SOURCE, settings, tuple(tables), lacking, figures)
@@ -133,6 +143,8 @@ def _tabulate(
             selection = [
                 row for row in rows if row["experiment"] == experiment and row["m"] == burn_in
             ]
+            if not selection:
+                continue
             tables.append(
                 _verdicts(f"{figure} ({experiment[1]}), m = {burn_in}: {title}", selection)
             )

@@ -161,7 +161,8 @@ def split_sizes(
     group=RULE,
     callback=split_sizes,
     metavar="N,N,...",
-    help="For attacks: numbers of the promises to attack; default all.",
+    help="For attacks: numbers of the promises to attack; for sequential: burn-ins, of 10, 40 and "
+    "70; default all.",
 )
 @option(
     "--stored",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -29,6 +29,9 @@ class PreLearned:
 
     name: ClassVar[str] = "prelearned"
     warm_up: ClassVar[int] = 32
+    _last: list[tuple[History, NDArray[np.float64]]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:  # noqa: ARG002
         """The lowest prediction among what is left.
@@ -38,8 +41,7 @@ class PreLearned:
         PlanError
             If there was no warm-up to learn from.
         """
-        rounds = np.flatnonzero(np.cumsum(history.staked) == 0)
-        predictions = predict_by_ridge(history, rounds[~np.isnan(history.scores[rounds])])
+        predictions = self._predict(history)
         if history.anywhere:
             return claim_lowest(history, predictions)
         useful = history.open & (history.rest_targets > 0)
@@ -48,6 +50,30 @@ class PreLearned:
             return None
         means = history.members @ predictions / history.members.sum(axis=1)
         return Query(history.groups[int(np.where(useful, means, np.inf).argmin())], claim=True)
+
+    def _predict(self, history: History) -> NDArray[np.float64]:
+        """Predictions from the warm-up, worked out once."""
+        rounds = _find_warm_up(history)
+        if self._last:
+            last, predictions = self._last[0]
+            before = _find_warm_up(last)
+            # the arrays of a pool cannot be written to: the same array holds the same numbers
+            if (
+                last.members is history.members
+                and last.embedding is history.embedding
+                and np.array_equal(last.positions[before], history.positions[rounds])
+                and np.array_equal(last.scores[before], history.scores[rounds])
+            ):
+                return predictions
+        predictions = predict_by_ridge(history, rounds)
+        self._last[:] = [(history, predictions)]
+        return predictions
+
+
+def _find_warm_up(history: History) -> NDArray[np.intp]:
+    """Scored rounds before anything was staked."""
+    rounds = np.flatnonzero(np.cumsum(history.staked) == 0)
+    return rounds[~np.isnan(history.scores[rounds])]
 
 
 def claim_lowest(history: History, predictions: NDArray[np.float64]) -> Query | None:
