@@ -40,7 +40,7 @@ from groundfault.sequential import (
 from groundfault.sequential.answers import command, replay
 from groundfault.sequential.certificate import Certificate
 from groundfault.sequential.draws import pick
-from groundfault.sequential.policies import History, Policy, Query
+from groundfault.sequential.policies import History, Policy, Query, prelearned
 from groundfault.sequential.stopping_time import advise_burn_in, count_to_stop, forecast_stopping
 
 Q = 0.85
@@ -1045,6 +1045,26 @@ def test_prelearned_finds_the_planted_group_from_the_warm_up():
     assert {r.query.group for r in audit.rounds[32:]} == {"in=g2"}
     with pytest.raises(PlanError, match="has 0 scores to learn from"):
         pool_audit(blocks(), threshold=Q, policy="prelearned", warm_up=0).ask()
+
+
+def test_one_prelearned_policy_serves_audits_of_other_warm_ups(monkeypatch):
+    pool = blocks(groups=4, size=60, passes=[58, 58, 30, 58])
+    plans = [{"seed": 0}, {"seed": 1}, {"seed": 1, "warm_up": 40}, {"seed": 0}]
+    alone = [
+        run(pool, policy=prelearned.PreLearned(), **{"warm_up": 32, **one}) for one in plans
+    ]
+    predict, calls = prelearned.predict_by_ridge, []
+
+    def count(history, rounds):
+        calls.append(len(rounds))
+        return predict(history, rounds)
+
+    monkeypatch.setattr(prelearned, "predict_by_ridge", count)
+    policy = prelearned.PreLearned()
+    shared = [run(pool, policy=policy, **{"warm_up": 32, **one}) for one in plans]
+    queries = [[[(r.query.group, r.query.id) for r in a.rounds] for a in b] for b in (shared, alone)]
+    assert queries[0] == queries[1]
+    assert calls == [32, 32, 40, 32]
 
 
 def test_prelearned_names_the_lowest_predictions_of_a_literal_claim():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from groundfault.errors import InputError
+from groundfault.errors import InputError, PlanError
 from groundfault.sequential import SequentialAudit, SequentialPlan
 from groundfault_studies import audit_runs, sequential
 from groundfault_studies.audit_runs import MAIN, Method, digits
@@ -63,6 +63,7 @@ def test_the_experiments_of_the_paper_in_form(few, shared, monkeypatch):
         monkeypatch.setattr(sequential, name, lambda folder, whole=whole: whole(folder)[::3])
     result = sequential.study(shared, replicates=1, only=[10])
     titles = [table.title for table in result.tables]
+    assert len(titles) == 6
     for start in ("Figure C.1 (a), m = 10", "Figure C.1 (b), m = 10", "Figure 3", "Figure E.3"):
         assert any(title.startswith(start) for title in titles), start
     first = rows_of(result.tables[0])
@@ -72,6 +73,11 @@ def test_the_experiments_of_the_paper_in_form(few, shared, monkeypatch):
     assert len(attention.rows) > 28
     assert attention.rows[-1].paper == {"rho": "−0.84"}
     assert "figure-c1a-verdicts" in result.figures
+
+
+def test_burn_ins_without_a_figure_are_refused(few):
+    with pytest.raises(PlanError, match=r"no figure of burn-in 20; choose from \[10, 40, 70\]"):
+        sequential.study(replicates=1, only=[40, 20])
 
 
 def test_one_trajectory_serves_all_bets_and_burn_ins(few):
