@@ -1050,9 +1050,7 @@ def test_prelearned_finds_the_planted_group_from_the_warm_up():
 def test_one_prelearned_policy_serves_audits_of_other_warm_ups(monkeypatch):
     pool = blocks(groups=4, size=60, passes=[58, 58, 30, 58])
     plans = [{"seed": 0}, {"seed": 1}, {"seed": 1, "warm_up": 40}, {"seed": 0}]
-    alone = [
-        run(pool, policy=prelearned.PreLearned(), **{"warm_up": 32, **one}) for one in plans
-    ]
+    alone = [run(pool, policy=prelearned.PreLearned(), **{"warm_up": 32, **one}) for one in plans]
     predict, calls = prelearned.predict_by_ridge, []
 
     def count(history, rounds):
