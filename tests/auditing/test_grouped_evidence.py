@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from lazy_tables import write_parts
+from rounding import approximate
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan
@@ -91,15 +92,6 @@ def pop_p_values(content: dict[str, Any]) -> list[float]:
     ]
     values = [(cell.pop("p_adjusted", None), cell.pop("p", None)) for cell in cells]
     return [p for _, p in values if p is not None]
-
-
-def approximate(value: Any) -> Any:
-    """The same, numbers but for rounding."""
-    if isinstance(value, dict):
-        return {key: approximate(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [approximate(each) for each in value]
-    return pytest.approx(value, rel=1e-9, abs=1e-12) if isinstance(value, float) else value
 
 
 @pytest.mark.parametrize(

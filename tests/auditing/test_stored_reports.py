@@ -23,6 +23,8 @@ PLACES = sorted(
 )
 COMPARISON = "models/compare"
 """Made by a rule that is withdrawn: it is read and shown, and not made again."""
+EXCESS = "taxonomy/fit/excess"
+"""Of fitted losses to the last bit, hence of one kind of processor: see test_stored_taxonomies."""
 LEDGERS = {"confirmed/report": "confirmed/ledger.db", "confirmed/reopened": "confirmed/ledger.db"}
 
 
@@ -38,7 +40,7 @@ def test_there_are_reports_of_every_way_to_make_one() -> None:
     assert len(PLACES) == 25
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", [place for place in PLACES if place != EXCESS])
 def test_a_stored_report_reproduces(
     place: str, desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.errors import GroundfaultError, InputError, MissingExtraError, PlanError
 from groundfault.render.taxonomy_page import html, make_page, markdown
+from groundfault.stats import irt
 from groundfault.stats.one_ability import OneAbility
 from groundfault.stats.partitions import adjusted_rand
 from groundfault.taxonomy import Matrix, Settings, Taxonomy, add_answers, fit, judge_claims
@@ -370,6 +371,29 @@ def test_claims_can_be_verified(
     passes[0] = taxonomy.matrix.trials[0] - passes[0]
     replace(taxonomy, matrix=replace(taxonomy.matrix, passed=passes)).save(tmp_path)
     assert not verify(tmp_path / "claims").reproduces
+
+
+def test_claims_of_excess_are_verified_on_another_processor(
+    taxonomy: Taxonomy,
+    planted: tuple[Evidence, np.ndarray],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    planted[0].frame.write_parquet(tmp_path / "answers.parquet")
+    evidence = Evidence.from_table(
+        tmp_path / "answers.parquet", outcome="ok", positive_is_good=True, id="id", model="model"
+    )
+    taxonomy.save(tmp_path)
+    judge_claims(taxonomy, evidence, evidence.models[-2:], outcome="excess").write(
+        tmp_path / "claims"
+    )
+    # exponentials of another processor: each of another last bit
+    exact = irt.ItemResponse.probability
+    monkeypatch.setattr(
+        irt.ItemResponse, "probability", lambda *args: np.nextafter(exact(*args), 0.5)
+    )
+    verification = verify(tmp_path / "claims")
+    assert verification.reproduces, verification.differences
 
 
 def test_command_writes_and_bad_input_does_not(

@@ -30,6 +30,9 @@ _EXCESS = (
     "the loss is (1 + failed - expected) / 2, where ability and difficulty say what is expected: "
     "read errors as failures beyond that, 0.5 as none, and a lift as half of the excess"
 )
+# losses are hashed, and exponentials differ in the last bit between processors: the grid is so
+# coarse that hardly a loss is that near to where rounding turns
+_DECIMALS = 6
 
 
 def add_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
@@ -138,16 +141,18 @@ def judge_claims(
         modes=False,
         progress=progress,
     )
-    return mark_derivation(report, outcome)
+    settings = {"outcome": outcome}
+    if outcome == "excess":
+        settings["decimals"] = str(_DECIMALS)
+    return mark_derivation(report, Derivation(kind="taxonomy", settings=settings))
 
 
-def mark_derivation(report: Report, outcome: Outcome) -> Report:
+def mark_derivation(report: Report, derivation: Derivation) -> Report:
     """A report that says that it is of a taxonomy's clusters, and what its losses are."""
-    derivation = Derivation(kind="taxonomy", settings={"outcome": outcome})
     return structs.replace(
         report,
         manifest=structs.replace(report.manifest, derivation=derivation),
-        hints=(*report.hints, _EXCESS) if outcome == "excess" else report.hints,
+        hints=(*report.hints, _EXCESS) if _is_excess(derivation) else report.hints,
     )
 
 
@@ -158,19 +163,33 @@ def repeat_claims(
 
     The report's directory is below that of its taxonomy.
     """
-    assert manifest.derivation is not None
-    outcome: Outcome = (
-        "excess" if manifest.derivation.settings["outcome"] == "excess" else "failures"
-    )
+    derivation = manifest.derivation
+    assert derivation is not None
+    outcome: Outcome = "excess" if _is_excess(derivation) else "failures"
     # claims are written to a folder inside the taxonomy's
     taxonomy = Taxonomy.load(directory.resolve().parent)
-    return mark_derivation(
-        rerun(select_answers(taxonomy, evidence, manifest.models or (), outcome)), outcome
+    part = select_answers(
+        taxonomy,
+        evidence,
+        manifest.models or (),
+        outcome,
+        # reports of 0.1.0 are of losses to the last bit, which other processors do not make again
+        rounded="decimals" in derivation.settings,
     )
+    return mark_derivation(rerun(part), derivation)
+
+
+def _is_excess(derivation: Derivation) -> bool:
+    return derivation.settings["outcome"] == "excess"
 
 
 def select_answers(
-    taxonomy: Taxonomy, evidence: Evidence, models: Sequence[str], outcome: Outcome = "failures"
+    taxonomy: Taxonomy,
+    evidence: Evidence,
+    models: Sequence[str],
+    outcome: Outcome = "failures",
+    *,
+    rounded: bool = True,
 ) -> Evidence:
     """Answers of held-out models to the taxonomy's examples, beside its own models' answers.
 
@@ -187,10 +206,10 @@ def select_answers(
             "no example of the taxonomy was answered by these models: the ids do not match"
         )
     part = add_answers(results.take(inside), taxonomy.matrix)
-    return _replace_losses_by_excess(part, taxonomy) if outcome == "excess" else part
+    return _replace_losses_by_excess(part, taxonomy, rounded) if outcome == "excess" else part
 
 
-def _replace_losses_by_excess(evidence: Evidence, taxonomy: Taxonomy) -> Evidence:
+def _replace_losses_by_excess(evidence: Evidence, taxonomy: Taxonomy, rounded: bool) -> Evidence:
     """Losses that are one half where a model does as its ability and the difficulty predict."""
     matrix = taxonomy.matrix
     item_fit = irt.fit(matrix.passed, matrix.trials, parameters=taxonomy.settings.parameters)
@@ -218,4 +237,6 @@ def _replace_losses_by_excess(evidence: Evidence, taxonomy: Taxonomy) -> Evidenc
         expectation[mine] = 1 - item_fit.take(rows[mine]).probability(ability)[:, 0]
     # from [-1, 1] to [0, 1], as a loss has to be; a lift is then half of the excess
     shifted: Any = np.where(is_scored, (1 + loss - expectation) / 2, np.nan)
+    if rounded:
+        shifted = shifted.round(_DECIMALS)
     return replace(evidence, loss=pl.Series("loss", shifted).fill_nan(None))
