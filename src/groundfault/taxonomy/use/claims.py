@@ -103,7 +103,7 @@ def judge_claims(
     outcome : {"failures", "excess"}
         What is compared: failures; or failures beyond those that the model's ability and the
         example's difficulty lead one to expect. The latter is the loss (1 + failed - expected) / 2,
-        so a lift is half of the excess.
+        so a lift is half of the excess; it is rounded to six decimals.
     unstable : bool
         Clusters that are not published, too.
     ledger, reopen, progress : optional
