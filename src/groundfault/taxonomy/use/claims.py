@@ -141,7 +141,7 @@ def judge_claims(
         modes=False,
         progress=progress,
     )
-    settings = {"outcome": outcome}
+    settings: dict[str, str] = {"outcome": outcome}
     if outcome == "excess":
         settings["decimals"] = str(_DECIMALS)
     return mark_derivation(report, Derivation(kind="taxonomy", settings=settings))
