@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from describing_models import QUESTIONS, DescribingModel, make_written_model, read_arm
@@ -186,10 +188,32 @@ def test_costs_are_announced_before_they_are_spent(record: Path) -> None:
     said: list[str] = []
     with pytest.raises(PlanError, match=r"annotating 96 examples.*more than the 14 calls"):
         replay(record, max_calls=20, prices=(2.5, 10.0), announce=said.append)
-    assert said[0].startswith("at most 258 calls: 6 for proposals, then up to 2 for each of 96")
+    assert said[0].startswith("at most 258 calls, about ")
+    assert ": 6 for proposals, then up to 2 for each of 96 examples, and for 30 of these" in said[0]
     assert "6 calls" in said[1]
     assert "about $" in said[1]
     assert len(said) == 2
+
+
+def test_no_run_costs_more_than_its_bound() -> None:
+    model, said = make_written_model(), list[str]()
+    settings = {"settings": TWO_ROUNDS, "check": 30, "descriptions": ["It names a date.", UNITS]}
+    bound = groundfault.auditing.describing.bound_describing_cost(
+        read_questions(), second=True, **settings
+    )
+    descriptions = groundfault.describe(
+        read_questions(), model, second=model, announce=said.append, **settings
+    )
+    numbers = [re.search(r"([\d,]+) calls?, about ([\d,]+) .*and ([\d,]+)", one) for one in said]
+    spent = np.array([[int(n.replace(",", "")) for n in one.groups()] for one in numbers if one])
+    assert len(spent) == 4
+    parts = (bound.proposals, bound.annotations, bound.checks)
+    most = [(one.calls, one.input_tokens, one.output_tokens) for one in parts]
+    assert spent[0].tolist() == np.sum(most, axis=0).tolist()
+    assert (spent[1:] <= most).all()
+    # proposals are known to the last letter; not how many different ones come of them
+    assert spent[1].tolist() == list(most[0])
+    assert descriptions.calls <= spent[0, 0]
 
 
 def test_what_cannot_be_described() -> None:
@@ -198,6 +222,11 @@ def test_what_cannot_be_described() -> None:
     evidence = Evidence.from_table(numbers, outcome="error")
     with pytest.raises(InputError, match=r"no column of prose.*--text.*there are n"):
         groundfault.describe(evidence, model)
+    empty = read_questions().frame.with_columns(question=pl.lit(None, pl.String))
+    with pytest.raises(InputError, match=r"every example is empty in question: .*--text"):
+        groundfault.describe(
+            Evidence.from_table(empty, id="id", outcome="error"), model, columns=["question"]
+        )
     with pytest.raises(InputError, match="nothing was described"):
         groundfault.describe(read_questions(), model, settings=ProposingSettings(()))
     with pytest.raises(PlanError, match="at least 1"):

@@ -57,7 +57,8 @@ def test_a_server_is_asked_once_and_costs_are_printed_first(place: Path, server:
     status, output, errors = run_program(*words, folder=place)
     assert status == 0
     assert "1 description of 44 examples, shown by text" in output
-    assert "at most 101 calls: 3 for proposals, then up to 2 for each of 44 examples" in errors
+    assert "at most 101 calls, about " in errors
+    assert ": 3 for proposals, then up to 2 for each of 44 examples, and for 5 of these" in errors
     assert "proposing descriptions by openai/large" in errors
     assert "annotating 44 examples by openai/large" in errors
     assert "about $" in errors
@@ -85,13 +86,33 @@ def test_an_audit_judges_what_a_server_said(place: Path) -> None:
     assert "agrees on 5 of 5" in " ".join(output.split())
 
 
-def test_what_it_would_cost_is_said_and_nothing_asked(place: Path, server: Scripted) -> None:
+def test_what_it_would_cost_is_said_and_nothing_asked(
+    place: Path, server: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = count_requests(server)
-    words = (*DESCRIBE, "--max-calls", "0", "--out", "d")
+    words = (*DESCRIBE, "--price", "2.5", "10", "--max-calls", "0", "--out", "d")
+    status, output, errors = run_program(*words, folder=place)
+    assert (status, errors) == (0, "")
+    assert output.startswith("at most 91 calls, about ")
+    assert ", about $0." in output
+    assert output.endswith(": 3 for proposals, then up to 2 for each of 44 examples\n")
+    assert count_requests(server) == before
+    # a key is needed to ask, and is missed before anything is written
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    assert run_program(*words, folder=place) == (0, output, "")
+    assert "set OPENAI_API_KEY" in run_program(*DESCRIBE, "--out", "d", folder=place).errors
+    assert not (place / "d").exists()
+
+
+def test_an_annotator_that_cannot_be_opened_costs_no_proposals(
+    place: Path, server: Scripted
+) -> None:
+    before = count_requests(server)
+    words = (*DESCRIBE, "--annotator", "nothing", "--out", "d")
     status, _, errors = run_program(*words, folder=place)
     assert status == 2
-    assert "at most " in errors
-    assert "more than the 0 calls that are left of 0: allow more (--max-calls)" in errors
+    assert "'nothing' names no target" in errors
     assert count_requests(server) == before
 
 

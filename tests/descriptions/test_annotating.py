@@ -9,7 +9,7 @@ import pytest
 from describing_models import DescribingModel, read_items
 
 from groundfault.descriptions import ExampleDescription, annotate, measure_agreement
-from groundfault.descriptions.annotating import MISSING, count_questions
+from groundfault.descriptions.annotating import MISSING, estimate_annotation
 from groundfault.models import Question, Response
 from groundfault.models.budget import CallBudget
 
@@ -37,12 +37,15 @@ def test_each_text_is_decided_on_alone_and_without_its_outcome() -> None:
 
 def test_many_descriptions_are_several_questions() -> None:
     many = [ExampleDescription(f"it has {i} digits", ("outcomes",)) for i in range(45)]
-    annotation = annotate(
-        ["a 1"], many, DescribingModel(lambda _: "", decide), CallBudget(3), seed=1
-    )
+    announced: list[str] = []
+    budget = CallBudget(3, announce=announced.append)
+    annotation = annotate(["a 1"], many, DescribingModel(lambda _: "", decide, "m"), budget, seed=1)
     assert annotation.marks.tolist() == [[1] * 45]
-    assert count_questions(45, 0) == 3
-    assert count_questions(0, 1) == 1
+    cost = estimate_annotation(["a 1"], many)
+    assert announced == [f"annotating 1 examples by m: {cost.describe()}"]
+    assert cost.calls == 3
+    assert estimate_annotation(["a 1", "b"], [DIGIT, LONG]).calls == 4
+    assert estimate_annotation(["a 1"], []).calls == estimate_annotation([], many).calls == 0
 
 
 class Careless:

@@ -23,21 +23,23 @@ from groundfault.descriptions.annotating import (
     DescriptionAgreement,
     Marks,
     annotate,
-    count_questions,
+    estimate_annotation,
     measure_agreement,
 )
 from groundfault.descriptions.column import SOURCE, DescriptionColumn, show_texts
 from groundfault.descriptions.proposing import (
     ARMS,
+    MAX_LENGTH,
     PROMPTS,
     ExampleDescription,
     ProposingSettings,
+    estimate_proposals,
     propose_descriptions,
 )
 from groundfault.descriptions.sheet import PERSON, read_sheet, write_sheet
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.text import select_texts
-from groundfault.models.budget import CallBudget
+from groundfault.models.budget import CallBudget, CallEstimate
 from groundfault.models.record import Record
 from groundfault.models.target import Target, get
 
@@ -80,6 +82,81 @@ class Descriptions:
         """The column of each candidate, in the order of the library."""
         return tuple(
             c.fitted_column for c in self.library if isinstance(c.fitted_column, DescriptionColumn)
+        )
+
+
+@dataclass(frozen=True)
+class DescribingCost:
+    """The most that describing may cost where nothing is on record.
+
+    A reply that cannot be read is asked for once more, and a call that fails is made again: neither
+    is counted here.
+
+    Attributes
+    ----------
+    proposals, annotations, checks : CallEstimate
+        To propose descriptions, to decide on examples, and to have a second model decide again.
+        Descriptions are taken to be as many and as long as they may be.
+    examples, checked : int
+        Distinct texts that are decided on, and those that are decided on again.
+    """
+
+    proposals: CallEstimate
+    annotations: CallEstimate
+    checks: CallEstimate
+    examples: int
+    checked: int
+
+    def describe(self, prices: tuple[float, float] | None = None) -> str:
+        """The cost in words.
+
+        Parameters
+        ----------
+        prices : pair of float, optional
+            US dollars for a million tokens, of questions and of replies.
+        """
+        total = self.proposals + self.annotations + self.checks
+        again = f", and for {self.checked:,} of these again" * bool(self.checked)
+        return (
+            f"at most {total.describe(prices)}: {self.proposals.calls:,} for proposals, then up to "
+            f"{self.annotations.calls // self.examples} for each of {self.examples:,} examples"
+            f"{again}"
+        )
+
+
+@dataclass(frozen=True)
+class _Material:
+    """What models will be shown, settled before any is asked."""
+
+    audit: PreparedAudit
+    settings: ProposingSettings
+    columns: tuple[str, ...]
+    discovery: list[str]
+    failing: NDArray[np.bool_]
+    texts: list[str]
+    drawn: NDArray[np.intp]
+    own: list[ExampleDescription]
+
+    @property
+    def part(self) -> list[str]:
+        """Texts drawn to be decided on again."""
+        return [self.texts[i] for i in self.drawn]
+
+    def bound_cost(self, *, checked: bool) -> DescribingCost:
+        settings = self.settings
+        longest = [
+            ExampleDescription("x" * MAX_LENGTH, (arm,))
+            for arm in settings.arms
+            for _ in range(settings.rounds * settings.count)
+        ]
+        todo = [*longest, *self.own]
+        part = self.part if checked else []
+        return DescribingCost(
+            estimate_proposals(self.discovery, self.failing, settings, self.audit.plan.seed),
+            estimate_annotation(self.texts, todo),
+            estimate_annotation(part, todo),
+            len(self.texts),
+            len(part),
         )
 
 
@@ -161,35 +238,84 @@ def describe(
     smaller; an annotator that errs where a model fails has marked another property than the words
     say.
     """
-    settings = settings or ProposingSettings()
     if second is not None and sheet is not None:
         raise PlanError("a second model (--second) or a person (--sheet) decides again, not both")
+    options["progress"] = listener(progress)
+    budget = CallBudget(max_calls, record, prices, announce, options)
+    material = _prepare(evidence, plan, descriptions, settings, columns, sample, check)
+    seed, texts = material.audit.plan.seed, material.texts
+    listener(announce)(material.bound_cost(checked=second is not None).describe(prices))
+    # all of them before any is paid for
+    proposer = _open(model)
+    decider = proposer if annotator is None else _open(annotator)
+    by = Path(sheet) if sheet is not None else None if second is None else _open(second)
+    todo, proposals = _propose(material, proposer, budget)
+    first = annotate(texts, todo, decider, budget, seed=seed)
+    again, replies = _check(material, todo, first.marks, decider, by, budget)
+    prompt = PROMPTS.hash("annotate")
+    columns_made = [
+        DescriptionColumn.of(material.columns, one, decider.name, prompt, texts, marks, agreement)
+        for one, marks, agreement in zip(todo, first.marks.T, again, strict=True)
+    ]
+    library = Library.of(_make_candidates(columns_made, material.audit.origin))
+    return Descriptions(
+        library, material.columns, len(texts), proposals, first.replies, replies, budget.calls
+    )
+
+
+def bound_describing_cost(
+    evidence: Evidence,
+    plan: Plan | None = None,
+    *,
+    second: bool = False,
+    descriptions: Sequence[str] = (),
+    settings: ProposingSettings | None = None,
+    columns: Sequence[str] | None = None,
+    sample: int | None = None,
+    check: int = 100,
+) -> DescribingCost:
+    """The most that `describe` will cost, without asking or opening a model.
+
+    Parameters
+    ----------
+    evidence, plan, descriptions, settings, columns, sample, check
+        As for `describe`.
+    second : bool
+        Whether a second model decides again on a part.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to explain or to show.
+    PlanError
+        If a setting cannot be.
+    """
+    material = _prepare(evidence, plan, descriptions, settings, columns, sample, check)
+    return material.bound_cost(checked=second)
+
+
+def _prepare(
+    evidence: Evidence,
+    plan: Plan | None,
+    own: Sequence[str],
+    settings: ProposingSettings | None,
+    columns: Sequence[str] | None,
+    sample: int | None,
+    check: int,
+) -> _Material:
+    settings = settings or ProposingSettings()
     if check < 1 or (sample is not None and sample < 1):
         raise PlanError("check (--check) and sample (--sample) must be at least 1")
     mining = bool({"outcomes", "shuffled"} & set(settings.arms))
     audit = start_audit(evidence, plan, mining=mining)
     shown = choose_columns(audit, columns)
-    options["progress"] = listener(progress)
-    budget = CallBudget(max_calls, record, prices, announce, options)
     seed = audit.plan.seed
     texts = _list_texts(audit.evidence, shown, sample, seed)
-    checked = 0 if second is None else min(check, len(texts))
-    listener(announce)(_bound_calls(settings, len(descriptions), len(texts), checked))
-    proposer = _open(model)
-    todo, proposals = _propose(audit, shown, proposer, budget, settings, descriptions)
-    decider = proposer if annotator is None else _open(annotator)
-    first = annotate(texts, todo, decider, budget, seed=seed)
-    by = None if second is None else _open(second)
-    again, replies = _check(
-        texts, todo, first.marks, decider, by if sheet is None else Path(sheet), check, budget, seed
-    )
-    prompt = PROMPTS.hash("annotate")
-    columns_made = [
-        DescriptionColumn.of(shown, one, decider.name, prompt, texts, marks, agreement)
-        for one, marks, agreement in zip(todo, first.marks.T, again, strict=True)
-    ]
-    library = Library.of(_make_candidates(columns_made, audit.origin))
-    return Descriptions(library, shown, len(texts), proposals, first.replies, replies, budget.calls)
+    rng = stream(seed, "texts to annotate again")
+    drawn = np.sort(rng.choice(len(texts), min(check, len(texts)), replace=False))
+    discovery, failing = _list_discovery(audit, shown, mining=mining)
+    named = [ExampleDescription(text.strip(), ("named",)) for text in own]
+    return _Material(audit, settings, shown, discovery, failing, texts, drawn, named)
 
 
 def choose_columns(audit: PreparedAudit, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -219,38 +345,23 @@ def choose_columns(audit: PreparedAudit, columns: Sequence[str] | None) -> tuple
     return names
 
 
-def _bound_calls(settings: ProposingSettings, own: int, texts: int, checked: int) -> str:
-    """The most calls that all of it may need, before a description is there."""
-    sizes = dict.fromkeys(settings.arms, settings.rounds * settings.count)
-    blind = sizes.pop("blind", 0)
-    questions = count_questions(sum(sizes.values()), blind + own)
-    proposing = settings.rounds * len(settings.arms)
-    total = proposing + questions * (texts + checked)
-    return (
-        f"at most {total:,} calls: {proposing} for proposals, then up to {questions} for each of "
-        f"{texts:,} examples" + f", and for {checked:,} of these again" * bool(checked)
-    )
-
-
 def _open(target: str | Target) -> Target:
     return get(target) if isinstance(target, str) else target
 
 
 def _propose(
-    audit: PreparedAudit,
-    shown: Sequence[str],
-    proposer: Target,
-    budget: CallBudget,
-    settings: ProposingSettings,
-    own: Sequence[str],
+    material: _Material, proposer: Target, budget: CallBudget
 ) -> tuple[list[ExampleDescription], dict[str, dict[str, int]]]:
     """Descriptions of all arms and the user's own, and what came of the questions."""
-    mining = bool({"outcomes", "shuffled"} & set(settings.arms))
-    texts, failing = _list_discovery(audit, shown, mining=mining)
     proposed, counts = propose_descriptions(
-        texts, failing, proposer, budget, settings, audit.plan.seed
+        material.discovery,
+        material.failing,
+        proposer,
+        budget,
+        material.settings,
+        material.audit.plan.seed,
     )
-    todo = _add_own(proposed, own)
+    todo = _add_own(proposed, material.own)
     if not todo:
         raise InputError("nothing was described: no reply held a description, and you named none")
     return todo, counts
@@ -278,6 +389,10 @@ def _list_texts(
 ) -> list[str]:
     """Distinct texts of all units; a random part of them where there is a sample."""
     texts = show_texts(evidence.frame, shown).drop_nulls().unique(maintain_order=True).to_list()
+    if not texts:
+        raise InputError(
+            f"every example is empty in {', '.join(shown)}: name other columns to show (--text)"
+        )
     if sample is None or sample >= len(texts):
         return texts
     places = stream(seed, "texts to annotate").choice(len(texts), sample, replace=False)
@@ -285,35 +400,30 @@ def _list_texts(
 
 
 def _add_own(
-    proposed: Sequence[ExampleDescription], own: Sequence[str]
+    proposed: Sequence[ExampleDescription], own: Sequence[ExampleDescription]
 ) -> list[ExampleDescription]:
     """Descriptions, each once; one that was named too says so."""
     by_text = {one.text.casefold(): one for one in proposed}
-    for text in own:
-        line = text.strip()
-        before = by_text.get(line.casefold(), ExampleDescription(line, ("named",)))
-        arms = tuple(arm for arm in ARMS if arm in {*before.arms, "named"})
-        by_text[line.casefold()] = replace(before, arms=arms)
+    for named in own:
+        one = by_text.get(named.text.casefold(), named)
+        arms = tuple(arm for arm in ARMS if arm in {*one.arms, *named.arms})
+        by_text[one.text.casefold()] = replace(one, arms=arms)
     return list(by_text.values())
 
 
 def _check(
-    texts: Sequence[str],
+    material: _Material,
     descriptions: Sequence[ExampleDescription],
     marks: Marks,
     annotator: Target,
     by: Target | Path | None,
-    check: int,
     budget: CallBudget,
-    seed: int,
 ) -> tuple[list[DescriptionAgreement | None], dict[str, int]]:
     """What a second model, or a person on a sheet, decides on a random part."""
     none: list[DescriptionAgreement | None] = [None for _ in descriptions]
     if by is None:
         return none, {}
-    rng = stream(seed, "texts to annotate again")
-    drawn = np.sort(rng.choice(len(texts), min(check, len(texts)), replace=False))
-    part, first = [texts[i] for i in drawn], marks[drawn]
+    seed, part, first = material.audit.plan.seed, material.part, marks[material.drawn]
     lines = [one.text for one in descriptions]
     if not isinstance(by, Path):
         # the same model needs another question, or its record would repeat the first reply

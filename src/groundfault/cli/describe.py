@@ -24,7 +24,8 @@ _annotate = partial(option, group="Annotation")
 _call = partial(option, group="Model calls")
 
 _ARMS = "outcomes,blind,shuffled"
-_PASSED = "annotator second sheet descriptions sample check max_calls prices".split()
+_SHOWN = "descriptions sample check".split()
+_PASSED = "annotator second sheet max_calls prices".split()
 
 
 @click.command(
@@ -113,7 +114,7 @@ _PASSED = "annotator second sheet descriptions sample check max_calls prices".sp
     type=click.IntRange(0),
     default=5000,
     show_default=True,
-    help="Largest number of calls of this run; 0 says what it would cost.",
+    help="Largest number of calls of this run; 0 says what it may cost, and asks nothing.",
 )
 @_call(
     "--price",
@@ -147,6 +148,7 @@ def describe(**options: Any) -> None:
     groundfault audit results.parquet --id id --outcome error \\
         --candidates described/library.json
     """
+    from groundfault.auditing.describing import bound_describing_cost
     from groundfault.auditing.describing import describe as run
     from groundfault.core.plan import Plan
     from groundfault.descriptions.proposing import ProposingSettings
@@ -163,17 +165,24 @@ def describe(**options: Any) -> None:
     settings = ProposingSettings(arms, **sizes)
     calling = ("concurrency", "timeout", "temperature", "max_tokens")
     limits = {name: options[name] for name in calling if options[name] is not None}
-    Path(out).mkdir(parents=True, exist_ok=True)
+    plan = Plan(holdout=options["holdout"], seed=options["seed"])
+    shown = {name: options[name] for name in _SHOWN}
+    shown |= {"settings": settings, "columns": options["text"] or None}
     with echo_warnings(), show_progress(False) as progress:
+        evidence = read_evidence(options)
+        if not options["max_calls"]:
+            second = options["second"] is not None
+            cost = bound_describing_cost(evidence, plan, second=second, **shown)
+            click.echo(cost.describe(options["prices"]))
+            return
         descriptions = run(
-            read_evidence(options),
+            evidence,
             options["describer"],
-            Plan(holdout=options["holdout"], seed=options["seed"]),
-            settings=settings,
-            columns=options["text"] or None,
+            plan,
             record=record,
             announce=partial(_announce, progress),
             progress=progress,
+            **shown,
             **{name: options[name] for name in _PASSED},
             **limits,
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from groundfault.base.streams import stream
 from groundfault.descriptions.proposing import PROMPTS, ExampleDescription
-from groundfault.models.budget import CallBudget
+from groundfault.models.budget import CallBudget, CallEstimate
 from groundfault.models.question import Question
 from groundfault.models.replies import ModelRequest, Unreadable, decode, fence
 from groundfault.models.target import Target
@@ -105,14 +105,9 @@ def annotate(
         As `CallBudget.ask_for`.
     """
     blocks = _deal(descriptions, seed)
-    requests = [
-        _make_request(text, [descriptions[i].text for i in block], seed, repeat)
-        for text in texts
-        for block in blocks
-    ]
+    requests = _make_requests(texts, descriptions, blocks, seed, repeat)
     purpose = f"annotating {len(texts):,} examples{' once more' * bool(repeat)}"
-    width = max(map(len, blocks))
-    replied = budget.ask_for(target, requests, purpose, width * _TOKENS)
+    replied = budget.ask_for(target, requests, purpose, _size_reply(blocks))
     marks = np.full((len(texts), len(descriptions)), MISSING, dtype=np.int64)
     for place, reply in enumerate(replied):
         row, block = divmod(place, len(blocks))
@@ -121,15 +116,13 @@ def annotate(
     return Annotation(marks, dict(Counter(reply.status for reply in replied)))
 
 
-def count_questions(owing: int, others: int) -> int:
-    """How many questions a text needs, for descriptions that owe something to outcomes and others.
-
-    Examples
-    --------
-    >>> count_questions(30, 15)
-    3
-    """
-    return -(-owing // _MAX_STATEMENTS) + -(-others // _MAX_STATEMENTS)
+def estimate_annotation(
+    texts: Sequence[str], descriptions: Sequence[ExampleDescription]
+) -> CallEstimate:
+    """What `annotate` will cost where nothing is on record, and every reply can be read."""
+    blocks = _deal(descriptions, 0)
+    requests = _make_requests(texts, descriptions, blocks, 0, 0)
+    return CallEstimate.of([request.question for request in requests], _size_reply(blocks))
 
 
 def _deal(descriptions: Sequence[ExampleDescription], seed: int) -> list[NDArray[np.intp]]:
@@ -177,6 +170,25 @@ def measure_agreement(
             kappa=_number(kappa.value),
             kappa_interval=None if ends[0] is None or ends[1] is None else (ends[0], ends[1]),
         )
+
+
+def _make_requests(
+    texts: Sequence[str],
+    descriptions: Sequence[ExampleDescription],
+    blocks: Sequence[NDArray[np.intp]],
+    seed: int,
+    repeat: int,
+) -> list[ModelRequest[list[int]]]:
+    return [
+        _make_request(text, [descriptions[i].text for i in block], seed, repeat)
+        for text in texts
+        for block in blocks
+    ]
+
+
+def _size_reply(blocks: Sequence[NDArray[np.intp]]) -> int:
+    """Tokens of a reply about the largest block."""
+    return max(map(len, blocks), default=0) * _TOKENS
 
 
 def _make_request(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from groundfault.base.streams import stream
 from groundfault.errors import InputError, PlanError
-from groundfault.models.budget import CallBudget
+from groundfault.models.budget import CallBudget, CallEstimate
 from groundfault.models.question import Question
 from groundfault.models.replies import (
     ModelRequest,
@@ -159,10 +159,7 @@ def propose_descriptions(
     if not settings.arms:
         return [], {}
     arms = [arm for arm in settings.arms for _ in range(settings.rounds)]
-    requests = [
-        _make_request(arm, i % settings.rounds, texts, failing, settings, seed)
-        for i, arm in enumerate(arms)
-    ]
+    requests = _make_requests(texts, failing, settings, seed)
     replied = budget.ask_for(target, requests, "proposing descriptions", settings.count * _TOKENS)
     counts: dict[str, Counter[str]] = {arm: Counter() for arm in settings.arms}
     texts_of: dict[str, tuple[str, set[Arm]]] = {}
@@ -180,6 +177,25 @@ def propose_descriptions(
         for text, by in texts_of.values()
     ]
     return descriptions, {arm: dict(count) for arm, count in counts.items()}
+
+
+def estimate_proposals(
+    texts: Sequence[str], failing: Bools, settings: ProposingSettings, seed: int = 0
+) -> CallEstimate:
+    """What `propose_descriptions` will cost where nothing is on record."""
+    requests = _make_requests(texts, failing, settings, seed)
+    questions = [request.question for request in requests]
+    return CallEstimate.of(questions, settings.count * _TOKENS)
+
+
+def _make_requests(
+    texts: Sequence[str], failing: Bools, settings: ProposingSettings, seed: int
+) -> list[ModelRequest[list[str]]]:
+    return [
+        _make_request(arm, number, texts, failing, settings, seed)
+        for arm in settings.arms
+        for number in range(settings.rounds)
+    ]
 
 
 def _make_request(

@@ -39,6 +39,22 @@ class CallEstimate:
     input_tokens: int
     output_tokens: int
 
+    @classmethod
+    def of(
+        cls, questions: Sequence[Question], reply_tokens: int, recorded: int = 0
+    ) -> CallEstimate:
+        """Of questions that are all to be asked, with replies of about so many tokens each."""
+        size = sum(len(m["content"].encode()) for question in questions for m in question.messages)
+        return cls(len(questions), recorded, size // _BYTES, len(questions) * reply_tokens)
+
+    def __add__(self, other: CallEstimate) -> CallEstimate:
+        return CallEstimate(
+            self.calls + other.calls,
+            self.recorded + other.recorded,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+        )
+
     def describe(self, prices: tuple[float, float] | None = None) -> str:
         """The estimate in words.
 
@@ -84,8 +100,7 @@ def estimate_calls(
     by_hash = {question.hash: question for question in questions}
     answers = record.answers(target.name, list(by_hash)) if record and by_hash else {}
     new = [question for name, question in by_hash.items() if name not in answers]
-    size = sum(len(m["content"].encode()) for question in new for m in question.messages)
-    return CallEstimate(len(new), len(answers), size // _BYTES, len(new) * reply_tokens)
+    return CallEstimate.of(new, reply_tokens, len(answers))
 
 
 @dataclass
