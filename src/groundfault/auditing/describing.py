@@ -248,7 +248,9 @@ def describe(
     # all of them before any is paid for
     proposer = _open(model)
     decider = proposer if annotator is None else _open(annotator)
-    by = Path(sheet) if sheet is not None else None if second is None else _open(second)
+    by: Target | Path | None = None if sheet is None else Path(sheet)
+    if second is not None:
+        by = _open(second)
     todo, proposals = _propose(material, proposer, budget)
     first = annotate(texts, todo, decider, budget, seed=seed)
     again, replies = _check(material, todo, first.marks, decider, by, budget)
