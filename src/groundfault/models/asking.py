@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -30,6 +31,8 @@ _MAX_REQUESTED_WAIT = 300.0
 _MAX_FAILURES = 10
 # characters of a variable's value that is cut out of answers: it was not sent, and may be a word
 _MIN_VARIABLE = 16
+# seconds in which Ctrl-C is heard
+_PATIENCE = 0.2
 
 
 def ask(
@@ -330,6 +333,10 @@ def _on_a_loop(work: Coroutine[Any, Any, T]) -> T:
     """
     future = asyncio.run_coroutine_threadsafe(work, _loop(os.getpid()))
     try:
+        # with time-outs, for Ctrl-C does not end a wait: Polars takes the signal over, and has
+        # system calls start again after it
+        while not future.done():
+            wait([future], timeout=_PATIENCE)
         return future.result()
     except BaseException:
         future.cancel()
