@@ -173,3 +173,21 @@ def test_a_bad_rule_shows_one_line(tmp_path: Path) -> None:
         tmp_path, "audit", "t.csv", "--outcome", "error", "--candidate", "a: words > 1\nOR"
     )
     assert len(message.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("audit", "t.csv", "--outcome", "error", "--no-ledger", "--json"),
+        ("slices", "t.csv", "--outcome", "error", "--json"),
+        ("improve", "t.csv", "--label", "lang", "--out"),
+        ("improve", "t.csv", "--label", "lang", "--json"),
+        ("features", "t.csv", "--text", "lang", "--out"),
+    ],
+    ids=" ".join,
+)
+def test_no_command_writes_over_what_it_reads(words: tuple[str, ...], tmp_path: Path) -> None:
+    table().write_csv(tmp_path / "t.csv")
+    before = (tmp_path / "t.csv").read_bytes()
+    assert "this command reads it" in require_refusal(tmp_path, *words, f"../{tmp_path.name}/t.csv")
+    assert (tmp_path / "t.csv").read_bytes() == before

@@ -118,6 +118,13 @@ def test_what_cannot_be_ranked_is_an_error(table: tuple[Path, set[str]], tmp_pat
             ["improve", str(table[0]), "--label", "label", "--finder", "sliceline"],
             catch_exceptions=False,
         )
+    for setting, message in (
+        ("n_slices=abc", r"cannot have n_slices='abc': Expected `int`"),
+        ("random_state=1.5", r"cannot have random_state=1.5: Expected `int`"),
+        ("slices=3", "has no setting 'slices'"),
+    ):
+        with pytest.raises(PlanError, match=message):
+            run(table[0], "--set", setting)
 
 
 def test_without_fresh_examples_only_the_check_is_shown(

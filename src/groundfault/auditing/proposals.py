@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
-from typing import Any
+from types import NoneType
+from typing import Any, Literal, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -177,11 +178,35 @@ def configure_finder(name: str, settings: dict[str, Any]) -> Any:
                 f"{', '.join(names) or 'none'}"
             )
     try:
-        return maker(**settings)
+        finder = maker(**settings)
     except TypeError as error:
         raise PlanError(
             f"the finder {name!r} cannot be made with these settings: {error}"
         ) from None
+    _check_types(name, maker, settings)
+    return finder
+
+
+def _check_types(name: str, maker: Callable[..., Any], settings: dict[str, Any]) -> None:
+    """Compare words and numbers of a shell or a file with the types of a finder's settings."""
+    try:
+        types = get_type_hints(maker)
+    except NameError:  # of another package, imported for type checkers alone
+        return
+    for setting, value in settings.items():
+        kind = types.get(setting, Any)
+        # of a choice among words finders themselves say more plainly what it may be
+        plain = type(value) in (str, int, float, bool, NoneType, list)
+        if not plain or get_origin(kind) is Literal:
+            continue
+        try:
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            raise PlanError(
+                f"the finder {name!r} cannot have {setting}={value!r}: {error}"
+            ) from None
+        except TypeError:  # a type that msgspec does not know
+            continue
 
 
 class _Search:

@@ -141,7 +141,7 @@ def _make_slicer(options: dict[str, Any]) -> Any:
     if not hasattr(slicer, "error_probability"):
         raise PlanError(
             f"the finder {options['finder']!r} cannot be applied to examples without a label; "
-            "edisa and domino can"
+            "edisa, domino and spotlight can"
         )
     return slicer
 

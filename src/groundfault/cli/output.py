@@ -23,10 +23,15 @@ if TYPE_CHECKING:
 
 
 def require_writable(path: str | None, *, directory: bool = False) -> None:
-    """Fail where a path cannot be written, before anything is computed or recorded."""
+    """Fail where a path cannot be written, before anything is computed or recorded.
+
+    What the command reads by its arguments is not written over.
+    """
     if not path or path == "-":
         return
     place = Path(path)
+    if place.is_file() and any(place.samefile(source) for source in _list_files_read()):
+        raise InputError(f"cannot write {path}: this command reads it; name another file")
     if is_special(place):
         # it is written to, and nothing is made beside it
         if not os.access(place, os.W_OK):
@@ -48,6 +53,18 @@ def require_writable(path: str | None, *, directory: bool = False) -> None:
         raise InputError(
             f"cannot write {path}: {why}; choose a place that can be written"
         ) from None
+
+
+def _list_files_read() -> Iterator[Path]:
+    """Files that are arguments of the command in progress."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return
+    for argument in context.command.params:
+        if isinstance(argument, click.Argument):
+            value = context.params.get(argument.name or "")
+            values = value if isinstance(value, tuple) else (value,)
+            yield from (Path(one) for one in values if one and Path(one).is_file())
 
 
 @contextmanager
