@@ -23,7 +23,13 @@ from groundfault.auditing.verification import verify
 from groundfault.cli.taxonomy import taxonomy as command
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
-from groundfault.errors import GroundfaultError, InputError, MissingExtraError, PlanError
+from groundfault.errors import (
+    GroundfaultError,
+    InputError,
+    LedgerError,
+    MissingExtraError,
+    PlanError,
+)
 from groundfault.render.taxonomy_page import html, make_page, markdown
 from groundfault.stats import irt
 from groundfault.stats.one_ability import OneAbility
@@ -394,6 +400,26 @@ def test_claims_of_excess_are_verified_on_another_processor(
     )
     verification = verify(tmp_path / "claims")
     assert verification.reproduces, verification.differences
+
+
+@pytest.mark.parametrize("order", [("failures", "excess"), ("excess", "failures")])
+def test_failures_and_excess_are_of_the_same_outcomes(
+    taxonomy: Taxonomy, planted: tuple[Evidence, np.ndarray], tmp_path: Path, order: Any
+) -> None:
+    evidence, ledger = planted[0], tmp_path / "ledger.db"
+    models = evidence.models[-2:]
+    first, second = order
+    judge_claims(taxonomy, evidence, models, outcome=first, ledger=ledger)
+    with pytest.raises(LedgerError, match="was opened"):
+        judge_claims(taxonomy, evidence, models, outcome=second, ledger=ledger)
+    again = judge_claims(
+        taxonomy, evidence, models, outcome=second, ledger=ledger, reopen="beyond ability, too"
+    )
+    assert again.ledger is not None
+    assert again.ledger.times == 2
+    replay = judge_claims(taxonomy, evidence, models, outcome=first, ledger=ledger)
+    assert replay.ledger is not None
+    assert replay.ledger.replay
 
 
 def test_command_writes_and_bad_input_does_not(

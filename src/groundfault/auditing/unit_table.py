@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.core.evidence import Evidence
+from groundfault.core.row_names import find_cluster_leaders
 from groundfault.errors import InputError
 
 
@@ -33,7 +34,7 @@ def tabulate_units(
         return pl.DataFrame(), ()
     if evidence.clusters is not None:
         table, others = tabulate_units(evidence.without_clusters(), columns)
-        return table[evidence.cluster_leaders], others
+        return table[find_cluster_leaders(evidence)], others
     _, first = np.unique(evidence.unit_index, return_index=True)
     frame = evidence.frame.select(columns)
     varying: tuple[str, ...] = ()

@@ -63,6 +63,8 @@ class Evidence:
         hash.
     log_rows : LogRows, optional
         Where several scorers scored the logs, the rows of all of them.
+    raw_loss : polars.Series of Float64, optional
+        Where ``loss`` was computed from other losses, these: a ledger knows outcomes by them.
     """
 
     frame: pl.DataFrame
@@ -77,6 +79,7 @@ class Evidence:
     selection: str | None = None
     clusters: pl.Series | None = field(default=None, repr=False)
     log_rows: LogRows | None = field(default=None, repr=False)
+    raw_loss: pl.Series | None = field(default=None, repr=False)
 
     @classmethod
     @rename_parameters(empty="null_outcome", allow_leak="allow_leakage")
@@ -333,16 +336,6 @@ class Evidence:
         return replace(self, clusters=None)
 
     @cached_property
-    def cluster_leaders(self) -> NDArray[np.intp]:
-        """For each unit the place of the example that it is named after, of those without clusters.
-
-        Whole numbers from 0, shape (unit_count,), in the order of `unit_names`.
-        """
-        names = self.without_clusters().unit_names
-        places = dict(zip(names, range(len(names)), strict=True))
-        return np.array([places[name] for name in self.unit_names], dtype=np.intp)
-
-    @cached_property
     def status_counts(self) -> dict[str, int]:
         """Rows of each status."""
         counts = dict(self.status.value_counts().iter_rows())
@@ -356,21 +349,22 @@ class Evidence:
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the content, whatever the order of rows or columns."""
-        return self._digest([c for c in sorted(self.frame.columns) if c not in self.roles.ignore])
+        columns = [c for c in sorted(self.frame.columns) if c not in self.roles.ignore]
+        return self._digest(self.loss, columns)
 
     @cached_property
     def outcome_hash(self) -> str:
         """SHA-256 of keys and outcomes alone: the same however many attributes are added."""
-        return self._digest([])
+        return self._digest(self.loss if self.raw_loss is None else self.raw_loss, [])
 
-    def _digest(self, columns: Sequence[str]) -> str:
+    def _digest(self, loss: pl.Series, columns: Sequence[str]) -> str:
         digest = hashlib.sha256()
         key = [c for c in (self.roles.id, self.roles.model, self.roles.repeat) if c]
         # in this order; names of columns are part of the content, so that two swapped columns
         # differ
         for name, series in [
             *((f"key {i}", self.frame[c].cast(pl.String)) for i, c in enumerate(key)),
-            ("loss", self.loss),
+            ("loss", loss),
             ("status", self.status),
             *((f"column {c}", self.frame[c]) for c in columns),
         ]:
@@ -396,6 +390,7 @@ class Evidence:
             fixed_models=self.models,
             clusters=None if self.clusters is None else self.clusters.filter(mask),
             log_rows=None,
+            raw_loss=None if self.raw_loss is None else self.raw_loss.filter(mask),
         )
 
     def where(self, rule: str) -> Evidence:
@@ -469,7 +464,9 @@ class Evidence:
         loss = pl.repeat(None, len(self), dtype=pl.Float64, eager=True).alias("loss")
         # dropped, not blanked: a finder that reads it by mistake fails instead of finding nothing
         frame = self.frame.drop(self.roles.outcome)
-        return replace(self, frame=frame, loss=loss, fixed_attributes=self.attributes)
+        return replace(
+            self, frame=frame, loss=loss, raw_loss=None, fixed_attributes=self.attributes
+        )
 
     def with_unscored_as(self, loss: float) -> Evidence:
         """The same evidence if every unscored observation had the loss ``loss``."""

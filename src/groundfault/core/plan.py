@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from groundfault.base.streams import stream
 from groundfault.core.evidence import Evidence
+from groundfault.core.row_names import find_cluster_leaders
 from groundfault.core.time_split import earlier_units
 from groundfault.errors import InputError, PlanError
 from groundfault.stats.contingency import EFFECTS
@@ -310,7 +311,7 @@ class Plan:
         """
         if evidence.clusters is not None and (evidence.roles.split or self.holdout_column):
             # copies are split as the example that they are named after
-            return self.discovery_units(evidence.without_clusters())[evidence.cluster_leaders]
+            return self.discovery_units(evidence.without_clusters())[find_cluster_leaders(evidence)]
         if self.holdout_axis == "groups" and evidence.roles.group is None:
             raise InputError(
                 "groups are to be held out, and no column says what they are; name it with group= "

@@ -1,11 +1,13 @@
-"""Row names: what each scored observation is known by, so that it is known again elsewhere."""
+"""Row names: what observations and units are known by, so that they are known again elsewhere."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from groundfault.base.overlap import EVERY_PLACE, RowSample, sample_rows
 
@@ -39,13 +41,24 @@ def sampler_of(evidence: Evidence, bound: int = EVERY_PLACE) -> Callable[[str], 
     @cache
     def sample(salt: str) -> RowSample:
         names = _name_rows(evidence)
-        usable = evidence.loss.is_not_null() & names.is_not_null()
-        outcomes = evidence.loss.filter(usable).to_numpy()
+        loss = evidence.loss if evidence.raw_loss is None else evidence.raw_loss
+        usable = loss.is_not_null() & names.is_not_null()
+        outcomes = loss.filter(usable).to_numpy()
         logs = _name_logs(evidence)
         of_logs = None if logs is None else logs.filter(usable).to_list()
         return sample_rows(names.filter(usable).to_list(), outcomes, salt, of_logs, bound)
 
     return sample
+
+
+def find_cluster_leaders(evidence: Evidence) -> NDArray[np.intp]:
+    """For each unit the place of the example that it is named after, of those without clusters.
+
+    Whole numbers from 0, shape (units,), in the order of `Evidence.unit_names`.
+    """
+    names = evidence.without_clusters().unit_names
+    places = dict(zip(names, range(len(names)), strict=True))
+    return np.array([places[name] for name in evidence.unit_names], dtype=np.intp)
 
 
 def _name_logs(evidence: Evidence) -> pl.Series | None:

@@ -17,6 +17,7 @@ from groundfault.base.deprecation import rename_members
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.fitted_column import add_fitted_columns
+from groundfault.core.row_names import find_cluster_leaders
 from groundfault.errors import RuleError, first_line
 from groundfault.stats import bits as bitset
 from groundfault.stats import null_distributions, permutation
@@ -66,7 +67,7 @@ class Marks:
         """
         library.require_columns(evidence.frame.columns, where="the evidence")
         if evidence.clusters is not None:
-            return cls.of(evidence.without_clusters(), library).take(evidence.cluster_leaders)
+            return cls.of(evidence.without_clusters(), library).take(find_cluster_leaders(evidence))
         table = add_fitted_columns(evidence.frame, library)
         rows, valid, empties, unusable = [], [], [], []
         # packed batch by batch: booleans of all candidates at once would need eight times the
@@ -357,7 +358,7 @@ def count_scored_rows(evidence: Evidence) -> NDArray[np.int64]:
     Copies of an example add none: their mean varies as much as one of them.
     """
     if evidence.clusters is not None:
-        return count_scored_rows(evidence.without_clusters())[evidence.cluster_leaders]
+        return count_scored_rows(evidence.without_clusters())[find_cluster_leaders(evidence)]
     place = _model_index(evidence) * evidence.unit_count + evidence.unit_index
     has_loss = evidence.loss.is_not_null().to_numpy()
     counts = np.bincount(place[has_loss], minlength=len(evidence.models) * evidence.unit_count)

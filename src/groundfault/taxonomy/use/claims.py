@@ -173,7 +173,8 @@ def repeat_claims(
         evidence,
         manifest.models or (),
         outcome,
-        # reports of 0.1.0 are of losses to the last bit, which other processors do not make again
+        # reports of 0.1.0 are of losses to the last bit, which other processors do not make again,
+        # and know the outcomes by these
         rounded="decimals" in derivation.settings,
     )
     return mark_derivation(rerun(part), derivation)
@@ -239,4 +240,6 @@ def _replace_losses_by_excess(evidence: Evidence, taxonomy: Taxonomy, rounded: b
     shifted: Any = np.where(is_scored, (1 + loss - expectation) / 2, np.nan)
     if rounded:
         shifted = shifted.round(_DECIMALS)
-    return replace(evidence, loss=pl.Series("loss", shifted).fill_nan(None))
+    excess = pl.Series("loss", shifted).fill_nan(None)
+    # a ledger knows these outcomes by the failures themselves: they are looked at, however counted
+    return replace(evidence, loss=excess, raw_loss=evidence.loss if rounded else None)
