@@ -30,6 +30,7 @@ from groundfault.errors import (
     MissingExtraError,
     PlanError,
 )
+from groundfault.render import words
 from groundfault.render.taxonomy_page import html, make_page, markdown
 from groundfault.stats import irt
 from groundfault.stats.one_ability import OneAbility
@@ -369,6 +370,18 @@ def test_claims_can_be_verified(
     )
     report = judge_claims(taxonomy, evidence, evidence.models[-2:], outcome=outcome)
     assert any("half of the excess" in hint for hint in report.hints) == (outcome == "excess")
+    (section,) = (
+        s
+        for s in make_page(taxonomy, claims=report.data).sections
+        if s.sentences and "claims that a held-out model" in s.sentences[0]
+    )
+    assert ("beyond its ability" in section.sentences[0]) == (outcome == "excess")
+    table = section.tables[0]
+    assert table.note.startswith("A lift is half of") == (outcome == "excess")
+    assert "corrected for that" in table.note
+    for finding, row in zip(report.findings, table.rows, strict=True):
+        if finding.estimate is not None:
+            assert row[3] == words.signed(finding.estimate.effect)
     taxonomy.save(tmp_path)
     report.write(tmp_path / "claims")
     verification = verify(tmp_path / "claims")

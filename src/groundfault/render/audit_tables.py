@@ -10,6 +10,7 @@ from msgspec import to_builtins
 
 from groundfault.auditing import messages
 from groundfault.auditing.report import Report
+from groundfault.auditing.report_schema import ReportData
 from groundfault.core.finding import Cell, Estimate, Finding, Verdict
 from groundfault.render import words
 from groundfault.render.change_words import name_sides
@@ -23,7 +24,7 @@ def holds_out(report: Report) -> bool:
     return bool(report.n_holdout)
 
 
-def interval_words(report: Report) -> tuple[str, Callable[[Cell | None], str]]:
+def interval_words(report: ReportData) -> tuple[str, Callable[[Cell | None], str]]:
     """What the intervals of this report are of, and how one is written."""
     plan = report.plan
     head = f"{words.level(1 - words.decimal(plan.alpha))} interval"
@@ -73,7 +74,7 @@ def _name_place(report: Report) -> str:
     return "on and off the slice" if report.change is None else "on the slice"
 
 
-def write_estimate(report: Report, estimate: Estimate) -> tuple[str, str]:
+def write_estimate(report: ReportData, estimate: Estimate) -> tuple[str, str]:
     """A corrected lift and its interval; of a ratio, the interval with the ratio in front."""
     low, high = estimate.interval
     if report.plan.effect == "risk_difference":

@@ -13,8 +13,11 @@ from groundfault.auditing.report_schema import ReportData
 from groundfault.auditing.report_versions import read_report
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
+from groundfault.core.finding import Finding
 from groundfault.errors import InputError
 from groundfault.render import words
+from groundfault.render.audit_tables import interval_words, write_estimate
+from groundfault.render.audit_words import CORRECTED, NOT_CORRECTED
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
 from groundfault.render.page import Page, Section, Table, TableColumn
@@ -215,8 +218,7 @@ def _make_claim_section(claims: ReportData | None) -> Section | None:
             f.name,
             f.outcome or models or words.NONE,
             f.verdict.replace("_", " "),
-            words.signed((f.holdout or f.full).lift),
-            words.interval(f.holdout),
+            *_write_lift(claims, f),
         )
         for f in findings
     )
@@ -225,20 +227,35 @@ def _make_claim_section(claims: ReportData | None) -> Section | None:
         TableColumn("Model"),
         TableColumn("Verdict"),
         TableColumn("Lift", "number"),
-        TableColumn("Interval"),
+        TableColumn(interval_words(claims)[0], "number"),
     )
     confirmed = sum(f.confirmed for f in findings)
+    derivation = claims.manifest.derivation
+    excess = derivation is not None and derivation.settings.get("outcome") == "excess"
+    beyond = " beyond its ability and the examples' difficulty" * excess
     sentence = (
-        f"Of {len(findings)} claims that a held-out model fails more or less often in a cluster "
-        f"than elsewhere, {confirmed} are confirmed on held-out examples. The report is in the "
-        "folder claims."
+        f"Of {len(findings)} claims that a held-out model fails more or less often{beyond} in a "
+        f"cluster than elsewhere, {confirmed} are confirmed on held-out examples. The report is in "
+        "the folder claims."
     )
+    notes = ["A lift is half of the difference in failures beyond what was expected."] * excess
+    if confirmed:
+        corrected = any(f.estimate is not None for f in findings if f.confirmed)
+        notes.append(CORRECTED if corrected else NOT_CORRECTED)
     return Section(
         "Models that the clusters were not made from",
         (sentence,),
         (),
-        (Table("Claims", heads, rows),),
+        (Table("Claims", heads, rows, " ".join(notes)),),
     )
+
+
+def _write_lift(claims: ReportData, finding: Finding) -> tuple[str, str]:
+    """The lift and its interval, corrected where it had to pass a bar."""
+    if finding.confirmed and finding.estimate is not None:
+        return write_estimate(claims, finding.estimate)
+    cell = finding.holdout or finding.full
+    return words.signed(cell.lift), interval_words(claims)[1](cell)
 
 
 def _make_power_section(taxonomy: Taxonomy) -> Section | None:
