@@ -95,6 +95,7 @@ def test_a_report_shows_arms_and_agreement(report: Report) -> None:
         assert "0 of 2 from shuffled outcomes (control)" in line
         assert "asked again agrees on 30 of 30" in line
         assert "was 'described" not in line
+    assert "of the discovery part are tested on the held-out examples alone" in markdown(report)
 
 
 @pytest.mark.slow
@@ -119,6 +120,9 @@ def test_blind_and_named_descriptions_are_tested_on_all_units(record: Path) -> N
     report = groundfault.audit(read_questions(), candidates=descriptions.library, ledger=False)
     assert (report.judge, report.n_holdout) == ("max-t", 0)
     assert UNITS in {finding.meaning for finding in report.confirmed}
+    text = " ".join(markdown(report).split())
+    assert "before any outcome was read. " in text
+    assert "named by you, owes nothing to outcomes" in text
 
 
 def test_a_split_that_saw_the_holdout_is_refused(record: Path) -> None:

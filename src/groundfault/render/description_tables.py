@@ -80,8 +80,10 @@ def make_section(report: Report) -> Section | None:
             )
             for arm, size, tested, confirmed, lift in _count_arms(report, columns)
         ],
-        "A description of several arms counts in each."
-        + " Lifts are those of held-out units." * bool(report.n_holdout),
+        "A description of several arms counts in each; one that was proposed blindly too, or named "
+        "by you, owes nothing to outcomes, and all units may test it."
+        + " Lifts are those of held-out units."
+        * bool(report.n_holdout),
     )
     return Section(
         "Descriptions",

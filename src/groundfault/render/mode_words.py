@@ -240,7 +240,18 @@ class ModeOutline:
             "which is exact, and that a mode adds something to those before it, which is validated "
             f"by simulation. They are tested on all {self.report.unit}s without a "
             "holdout, which is allowed because the rules were fixed by attributes and texts before "
-            "any outcome was read. " + PROOF
+            f"any outcome was read{self._mined}. " + PROOF
+        )
+
+    @property
+    def _mined(self) -> str:
+        """What is said of candidates that were mined from these outcomes; empty without any."""
+        outcomes = self.report.hashes.outcome[:16]
+        if not any(c.mined.partition("/")[0] == outcomes for c in self.report.library):
+            return ""
+        return (
+            "; candidates that owe something to outcomes of the discovery part are tested on the "
+            f"held-out {self.report.unit}s alone"
         )
 
     @property
