@@ -15,7 +15,7 @@ import groundfault
 from groundfault import Candidate, Descriptions, Evidence, Plan, Report
 from groundfault.descriptions import ProposingSettings
 from groundfault.errors import InputError, PlanError
-from groundfault.models import Record
+from groundfault.models import Question, Record, Response
 from groundfault.render.audit_page import html, make_summary, markdown
 from groundfault.render.terminal import show
 
@@ -186,6 +186,11 @@ def test_a_person_may_decide_again(record: Path, tmp_path: Path) -> None:
     assert all(one is not None and one.checked == 0 for one in checks.values())
     with pytest.raises(PlanError, match="not both"):
         replay(record, sheet=sheet)
+    sheet.write_text("text,description,holds\nanother text,another,yes\n")
+    model = make_written_model()
+    with pytest.raises(InputError, match="none of those that were written"):
+        groundfault.describe(read_questions(), model, sheet=sheet, settings=TWO_ROUNDS)
+    assert len(model.prompts) == 6, "a sheet that cannot be read costs no annotation"
 
 
 def test_costs_are_announced_before_they_are_spent(record: Path) -> None:
@@ -220,6 +225,15 @@ def test_no_run_costs_more_than_its_bound() -> None:
     assert descriptions.calls <= spent[0, 0]
 
 
+class Mute:
+    """An annotator that never decides."""
+
+    name = "mute"
+
+    async def answer(self, question: Question) -> Response:
+        return Response("I cannot say.")
+
+
 def test_what_cannot_be_described() -> None:
     model = make_written_model()
     numbers = pl.DataFrame({"n": range(40), "error": [0, 1] * 20})
@@ -235,6 +249,11 @@ def test_what_cannot_be_described() -> None:
         groundfault.describe(read_questions(), model, settings=ProposingSettings(()))
     with pytest.raises(PlanError, match="at least 1"):
         groundfault.describe(read_questions(), model, check=0)
+    for price in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(PlanError, match="at least 0 dollars"):
+            groundfault.describe(read_questions(), model, prices=(1.0, price))
+    with pytest.raises(InputError, match=r"mute decided on no example \(\d+ unparsed\)"):
+        groundfault.describe(read_questions(), model, annotator=Mute(), settings=TWO_ROUNDS)
 
 
 def test_a_description_cannot_break_out_of_a_page() -> None:

@@ -95,7 +95,9 @@ def test_what_it_would_cost_is_said_and_nothing_asked(
     assert (status, errors) == (0, "")
     assert output.startswith("at most 91 calls, about ")
     assert ", about $0." in output
-    assert output.endswith(": 3 for proposals, then up to 2 for each of 44 examples\n")
+    assert output.endswith(
+        ", if every reply can be read: 3 for proposals, then up to 2 for each of 44 examples\n"
+    )
     assert count_requests(server) == before
     # a key is needed to ask, and is missed before anything is written
     monkeypatch.delenv("OPENAI_API_KEY")
@@ -120,6 +122,11 @@ def test_an_annotator_that_cannot_be_opened_costs_no_proposals(
     ("words", "why"),
     [
         (("--arms", "none"), "--arms none asks for no proposals"),
+        (("--arms", ""), "--arms none asks for no proposals"),
+        (("--max-calls", "0", "--price", "-1", "2"), "at least 0 dollars"),
+        (("--max-calls", "0", "--price", "nan", "2"), "at least 0 dollars"),
+        (("--concurrency", "0"), "concurrency=0 (--concurrency) must be at least 1"),
+        (("--record", "items.csv"), "this command reads it"),
         (("--arms", "clever"), "there is no arm 'clever'"),
         (("--text", "nowhere"), "nowhere"),
         (("--text", "error"), "error"),

@@ -42,7 +42,7 @@ def test_many_descriptions_are_several_questions() -> None:
     annotation = annotate(["a 1"], many, DescribingModel(lambda _: "", decide, "m"), budget, seed=1)
     assert annotation.marks.tolist() == [[1] * 45]
     cost = estimate_annotation(["a 1"], many)
-    assert announced == [f"annotating 1 examples by m: {cost.describe()}"]
+    assert announced == [f"annotating 1 example by m: {cost.describe()}"]
     assert cost.calls == 3
     assert estimate_annotation(["a 1", "b"], [DIGIT, LONG]).calls == 4
     assert estimate_annotation(["a 1"], []).calls == estimate_annotation([], many).calls == 0

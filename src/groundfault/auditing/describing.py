@@ -20,6 +20,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.rules import quote
 from groundfault.descriptions.annotating import (
+    MISSING,
     DescriptionAgreement,
     Marks,
     annotate,
@@ -118,7 +119,8 @@ class DescribingCost:
         total = self.proposals + self.annotations + self.checks
         again = f", and for {self.checked:,} of these again" * bool(self.checked)
         return (
-            f"at most {total.describe(prices)}: {self.proposals.calls:,} for proposals, then up to "
+            f"at most {total.describe(prices)}, if every reply can be read: "
+            f"{self.proposals.calls:,} for proposals, then up to "
             f"{self.annotations.calls // self.examples} for each of {self.examples:,} examples"
             f"{again}"
         )
@@ -212,7 +214,8 @@ def describe(
     max_calls : int
         Most calls of all models in this run.
     prices : pair of float, optional
-        US dollars for a million tokens, of questions and of replies, for the estimates.
+        US dollars for a million tokens, of questions and of replies, for the estimates; the same
+        for every model.
     record : path, URL or Record, optional
         Where every call is recorded; run again with it, and no answered question is asked again.
     announce : callable, optional
@@ -252,7 +255,16 @@ def describe(
     if second is not None:
         by = _open(second)
     todo, proposals = _propose(material, proposer, budget)
+    if isinstance(by, Path) and by.exists():
+        # before any annotation is paid for
+        read_sheet(by, material.part, [one.text for one in todo])
     first = annotate(texts, todo, decider, budget, seed=seed)
+    if (first.marks == MISSING).all():
+        counts = ", ".join(f"{number:,} {status}" for status, number in first.replies.items())
+        raise InputError(
+            f"{decider.name} decided on no example ({counts}); its replies are on record: read "
+            "some, and ask another annotator (--annotator)"
+        )
     again, replies = _check(material, todo, first.marks, decider, by, budget)
     prompt = PROMPTS.hash("annotate")
     columns_made = [

@@ -40,14 +40,17 @@ class Database:
     ----------
     path_or_url : path or str
         A file, or a URL ``postgresql+psycopg://...``.
+    name : str
+        What messages call it.
     """
 
-    def __init__(self, path_or_url: str | Path) -> None:
+    def __init__(self, path_or_url: str | Path, name: str = "ledger") -> None:
         self._source = path_or_url
+        self._name = name
 
     @property
     def place(self) -> str:
-        """Where the ledger is: an absolute path, or a URL without its password."""
+        """Where it is: an absolute path, or a URL without its password."""
         return str(self._file or self._url.set(query={}).render_as_string(hide_password=True))
 
     @cached_property
@@ -62,7 +65,7 @@ class Database:
         source = str(self._source)
         if isinstance(self._source, str) and _CONNECTION.search(source):
             raise InputError(
-                "the ledger is given as words for a database client (such as host=... "
+                f"the {self._name} is given as words for a database client (such as host=... "
                 "password=...), which would be taken for the name of a file; write "
                 "postgresql+psycopg://user@host/name, and the password into PGPASSWORD or ~/.pgpass"
             )
@@ -72,13 +75,13 @@ class Database:
             url = make_url(source)
         except (ArgumentError, ValueError):  # their messages may hold the password
             raise InputError(
-                "the ledger's URL is malformed; give a path, or postgresql+psycopg://host/name"
+                f"the {self._name}'s URL is malformed; give a path, or postgresql+psycopg://host/name"
             ) from None
         if url.get_backend_name() == "postgresql":
             return url
         if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
             raise InputError(
-                "a ledger is kept in an SQLite file or in PostgreSQL; give a path, or "
+                f"a {self._name} is kept in an SQLite file or in PostgreSQL; give a path, or "
                 "postgresql+psycopg://"
             )
         return URL.create("sqlite", database=str(Path(url.database or "").absolute()))
@@ -118,7 +121,7 @@ class Database:
             ) from None
         except ImportError as error:
             raise MissingExtraError(
-                f"the ledger {self.place} needs {error.name}: pip install 'psycopg[binary]'"
+                f"the {self._name} {self.place} needs {error.name}: pip install 'psycopg[binary]'"
             ) from None
 
     @contextmanager
@@ -154,7 +157,7 @@ class Database:
                 yield connection
         except OSError as error:
             raise InputError(
-                f"cannot make the ledger {self.place}: {error.strerror}; choose another place"
+                f"cannot make the {self._name} {self.place}: {error.strerror}; choose another place"
             ) from None
         except DBAPIError as error:
             raise self._failure(error, "written to") from None
@@ -174,7 +177,7 @@ class Database:
         from sqlalchemy.exc import DBAPIError
 
         if self._file and not self._file.exists():
-            raise InputError(f"there is no ledger at {self.place}")
+            raise InputError(f"there is no {self._name} at {self.place}")
         try:
             with self._reader.connect() as connection:
                 if inspect(connection).has_table(table.name):
@@ -188,19 +191,15 @@ class Database:
             raise self._failure(error, "read") from None
 
     def _failure(self, error: DBAPIError, verb: str) -> InputError | LedgerError:
+        name = f"the {self._name} {self.place}"
         what = (str(error.orig).strip().splitlines() or [type(error.orig).__name__])[0]
         if type(error.orig).__name__ == "DatabaseError":
             return LedgerError(
-                f"the ledger {self.place} is damaged, or is no ledger: {what}; restore it from "
-                "a copy"
+                f"{name} is damaged, or is no {self._name}: {what}; restore it from a copy"
             )
         if "locked" in what or "lock timeout" in what:
-            return InputError(
-                f"the ledger {self.place} was held by another process for {_WAIT} s; try again"
-            )
-        return InputError(
-            f"the ledger {self.place} cannot be {verb}: {what}; check the place and its permissions"
-        )
+            return InputError(f"{name} was held by another process for {_WAIT} s; try again")
+        return InputError(f"{name} cannot be {verb}: {what}; check the place and its permissions")
 
 
 def copy_database(source: Path, target: Path) -> None:

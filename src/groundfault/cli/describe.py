@@ -55,7 +55,7 @@ _PASSED = "annotator second sheet max_calls prices".split()
 )
 @_describe(
     "--rounds",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 100),
     default=3,
     show_default=True,
     help="Number of questions in each arm, each with other examples.",
@@ -69,7 +69,7 @@ _PASSED = "annotator second sheet max_calls prices".split()
 )
 @_describe(
     "--count",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 50),
     default=5,
     show_default=True,
     help="Largest number of descriptions in one reply.",
@@ -122,7 +122,8 @@ _PASSED = "annotator second sheet max_calls prices".split()
     nargs=2,
     type=float,
     metavar="IN OUT",
-    help="Dollars for a million tokens of questions and of replies, for the estimates.",
+    help="Dollars for a million tokens of questions and of replies, for the estimates; the same "
+    "for every model, so name those of the dearest.",
 )
 @call_options
 @option(
@@ -144,7 +145,7 @@ def describe(**options: Any) -> None:
 
     \b
     groundfault describe results.parquet --id id --outcome error --describer openai/gpt-4o \\
-        --annotator openai/gpt-4o-mini --second openai/gpt-4o --price 0.15 0.6 --out described/
+        --annotator openai/gpt-4o-mini --second openai/gpt-4o --price 2.5 10 --out described/
     groundfault audit results.parquet --id id --outcome error \\
         --candidates described/library.json
     """
@@ -158,9 +159,9 @@ def describe(**options: Any) -> None:
     require_writable(str(record))
     require_writable(options["sheet"])
     names = [name.strip() for name in options["arms"].split(",") if name.strip()]
-    if names == ["none"] and not options["descriptions"]:
-        raise PlanError("--arms none asks for no proposals: name descriptions (--description)")
     arms: tuple[Any, ...] = () if names == ["none"] else tuple(names)
+    if not arms and not options["descriptions"]:
+        raise PlanError("--arms none asks for no proposals: name descriptions (--description)")
     sizes = {name: options[name] for name in ("rounds", "examples", "count")}
     settings = ProposingSettings(arms, **sizes)
     calling = ("concurrency", "timeout", "temperature", "max_tokens")

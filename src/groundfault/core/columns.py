@@ -130,10 +130,15 @@ def _no_such_column(evidence: Evidence, pattern: str) -> str:
             "id, ...) or is ignored"
         )
     if pattern in evidence.frame.columns:
-        return (
-            f"column {pattern!r} does not describe the examples: it differs between rows of one "
-            "example"
+        # columns that an audit takes for answers are no attributes either
+        single = len(evidence) == evidence.frame[evidence.roles.id or ""].n_unique()
+        why = (
+            "it describes the answer or its score, or predicts the outcome almost perfectly "
+            "(--allow-leakage uses a column that was known before the answer)"
+            if single
+            else "it differs between rows of one example, or describes the answer or its score"
         )
+        return f"column {pattern!r} does not describe the examples: {why}"
     near = difflib.get_close_matches(pattern, evidence.attributes, n=5, cutoff=0.5)
     names = near or list(evidence.attributes[:12])
     label = (

@@ -105,8 +105,10 @@ def annotate(
         As `CallBudget.ask_for`.
     """
     blocks = _deal(descriptions, seed)
-    requests = _make_requests(texts, descriptions, blocks, seed, repeat)
-    purpose = f"annotating {len(texts):,} examples{' once more' * bool(repeat)}"
+    requests = list(_make_requests(texts, descriptions, blocks, seed, repeat))
+    purpose = (
+        f"annotating {len(texts):,} example{'s' * (len(texts) != 1)}{' once more' * bool(repeat)}"
+    )
     replied = budget.ask_for(target, requests, purpose, _size_reply(blocks))
     marks = np.full((len(texts), len(descriptions)), MISSING, dtype=np.int64)
     for place, reply in enumerate(replied):
@@ -122,7 +124,7 @@ def estimate_annotation(
     """What `annotate` will cost where nothing is on record, and every reply can be read."""
     blocks = _deal(descriptions, 0)
     requests = _make_requests(texts, descriptions, blocks, 0, 0)
-    return CallEstimate.of([request.question for request in requests], _size_reply(blocks))
+    return CallEstimate.of((request.question for request in requests), _size_reply(blocks))
 
 
 def _deal(descriptions: Sequence[ExampleDescription], seed: int) -> list[NDArray[np.intp]]:
@@ -178,12 +180,9 @@ def _make_requests(
     blocks: Sequence[NDArray[np.intp]],
     seed: int,
     repeat: int,
-) -> list[ModelRequest[list[int]]]:
-    return [
-        _make_request(text, [descriptions[i].text for i in block], seed, repeat)
-        for text in texts
-        for block in blocks
-    ]
+) -> Iterator[ModelRequest[list[int]]]:
+    statements = [[descriptions[i].text for i in block] for block in blocks]
+    return (_make_request(text, each, seed, repeat) for text in texts for each in statements)
 
 
 def _size_reply(blocks: Sequence[NDArray[np.intp]]) -> int:

@@ -141,10 +141,11 @@ async def _ask(
     **settings: Any,
 ) -> list[Response]:
     model = get(target) if isinstance(target, str) else target
-    if concurrency < 1 or retries < 0 or not timeout > 0:
+    if concurrency < 1:
+        raise PlanError(f"concurrency={concurrency} (--concurrency) must be at least 1")
+    if retries < 0 or not timeout > 0:
         raise PlanError(
-            f"concurrency {concurrency}, retries {retries}, timeout {timeout}: at least 1, 0, "
-            "above 0"
+            f"retries={retries} must be at least 0, and timeout={timeout} (--timeout) above 0"
         )
     questions = _questions(prompts, settings)
     by_hash = {question.hash: question for question in questions}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,11 +42,12 @@ class CallEstimate:
 
     @classmethod
     def of(
-        cls, questions: Sequence[Question], reply_tokens: int, recorded: int = 0
+        cls, questions: Iterable[Question], reply_tokens: int, recorded: int = 0
     ) -> CallEstimate:
         """Of questions that are all to be asked, with replies of about so many tokens each."""
-        size = sum(len(m["content"].encode()) for question in questions for m in question.messages)
-        return cls(len(questions), recorded, size // _BYTES, len(questions) * reply_tokens)
+        # one at a time: a million of them need not be in memory
+        sizes = [sum(len(m["content"].encode()) for m in one.messages) for one in questions]
+        return cls(len(sizes), recorded, sum(sizes) // _BYTES, len(sizes) * reply_tokens)
 
     def __add__(self, other: CallEstimate) -> CallEstimate:
         return CallEstimate(
@@ -63,11 +65,17 @@ class CallEstimate:
         prices : pair of float, optional
             US dollars for a million tokens, of questions and of replies.
 
+        Raises
+        ------
+        PlanError
+            If a price is negative, or no number.
+
         Examples
         --------
         >>> CallEstimate(800, 200, 400_000, 20_000).describe((2.5, 10.0))
         '800 calls (200 more are on record), about 400,000 tokens in and 20,000 out, about $1.20'
         """
+        _check_prices(prices)
         recorded = f" ({self.recorded:,} more are on record)" if self.recorded else ""
         text = (
             f"{self.calls:,} call{'s' * (self.calls != 1)}{recorded}, about "
@@ -103,6 +111,11 @@ def estimate_calls(
     return CallEstimate.of(new, reply_tokens, len(answers))
 
 
+def _check_prices(prices: tuple[float, float] | None) -> None:
+    if prices is not None and not all(0 <= price < math.inf for price in prices):
+        raise PlanError("a price (--price) is at least 0 dollars for a million tokens")
+
+
 @dataclass
 class CallBudget:
     """Asks models within a number of calls, and says what each batch will cost before it is asked.
@@ -133,8 +146,7 @@ class CallBudget:
     def __post_init__(self) -> None:
         if self.max_calls < 0:
             raise PlanError(f"max_calls={self.max_calls} (--max-calls) must be at least 0")
-        if self.prices is not None and min(self.prices) < 0:
-            raise PlanError("a price (--price) is at least 0 dollars for a million tokens")
+        _check_prices(self.prices)
         if self.record is not None and not isinstance(self.record, Record):
             self.record = Record(self.record)
 

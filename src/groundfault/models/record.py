@@ -67,7 +67,7 @@ class Record:
     """
 
     def __init__(self, path_or_url: str | Path) -> None:
-        self._database = Database(path_or_url)
+        self._database = Database(path_or_url, "record")
 
     @property
     def place(self) -> str:
