@@ -226,9 +226,9 @@ def _verdicts(title: str, rows: Rows) -> PaperTable:
         "Shares of the audits by their verdict, and of those whose verdict is not so: of given "
         "cases the truth is in their scores, of generated ones in the generators. Then quartiles "
         "of the cases labelled, warm-up included, until the right verdict or the budget. The claim "
-        "is that every declared group reaches the threshold; draws, thresholds and bets are those "
-        "of a default plan, every method has the same m, and only claims count in the auditor's "
-        "test: not the paper's sampling, which keeps no error rate."
+        "is that every declared group reaches the threshold; all but policy, bet and m is that of "
+        "a default plan, and only claims count in the auditor's test: not the paper's sampling, "
+        "which keeps no error rate."
     )
     return PaperTable(title, note, _COLUMNS, tuple(out))
 

@@ -46,6 +46,15 @@ POLICIES = {
     "any set of cases": ("adaptive", "logistic", "gp"),
     "declared groups": ("adaptive", "logistic", "gp", "boosted", "thompson"),
 }
+_MEANINGS = {
+    "as the paper samples": "Cases are drawn as by the paper's auditor, which keeps no error rate; "
+    "found means that some set of cases fails.",
+    "any set of cases": "The claim is about any set of cases that the auditor may name, and keeps "
+    "its error rate.",
+    "declared groups": "The claim is about groups of domain and level that hold at least 5 % of "
+    "the cases, and keeps its error rate: the default. True nulls: draws of the scores in which "
+    "every such group reaches the threshold, so that a failure found is an error.",
+}
 _SOURCE = (
     "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, "
     "arXiv:2605.07002"
@@ -134,7 +143,7 @@ def audits(folder: Path, way: str, policy: str, setting: str, seed: int) -> list
 
     They share one trajectory as far as each goes, for neither bet nor burn-in has a part in what a
     policy sees."""
-    pool = _pool(folder, setting, seed, grouped=WAYS[way].get("claim") == "declared-groups")
+    pool = _pool(folder, setting, seed, grouped=_declares_groups(way))
     remembered = CachedPolicy(policies.get(policy))
     warm_up = getattr(remembered.policy, "warm_up", 0)
     rows = []
@@ -250,30 +259,35 @@ def _table(way: str, rows: pl.DataFrame, records: pl.DataFrame) -> PaperTable:
                         )
                     )
     note = (
-        "Each line audits the scores that the reference was run on. Lines marked paper are the "
-        "reference's records, where at most a tenth of its audits was broken off. True nulls: "
-        "draws of the scores in which every declared group reaches the threshold, so that a "
-        "failure found is an error. Labels are medians, the warm-up included."
+        f"{_MEANINGS[way]} Each line audits the scores that the reference was run on. Lines marked "
+        "paper are the reference's records, where at most a tenth of its audits was broken off. "
+        "Labels are medians, the warm-up included."
     )
     columns: dict[str, Any] = {
         "found": ("found", "rate"),
         "passed": ("passed", "rate"),
         "labels": ("labels", "count"),
-        "true": ("true nulls", "count"),
-        "wrong": ("found in them", "count"),
     }
+    if _declares_groups(way):
+        columns |= {"true": ("true nulls", "count"), "wrong": ("found in them", "count")}
     return PaperTable(f"Experiment 1 (a), {way}", note, columns, tuple(lines))
 
 
 def _numbers(rows: pl.DataFrame) -> dict[str, Value]:
     failures = rows["verdict"] == "failure mode found"
-    return {
+    numbers: dict[str, Value] = {
         "found": float(failures.mean()),  # type: ignore[arg-type]
         "passed": float((rows["verdict"] == "audit passed").mean()),  # type: ignore[arg-type]
         "labels": float(rows["labelled"].median()),  # type: ignore[arg-type]
-        "true": int(rows["true"].sum()),
-        "wrong": int((rows["true"] & failures).sum()),
     }
+    if rows.height and _declares_groups(rows["way"][0]):
+        # of a claim about any set of cases the scores do not say as plainly whether it is true
+        numbers |= {"true": int(rows["true"].sum()), "wrong": int((rows["true"] & failures).sum())}
+    return numbers
+
+
+def _declares_groups(way: str) -> bool:
+    return WAYS[way].get("claim") == "declared-groups"
 
 
 def _reference_numbers(rows: pl.DataFrame) -> dict[str, str]:
