@@ -224,5 +224,6 @@ def _count(suggestions: Suggestions, table: LabelledTable) -> str:
             f"{act[suggestions.act]}, the most suspected first."
         )
     if table.incomplete:
-        text += f" {plural(table.incomplete, 'row')} without all numbers were not used."
+        verb = "was" if table.incomplete == 1 else "were"
+        text += f" {plural(table.incomplete, 'row')} without all numbers {verb} not used."
     return text
