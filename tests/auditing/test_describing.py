@@ -145,7 +145,7 @@ def test_no_prompt_holds_a_held_out_example_an_answer_or_an_outcome() -> None:
         assert "SECRET" not in prompt
         if read_arm(prompt):
             assert not any(text in prompt for text in unseen)
-    with pytest.raises(InputError, match="'answer'.*describes the answer or its score"):
+    with pytest.raises(InputError, match=r"'answer'.*describes the answer or its score"):
         groundfault.describe(evidence, model, columns=["answer"])
 
 
