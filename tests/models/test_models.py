@@ -473,7 +473,7 @@ def test_interrupted_from_the_keyboard(server: Server, tmp_path: Path, before: s
     _, message = process.communicate(timeout=10)
     assert "KeyboardInterrupt" in message
     assert process.returncode != 0
-    assert 0 < len(list(Record(tmp_path / "c.db").calls())) <= 16, "calls went on"
+    assert 0 < len(list(Record(tmp_path / "c.db").calls())) < 36, "calls went on"
 
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

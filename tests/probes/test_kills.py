@@ -119,17 +119,10 @@ class Nursery:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
-    def run(
-        self, home: Path, out: Path, rng: random.Random | None = None, how: int = signal.SIGKILL
-    ) -> int:
+    def run(self, home: Path, out: Path, rng: random.Random | None = None) -> int:
         """Run, and kill at random; the exit status, which is -9 of one that was killed."""
-        assert self.process.stdin is not None
         before = change_answers(out / "calls.db")
-        self.process.stdin.write(
-            f"probe run {home / 'config.toml'} --model openai/tiny --out {out} --quiet\n"
-        )
-        self.process.stdin.flush()
-        child = int(self.say())
+        child = self._start(home, out)
         if rng is not None:
             if rng.random() < 0.3:  # at any moment, even before the first question
                 time.sleep(rng.uniform(0, 0.6))
@@ -138,7 +131,23 @@ class Nursery:
                     time.sleep(0.002)
                 time.sleep(rng.uniform(0, 0.3))
             with suppress(ProcessLookupError):  # it was done before
-                os.kill(child, how)
+                os.kill(child, signal.SIGKILL)
+        return int(self.say())
+
+    def interrupt(self, home: Path, out: Path) -> int:
+        """Run, and interrupt once an answer is on record; the exit status."""
+        child = self._start(home, out)
+        while not read_prompts(out) and alive(child):
+            time.sleep(0.01)
+        os.kill(child, signal.SIGINT)
+        return int(self.say())
+
+    def _start(self, home: Path, out: Path) -> int:
+        assert self.process.stdin is not None
+        self.process.stdin.write(
+            f"probe run {home / 'config.toml'} --model openai/tiny --out {out} --quiet\n"
+        )
+        self.process.stdin.flush()
         return int(self.say())
 
 
@@ -285,9 +294,10 @@ def test_two_hundred_kills(tmp_path: Path, server: Server, nursery: Nursery) -> 
 def test_interrupted_from_the_keyboard(tmp_path: Path, server: Server, nursery: Nursery) -> None:
     home = tmp_path / "run-c"
     prepare(home)
-    assert nursery.run(home, home / "runs", random.Random(2), signal.SIGINT) == 130
-    assert len(read_prompts(home / "runs")) > 0
+    assert nursery.interrupt(home, home / "runs") == 130
+    before = read_prompts(home / "runs")
     assert nursery.run(home, home / "runs") == 0
+    assert 0 < len(before) < len(read_prompts(home / "runs"))
 
 
 def test_another_process_is_refused_while_a_folder_is_held(
