@@ -9,7 +9,7 @@ import os
 
 from hypothesis import settings
 
-_FAST = 30
+_FAST = 20
 _PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fast")
 
 
