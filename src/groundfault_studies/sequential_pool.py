@@ -237,6 +237,8 @@ def _reaches(pool: Pool) -> Any:
 
 def _table(way: str, rows: pl.DataFrame, records: pl.DataFrame) -> PaperTable:
     lines = []
+    # of a claim about any set of cases the scores do not say as plainly whether it is true
+    has_nulls = _declares_groups(way)
     for setting in DEGRADATIONS:
         for bet in BETS:
             for burn_in in BURN_INS:
@@ -253,11 +255,8 @@ def _table(way: str, rows: pl.DataFrame, records: pl.DataFrame) -> PaperTable:
                 paper = _reference_numbers(records.filter(there))
                 for policy in dict.fromkeys(rows["policy"] if rows.height else ()):
                     mine = rows.filter(here & (pl.col("policy") == policy))
-                    lines.append(
-                        PaperRow(
-                            f"{setting}, {bet}, m = {burn_in}, {policy}", _numbers(mine), paper
-                        )
-                    )
+                    label = f"{setting}, {bet}, m = {burn_in}, {policy}"
+                    lines.append(PaperRow(label, _numbers(mine, nulls=has_nulls), paper))
     note = (
         f"{_MEANINGS[way]} Each line audits the scores that the reference was run on. Lines marked "
         "paper are the reference's records, where at most a tenth of its audits was broken off. "
@@ -268,20 +267,19 @@ def _table(way: str, rows: pl.DataFrame, records: pl.DataFrame) -> PaperTable:
         "passed": ("passed", "rate"),
         "labels": ("labels", "count"),
     }
-    if _declares_groups(way):
+    if has_nulls:
         columns |= {"true": ("true nulls", "count"), "wrong": ("found in them", "count")}
     return PaperTable(f"Experiment 1 (a), {way}", note, columns, tuple(lines))
 
 
-def _numbers(rows: pl.DataFrame) -> dict[str, Value]:
+def _numbers(rows: pl.DataFrame, *, nulls: bool) -> dict[str, Value]:
     failures = rows["verdict"] == "failure mode found"
     numbers: dict[str, Value] = {
         "found": float(failures.mean()),  # type: ignore[arg-type]
         "passed": float((rows["verdict"] == "audit passed").mean()),  # type: ignore[arg-type]
         "labels": float(rows["labelled"].median()),  # type: ignore[arg-type]
     }
-    if rows.height and _declares_groups(rows["way"][0]):
-        # of a claim about any set of cases the scores do not say as plainly whether it is true
+    if nulls:
         numbers |= {"true": int(rows["true"].sum()), "wrong": int((rows["true"] & failures).sum())}
     return numbers
 

@@ -98,7 +98,7 @@ class DescribingCost:
     proposals, annotations, checks : CallEstimate
         To propose descriptions, to decide on examples, and to have a second model decide again.
         Descriptions are taken to be as many and as long as they may be.
-    examples, checked : int
+    examples, check : int
         Distinct texts that are decided on, and those that are decided on again.
     """
 
@@ -106,7 +106,7 @@ class DescribingCost:
     annotations: CallEstimate
     checks: CallEstimate
     examples: int
-    checked: int
+    check: int
 
     def describe(self, prices: tuple[float, float] | None = None) -> str:
         """The cost in words.
@@ -117,7 +117,7 @@ class DescribingCost:
             US dollars for a million tokens, of questions and of replies.
         """
         total = self.proposals + self.annotations + self.checks
-        again = f", and for {self.checked:,} of these again" * bool(self.checked)
+        again = f", and for {self.check:,} of these again" * bool(self.check)
         return (
             f"at most {total.describe(prices)}, if every reply can be read: "
             f"{self.proposals.calls:,} for proposals, then up to "
@@ -136,15 +136,16 @@ class _Material:
     discovery: list[str]
     failing: NDArray[np.bool_]
     texts: list[str]
-    drawn: NDArray[np.intp]
+    check_places: NDArray[np.intp]
     own: list[ExampleDescription]
 
     @property
     def part(self) -> list[str]:
         """Texts drawn to be decided on again."""
-        return [self.texts[i] for i in self.drawn]
+        return [self.texts[i] for i in self.check_places]
 
-    def bound_cost(self, *, checked: bool) -> DescribingCost:
+    def bound_cost(self, *, second: bool) -> DescribingCost:
+        """The most it may cost, by descriptions as many and as long as they may be."""
         settings = self.settings
         longest = [
             ExampleDescription("x" * MAX_LENGTH, (arm,))
@@ -152,7 +153,7 @@ class _Material:
             for _ in range(settings.rounds * settings.count)
         ]
         todo = [*longest, *self.own]
-        part = self.part if checked else []
+        part = self.part if second else []
         return DescribingCost(
             estimate_proposals(self.discovery, self.failing, settings, self.audit.plan.seed),
             estimate_annotation(self.texts, todo),
@@ -247,17 +248,16 @@ def describe(
     budget = CallBudget(max_calls, record, prices, announce, options)
     material = _prepare(evidence, plan, descriptions, settings, columns, sample, check)
     seed, texts = material.audit.plan.seed, material.texts
-    listener(announce)(material.bound_cost(checked=second is not None).describe(prices))
+    listener(announce)(material.bound_cost(second=second is not None).describe(prices))
     # all of them before any is paid for
     proposer = _open(model)
     decider = proposer if annotator is None else _open(annotator)
-    by: Target | Path | None = None if sheet is None else Path(sheet)
-    if second is not None:
-        by = _open(second)
+    by: Target | Marks | None = None if second is None else _open(second)
     todo, proposals = _propose(material, proposer, budget)
-    if isinstance(by, Path) and by.exists():
+    lines = [one.text for one in todo]
+    if sheet is not None and Path(sheet).exists():
         # before any annotation is paid for
-        read_sheet(by, material.part, [one.text for one in todo])
+        by = read_sheet(sheet, material.part, lines)
     first = annotate(texts, todo, decider, budget, seed=seed)
     if (first.marks == MISSING).all():
         counts = ", ".join(f"{number:,} {status}" for status, number in first.replies.items())
@@ -266,6 +266,8 @@ def describe(
             "some, and ask another annotator (--annotator)"
         )
     again, replies = _check(material, todo, first.marks, decider, by, budget)
+    if sheet is not None and not Path(sheet).exists():
+        write_sheet(sheet, material.part, lines)
     prompt = PROMPTS.hash("annotate")
     columns_made = [
         DescriptionColumn.of(material.columns, one, decider.name, prompt, texts, marks, agreement)
@@ -305,7 +307,7 @@ def bound_describing_cost(
         If a setting cannot be.
     """
     material = _prepare(evidence, plan, descriptions, settings, columns, sample, check)
-    return material.bound_cost(checked=second)
+    return material.bound_cost(second=second)
 
 
 def _prepare(
@@ -326,10 +328,10 @@ def _prepare(
     seed = audit.plan.seed
     texts = _list_texts(audit.evidence, shown, sample, seed)
     rng = stream(seed, "texts to annotate again")
-    drawn = np.sort(rng.choice(len(texts), min(check, len(texts)), replace=False))
+    places = np.sort(rng.choice(len(texts), min(check, len(texts)), replace=False))
     discovery, failing = _list_discovery(audit, shown, mining=mining)
     named = [ExampleDescription(text.strip(), ("named",)) for text in own]
-    return _Material(audit, settings, shown, discovery, failing, texts, drawn, named)
+    return _Material(audit, settings, shown, discovery, failing, texts, places, named)
 
 
 def choose_columns(audit: PreparedAudit, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -430,24 +432,19 @@ def _check(
     descriptions: Sequence[ExampleDescription],
     marks: Marks,
     annotator: Target,
-    by: Target | Path | None,
+    by: Target | Marks | None,
     budget: CallBudget,
 ) -> tuple[list[DescriptionAgreement | None], dict[str, int]]:
-    """What a second model, or a person on a sheet, decides on a random part."""
-    none: list[DescriptionAgreement | None] = [None for _ in descriptions]
+    """How often a second model, or a person's decisions, agree on a random part."""
     if by is None:
-        return none, {}
-    seed, part, first = material.audit.plan.seed, material.part, marks[material.drawn]
-    lines = [one.text for one in descriptions]
-    if not isinstance(by, Path):
-        # the same model needs another question, or its record would repeat the first reply
-        repeat = int(by.name == annotator.name)
-        again = annotate(part, descriptions, by, budget, seed=seed, repeat=repeat)
-        return [*measure_agreement(first, again.marks, by.name, seed)], again.replies
-    if not by.exists():
-        write_sheet(by, part, lines)
-        return none, {}
-    return [*measure_agreement(first, read_sheet(by, part, lines), PERSON, seed)], {}
+        return [None for _ in descriptions], {}
+    seed, first = material.audit.plan.seed, marks[material.check_places]
+    if isinstance(by, np.ndarray):
+        return [*measure_agreement(first, by, PERSON, seed)], {}
+    # the same model needs another question, or its record would repeat the first reply
+    repeat = int(by.name == annotator.name)
+    again = annotate(material.part, descriptions, by, budget, seed=seed, repeat=repeat)
+    return [*measure_agreement(first, again.marks, by.name, seed)], again.replies
 
 
 def _make_candidates(columns: Sequence[DescriptionColumn], origin: str) -> list[Candidate]:

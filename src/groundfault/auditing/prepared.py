@@ -368,7 +368,8 @@ def start_audit(
             raise PlanError("compare needs two different models")
         _require_differences(plan)
     _require_variation(evidence)
-    mined = mining or any(_is_mined_from(c, evidence) for c in candidates)
+    # the hash is of all rows: few audits need it here
+    mined = mining or any(c.mined and c.is_mined_from(evidence.outcome_hash) for c in candidates)
     plan, reason = choose_judge(plan, evidence.roles, mined=mined)
     judge = judges.get(plan.judge, plan.judge_settings)
     if compare and not getattr(judge, "compares", False):
@@ -407,12 +408,6 @@ def looks_at_outcomes(finder: Any) -> bool:
     return bool(getattr(maker, "uses_outcomes", False))
 
 
-def _is_mined_from(candidate: Candidate, evidence: Evidence) -> bool:
-    """Whether a candidate was found by looking at outcomes of this evidence, of whatever units."""
-    origin = candidate.mined.partition("/")[0]
-    return bool(origin) and origin == evidence.outcome_hash[:16]
-
-
 def require_cause(audit: PreparedAudit, candidate: Candidate) -> None:
     """A candidate must not explain failures by failing."""
     roles, columns = audit.evidence.roles, set(candidate.columns)
@@ -439,7 +434,7 @@ def _require_fresh_holdout(audit: PreparedAudit, library: Library) -> None:
     for candidate in library:
         if audit.is_mined_here(candidate):
             continue
-        if _is_mined_from(candidate, audit.evidence):
+        if candidate.mined and candidate.is_mined_from(audit.evidence.outcome_hash):
             raise PlanError(
                 f"candidate {candidate.name!r} was mined from other units of this evidence than "
                 f"judge {audit.judge.name} now has for discovery, so the holdout is not fresh: take"

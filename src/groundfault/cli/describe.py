@@ -24,7 +24,7 @@ _annotate = partial(option, group="Annotation")
 _call = partial(option, group="Model calls")
 
 _ARMS = "outcomes,blind,shuffled"
-_SHOWN = "descriptions sample check".split()
+_MATERIAL = "descriptions sample check".split()
 _PASSED = "annotator second sheet max_calls prices".split()
 
 
@@ -167,13 +167,13 @@ def describe(**options: Any) -> None:
     calling = ("concurrency", "timeout", "temperature", "max_tokens")
     limits = {name: options[name] for name in calling if options[name] is not None}
     plan = Plan(holdout=options["holdout"], seed=options["seed"])
-    shown = {name: options[name] for name in _SHOWN}
-    shown |= {"settings": settings, "columns": options["text"] or None}
+    material = {name: options[name] for name in _MATERIAL}
+    material |= {"settings": settings, "columns": options["text"] or None}
     with echo_warnings(), show_progress(False) as progress:
         evidence = read_evidence(options)
         if not options["max_calls"]:
             second = options["second"] is not None
-            cost = bound_describing_cost(evidence, plan, second=second, **shown)
+            cost = bound_describing_cost(evidence, plan, second=second, **material)
             click.echo(cost.describe(options["prices"]))
             return
         descriptions = run(
@@ -183,7 +183,7 @@ def describe(**options: Any) -> None:
             record=record,
             announce=partial(_announce, progress),
             progress=progress,
-            **shown,
+            **material,
             **{name: options[name] for name in _PASSED},
             **limits,
         )

@@ -90,6 +90,11 @@ class Candidate:
             # a frozen dataclass may be completed in __post_init__ only this way
             object.__setattr__(self, "meaning", self.rule)
 
+    def is_mined_from(self, outcome_hash: str) -> bool:
+        """Whether it was found by looking at the outcomes of this hash, of whatever units."""
+        # an origin is the beginnings of two hashes, of the outcomes and of their split
+        return self.mined.partition("/")[0] == outcome_hash[:16]
+
     @property
     def parsed(self) -> Rule:
         """The rule, parsed and validated."""

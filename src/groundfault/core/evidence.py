@@ -355,7 +355,12 @@ class Evidence:
     @cached_property
     def outcome_hash(self) -> str:
         """SHA-256 of keys and outcomes alone: the same however many attributes are added."""
-        return self._digest(self.loss if self.raw_loss is None else self.raw_loss, [])
+        return self._digest(self.table_loss, [])
+
+    @property
+    def table_loss(self) -> pl.Series:
+        """The losses of the table, by which a ledger knows the outcomes."""
+        return self.loss if self.raw_loss is None else self.raw_loss
 
     def _digest(self, loss: pl.Series, columns: Sequence[str]) -> str:
         digest = hashlib.sha256()

@@ -41,7 +41,7 @@ def sampler_of(evidence: Evidence, bound: int = EVERY_PLACE) -> Callable[[str], 
     @cache
     def sample(salt: str) -> RowSample:
         names = _name_rows(evidence)
-        loss = evidence.loss if evidence.raw_loss is None else evidence.raw_loss
+        loss = evidence.table_loss
         usable = loss.is_not_null() & names.is_not_null()
         outcomes = loss.filter(usable).to_numpy()
         logs = _name_logs(evidence)

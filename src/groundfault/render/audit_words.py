@@ -5,7 +5,7 @@ nothing statistical."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
@@ -156,9 +156,8 @@ class Outline:
     @property
     def caution(self) -> str:
         """How to read the two sets of lifts."""
-        corrected = any(f.estimate is not None for f in self.report.confirmed)
         sentence = SELECTED if holds_out(self.report) else UNSPLIT
-        sentence += f" {CORRECTED if corrected else NOT_CORRECTED}"
+        sentence += f" {explain_correction(self.report.confirmed)}"
         return (
             sentence
             if all(f.full.on_errors % 1 == 0 for f in self.report.findings)
@@ -449,6 +448,11 @@ class Outline:
             side = "on" if (finding.full.lift or 0) > 0 else "off"
             label = f"Failures {side} it" if self.report.change is None else "Changed on it"
             yield label, Code(words.listing(examples))
+
+
+def explain_correction(confirmed: Sequence[Finding]) -> str:
+    """Whether the lifts of confirmed findings are corrected for the bar they had to pass."""
+    return CORRECTED if any(f.estimate is not None for f in confirmed) else NOT_CORRECTED
 
 
 def describe_sensitivity(finding: Finding) -> str:

@@ -246,8 +246,7 @@ class ModeOutline:
     @property
     def _mined(self) -> str:
         """What is said of candidates that were mined from these outcomes; empty without any."""
-        outcomes = self.report.hashes.outcome[:16]
-        if not any(c.mined.partition("/")[0] == outcomes for c in self.report.library):
+        if not any(c.is_mined_from(self.report.hashes.outcome) for c in self.report.library):
             return ""
         return (
             "; candidates that owe something to outcomes of the discovery part are tested on the "

@@ -17,13 +17,14 @@ from groundfault.core.finding import Finding
 from groundfault.errors import InputError
 from groundfault.render import words
 from groundfault.render.audit_tables import interval_words, write_estimate
-from groundfault.render.audit_words import CORRECTED, NOT_CORRECTED
+from groundfault.render.audit_words import explain_correction
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
 from groundfault.render.page import Page, Section, Table, TableColumn
 from groundfault.render.taxonomy_figures import draw_excess, draw_heatmap, draw_stability
 from groundfault.render.taxonomy_labels import make_label_section
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
+from groundfault.taxonomy.use.claims import is_excess
 from groundfault.taxonomy.words.labelling import Labelling
 
 LIMITS = (
@@ -229,19 +230,18 @@ def _make_claim_section(claims: ReportData | None) -> Section | None:
         TableColumn("Lift", "number"),
         TableColumn(interval_words(claims)[0], "number"),
     )
-    confirmed = sum(f.confirmed for f in findings)
+    confirmed = [f for f in findings if f.confirmed]
     derivation = claims.manifest.derivation
-    excess = derivation is not None and derivation.settings.get("outcome") == "excess"
+    excess = derivation is not None and is_excess(derivation)
     beyond = " beyond its ability and the examples' difficulty" * excess
     sentence = (
         f"Of {len(findings)} claims that a held-out model fails more or less often{beyond} in a "
-        f"cluster than elsewhere, {confirmed} are confirmed on held-out examples. The report is in "
-        "the folder claims."
+        f"cluster than elsewhere, {len(confirmed)} are confirmed on held-out examples. The report "
+        "is in the folder claims."
     )
     notes = ["A lift is half of the difference in failures beyond what was expected."] * excess
     if confirmed:
-        corrected = any(f.estimate is not None for f in findings if f.confirmed)
-        notes.append(CORRECTED if corrected else NOT_CORRECTED)
+        notes.append(explain_correction(confirmed))
     return Section(
         "Models that the clusters were not made from",
         (sentence,),

@@ -152,7 +152,7 @@ def mark_derivation(report: Report, derivation: Derivation) -> Report:
     return structs.replace(
         report,
         manifest=structs.replace(report.manifest, derivation=derivation),
-        hints=(*report.hints, _EXCESS) if _is_excess(derivation) else report.hints,
+        hints=(*report.hints, _EXCESS) if is_excess(derivation) else report.hints,
     )
 
 
@@ -165,7 +165,7 @@ def repeat_claims(
     """
     derivation = manifest.derivation
     assert derivation is not None
-    outcome: Outcome = "excess" if _is_excess(derivation) else "failures"
+    outcome: Outcome = "excess" if is_excess(derivation) else "failures"
     # claims are written to a folder inside the taxonomy's
     taxonomy = Taxonomy.load(directory.resolve().parent)
     part = select_answers(
@@ -180,7 +180,8 @@ def repeat_claims(
     return mark_derivation(rerun(part), derivation)
 
 
-def _is_excess(derivation: Derivation) -> bool:
+def is_excess(derivation: Derivation) -> bool:
+    """Whether claims are about failures beyond ability and difficulty."""
     return derivation.settings["outcome"] == "excess"
 
 
