@@ -30,7 +30,7 @@ def require_writable(path: str | None, *, directory: bool = False) -> None:
     if not path or path == "-":
         return
     place = Path(path)
-    if place.is_file() and any(place.samefile(source) for source in _list_files_read()):
+    if place.is_file() and any(place.samefile(source) for source in _list_input_files()):
         raise InputError(f"cannot write {path}: this command reads it; name another file")
     if is_special(place):
         # it is written to, and nothing is made beside it
@@ -55,7 +55,7 @@ def require_writable(path: str | None, *, directory: bool = False) -> None:
         ) from None
 
 
-def _list_files_read() -> Iterator[Path]:
+def _list_input_files() -> Iterator[Path]:
     """Files that are arguments of the command in progress."""
     context = click.get_current_context(silent=True)
     if context is None:
