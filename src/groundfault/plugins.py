@@ -10,7 +10,7 @@ Finder: `Finder`, group ``groundfault.finders``
 Judge: `Judge`, group ``groundfault.judges``
     One method, ``screen(units, hypotheses, plan, rng)``. Beside it `Units`, `Marks`, `Plan`,
     `Screening`, `Floor`, `Confirmation`, `ConfirmationBar`, `ContingencyTables`, `Verdict`,
-    `compute_p_values`, `is_big_enough` and `exact`.
+    `compute_p_values`, `is_big_enough` and `to_fraction`.
 
 Reader: `Reader`, group ``groundfault.readers``
     Two methods, ``sniff(path)`` and ``read(path)``. Beside it `Log`, `TableLog`, `Observation`,
@@ -38,6 +38,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from groundfault.base.deprecation import warn_renamed
 from groundfault.base.registry import load_object
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from groundfault.core.finding import Cell, Finding, Verdict
     from groundfault.core.fitted_column import FittedColumn
     from groundfault.core.judge import Confirmation, ConfirmationBar, Judge, Screening
-    from groundfault.core.plan import Plan, exact
+    from groundfault.core.plan import Plan, to_fraction
     from groundfault.core.roles import Roles
     from groundfault.core.rules import literal, quote
     from groundfault.core.status import Status
@@ -88,7 +89,7 @@ _PLACES = {
     "core.finding": ("Cell", "Finding", "Verdict"),
     "core.fitted_column": ("FittedColumn",),
     "core.judge": ("Confirmation", "ConfirmationBar", "Judge", "Screening"),
-    "core.plan": ("Plan", "exact"),
+    "core.plan": ("Plan", "to_fraction"),
     "core.roles": ("Roles",),
     "core.rules": ("literal", "quote"),
     "core.status": ("Status",),
@@ -155,7 +156,6 @@ __all__ = [
     "Units",
     "Verdict",
     "compute_p_values",
-    "exact",
     "head",
     "is_big_enough",
     "json_file",
@@ -164,6 +164,7 @@ __all__ = [
     "literal",
     "profile",
     "quote",
+    "to_fraction",
     "write_bytes",
     "write_table",
     "write_text",
@@ -171,6 +172,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "exact":
+        warn_renamed("groundfault.plugins.exact", "groundfault.plugins.to_fraction")
+        name = "to_fraction"
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = load_object(f"groundfault.{_HOMES[name]}:{name}")

@@ -22,7 +22,7 @@ from groundfault.auditing.report import Report
 from groundfault.base.progress import Progress, listener
 from groundfault.base.threads import enough_threads
 from groundfault.core.finding import Finding, Verdict
-from groundfault.core.plan import exact
+from groundfault.core.plan import to_fraction
 from groundfault.errors import InputError
 from groundfault.judges.rule import rule
 from groundfault.stats import bits
@@ -349,7 +349,7 @@ def _lite_medians(audited: JanusAudit, splits: int) -> dict[str, Value]:
                 {Verdict.CONFIRMED},
             )
         )
-        fixed = testable & discovery.tables.reaches(exact(case.plan.min_lift or 0))
+        fixed = testable & discovery.tables.reaches(to_fraction(case.plan.min_lift or 0))
         measures[number, :5] = (
             testable.sum(),
             min(5, testable.sum()),

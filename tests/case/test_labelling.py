@@ -16,7 +16,7 @@ from groundfault.case.labelling import CaseConfirmation, make_confirmation
 from groundfault.case.model_answers import Answer, count_answers, group_modes, select_answers
 from groundfault.case.settings import ModeChoice
 from groundfault.case.verification import verify_case
-from groundfault.core.plan import exact
+from groundfault.core.plan import to_fraction
 from groundfault.errors import InputError
 from groundfault.modes.mode import EVERY_MODEL
 from groundfault.sequential.policies import Query
@@ -84,8 +84,8 @@ def test_each_mode_is_confirmed_on_the_answers_it_is_about(audited: Case) -> Non
             assert score == right[query.id, query.case["model"]]
     # the level is shared by the number of modes, and so is the bar
     count = sum(map(len, groups.values()))
-    levels = [exact(test.screen.plan.alpha) * count / len(test.names) for test in of.values()]
-    assert levels == [exact("0.04")] * len(levels)
+    levels = [to_fraction(test.screen.plan.alpha) * count / len(test.names) for test in of.values()]
+    assert levels == [to_fraction("0.04")] * len(levels)
     for state in confirmation.survivors:
         assert state.confirmed == (state.e_value >= 25 * (1 - 1e-9))
         assert "of 25 after" in state.reason

@@ -51,7 +51,7 @@ from groundfault.auditing.results import AuditResults
 from groundfault.auditing.unit_record import make_record
 from groundfault.core.finding import Estimate, Finding, Verdict
 from groundfault.core.pairs import Pairs
-from groundfault.core.plan import exact
+from groundfault.core.plan import to_fraction
 from groundfault.judges.rule import Ruling
 from groundfault.stats import bits, multiple
 
@@ -308,7 +308,7 @@ def make_baselines(results: AuditResults) -> Baselines | None:
         for h in testable
         if ruling.verdicts[h] in (Verdict.CONFIRMED, Verdict.TOO_SMALL, Verdict.NOT_REPLICATED)
     ]
-    tables, min_lift = results.discovery.tables, exact(audit.plan.min_lift or 0)
+    tables, min_lift = results.discovery.tables, to_fraction(audit.plan.min_lift or 0)
     size, reaches = np.abs(tables.lift), tables.reaches(min_lift)
     holdout_size = np.abs(results.holdout.tables.lift)
 

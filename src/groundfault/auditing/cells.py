@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from groundfault.auditing.results import AuditResults
 from groundfault.core.finding import Cell
 from groundfault.core.pairs import Pairs
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.stats import intervals, paired
 
@@ -83,7 +83,7 @@ def _intervals(units: Units, plan: Plan) -> tuple[NDArray[np.float64], NDArray[n
     if isinstance(units, Pairs):
         return _change_intervals(units, plan)
     tables = units.tables
-    level, effect = 1 - float(exact(plan.alpha)), plan.effect
+    level, effect = 1 - float(to_fraction(plan.alpha)), plan.effect
     defined = (tables.on > 0) & (tables.off > 0)
     low, high = np.full(len(tables), np.nan), np.full(len(tables), np.nan)
     on, off = tables.on[defined].astype(float), tables.off[defined].astype(float)
@@ -105,7 +105,7 @@ def _intervals(units: Units, plan: Plan) -> tuple[NDArray[np.float64], NDArray[n
 def _change_intervals(pairs: Pairs, plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Those of changes between two models; NaN where a slice is empty."""
     on = pairs.support[1]
-    ends = paired.change(*pairs.change_sums(), on, 1 - float(exact(plan.alpha)))
+    ends = paired.change(*pairs.change_sums(), on, 1 - float(to_fraction(plan.alpha)))
     low, high = (np.where(on > 0, end, np.nan) for end in ends)
     return low, high
 

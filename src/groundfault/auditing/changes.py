@@ -13,7 +13,7 @@ from groundfault.auditing.report_schema import OverallChange
 from groundfault.auditing.results import AuditResults
 from groundfault.core.finding import Cell, Elsewhere, Finding, Verdict
 from groundfault.core.pairs import Pairs
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.judges.confirm import is_at_most
 from groundfault.stats import bits, flips, paired
 from groundfault.stats.bits import Bits
@@ -33,7 +33,7 @@ def measure_change(results: AuditResults) -> OverallChange | None:
         return None
     changes = pairs.changes[pairs.present]
     n = len(changes)
-    level = 1 - float(exact(plan.alpha))
+    level = 1 - float(to_fraction(plan.alpha))
     low, high = paired.change([changes.sum()], [(changes**2).sum()], [n], level)
     everything = bits.pack(np.ones((1, n), dtype=np.bool_))
     p = flips.p_values(everything, changes, plan.permutations, plan.rng("audit/overall"))
@@ -84,7 +84,7 @@ def _tell_confirmed(
     plan = results.audit.plan
     more = "more" if (cell.lift or 0) > 0 else "less"
     where = "held out, " if finding.holdout else ""
-    level = format_percent(1 - float(exact(plan.alpha)))
+    level = format_percent(1 - float(to_fraction(plan.alpha)))
     corrected = finding.estimate
     ends = corrected.interval if corrected else cell.interval
     interval = " (selected)"
@@ -172,7 +172,7 @@ def _describe_rests(
     changes = pairs.changes
     rest_sums = bits.sums(rest, np.stack([changes, changes**2]))
     on, off = bits.count(pairs.marks.on), bits.count(rest)
-    level = 1 - float(exact(plan.alpha))
+    level = 1 - float(to_fraction(plan.alpha))
     low, high = paired.change(sums, squares, on, level)
     rest_low, rest_high = paired.change(rest_sums[:, 0], rest_sums[:, 1], off, level)
     differs = is_at_most(p, plan.alpha)

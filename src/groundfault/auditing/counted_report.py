@@ -34,7 +34,7 @@ from groundfault.auditing.report_schema import (
     ReportData,
 )
 from groundfault.core.finding import Finding, Verdict
-from groundfault.core.plan import exact
+from groundfault.core.plan import to_fraction
 from groundfault.core.status import Status
 
 COUNTS = "counts"
@@ -160,7 +160,10 @@ def _write_hints(results: CountedResults, audit: CountedAudit) -> Iterator[str]:
             f"{rows}: not scored, in no error rate; the findings say whether their verdict "
             "depends on it"
         )
-    rate, min_lift = results.whole.describe_losses()[0], float(exact(audit.plan.min_lift or 0))
+    rate, min_lift = (
+        results.whole.describe_losses()[0],
+        float(to_fraction(audit.plan.min_lift or 0)),
+    )
     if audit.plan.effect == "risk_difference" and rate < 2 * min_lift:
         yield (
             f"errors are rare ({rate:.1%}): a lift of {min_lift:g} may be out of reach; "

@@ -11,7 +11,7 @@ import numpy as np
 
 from groundfault.base.threads import enough_threads
 from groundfault.core.judge import ConfirmationBar, Judge
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.judges.confirm import least_score
 from groundfault.stats import power, rises
@@ -125,7 +125,7 @@ def _split(
     for weight, least, rivals in _summarise(bar):
         screen = Stage(n=sizes[0], on=on - held_on, min_effect=least, effect=plan.effect)
         # Holm's first step, which the smallest p-value has to pass
-        level = float(exact(plan.alpha)) / (1 + rivals) if exact_p else 1.0
+        level = float(to_fraction(plan.alpha)) / (1 + rivals) if exact_p else 1.0
         confirm = Stage(
             n=sizes[1],
             on=held_on,
@@ -154,7 +154,7 @@ def _chance_of_test(plan: Plan, sizes: tuple[int, int], on: int) -> float:
 
 def _support_window(plan: Plan, n: int) -> tuple[int, int]:
     """Least and largest support of a candidate that is tested, on the n units that decide it."""
-    low, high = (exact(x) for x in plan.prevalence or (0, 1))
+    low, high = (to_fraction(x) for x in plan.prevalence or (0, 1))
     return max(plan.min_on, ceil(low * n), 1), min(n - max(plan.min_off, 1), floor(high * n))
 
 

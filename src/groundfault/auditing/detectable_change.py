@@ -9,7 +9,7 @@ import numpy as np
 
 from groundfault.auditing.detectable import POWER, PREVALENCES
 from groundfault.core.pairs import Pairs
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 
 _STEPS = 1000
 """A least change is a multiple of one over this."""
@@ -57,7 +57,7 @@ class ChangeDesign:
             overstated where they overlap.
         """
         changes = discovery.changes[discovery.present]
-        level = float(exact(plan.alpha))
+        level = float(to_fraction(plan.alpha))
         losses = discovery.losses[0][discovery.present] / (discovery.denominator or 1)
         passes = float((1 - losses).sum())
         better = float(np.maximum(-changes, 0).sum())
@@ -65,7 +65,7 @@ class ChangeDesign:
             float(np.mean(changes**2)) if len(changes) else 0.0,
             # one-sided on the holdout, where a lone survivor has the whole level
             2 * level if n_holdout else level / max(1, hypotheses),
-            float(exact(plan.min_lift or 0)),
+            float(to_fraction(plan.min_lift or 0)),
             n_holdout / max(1, len(discovery) + n_holdout),
             max(0.0, 1 - 2 * better / passes) if passes else 1.0,
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from groundfault.auditing.results import AuditResults
 from groundfault.core.finding import Cell, Estimate, Verdict
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.judges.confirm import is_at_most, least_score
 from groundfault.judges.null_worlds import standardise
 from groundfault.stats.conditional import condition_on_passing
@@ -73,7 +73,7 @@ def _find_level(results: AuditResults, cell: Cell) -> float | None:
         survivors = int((~np.isnan(p)).sum())
         passed = int(is_at_most(np.nan_to_num(p, nan=1.0), plan.alpha).sum())
         # the step of Holm's procedure at which the last of them passed
-        return float(exact(plan.alpha)) / max(1, survivors - passed + 1)
+        return float(to_fraction(plan.alpha)) / max(1, survivors - passed + 1)
     screening = results.ruling.screening
     if results.bar is None or results.bar.level is None or screening is None:
         return None
@@ -94,7 +94,7 @@ def _estimate(cell: Cell, plan: Plan, bar_score: float, score: float) -> Estimat
     near, far = (low, high) if sign > 0 else (-high, -low)
     share = max(0.0, bar_score) / score if score > 0 else 1.0
     bar = max(observed * min(share, 1.0), least_score(plan))
-    level = 1 - float(exact(plan.alpha))
+    level = 1 - float(to_fraction(plan.alpha))
     centers, lows = condition_on_passing(
         np.array([observed]), np.array([near]), np.array([bar]), level
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from groundfault import judges
 from groundfault.auditing.messages import format_percent
 from groundfault.core.judge import bounded_rate
-from groundfault.core.plan import exact
+from groundfault.core.plan import to_fraction
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def describe_looks(looks: Sequence[Look], times: int) -> str:
     """
     rates = [_rate_of_rule(look.rule) for look in looks]
     levels = [look.level for look in looks]
-    total = sum((exact(level) for level in levels if level is not None), Fraction(0))
+    total = sum((to_fraction(level) for level in levels if level is not None), Fraction(0))
     if len(looks) < times or None in levels or None in rates or total >= 1:
         return f"no error rate is guaranteed any more, after {times} looks at these outcomes"
     # "they" would be the looks

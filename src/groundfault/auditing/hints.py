@@ -16,7 +16,7 @@ from groundfault.auditing.results import AuditResults
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.core.columns import Kind, profile
 from groundfault.core.evidence import Evidence
-from groundfault.core.plan import exact
+from groundfault.core.plan import to_fraction
 
 # columns that say which benchmark an example is of, by the last word of their names
 _PART = re.compile(
@@ -140,7 +140,7 @@ def _about_fixed_columns(results: AuditResults) -> Iterator[str]:
 
 
 def _about_rare_errors(results: AuditResults) -> Iterator[str]:
-    plan, min_lift = results.audit.plan, float(exact(results.audit.plan.min_lift or 0))
+    plan, min_lift = results.audit.plan, float(to_fraction(results.audit.plan.min_lift or 0))
     full = results.full
     # losses of what was not scored stand as 0, and are in no rate
     n_scored = full.losses.size if full.scored is None else int(full.scored.sum())
@@ -189,7 +189,7 @@ def _say_where_unscored(evidence: Evidence) -> str:
 def _about_prevalence(results: AuditResults) -> Iterator[str]:
     number = _count_at_the_edge(results)
     if number:
-        low, high = (float(exact(edge)) for edge in results.audit.plan.prevalence or (0, 1))
+        low, high = (float(to_fraction(edge)) for edge in results.audit.plan.prevalence or (0, 1))
         yield (
             f"{number} candidate{'s lie' if number > 1 else ' lies'} within chance of the edge of "
             f"the prevalence window [{low:g}, {high:g}], and may be tested in one split and not in "
@@ -235,7 +235,7 @@ def _count_at_the_edge(results: AuditResults) -> int:
         * len(results.holdout)
         / results.audit.evidence.unit_count
     )
-    edges = [float(exact(edge)) for edge in results.audit.plan.prevalence or ()]
+    edges = [float(to_fraction(edge)) for edge in results.audit.plan.prevalence or ()]
     # an edge of 0 or 1 excludes nothing
     near = [np.abs(share - edge) < 2 * deviation for edge in edges if 0 < edge < 1]
     return int(np.any(near, axis=0).sum()) if near else 0

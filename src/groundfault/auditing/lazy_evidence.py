@@ -16,7 +16,7 @@ from groundfault.base.files import spell_path
 from groundfault.base.overlap import DIGITS, EVERY_PLACE, MOST_ROWS, RowSample
 from groundfault.base.reading import readable
 from groundfault.core.evidence import Evidence
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.roles import LISTS, Roles, check_shape
 from groundfault.core.row_names import sampler_of
 from groundfault.core.rules import literal, quote
@@ -147,7 +147,7 @@ class LazyEvidence:
         """
         if self.roles.split is not None:
             return f"CAST({quote(self.roles.split)} AS TEXT)"
-        return self._draw(plan.seed, 1 - exact(plan.holdout), 1)
+        return self._draw(plan.seed, 1 - to_fraction(plan.holdout), 1)
 
     def find_sample(self, plan: Plan, rows: int, *, holdout: bool) -> str:
         """The rule that draws about `SAMPLE` of the rows, of discovery where there is a holdout.
@@ -159,7 +159,7 @@ class LazyEvidence:
             In the whole table.
         holdout : bool
         """
-        share = (1 - exact(plan.holdout)) if holdout else Fraction(1)
+        share = (1 - to_fraction(plan.holdout)) if holdout else Fraction(1)
         # of other digits than the split, so that both are independent
         draw = self._draw(plan.seed, min(Fraction(1), SAMPLE / (rows * share)), 1 + DIGITS)
         if not holdout:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from groundfault.core.finding import Verdict
 from groundfault.core.judge import Judge
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.judges.rule import rule
 
@@ -71,7 +71,7 @@ def _one(judge: Judge, plan: Plan, units: Units, number: int) -> NDArray[np.bool
     else:
         holdout = np.zeros(len(units), dtype=np.bool_)
         holdout[
-            plan.rng(purpose).permutation(len(units))[: int(exact(plan.holdout) * len(units))]
+            plan.rng(purpose).permutation(len(units))[: int(to_fraction(plan.holdout) * len(units))]
         ] = True
         ruling = rule(judge, plan, units.only(~holdout), units.only(holdout), units.marks, purpose)
     return np.array([v is Verdict.CONFIRMED for v in ruling.verdicts])

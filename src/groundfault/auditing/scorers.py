@@ -17,7 +17,7 @@ from groundfault.auditing.report import Report
 from groundfault.base.files import save_text
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import InputError
 from groundfault.readers.log_rows import choose_scorer
 
@@ -142,7 +142,7 @@ def audit_scorers(
     if not reports:
         raise InputError("; ".join(f"{name!r}: {why}" for name, why in refusals.items()))
     pairs = tuple(_compare({name: chosen[name] for name in reports}))
-    return ScorerAudits(reports, refusals, pairs, float(exact(plan.alpha)))
+    return ScorerAudits(reports, refusals, pairs, float(to_fraction(plan.alpha)))
 
 
 def _choose_each(
@@ -168,7 +168,7 @@ def _choose_each(
 def _share_levels(plan: Plan, parts: int) -> Plan:
     # rounded down, to a level that can be read
     alpha, q = (
-        Fraction(int(exact(level) * _DIGITS / parts) or 1, _DIGITS)
+        Fraction(int(to_fraction(level) * _DIGITS / parts) or 1, _DIGITS)
         for level in (plan.alpha, plan.q)
     )
     return replace(plan, alpha=alpha, q=q)

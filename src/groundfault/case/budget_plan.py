@@ -8,7 +8,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, Final
 
 from groundfault.case.simulation import FreshRows, imagine_rows, simulate
-from groundfault.core.plan import exact
+from groundfault.core.plan import to_fraction
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def plan_budget(
             f"units in no mode fail at a rate of {top:.3g}, so a lift is more than 0 and at most "
             f"{1 - top:.3g}, not {lift:g}"
         )
-    alpha = float(exact(case.settings.share_alpha("confirm")))
+    alpha = float(to_fraction(case.settings.share_alpha("confirm")))
     modes = [number for group in groups for number in group.numbers]
     assert case.report is not None
     p = {number: case.report.modes[number - 1].p_marginal for number in modes}

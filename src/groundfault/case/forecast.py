@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from groundfault.case.simulation import imagine_rows, simulate
-from groundfault.core.plan import exact
+from groundfault.core.plan import to_fraction
 
 if TYPE_CHECKING:
     from groundfault.case.case import Case
@@ -57,7 +57,7 @@ def forecast_confirmation(case: Case) -> Forecast | None:
     if not modes or summary.labelled >= limit:
         return None
     numbers = [mode.number for mode in modes]
-    alpha = float(exact(case.settings.share_alpha("confirm")))
+    alpha = float(to_fraction(case.settings.share_alpha("confirm")))
     groups, _ = imagine_rows(case, lambda mode, _: mode.rate)
     runs = [simulate(groups, numbers, alpha, min(limit, _MOST_LABELS), run) for run in range(RUNS)]
     shares = {

@@ -15,7 +15,7 @@ from groundfault.case.model_answers import Answer, group_modes, name_answer, sel
 from groundfault.case.parts import join_parts
 from groundfault.case.settings import name_mode
 from groundfault.core.candidate import Candidate
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import InputError
 from groundfault.sequential.confirmation import SequentialConfirmation
 from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
@@ -144,7 +144,7 @@ class CaseConfirmation:
     def survivors(self) -> tuple[SurvivorState, ...]:
         """Every mode that labels can confirm; an e-value of 1 over the whole level confirms."""
         return tuple(
-            self._adjust(state, exact(test.screen.plan.alpha) / exact(self.plan.alpha))
+            self._adjust(state, to_fraction(test.screen.plan.alpha) / to_fraction(self.plan.alpha))
             for test in self.tests
             for state in test.survivors
         )
@@ -152,7 +152,7 @@ class CaseConfirmation:
     def _adjust(self, state: SurvivorState, part: Any) -> SurvivorState:
         if part == 1:
             return state
-        e, bar = state.e_value * float(part), 1 / float(exact(self.plan.alpha))
+        e, bar = state.e_value * float(part), 1 / float(to_fraction(self.plan.alpha))
         reason = f"e-value {e:.3g} of {bar:g} after {state.on + state.off} labels"
         return msgspec.structs.replace(state, e_value=e, reason=reason)
 
@@ -197,7 +197,7 @@ def make_confirmation(case: Case, choice: ModeChoice, ledger: Ledger | None) -> 
         numbers = [number for number in choice.modes if number in all_of_it]
         if not numbers:
             continue
-        part = exact(plan.alpha) * Fraction(len(numbers), len(rules))
+        part = to_fraction(plan.alpha) * Fraction(len(numbers), len(rules))
         candidates = [
             Candidate(name_mode(number), rules[number], missing="off", source="modes")
             for number in numbers

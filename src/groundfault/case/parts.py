@@ -16,7 +16,7 @@ import polars as pl
 from groundfault.auditing.copies import join_copies
 from groundfault.case.model_answers import name_answers
 from groundfault.core.evidence import Evidence
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError
 
@@ -106,7 +106,7 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
             raise InputError("no row has an outcome: the audit of a case needs some to look at")
         audit, fresh = _part(evidence, unlabelled[whole.unit_index])
         return CaseParts(audit, fresh, None, "without an outcome")
-    share = KEEP if keep is None else exact(keep, "keep")
+    share = KEEP if keep is None else to_fraction(keep, "keep")
     if not 0 < share < 1:
         raise PlanError(f"keep must be strictly between 0 and 1, not {keep}")
     plan = Plan(holdout=share, seed=seed)

@@ -17,7 +17,7 @@ from groundfault.case.pairing import Pair, draw_pairs
 from groundfault.case.parts import UNIT, list_units
 from groundfault.case.settings import ProbeChoice
 from groundfault.case.wording_tests import QUESTIONS, SIDES, name_family
-from groundfault.core.plan import exact
+from groundfault.core.plan import to_fraction
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.modes.mode import EVERY_MODEL
 from groundfault.probes.bank.bank import Bank
@@ -198,7 +198,7 @@ def count_least_pairs(case: Case) -> int:
     report = case.report
     tests = QUESTIONS * len(report.modes if report else ())
     # the smallest p-value of n pairs whose signs are flipped is 2 / 2^n
-    return ceil(1 + log2(max(1, tests) / exact(case.settings.share_alpha("review"))))
+    return ceil(1 + log2(max(1, tests) / to_fraction(case.settings.share_alpha("review"))))
 
 
 def _list_labelled(case: Case) -> set[str]:

@@ -14,7 +14,7 @@ from groundfault.auditing.report_schema import to_plain
 from groundfault.base.files import write_text
 from groundfault.base.reading import read_json_object
 from groundfault.case.parts import Freshness
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import InputError
 
 CASE, CHOICE, PROBE_CHOICE = "case.json", "confirm.json", "probe.json"
@@ -111,7 +111,7 @@ class CaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def share_alpha(self, step: Step) -> str:
         """The error level of a step, as an exact fraction."""
-        return str(exact(self.alpha) * SHARES[step])
+        return str(to_fraction(self.alpha) * SHARES[step])
 
     @property
     def audit_plan(self) -> Plan:

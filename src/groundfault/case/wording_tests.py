@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
-from groundfault.core.plan import exact
+from groundfault.core.plan import to_fraction
 from groundfault.stats.paired import sign_flips
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def judge_wordings(
     mode has nothing to do with failing, and if wordings are where wording does nothing: Bonferroni
     over questions and modes, step-down max-T over the options within a question.
     """
-    level, factor = float(exact(alpha)), QUESTIONS * tests
+    level, factor = float(to_fraction(alpha)), QUESTIONS * tests
     judged = []
     for number in modes:
         sides: dict[Side, list[str]] = {

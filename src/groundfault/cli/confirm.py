@@ -183,14 +183,14 @@ def _require_labels(evidence: Evidence) -> None:
 
 
 def _show(audit: SequentialConfirmation | CaseConfirmation, cost: float | None) -> None:
-    from groundfault.core.plan import exact
+    from groundfault.core.plan import to_fraction
 
     cost_note = "" if cost is None else f", cost {cost * audit.labelled:.2f}"
     standing = "; ".join(
         f"{clean(s.name)} {s.e_value:.3g}" for s in audit.survivors if not s.confirmed
     )
     # Ville: under the null an e-process ever reaches 1 / alpha with probability alpha at most
-    bar = 1 / float(exact(audit.result.plan.alpha))
+    bar = 1 / float(to_fraction(audit.result.plan.alpha))
     confirmed = ", ".join(map(clean, audit.confirmed)) or "none"
     line = f"{audit.labelled} labelled{cost_note}; confirmed: {confirmed}"
     click.echo(

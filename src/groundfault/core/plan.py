@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.deprecation import rename_attributes
 from groundfault.base.streams import stream
 from groundfault.core.evidence import Evidence
 from groundfault.core.row_names import find_cluster_leaders
@@ -41,6 +42,8 @@ _LATER_SETTINGS: dict[str, Any] = {
 
 AUTO = "auto"
 """The judge of a plan that leaves it to the audit: what finders see decides."""
+
+__getattr__ = rename_attributes(__name__, {"exact": "groundfault.core.plan:to_fraction"})
 
 MAX_PERMUTATIONS = 10_000_000
 """A hundred times what any p-value that is reported needs."""
@@ -153,7 +156,7 @@ class Plan:
             self._store("min_lift", low=0, high=1)
         self._store("min_ratio", low=1, high=None)
         if self.prevalence is not None:
-            low, high = (exact(x, "prevalence") for x in self.prevalence)
+            low, high = (to_fraction(x, "prevalence") for x in self.prevalence)
             if not 0 <= low <= high <= 1:
                 raise PlanError(
                     f"prevalence must be two numbers 0 <= low <= high <= 1, not {low} and {high}"
@@ -230,7 +233,7 @@ class Plan:
             raise PlanError("holdout_models names models to hold out: set holdout_axis='models'")
 
     def _store(self, name: str, *, low: int, high: int | None, open_ends: bool = False) -> None:
-        value = exact(getattr(self, name), name)
+        value = to_fraction(getattr(self, name), name)
         inside = low < value if open_ends or high is None else low <= value
         if not inside or (high is not None and (value >= high if open_ends else value > high)):
             ends = (
@@ -393,8 +396,8 @@ def _read_split(evidence: Evidence, column: str) -> NDArray[np.bool_]:
     return votes > 0
 
 
-def exact(value: Number, name: str = "the number") -> Fraction:
-    """A number as the rational it is written as: 0.1 is 1/10."""
+def to_fraction(value: Number, name: str = "the number") -> Fraction:
+    """Return a number as the rational it is written as: 0.1 is 1/10."""
     try:
         # by way of text: Fraction(0.1) would be the binary number next to 1/10
         return Fraction(str(value)) if not isinstance(value, Fraction) else value

@@ -16,7 +16,7 @@ from groundfault.base.deprecation import rename_attributes, rename_fields
 from groundfault.core.candidate import Candidate, unique_names
 from groundfault.core.columns import select_example_rows
 from groundfault.core.evidence import Evidence
-from groundfault.core.plan import exact
+from groundfault.core.plan import to_fraction
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.levels import Levels, make_conjunction, name_of, rule_of, select_searchable
 from groundfault.slicing.parameters import Parameters
@@ -217,7 +217,9 @@ class SliceLine(Parameters):
         # errors as whole numbers, since sums that differ by order of addition would break ties at
         # random
         quanta = Errors.of(loss)
-        objective = quanta.objective(float(exact(self.alpha)), self._count_min_support(len(loss)))
+        objective = quanta.objective(
+            float(to_fraction(self.alpha)), self._count_min_support(len(loss))
+        )
         predicates = Predicates.of(table.codes, table.counts, objective)
         levels, most = min(self.max_level, len(table.names)), self.max_parents
         result = search(predicates, quanta, objective, k=self.k, levels=levels, max_parents=most)
@@ -285,7 +287,7 @@ class SliceLine(Parameters):
         # a slice below min_share could not pass the audit's own limits, so it is not worth a place
         # among k
         min_support = max(
-            self._count_min_support(len(loss)), ceil(exact(self.min_share) * len(loss))
+            self._count_min_support(len(loss)), ceil(to_fraction(self.min_share) * len(loss))
         )
         return (
             replace(self, min_support=min_support)
@@ -306,14 +308,14 @@ class SliceLine(Parameters):
                 continue
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
                 raise PlanError(f"{name} must be a whole number from {least}, not {value!r}")
-        if not 0 < exact(self.alpha, "alpha") <= 1:
+        if not 0 < to_fraction(self.alpha, "alpha") <= 1:
             raise PlanError(f"alpha must be above 0 and at most 1, not {self.alpha!r}")
-        support = exact(self.min_support, "min_support")
+        support = to_fraction(self.min_support, "min_support")
         if support <= 0 or (support > 1 and support.denominator != 1):
             raise PlanError(
                 f"min_support must be a number of rows from 1, or a share in (0, 1), not {support}"
             )
-        if not 0 <= exact(self.min_share, "min_share") < 1:
+        if not 0 <= to_fraction(self.min_share, "min_share") < 1:
             raise PlanError(f"min_share must be a share in [0, 1), not {self.min_share!r}")
         for name, words in (("missing", ("value", "unmatched")), ("ties", ("keep", "cut"))):
             if getattr(self, name) not in words:
@@ -322,7 +324,7 @@ class SliceLine(Parameters):
                 )
 
     def _count_min_support(self, n: int) -> int:
-        support = exact(self.min_support)
+        support = to_fraction(self.min_support)
         least = ceil(support * n) if support < 1 else int(support)
         if least > n:
             raise InputError(
@@ -334,7 +336,7 @@ class SliceLine(Parameters):
         self, result: SearchResult, predicates: Predicates, loss: Floats, table: Levels
     ) -> list[tuple[ScoredSlice, bytes]]:
         """The best slices with their rows, best first, in exact order."""
-        n, total, alpha = len(loss), sum_exactly(loss), exact(self.alpha)
+        n, total, alpha = len(loss), sum_exactly(loss), to_fraction(self.alpha)
         entries: list[tuple[tuple[Any, ...], ScoredSlice, bytes]] = []
         for row in result.members:
             members = row[row >= 0]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from groundfault.core.counted_units import CountedUnits
 from groundfault.core.pairs import Pairs
-from groundfault.core.plan import Number, Plan, exact
+from groundfault.core.plan import Number, Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.judges.graded import compute_graded_p_values
 from groundfault.stats import bits, flips, multiple, permutation
@@ -103,16 +103,16 @@ def has_support(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
 def is_at_most(p: NDArray[np.float64], level: Number) -> NDArray[np.bool_]:
     """Which p-values are at most a level; one that equals it but for rounding is."""
     # 9/90 computed as a sum of probabilities may come out just above 0.1
-    return p <= float(exact(level)) * (1 + 1e-12)
+    return p <= float(to_fraction(level)) * (1 + 1e-12)
 
 
 def is_big_enough(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
     """Which effects reach the least one worth confirming."""
     if plan.effect == "risk_difference":
         # as rationals: 0.1 as a float is larger than 1/10
-        return tables.reaches(exact(plan.min_lift or 0))
+        return tables.reaches(to_fraction(plan.min_lift or 0))
     ratio = tables.ratio(plan.effect)
-    min_ratio = float(exact(plan.min_ratio))
+    min_ratio = float(to_fraction(plan.min_ratio))
     # a slice may have fewer errors too; direction is a check of its own
     return (ratio >= min_ratio) | (ratio <= 1 / min_ratio)
 
@@ -120,8 +120,8 @@ def is_big_enough(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
 def least_score(plan: Plan) -> float:
     """The least effect worth confirming, as `ContingencyTables.score` measures it."""
     if plan.effect == "risk_difference":
-        return float(exact(plan.min_lift or 0))
-    return log(exact(plan.min_ratio))
+        return float(to_fraction(plan.min_lift or 0))
+    return log(to_fraction(plan.min_ratio))
 
 
 def keeps_sign_within_strata(units: Units, hypotheses: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -198,4 +198,4 @@ def compute_p_values(
 
 def _count_draws(hypotheses: NDArray[np.intp], plan: Plan) -> int:
     # at least ten draws for each Holm level alpha / H, or the smallest p could not reach it
-    return max(plan.permutations, int(10 * len(hypotheses) / float(exact(plan.alpha))))
+    return max(plan.permutations, int(10 * len(hypotheses) / float(to_fraction(plan.alpha))))

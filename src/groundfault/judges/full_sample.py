@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
 from groundfault.stats import multiple
@@ -67,7 +67,7 @@ class FullSample:
         """The first step of the correction, or a later one; it depends on no support."""
         size = len(hypotheses)
         harmonic = float(np.sum(1 / np.arange(1, size + 1))) if self.name == "by" else 1.0
-        alpha, q = float(exact(plan.alpha)), float(exact(plan.q))
+        alpha, q = float(to_fraction(plan.alpha)), float(to_fraction(plan.q))
 
         def find_level(on: int, beside: int) -> float:  # noqa: ARG001
             if self.name == "holm":

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values
 from groundfault.judges.null_worlds import draw_null_worlds
@@ -45,7 +45,7 @@ class JanusA:
         # the floor is one of the scores: between them the counts of real candidates do not change
         levels = np.unique(scores)
         decoy_counts = count_expected_decoys(units, hypotheses, levels, plan, rng)
-        floor = decoys.procedure_a(scores, decoy_counts, float(exact(plan.q)))
+        floor = decoys.procedure_a(scores, decoy_counts, float(to_fraction(plan.q)))
         return Screening(
             floor.survives(scores),
             p=compute_p_values(units, hypotheses, plan, rng),
@@ -58,7 +58,7 @@ class JanusA:
     ) -> ConfirmationBar:
         """The floor that one hypothesis above null ones gets, and the null ones that clear it."""
         distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
-        q = float(exact(plan.q))
+        q = float(to_fraction(plan.q))
         scores = [
             np.sort(world.tables[hypotheses].score(plan.effect))[::-1]
             for world in draw_null_worlds(units, hypotheses, rng)
@@ -123,7 +123,8 @@ def redraw_scores(
     # noise
     draws = int(
         np.ceil(
-            max(plan.permutations, 10 * len(hypotheses) / float(exact(plan.q))) / len(hypotheses)
+            max(plan.permutations, 10 * len(hypotheses) / float(to_fraction(plan.q)))
+            / len(hypotheses)
         )
     )
     tables = units.tables[hypotheses]

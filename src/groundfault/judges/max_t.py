@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from groundfault.core.counted_units import CountedUnits
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.pairs import Pairs
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
 from groundfault.judges.null_worlds import draw_null_worlds, standardise
@@ -60,7 +60,7 @@ class MaxT:
         largest = np.array([standardise(world, hypotheses).max() for world in worlds])
         smallest = np.minimum(2 * ndtr(-largest), 1 - 1e-9)
         independent = min(len(largest) / -np.log1p(-smallest).sum(), len(hypotheses))
-        alpha = float(exact(plan.alpha))
+        alpha = float(to_fraction(plan.alpha))
 
         def find_level(on: int, beside: int) -> float:  # noqa: ARG001
             others = independent * (1 - beside / len(hypotheses))

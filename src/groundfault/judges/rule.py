@@ -13,7 +13,7 @@ from groundfault.core.counted_units import CountedMarks
 from groundfault.core.finding import Verdict
 from groundfault.core.judge import Judge, Screening
 from groundfault.core.pairs import Pairs
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Marks, Units
 from groundfault.errors import InternalError
 from groundfault.judges.confirm import (
@@ -169,7 +169,7 @@ def find_obstacles(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str
     here_n, here_on = discovery.support
     whole_n, whole_on = (np.repeat(a, outcomes) for a in whole.counts())
     n, on = (whole_n, whole_on) if plan.scope == "full" else (here_n, here_on)
-    low, high = (exact(x) for x in plan.prevalence or (0, 1))
+    low, high = (to_fraction(x) for x in plan.prevalence or (0, 1))
     unusable = np.repeat(np.array(whole.unusable, dtype=object), outcomes)
     out: list[tuple[str, ...]] = []
     for i in range(len(on)):

@@ -10,7 +10,7 @@ from groundfault.auditing.stages import OPTIONS, find_stages
 from groundfault.case.forecast import Forecast, forecast_confirmation
 from groundfault.case.settings import CaseSettings, Step
 from groundfault.case.summary import CaseSummary, LabelledMode
-from groundfault.core.plan import exact
+from groundfault.core.plan import to_fraction
 from groundfault.render import words
 from groundfault.render.case_wordings import (
     describe_next_wordings,
@@ -204,7 +204,7 @@ def _list_modes(
         )
         graded = summary.settings.grader is not None
         basis = "labels and grades" if graded else "the labels drawn from all of either side"
-        bar = 1 / float(exact(summary.settings.share_alpha("confirm")))
+        bar = 1 / float(to_fraction(summary.settings.share_alpha("confirm")))
         note = (
             f"Lift: failure rate of fresh units inside minus outside, by {basis}. An e-value of "
             f"{bar:g} confirms; those here are adjusted for all modes that were chosen."

@@ -16,7 +16,7 @@ from groundfault.auditing.guarantee import describe_looks
 from groundfault.auditing.prepared import prepare
 from groundfault.auditing.report_schema import PlanSettings
 from groundfault.base.deprecation import rename_fields, rename_members
-from groundfault.core.plan import AUTO, Plan, exact
+from groundfault.core.plan import AUTO, Plan, to_fraction
 from groundfault.core.row_names import sampler_of
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
@@ -207,7 +207,7 @@ class SequentialConfirmation:
             plan_hash=self.seal,
             reopen=reopen,
             rule="e-holm",
-            level=float(exact(self.screen.plan.alpha)),
+            level=float(to_fraction(self.screen.plan.alpha)),
             sample=None if is_unscored else sampler_of(self.screen.evidence),
         )
 
@@ -357,9 +357,9 @@ class SequentialConfirmation:
         plan = self.screen.plan
         enough = (
             self.tests.direction * np.nan_to_num(self.tests.lifts)
-            >= float(exact(plan.min_lift or 0)) - _ROUNDING
+            >= float(to_fraction(plan.min_lift or 0)) - _ROUNDING
         )
-        self._confirmed |= (self._best >= (1 - _ROUNDING) / float(exact(plan.alpha))) & enough
+        self._confirmed |= (self._best >= (1 - _ROUNDING) / float(to_fraction(plan.alpha))) & enough
 
     def _case(self, unit: int) -> dict[str, Any]:
         evidence = self.screen.evidence
@@ -444,13 +444,13 @@ class SequentialConfirmation:
         k = self.names.index(name)
         test = self.tests.tests[k]
         assert isinstance(test, GradedSlice)
-        high, low = test.find_rates(float(exact(self.screen.plan.alpha)))
+        high, low = test.find_rates(float(to_fraction(self.screen.plan.alpha)))
         return (high, low) if self.tests.direction[k] > 0 else (low, high)
 
     @property
     def survivors(self) -> tuple[SurvivorState, ...]:
         """Every survivor of the screen, in the order of the library."""
-        out, bar = [], 1 / float(exact(self.screen.plan.alpha))
+        out, bar = [], 1 / float(to_fraction(self.screen.plan.alpha))
         for k, (name, test) in enumerate(zip(self.names, self.tests.tests, strict=True)):
             sign = int(self.tests.direction[k])
             on, off = test.counts if sign > 0 else test.counts[::-1]

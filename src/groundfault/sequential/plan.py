@@ -13,7 +13,7 @@ import numpy as np
 
 from groundfault.base.deprecation import rename_members
 from groundfault.base.streams import stream
-from groundfault.core.plan import exact
+from groundfault.core.plan import to_fraction
 from groundfault.errors import PlanError
 from groundfault.sequential.bets import SOURCES, Bet, Null, Shares
 from groundfault.sequential.plan_names import (
@@ -255,7 +255,11 @@ class SequentialPlan:
 
     def min_cases(self, total: int) -> int:
         """Fewest cases with a share of at least epsilon among ``cases``; 1 without an epsilon."""
-        return 1 if self.epsilon is None else max(1, ceil(exact(self.epsilon, "epsilon") * total))
+        return (
+            1
+            if self.epsilon is None
+            else max(1, ceil(to_fraction(self.epsilon, "epsilon") * total))
+        )
 
     @property
     def settings(self) -> dict[str, Any]:

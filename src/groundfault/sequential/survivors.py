@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groundfault.core.plan import exact
+from groundfault.core.plan import to_fraction
 from groundfault.errors import PlanError
 from groundfault.judges.rule import rule
 from groundfault.sequential.slice_tests import SliceTests
@@ -83,6 +83,6 @@ def select_survivors(
         defined=valid[survivors],
         errors=discovery.denominator == 1,
         grades=grades,
-        level=float(exact(case.plan.alpha)),
+        level=float(to_fraction(case.plan.alpha)),
     )
     return tuple(names[k] for k in survivors), tests

@@ -12,7 +12,7 @@ from groundfault import judges
 from groundfault.base.workers import run_in_order
 from groundfault.core.finding import Verdict
 from groundfault.core.judge import Judge
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.errors import InputError, PlanError
 from groundfault.judges.rule import Ruling, rule
@@ -153,7 +153,7 @@ def run_rule(judge: Judge, plan: Plan, units: Units, purpose: str) -> Ruling:
     if judge.confirmation == "none":
         return rule(judge, plan, units, None, units.marks, purpose)
     order = plan.rng(f"{purpose}/split").permutation(len(units))
-    holdout_size = int(exact(plan.holdout) * len(units))
+    holdout_size = int(to_fraction(plan.holdout) * len(units))
     discovery, holdout = np.sort(order[holdout_size:]), np.sort(order[:holdout_size])
     return rule(judge, plan, units.take(discovery), units.take(holdout), units.marks, purpose)
 

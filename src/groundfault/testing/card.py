@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from groundfault.base.reading import decode_json
 from groundfault.core.judge import Judge, bounded_rate
-from groundfault.core.plan import Plan, exact
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import InputError
 
 Rate = Literal["family-wise", "false discovery", "global null", "none"]
@@ -44,7 +44,7 @@ class Promise:
 
         ``janus-a`` promises nothing, but with the exact floor its screen was found to let anything
         pass in 6-12 % of null audits at q = 0.10, and is held to that."""
-        q, alpha = float(exact(plan.q)), float(exact(plan.alpha))
+        q, alpha = float(to_fraction(plan.q)), float(to_fraction(plan.alpha))
         if level is not None:
             return cls("family-wise" if level < 1 else "none", level)
         if judge.name == "janus-a" and plan.decoys is None:
