@@ -17,7 +17,7 @@ import groundfault
 
 SOURCE = Path(groundfault.__file__).parent
 ROOT = Path(__file__).resolve().parents[1]
-STUDIES = SOURCE.parent / "groundfault_studies"
+STUDIES = ROOT / "studies" / "groundfault_studies"
 MODULES = sorted([*SOURCE.rglob("*.py"), *STUDIES.rglob("*.py")])
 
 # the rule for a new line, as CONTRIBUTING.md asks it, from the ground floor up: a room imports from

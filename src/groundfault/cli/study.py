@@ -15,7 +15,7 @@ from groundfault.base.registry import Registry
 from groundfault.cli.command import INPUT, OUTPUT, RULE, GroupedCommand, option
 from groundfault.cli.extra_options import json_option
 from groundfault.cli.output import require_writable, show_progress, write_json
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, MissingExtraError, PlanError
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -208,6 +208,11 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
     """
     require_writable(out, directory=True)
     require_writable(json_path)
+    if not STUDIES.names():
+        raise MissingExtraError(
+            "no study is installed: the studies are a distribution of their own. In a checkout of "
+            "groundfault, run: pip install ./studies"
+        )
     run = STUDIES.get(name)
     settings = {key: value for key, value in options.items() if value is not None}
     # each study has settings of its own: one that it lacks is an error, not ignored

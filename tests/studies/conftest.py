@@ -1,0 +1,16 @@
+"""Tests of the studies run where the distribution of the studies is installed."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip them, visibly, where `groundfault study` finds no study."""
+    if not entry_points(group="groundfault.studies"):
+        lacking = pytest.mark.skip(reason="needs the studies: pip install -e ./studies")
+        for item in items:
+            if item.path.parent.name == "studies":
+                item.add_marker(lacking)
