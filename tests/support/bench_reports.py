@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 import groundfault
 from groundfault import Candidate, Evidence, Plan
 from groundfault.workbench.app import make_app
-from groundfault.workbench.bench import Bench
-from groundfault.workbench.doors import Doors
+from groundfault.workbench.auth import Doors
+from groundfault.workbench.opened_report import Bench
 
 COUNT = 200
 

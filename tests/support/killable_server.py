@@ -17,8 +17,7 @@ from nursery import Nursery, kill
 MODULES = (
     "groundfault.workbench.app",
     "groundfault.workbench.screens.review",
-    "groundfault.workbench.screens.live",
-    "groundfault.workbench.openings",
+    "groundfault.workbench.openers",
     "uvicorn.protocols.http.h11_impl",
     "jinja2",
 )

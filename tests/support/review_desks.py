@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from groundfault.review import Item, Queue, Session, Store
-from groundfault.workbench.bench import Bench
+from groundfault.workbench.opened_report import Bench
 from groundfault.workbench.review_desk import ReviewDesk
 
 

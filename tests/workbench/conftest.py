@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
     from starlette.testclient import TestClient
 
-    from groundfault.workbench.bench import Bench
+    from groundfault.workbench.opened_report import Bench
 
 CHROMIUM = Path("/usr/bin/chromium")
 

@@ -22,9 +22,9 @@ from groundfault.exports import export
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.review import Decision, Item
 from groundfault.sequential import Pool, SequentialAudit
-from groundfault.workbench.bench import Bench
 from groundfault.workbench.live_desk import LiveDesk, Seat
-from groundfault.workbench.openings import open_case, open_review, open_taxonomy
+from groundfault.workbench.opened_report import Bench
+from groundfault.workbench.openers import open_case, open_review, open_taxonomy
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -10,8 +10,8 @@ from bench_reports import serve_in_thread
 from browser_watch import Watch
 from explorer_files import make_results, write_report
 
-from groundfault.workbench.bench import Bench
 from groundfault.workbench.comparison import compare_models
+from groundfault.workbench.opened_report import Bench
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-    from groundfault.workbench.bench import Bench
+    from groundfault.workbench.opened_report import Bench
 
 pytestmark = pytest.mark.browser
 

@@ -21,7 +21,7 @@ from groundfault.render import words
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-    from groundfault.workbench.bench import Bench
+    from groundfault.workbench.opened_report import Bench
 
 pytestmark = pytest.mark.browser
 

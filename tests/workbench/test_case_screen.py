@@ -17,7 +17,7 @@ from groundfault.base.ledger import Ledger
 from groundfault.base.openings import TRIED
 from groundfault.case.case import LEDGER
 from groundfault.case.verification import verify_case
-from groundfault.workbench.openings import holds_case, open_case
+from groundfault.workbench.openers import holds_case, open_case
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

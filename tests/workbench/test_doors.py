@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from groundfault.workbench.app import make_app
-from groundfault.workbench.bench import Bench
+from groundfault.workbench.opened_report import Bench
 
 
 @pytest.fixture

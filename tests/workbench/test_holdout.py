@@ -17,7 +17,7 @@ from groundfault.auditing.verification import verify
 from groundfault.base.ledger import Ledger
 from groundfault.base.openings import OPENED, TRIED
 from groundfault.core.candidate import Candidate, Library
-from groundfault.workbench.bench import Bench
+from groundfault.workbench.opened_report import Bench
 
 RULE = "n_words >= 14 AND lang = 'de'"
 SQL = '"n_words" >= 14 AND "lang" = \'de\''

@@ -14,7 +14,7 @@ from pages import Page
 import groundfault
 from groundfault import Candidate, Evidence, Plan
 from groundfault.core.rules import literal, quote
-from groundfault.workbench.bench import Bench
+from groundfault.workbench.opened_report import Bench
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -10,9 +10,9 @@ from bench_reports import visit
 from starlette.testclient import TestClient
 
 from groundfault.sequential import Certificate, Pool, SequentialAudit
-from groundfault.workbench.bench import Bench
 from groundfault.workbench.live_desk import LiveDesk, Seat
-from groundfault.workbench.openings import open_record
+from groundfault.workbench.opened_report import Bench
+from groundfault.workbench.openers import open_record
 
 HTMX = {"hx-request": "true"}
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[31m"

@@ -20,11 +20,10 @@ from groundfault.base.openings import TRIED
 from groundfault.core.rules import Rule
 from groundfault.render import words
 from groundfault.render.audit_groups import main_cell
-from groundfault.workbench.bench import Bench
+from groundfault.workbench.opened_report import Bench
 from groundfault.workbench.pages import load_templates
-from groundfault.workbench.row_query import PAGE, RowQuery
+from groundfault.workbench.row_index import PAGE, RowQuery
 from groundfault.workbench.rows import load_apart
-from groundfault.workbench.verifying import verify_bench
 
 RULE = "lang = 'de' AND n_words >= 13"
 
@@ -180,7 +179,7 @@ def test_no_page_shows_a_held_out_row(client: TestClient, bench: Bench) -> None:
 
 @pytest.mark.slow
 def test_numbers_are_verified_in_a_process_of_their_own(bench: Bench) -> None:
-    assert verify_bench(replace(bench, apart=True)).reproduces
+    assert replace(bench, apart=True).verify().reproduces
 
 
 @pytest.mark.slow
@@ -278,7 +277,7 @@ def test_a_click_on_a_value_filters_by_it(client: TestClient, bench: Bench) -> N
 def test_every_column_has_values_to_filter_by_that_hold_for_as_many(
     bench: Bench, name: str
 ) -> None:
-    from groundfault.workbench.column_values import summarise_column
+    from groundfault.workbench.row_index import summarise_column
 
     summary = summarise_column(bench.index, RowQuery(), name)
     assert summary.values
@@ -288,7 +287,7 @@ def test_every_column_has_values_to_filter_by_that_hold_for_as_many(
 
 @pytest.mark.parametrize("values", [[0.5, 1.25, 3.0], list(range(100)), [1e300, -1e300, 0.0]])
 def test_ranges_of_numbers_hold_for_as_many_as_they_say(values: list[float]) -> None:
-    from groundfault.workbench.column_values import _count_ranges
+    from groundfault.workbench.row_index import _count_ranges
 
     column = pl.Series("x", values * 3)
     ranges = _count_ranges("x", column)

@@ -15,7 +15,7 @@ from groundfault.cli.server_options import serve_bench, server_options
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
-    from groundfault.workbench.bench import Bench
+    from groundfault.workbench.opened_report import Bench
 
 _review = partial(option, group="Review")
 
@@ -80,8 +80,8 @@ def open_(place: str, **options: Any) -> None:
 
 def _open(place: str, options: dict[str, Any]) -> Bench:
     """What lies at a place."""
-    from groundfault.workbench.bench import Bench
-    from groundfault.workbench.openings import (
+    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.openers import (
         holds_case,
         holds_runs,
         holds_taxonomy,

@@ -346,8 +346,8 @@ def _label_in_browser(audit: SequentialAudit, options: dict[str, Any], quiet: bo
     from groundfault.workbench.serving import require_web
 
     require_web()
-    from groundfault.workbench.bench import Bench
     from groundfault.workbench.live_desk import LiveDesk, Seat
+    from groundfault.workbench.opened_report import Bench
 
     seat = Seat(
         columns=tuple(options["show"]),

@@ -11,7 +11,7 @@ import click
 from groundfault.cli.command import apply, option
 
 if TYPE_CHECKING:
-    from groundfault.workbench.bench import Bench
+    from groundfault.workbench.opened_report import Bench
 
 _server = partial(option, group="Server")
 

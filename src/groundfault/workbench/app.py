@@ -12,32 +12,44 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from groundfault.errors import GroundfaultError
-from groundfault.workbench.doors import DoorKeeper, Doors
+from groundfault.workbench.auth import DoorKeeper, Doors
 from groundfault.workbench.pages import make_link, show_page
-from groundfault.workbench.screen import load_screens
+from groundfault.workbench.screens import holdout, modes, review, rows
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from groundfault.workbench.bench import Bench
-    from groundfault.workbench.screen import Screen
+    from groundfault.workbench.opened_report import Bench
+
+SCREENS = (
+    review.CASE,
+    modes.MODES,
+    modes.EXAMPLES,
+    rows.ROWS,
+    modes.RULES,
+    rows.COMPARISON,
+    holdout.HOLDOUT,
+    holdout.LEDGER,
+    review.REVIEW,
+    review.PROGRESS,
+    review.PROBES,
+    review.TAXONOMY,
+    review.LIVE,
+)
+"""All screens, in the order of the top bar."""
 
 
-def make_app(
-    bench: Bench, doors: Doors | None = None, screens: tuple[Screen, ...] | None = None
-) -> Starlette:
-    """The workbench as an ASGI application.
+def make_app(bench: Bench, doors: Doors | None = None) -> Starlette:
+    """Return the workbench as an ASGI application; screens with nothing to show are left out.
 
     Parameters
     ----------
     bench : Bench
     doors : Doors, optional
         Left out, doors of their own, at ``app.state.doors``.
-    screens : tuple of Screen, optional
-        Left out, all. Those with nothing to show are not there at all.
     """
     doors = doors or Doors()
-    screens = tuple(s for s in screens or load_screens() if s.shown(bench))
+    screens = tuple(screen for screen in SCREENS if screen.shown(bench))
     routes = [route for screen in screens for route in screen.routes]
     files = StaticFiles(directory=str(resources.files("groundfault.workbench") / "static"))
     app = Starlette(

@@ -5,18 +5,27 @@ Before there is one, they are sealed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from groundfault.auditing.flow import audit
+from groundfault.auditing.verification import read_evidence_again, select_audited
 from groundfault.base.openings import OPENED, TRIED, select_looks
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.rules import Rule
+from groundfault.errors import InputError, LedgerError, PlanError
 
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
     from groundfault.base.ledger import Event, Ledger
     from groundfault.case.settings import CaseSettings
+    from groundfault.core.finding import Cell
+    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.row_index import RowQuery
 
 
 @dataclass(frozen=True)
@@ -173,3 +182,240 @@ def _count_rules(events: Sequence[Event]) -> int:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def try_rule(bench: Bench, rule: str) -> dict[str, Cell]:
+    """Count a rule on the discovery rows, and record that it was tried.
+
+    Parameters
+    ----------
+    bench : Bench
+        With a report.
+    rule : str
+        In SQL.
+
+    Returns
+    -------
+    dict of str to Cell
+        Units and failures on and off the rule, by outcome.
+
+    Raises
+    ------
+    RuleError
+        If the rule cannot be read or evaluated; nothing is recorded then.
+    InputError
+        If the ledger cannot be written to.
+    """
+    cells = bench.index.count(rule)
+    counts = {
+        outcome: [cell.on, cell.on_errors, cell.off, cell.off_errors]
+        for outcome, cell in cells.items()
+    }
+    _record(bench, rule, counts)
+    return cells
+
+
+def try_filters(bench: Bench, query: RowQuery, views: Mapping[str, int]) -> str:
+    """Record what a selection counts: filters show how many rows fail, as a rule does.
+
+    Parameters
+    ----------
+    bench : Bench
+        With a report.
+    query : RowQuery
+    views : mapping of str to int
+        Rows of each view, by `RowIndex.count_views`.
+
+    Returns
+    -------
+    str
+        Its rule and filters as one rule, in SQL; empty where it has neither.
+    """
+    if not query.where:
+        return query.rule
+    conditions = (*([query.rule] if query.rule else []), *query.where)
+    rule = " AND ".join(f"({condition})" for condition in conditions)
+    rows, (on, failing) = bench.index.rows, (views["inside"], views["failing"])
+    counts = [on, failing, len(rows) - on, int(rows.fails.sum()) - failing]
+    _record(bench, rule, {query.model: counts})
+    return rule
+
+
+def _record(bench: Bench, rule: str, counts: Mapping[str, Sequence[float]]) -> None:
+    report, state = bench.report, bench.state
+    assert report is not None
+    assert state is not None
+    sql = Rule.parse(rule).sql
+    is_new = sql not in {event.body.get("rule") for event in state.tried}
+    if bench.ledger is None or not is_new or sql in list_rules(report):
+        return
+    hashes = report.hashes
+    body = {
+        "evidence": hashes.evidence,
+        "outcome": hashes.outcome,
+        "split": hashes.split,
+        "plan": hashes.plan,
+        "rule": sql,
+        "counts": counts,
+        "via": "web",
+    }
+    bench.ledger.append(TRIED, body)
+
+
+def needs_fresh_data(bench: Bench, rule: str) -> bool:
+    """Whether a rule was first tried after the outcomes had been looked at."""
+    sql, state = Rule.parse(rule).sql, bench.state
+    return state is not None and sql in {event.body.get("rule") for event in state.late}
+
+
+@dataclass(frozen=True)
+class TriedRule:
+    """A rule that was tried.
+
+    Attributes
+    ----------
+    rule : str
+        In its normal form.
+    counts : mapping of str to list of float
+        By outcome: units and failures on the rule, and off it.
+    late : bool
+        Whether the outcomes had been looked at before.
+    """
+
+    rule: str
+    counts: Mapping[str, Sequence[float]]
+    late: bool
+
+
+def list_tried(bench: Bench) -> tuple[TriedRule, ...]:
+    """The rules that were tried, the last first, each once."""
+    state = bench.state
+    assert state is not None
+    late = {str(event.body.get("rule")) for event in state.late}
+    rules: dict[str, TriedRule] = {}
+    for event in state.tried:
+        rule = str(event.body.get("rule"))
+        rules.setdefault(rule, TriedRule(rule, event.body.get("counts", {}), rule in late))
+    return tuple(rules.values())[::-1]
+
+
+def freeze_rules(bench: Bench, rules: Sequence[str]) -> Library:
+    """Rules that were tried here, as candidates that were mined from the discovery outcomes.
+
+    Parameters
+    ----------
+    bench : Bench
+        With a report.
+    rules : sequence of str
+        In SQL.
+
+    Raises
+    ------
+    InputError
+        If none is named, or one was not tried.
+    """
+    state, report = bench.state, bench.report
+    assert state is not None
+    assert report is not None
+    tried = {event.body.get("rule") for event in state.tried}
+    parsed = [Rule.parse(rule).sql for rule in rules]
+    if not parsed:
+        raise InputError("choose the rules to test: none is")
+    for rule in parsed:
+        if rule not in tried:
+            raise InputError(f"the rule {rule} was not tried here; count it first")
+    origin = f"{report.hashes.outcome[:16]}/{report.hashes.split[:16]}"
+    late = {event.body.get("rule") for event in state.late}
+    return Library.of(
+        Candidate(
+            name=rule,
+            rule=rule,
+            missing="off",
+            source="tried after an opening" if rule in late else "tried by hand",
+            mined=origin,
+        )
+        for rule in parsed
+    )
+
+
+def list_rules(report: Report) -> frozenset[str]:
+    """The rules that a report is about, in their normal form."""
+    alternatives = (other.rule for mode in report.modes for other in mode.alternatives)
+    modes = (mode.rule for mode in report.modes)
+    rules = (candidate.rule for candidate in report.library)
+    return _normalise((*modes, *alternatives, *rules))
+
+
+@cache
+def _normalise(rules: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(Rule.parse(rule).sql for rule in rules)
+
+
+PREFIX = 8
+"""Characters of the plan's seal that are typed."""
+
+
+@dataclass(frozen=True)
+class Spending:
+    """A holdout that was opened here.
+
+    Attributes
+    ----------
+    report : Report
+    place : Path
+        The folder that it was written to.
+    """
+
+    report: Report
+    place: Path
+
+
+def spend_holdout(bench: Bench, rules: Sequence[str], seal: str, reason: str) -> Spending:
+    """Judge rules that were tried here on the holdout, and write the report.
+
+    Parameters
+    ----------
+    bench : Bench
+    rules : sequence of str
+        In SQL, each tried before.
+    seal : str
+        What was typed: the beginning of the seal of the report's plan.
+    reason : str
+        Why the outcomes are looked at again; it stays in every report.
+
+    Raises
+    ------
+    InputError, PlanError
+        If nothing is held out or named, a rule was not tried, or the seal is another; the holdout
+        stays closed then.
+    LedgerError
+        If there is no ledger, or no reason: the report was the first look.
+    """
+    report, state = bench.report, bench.state
+    assert report is not None
+    assert state is not None
+    if not state.holds_out:
+        raise PlanError("the judge of this report holds nothing out, so there is nothing to open")
+    if bench.ledger is None:
+        raise LedgerError("without a ledger no holdout is opened here: start without --no-ledger")
+    if not reason.strip():
+        raise LedgerError("these outcomes were looked at before: give the reason to look again")
+    if seal.strip().lower() != state.seal[:PREFIX]:
+        raise InputError(f"type the first {PREFIX} characters of the plan's seal to go on")
+    library = freeze_rules(bench, rules)
+    folder = bench.place if bench.place.is_dir() else bench.place.parent
+    place = folder.with_name(f"{folder.name}-{library.hash[:PREFIX]}")
+    if place.exists():
+        raise InputError(f"{place} is there already: the same rules were tested before")
+    evidence = read_evidence_again(report.data, folder, bench.evidence)
+    result = audit(
+        select_audited(evidence, report.manifest),
+        report.plan.to_plan(),
+        library,
+        compare=report.manifest.compare,
+        ledger=bench.ledger.through("web"),
+        reopen=reason.strip(),
+        modes=False,
+    )
+    result.write(place)
+    return Spending(result, place)

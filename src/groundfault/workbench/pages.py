@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from starlette.responses import HTMLResponse
 
 from groundfault.errors import InputError
 from groundfault.render import words
 from groundfault.render.drawing import Drawing
-from groundfault.workbench.meters import draw_meter
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from starlette.requests import Request
+    from starlette.routing import Route
 
-    from groundfault.workbench.bench import Bench
+    from groundfault.workbench.opened_report import Bench
 
 _MAX_FORM = 65_536
 """Bytes of a form; there are no uploads."""
@@ -132,3 +135,59 @@ def load_templates() -> Environment:
     environment.globals["svg"] = lambda figure: Markup(figure.svg)
     environment.globals["meter"] = lambda *rates: Markup(draw_meter(*rates))
     return environment
+
+
+@dataclass(frozen=True)
+class Screen:
+    """One screen of the workbench.
+
+    Attributes
+    ----------
+    title : str
+        In the top bar; empty for a screen that others lead to.
+    path : str
+        Where the top bar leads, such as ``/rule``.
+    routes : tuple of Route
+        All its addresses.
+    keys : tuple of pair of str
+        Keys and what they do, for the page that ``?`` opens; elements with ``data-key`` obey them.
+    key : str
+        Leads there from anywhere.
+    shown : callable
+        True where there is anything to show for what was opened; left out, where a report is.
+    """
+
+    title: str
+    path: str
+    routes: tuple[Route, ...]
+    keys: tuple[tuple[str, str], ...] = ()
+    key: str = ""
+    shown: Callable[[Bench], bool] = lambda bench: bench.report is not None
+
+
+_WIDTH, _HEIGHT = 300, 18
+
+
+def draw_meter(inside: float, outside: float, full: float = 1.0) -> str:
+    """Two bars, the failure rate inside a rule and below it the one elsewhere.
+
+    Parameters
+    ----------
+    inside, outside : float
+        In [0, 1].
+    full : float
+        The rate that the full width stands for.
+
+    Examples
+    --------
+    >>> draw_meter(0.5, 0.1).count("<rect")
+    2
+    """
+    view = f"0 0 {_WIDTH} {_HEIGHT}"
+    look = {"class": "meter", "aria-hidden": "true", "preserveAspectRatio": "none"}
+    root = Element("svg", {"viewBox": view, **look})
+    for name, rate, top in (("inside", inside, 0), ("outside", outside, 10)):
+        width = max(min(rate / full, 1.0) * _WIDTH, 1.0)
+        size = {"width": f"{width:.1f}", "height": "8", "y": str(top), "x": "0"}
+        SubElement(root, "rect", {"class": name, **size})
+    return tostring(root, encoding="unicode")

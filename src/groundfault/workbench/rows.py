@@ -9,7 +9,7 @@ from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -23,11 +23,15 @@ from groundfault.errors import InputError
 from groundfault.modes.examples import find_text_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from groundfault.auditing.evidence_places import Places
     from groundfault.auditing.report import Report
     from groundfault.core.evidence import Evidence
+
+Value = TypeVar("Value")
 
 # files in which another process leaves the rows: the table, and what evidence has beside it
 _TABLE, _BESIDE = "table.arrow", "beside.arrow"
@@ -136,17 +140,35 @@ def load_apart(report: Report, folder: Path, place: Places | None = None) -> Row
     This process then never holds a held-out outcome, nor the memory that all rows take.
     """
     with TemporaryDirectory(prefix="groundfault-") as home:
-        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-            try:
-                rest = pool.submit(_write_rows, Path(home), report, folder, place).result()
-            except BrokenProcessPool:
-                raise InputError(
-                    "the process that read the evidence was ended, perhaps for lack of memory"
-                ) from None
+        rest = run_apart("read the evidence", _write_rows, Path(home), report, folder, place)
         # in a file, since a pipe would need the memory three times
         frame, parts = (_read_columns(Path(home) / name) for name in (_TABLE, _BESIDE))
     beside: dict[str, Any] = {part.name: part.rename("") for part in parts}
     return replace(rest, evidence=replace(rest.evidence, frame=frame, **beside))
+
+
+def run_apart(deed: str, function: Callable[..., Value], *arguments: Any) -> Value:
+    """Return what a function returns in a process of its own, which ends with it.
+
+    Parameters
+    ----------
+    deed : str
+        Such as "read the evidence", for the message where the process was ended.
+    function : callable
+    *arguments
+
+    Raises
+    ------
+    InputError
+        If the process was ended.
+    """
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        try:
+            return pool.submit(function, *arguments).result()
+        except BrokenProcessPool:
+            raise InputError(
+                f"the process that {deed} was ended, perhaps for lack of memory"
+            ) from None
 
 
 def _read_columns(path: Path) -> pl.DataFrame:

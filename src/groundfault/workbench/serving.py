@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from groundfault.errors import GroundfaultError, InputError, MissingExtraError, PlanError
 
 if TYPE_CHECKING:
-    from groundfault.workbench.bench import Bench
+    from groundfault.workbench.opened_report import Bench
 
 PORT = 8457
 """Where the workbench listens if that is free and nothing else was asked for."""
@@ -70,7 +70,7 @@ def serve(
     import uvicorn
 
     from groundfault.workbench.app import make_app
-    from groundfault.workbench.doors import LOOPBACK, TOKEN, Doors
+    from groundfault.workbench.auth import LOOPBACK, TOKEN, Doors
 
     if root_path and not root_path.startswith("/"):
         raise PlanError(f"--root-path is a path such as /audits, not {root_path!r}")

@@ -9,10 +9,10 @@ some of them may be held-out rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -24,18 +24,32 @@ from groundfault.core.columns import Kind, profile, take_sample
 from groundfault.core.finding import Finding
 from groundfault.core.rules import Rule
 from groundfault.exports import ReportSlices
-from groundfault.modes.examples import find_text_columns, share_opening
+from groundfault.modes.examples import LONGEST, find_text_columns, share_opening
 from groundfault.modes.mode import Mode
 from groundfault.render import audit_page, mode_words, words
 from groundfault.render.audit_tables import holds_out
 from groundfault.render.change_words import name_change
-from groundfault.render.page import Entry, Page, Section
-from groundfault.workbench.one_file.blocks import find_entries, list_blocks
-from groundfault.workbench.one_file.columns import FileColumn, encode_column
-from groundfault.workbench.one_file.marks import Spans, count_units, find_rule_marks
+from groundfault.render.page import (
+    Bar,
+    Block,
+    Code,
+    Entry,
+    Figures,
+    Fold,
+    Highlight,
+    Page,
+    Section,
+    Table,
+)
 from groundfault.workbench.one_file.packing import MaskPool, RowValues
 from groundfault.workbench.one_file.record import list_record
-from groundfault.workbench.one_file.rules import FileRule, list_rules
+from groundfault.workbench.one_file.rules import (
+    FileRule,
+    Spans,
+    count_units,
+    find_rule_marks,
+    list_rules,
+)
 
 VERSION = 1
 """Of the content; the page and its script are always of the same."""
@@ -285,3 +299,106 @@ def _list_columns(subject: Mode | Finding) -> tuple[str, ...]:
 def _describe_numbers(entry: Entry | None) -> list[Any]:
     """The numbers of a rule, below its sentence."""
     return [] if entry is None else list_blocks(entry.blocks)
+
+
+# characters that steer a terminal or reverse the direction of writing; line breaks stay
+_STEERING = (
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u{061c}\u{200e}\u{200f}\u{202a}-\u{202e}\u{2066}-\u{2069}"
+    r"\u{feff}]"
+)
+_MAX_LEVELS = 60_000
+_DIGITS = 9
+
+
+@dataclass(frozen=True)
+class FileColumn:
+    """A column of examples, and how it is to be shown.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"text", "levels", "number"}
+        Texts to read and search; a few values, each with a number; numbers.
+    rows : RowValues
+        None is missing.
+    """
+
+    name: str
+    kind: Literal["text", "levels", "number"]
+    rows: RowValues
+
+
+def encode_column(column: pl.Series, *, is_text: bool = False) -> FileColumn | None:
+    """A column as it is written; None for one that holds lists or other things of several parts.
+
+    Texts are cut after 2,000 characters, as those in a report are, and characters that would not
+    print as themselves are replaced.
+
+    Parameters
+    ----------
+    column : polars.Series
+    is_text : bool
+        Whether it is to be read, however few values it has.
+
+    Examples
+    --------
+    >>> encode_column(pl.Series("lang", ["de", "en", "de", None])).kind
+    'levels'
+    """
+    if column.dtype.is_nested() or column.dtype == pl.Binary or column.dtype == pl.Object:
+        return None
+    if column.dtype.is_numeric() and not is_text:
+        values = column.cast(pl.Float64) if column.dtype.is_decimal() else column
+        if values.dtype.is_float():
+            values = values.cast(pl.Float64).round_sig_figs(_DIGITS)
+            values = pl.select(pl.when(values.is_finite()).then(values)).to_series()
+        return FileColumn(column.name, "number", RowValues.of(values))
+    texts = _clean(column.cast(pl.String))
+    few = texts.drop_nulls().n_unique() <= max(2, min(_MAX_LEVELS, len(texts) // 2))
+    return FileColumn(column.name, "levels" if few and not is_text else "text", RowValues.of(texts))
+
+
+def _clean(texts: pl.Series) -> pl.Series:
+    long = texts.str.len_chars() > LONGEST
+    if long.any():
+        cut = texts.str.slice(0, LONGEST) + " […]"
+        texts = pl.select(pl.when(long).then(cut).otherwise(texts).alias(texts.name)).to_series()
+    return texts.str.replace_all(_STEERING, "\ufffd")
+
+
+def list_blocks(blocks: Sequence[Block]) -> list[Any]:
+    """Blocks as dicts and lists of text; without figures, which are no text.
+
+    A dict has the kind of its block under ``block``, and beside it the block's fields; code and
+    highlighted words are ``{"code": ...}`` and ``{"mark": ...}``.
+    """
+    return [_plain(block) for block in blocks if not isinstance(block, Figures)]
+
+
+def find_entries(blocks: Sequence[Block]) -> Iterator[Entry]:
+    """All entries among some blocks, those in folds and in other entries too."""
+    for block in blocks:
+        if isinstance(block, Entry):
+            yield block
+        if isinstance(block, Entry | Fold):
+            yield from find_entries(block.blocks)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return words.clean(value)
+    if isinstance(value, Code | Highlight):
+        return {"code" if isinstance(value, Code) else "mark": words.clean(value.text)}
+    if isinstance(value, Bar):
+        return value.widths
+    if isinstance(value, Table):
+        value = value.drop_empty_columns()
+    if isinstance(value, tuple | list):
+        return [_plain(one) for one in value if not isinstance(one, Figures)]
+    if is_dataclass(value):
+        # the orders of a table are a style sheet's, and the largest part of it
+        names = [field.name for field in fields(value) if field.name != "orders"]
+        content = {name: _plain(getattr(value, name)) for name in names}
+        kind = getattr(value, "block", None)
+        return content if kind is None else {"block": kind, **content}
+    return value

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
+from groundfault.auditing.manifest import WRITTEN
+from groundfault.auditing.report_versions import read_report
+from groundfault.auditing.verification import check_writing
+from groundfault.base.openings import OPENED, REPLAYED, TRIED
 from groundfault.errors import GroundfaultError
+from groundfault.render import words
 from groundfault.render.audit_groups import main_cell
+from groundfault.render.audit_tables import manifest
 from groundfault.render.audit_words import Outline
-from groundfault.workbench.pages import bench_of, make_link, read_form, show_page
-from groundfault.workbench.screen import Screen
-from groundfault.workbench.spending import PREFIX, spend_holdout
-from groundfault.workbench.tried_rules import freeze_rules, list_tried
+from groundfault.workbench.holdout_state import (
+    PREFIX,
+    freeze_rules,
+    list_tried,
+    read_events,
+    spend_holdout,
+)
+from groundfault.workbench.pages import Screen, bench_of, make_link, read_form, show_page
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from groundfault.auditing.report import Report
+    from groundfault.base.ledger import Event
+    from groundfault.workbench.opened_report import Bench
 
 
 def show_holdout(
@@ -68,12 +83,144 @@ def _list_rules(form: dict[str, str]) -> list[str]:
     return [value for name, value in form.items() if name.startswith("rule-")]
 
 
-SCREEN = Screen(
+HOLDOUT = Screen(
     "",
     "/holdout",
     (
         Route("/holdout", open_holdout, methods=["POST"]),
         Route("/holdout", show_holdout),
     ),
-    shown=lambda bench: bench.report is not None,
+)
+
+
+PAGE = 100
+"""Events of a page."""
+
+_NAMES = {
+    OPENED: "Outcomes looked at",
+    REPLAYED: "Same audit again",
+    TRIED: "Rule tried",
+    WRITTEN: "Report written",
+}
+_LONGEST = 300
+
+
+def show_ledger(request: Request) -> Response:
+    """Events, the last first, and the checks of the record."""
+    bench = bench_of(request)
+    report, ledger = bench.report, bench.ledger
+    assert report is not None
+    events = read_events(ledger)
+    kind, start = request.query_params.get("kind", ""), _read_start(request)
+    known = {event.hash: event for event in events}
+    picks = [event for event in reversed(events) if kind in ("", event.kind)]
+    return show_page(
+        request,
+        "ledger.html.j2",
+        checks=_check(bench),
+        events=[
+            (
+                event,
+                name_kind(event.kind),
+                describe_event(event, known),
+                _is_of_others(report, event, known),
+            )
+            for event in picks[start : start + PAGE]
+        ],
+        kinds=[(one, name_kind(one)) for one in dict.fromkeys(event.kind for event in events)],
+        kind=kind,
+        start=start,
+        size=len(picks),
+        page=PAGE,
+        place=None if ledger is None else ledger.place,
+        outline=Outline(report),
+        tables=[table for table in manifest(report) if table.rows],
+    )
+
+
+async def verify_numbers(request: Request) -> Response:
+    """Compute every number again."""
+    bench = bench_of(request)
+    bench.verification = await run_in_threadpool(bench.verify)
+    return RedirectResponse(make_link(request, "/ledger"), 303)
+
+
+def _read_start(request: Request) -> int:
+    start = request.query_params.get("start", "0")
+    return int(start) if start.isascii() and start.isdecimal() and len(start) < 12 else 0
+
+
+def _check(bench: Bench) -> list[tuple[str, str, str]]:
+    """What can be checked without the outcomes: the chain, the files, and the opening."""
+    if bench.ledger is None:
+        return [("ledger", "waived", "nothing is recorded here")]
+    try:
+        if read_events(bench.ledger):
+            bench.ledger.check()
+        chain = ("chain", "passed", "no event was changed, removed or moved")
+    except GroundfaultError as error:
+        chain = ("chain", "failed", str(error))
+    folder = bench.place if bench.place.is_dir() else bench.place.parent
+    checks = check_writing(folder, read_report(bench.place), bench.ledger)
+    return [chain, *((check.name, check.status, check.detail) for check in checks)]
+
+
+def name_kind(kind: str) -> str:
+    """A kind of event in words.
+
+    Examples
+    --------
+    >>> name_kind("rule_tried"), name_kind("something_else")
+    ('Rule tried', 'Something else')
+    """
+    return _NAMES.get(kind, kind.replace("_", " ").capitalize())
+
+
+def _is_of_others(report: Report, event: Event, known: Mapping[str, Event]) -> bool:
+    """Whether an event is about other outcomes than this report: a ledger may hold many."""
+    look = known.get(str(event.body.get("opening")), event)
+    ours = report.hashes.outcome
+    return bool(look.body.get("outcome", ours) != ours)
+
+
+def describe_event(event: Event, known: Mapping[str, Event]) -> str:
+    """What an event is about, on a line.
+
+    Parameters
+    ----------
+    event : Event
+    known : mapping of str to Event
+        All events of its ledger, by hash.
+    """
+    body: Mapping[str, Any] = event.body
+    if event.kind == TRIED:
+        counts = body.get("counts", {})
+        numbers = [
+            f"{name + ' ' if name else ''}{cell[1]:g} of {cell[0]:,} fail inside"
+            for name, cell in counts.items()
+        ]
+        return f"{body.get('rule')} ({'; '.join(numbers)})"
+    if event.kind in (OPENED, REPLAYED):
+        parts = [f"by {body.get('rule')}" if body.get("rule") else ""]
+        parts += [f"level {body['level']:g}" if body.get("level") is not None else ""]
+        parts += ["in the browser" if body.get("via") == "web" else ""]
+        parts += [str(body.get("reason") or "")]
+        return ", ".join(filter(None, parts))
+    if event.kind == WRITTEN:
+        files = words.listing(list(body.get("files", ())), 6)
+        look = known.get(str(body.get("opening")))
+        return f"{files}, after event {look.seq}" if look else files
+    text = ", ".join(
+        f"{key}: {', '.join(value) if isinstance(value, Mapping) else value}"
+        for key, value in body.items()
+        if value is not None
+    )
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+LEDGER = Screen(
+    "Ledger",
+    "/ledger",
+    (Route("/ledger", show_ledger), Route("/ledger/verify", verify_numbers, methods=["POST"])),
+    key="L",
 )

@@ -3,22 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import polars as pl
+from starlette.responses import Response
 from starlette.routing import Route
 
+from groundfault.auditing.report_examples import clip_changes
+from groundfault.core.column_names import measures_answer
 from groundfault.core.finding import Finding, Verdict
+from groundfault.core.rules import Rule
+from groundfault.errors import InputError, RuleError
+from groundfault.modes.examples import choose_examples, select_losses, split_conditions
+from groundfault.modes.near_misses import is_single
 from groundfault.render import words
-from groundfault.render.audit_groups import main_cell
+from groundfault.render.audit_groups import INSTRUMENT, main_cell
 from groundfault.render.audit_words import Outline
 from groundfault.render.mode_words import ModeOutline
-from groundfault.workbench.instrument import concerns_instrument
-from groundfault.workbench.pages import bench_of, show_page
-from groundfault.workbench.screen import Screen
+from groundfault.workbench.comparison import measure_change, select_pair
+from groundfault.workbench.excerpts import LONG, RowView, show_rows
+from groundfault.workbench.holdout_state import (
+    freeze_rules,
+    list_rules,
+    list_tried,
+    needs_fresh_data,
+    try_rule,
+)
+from groundfault.workbench.pages import Screen, bench_of, show_page
+from groundfault.workbench.row_index import describe_type
+from groundfault.workbench.subjects import Subject, list_modes, read_subject
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from groundfault.auditing.report import Report
+    from groundfault.core.finding import Finding
+    from groundfault.modes.near_misses import NearMiss
+    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.row_index import RowIndex
 
 _ORDERS: dict[str, tuple[str, Callable[[Finding], Any]]] = {
     "lift": ("lift", lambda finding: -abs(main_cell(finding).lift or 0.0)),
@@ -75,10 +101,243 @@ def list_findings(request: Request) -> Response:
     )
 
 
-SCREEN = Screen(
+MODES = Screen(
     "Modes",
     "/",
     (Route("/", show_modes), Route("/findings", list_findings)),
     key="M",
-    shown=lambda bench: bench.report is not None,
+)
+
+
+def concerns_instrument(report: Report, finding: Finding) -> bool:
+    """Whether a finding is about the instrument, so that the scorer or the prompt may be at fault.
+
+    It is if the finder of such properties proposed it, or if its rule reads a column that was
+    measured with the answer: one that ``--instrument`` named, or known by its name, such as
+    ``finish_reason`` or ``answer_parsed``.
+
+    Parameters
+    ----------
+    report : Report
+    finding : Finding
+        Of the report.
+    """
+    roles = report.manifest.roles
+    return finding.source == INSTRUMENT or any(
+        column in roles.instrument
+        or (measures_answer(column) and column not in roles.allow_leakage)
+        for column in Rule.parse(finding.rule).columns
+    )
+
+
+def edit_rule(request: Request) -> Response:
+    """A rule in a box, its conditions, and its counts."""
+    bench = bench_of(request)
+    assert bench.report is not None
+    text = request.query_params.get("rule", "").strip()
+    pair = bench.report.manifest.compare
+    content: dict[str, Any] = {"rule": text, "trouble": "", "cells": {}, "pair": pair}
+    if text:
+        try:
+            content |= _count(bench, text)
+        except (RuleError, InputError) as error:
+            content["trouble"] = str(error)
+    rows = bench.rows
+    return show_page(
+        request,
+        "rule.html.j2",
+        **content,
+        modes=list_modes(bench.report),
+        columns=[(name, describe_type(kind)) for name, kind in rows.frame.schema.items()],
+        size=rows.evidence.unit_count,
+        total=rows.total,
+        unit=bench.report.unit,
+        tried=list_tried(bench),
+    )
+
+
+def download_tried(request: Request) -> Response:
+    """The rules that were tried, as a library that an audit of fresh outcomes takes."""
+    bench = bench_of(request)
+    library = freeze_rules(bench, [one.rule for one in list_tried(bench)])
+    return Response(
+        library.to_json(),
+        media_type="application/json",
+        headers={"content-disposition": 'attachment; filename="tried-rules.json"'},
+    )
+
+
+def _count(bench: Bench, text: str) -> dict[str, Any]:
+    cells = try_rule(bench, text)
+    parts, units = split_conditions(text), bench.rows.evidence.unit_index
+    shorter = [
+        (part, " AND ".join(f"({other})" for other in parts if other != part)) for part in parts
+    ]
+    assert bench.report is not None
+    pair = bench.report.manifest.compare
+    return {
+        "cells": cells,
+        "change": measure_change(bench.index, text, pair) if pair else None,
+        "conditions": shorter,
+        "late": needs_fresh_data(bench, text),
+        "is_known": Rule.parse(text).sql in list_rules(bench.report),
+        "near": [
+            (miss.condition, len(np.unique(units[miss.mask])))
+            for miss in bench.index.find_near_misses(text)
+        ],
+    }
+
+
+RULES = Screen(
+    "Rules",
+    "/rule",
+    (Route("/rule", edit_rule), Route("/rule/tried.json", download_tried)),
+    keys=(
+        ("g", "The box of the rule"),
+        ("Ctrl Enter", "Count the rule in the box; ⌘ Enter on a Mac"),
+        ("x", "Examples of the rule"),
+    ),
+    key="T",
+)
+
+
+COUNT = 8
+"""Examples of a side."""
+
+
+@dataclass(frozen=True)
+class NearExample:
+    """A near miss.
+
+    Attributes
+    ----------
+    row : RowView
+    condition : str
+        What does not hold, in words or in SQL.
+    distance : float or None
+        How far it is from the threshold.
+    """
+
+    row: RowView
+    condition: str
+    distance: float | None
+
+
+def show_examples(request: Request) -> Response:
+    """Three columns: failing, passing, near."""
+    bench = bench_of(request)
+    assert bench.report is not None
+    subject = read_subject(bench.report, request.query_params)
+    cells = try_rule(bench, subject.rule)
+    index = bench.index
+    failing, passing = _choose_inside(index, subject)
+    return show_page(
+        request,
+        "examples.html.j2",
+        subject=subject,
+        cells=cells,
+        late=needs_fresh_data(bench, subject.rule),
+        failing=failing,
+        passing=passing,
+        near=_choose_near(index, subject),
+        model=_model_of(index, subject),
+        change=measure_change(index, subject.rule, subject.pair) if subject.pair else None,
+        is_single=is_single(index.find_near_misses(subject.rule)),
+        total=index.rows.total,
+        size=index.rows.evidence.unit_count,
+        unit=bench.report.unit,
+    )
+
+
+def _model_of(index: RowIndex, subject: Subject) -> str:
+    # of a comparison the second model's answers are shown
+    outcome = subject.pair[1] if subject.pair else subject.outcome
+    return outcome if outcome in index.rows.outcomes else ""
+
+
+def _choose_inside(
+    index: RowIndex, subject: Subject
+) -> tuple[tuple[RowView, ...], tuple[RowView, ...]]:
+    """Typical and different rows inside the rule: failing ones, and passing ones."""
+    rows, outcome = index.rows, subject.outcome
+    losses = select_losses(outcome, rows.unit_losses, rows.outcomes)
+    if subject.pair:
+        losses = clip_changes(select_pair(index, subject.pair), less=subject.is_better)
+    inside = index.mark(subject.rule)
+    nowhere = np.zeros_like(inside)
+    examples = choose_examples(
+        rows.evidence, outcome, inside, nowhere, losses, count=COUNT, columns=rows.texts
+    )
+    sides = []
+    for side, mask in (("failing", rows.fails), ("passing", rows.passes)):
+        ids = [example.id for example in examples if example.side == side]
+        places = _find_places(index, ids, mask, _model_of(index, subject))
+        sides.append(_show(index, subject, places))
+    return sides[0], sides[1]
+
+
+def _find_places(
+    index: RowIndex, ids: list[str], mask: NDArray[np.bool_], model: str
+) -> NDArray[np.intp]:
+    """A row for each id, in their order: one of the mask where there is one."""
+    roles, frame = index.rows.evidence.roles, index.rows.frame
+    names = frame[roles.id or ""].cast(pl.String)
+    places = np.flatnonzero(names.is_in(ids).to_numpy())
+    if model and roles.model:
+        places = places[(frame[roles.model][places].cast(pl.String) == model).to_numpy()]
+    best: dict[str, int] = {}
+    for place in sorted(places, key=lambda place: not mask[place]):
+        best.setdefault(str(names[int(place)]), int(place))
+    return np.array([best[name] for name in ids if name in best], dtype=np.intp)
+
+
+def _choose_near(index: RowIndex, subject: Subject) -> tuple[NearExample, ...]:
+    """Rows next to the rule, a few of each condition that keeps them out."""
+    misses = {
+        name: miss
+        for name, miss in zip(*_name_conditions(index, subject), strict=True)
+        if miss.mask.any()
+    }
+    examples: list[NearExample] = []
+    model, roles = _model_of(index, subject), index.rows.evidence.roles
+    for name, miss in misses.items():
+        places = miss.places
+        if model and roles.model:
+            models = index.rows.frame[roles.model][places].cast(pl.String)
+            places = places[(models == model).to_numpy()]
+        places = places[: max(2, COUNT // len(misses))]
+        for row in _show(index, subject, places):
+            distance = None if miss.distance is None else float(miss.distance[row.place])
+            known = distance is not None and not np.isnan(distance)
+            examples.append(NearExample(row, name, distance if known else None))
+    return tuple(examples)
+
+
+def _name_conditions(
+    index: RowIndex, subject: Subject
+) -> tuple[tuple[str, ...], tuple[NearMiss, ...]]:
+    """The conditions of a rule, as its mode says them or in SQL, and who misses each alone."""
+    misses = index.find_near_misses(subject.rule)
+    names = subject.mode.mode.conditions if subject.mode else ()
+    if len(names) != len(misses):
+        names = tuple(miss.condition for miss in misses)
+    return names, misses
+
+
+def _show(index: RowIndex, subject: Subject, places: NDArray[np.intp]) -> tuple[RowView, ...]:
+    rows = index.rows
+    read = [name for name in index.find_candidate(subject.rule).columns if name in rows.columns]
+    columns = list(dict.fromkeys([*rows.texts, *read]))
+    return show_rows(rows, places, columns, rule=subject.rule, length=LONG)
+
+
+EXAMPLES = Screen(
+    "",
+    "/examples",
+    (Route("/examples", show_examples),),
+    keys=(
+        ("f", "All that fail inside"),
+        ("a", "All that pass inside"),
+        ("e", "Edit the rule"),
+    ),
 )

@@ -1,77 +1,84 @@
-"""Blind review: one item, three questions, a key for each answer; nothing that names who answered.
+"""Screens of people's decisions, and of what is read as a report: a case, probes, a taxonomy.
 
-The address is the same for every item, and a page holds no id: a turn that is drawn anew for each
-item tells the server which one was meant."""
+In a blind review the address is the same for every item, and a page holds no id: a turn that is
+drawn anew for each item tells the server which one was meant. In a live audit the page asks once a
+second for what was recorded, here or elsewhere; a label cannot be taken back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from groundfault.errors import GroundfaultError, InputError
+from groundfault.probes.review.progress import ReviewProgress
+from groundfault.render.agreement_table import tabulate_agreement
+from groundfault.review.measuring import summarize_agreement
 from groundfault.review.questions import GUIDANCE
-from groundfault.workbench.pages import bench_of, read_form, show_page
-from groundfault.workbench.review_desk import ReviewDesk, ReviewStage
-from groundfault.workbench.screen import Screen
+from groundfault.workbench.pages import Screen, bench_of, make_link, read_form, show_page
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.responses import Response
 
-ACTS = ("decide", "skip", "back", "again")
+    from groundfault.workbench.live_desk import LiveDesk
+    from groundfault.workbench.review_desk import ReviewDesk, ReviewStage
+
+_ACTS = ("decide", "skip", "back", "again")
 _STALE = "This page was not the newest: nothing was stored. Here is the item that is open now."
+_SCORED = "That query had its score already, and yours was not used."
 
 
-def _desk(request: Request) -> ReviewDesk:
+def _review_of(request: Request) -> ReviewDesk:
     desk = bench_of(request).review
     assert desk is not None
     return desk
 
 
-async def _show(request: Request) -> Response:
-    stage = await run_in_threadpool(_desk(request).look)
-    who = _desk(request).reviewer
+def show_review(request: Request) -> Response:
+    """Show the item on the desk, its three questions, and a key for each answer."""
+    desk = _review_of(request)
     return show_page(
-        request, "review.html.j2", stage=stage, reviewer=who, notice="", guidance=GUIDANCE
+        request,
+        "review.html.j2",
+        stage=desk.look(),
+        reviewer=desk.reviewer,
+        notice="",
+        guidance=GUIDANCE,
     )
 
 
-async def _show_whole(request: Request) -> Response:
-    view = await run_in_threadpool(_desk(request).read_whole)
-    return show_page(request, "review_whole.html.j2", item=view)
+def show_whole_item(request: Request) -> Response:
+    """Show the item on the desk with its texts uncut."""
+    return show_page(request, "review_whole.html.j2", item=_review_of(request).read_whole())
 
 
-async def _act(request: Request) -> Response:
+async def act_on_item(request: Request) -> Response:
+    """Decide, skip or take back an item, or begin again; answer with what is then on the desk."""
     fields = await read_form(request)
-    desk, turn = _desk(request), fields.get("turn", "")
     act = request.url.path.rpartition("/")[2]
-    if act == "again":
-        stage = await run_in_threadpool(desk.start_again)
-        return _show_stage(request, stage, "")
-    decide = partial(desk.decide, answers=fields)
-    acts: dict[str, Callable[[str], tuple[bool, ReviewStage]]] = {
-        "decide": decide,
-        "skip": desk.skip,
-        "back": desk.back,
-    }
-    is_current, stage = await run_in_threadpool(acts[act], turn)
-    return _show_stage(request, stage, "" if is_current else _STALE)
 
+    def run() -> tuple[bool, ReviewStage]:
+        desk, turn = _review_of(request), fields.get("turn", "")
+        if act == "again":
+            return True, desk.start_again()
+        if act == "decide":
+            return desk.decide(turn, fields)
+        return desk.skip(turn) if act == "skip" else desk.back(turn)
 
-def _show_stage(request: Request, stage: ReviewStage, notice: str) -> Response:
+    is_current, stage = await run_in_threadpool(run)
+    notice = "" if is_current else _STALE
     return show_page(request, "review_stage.html.j2", stage=stage, notice=notice)
 
 
-SCREEN = Screen(
+REVIEW = Screen(
     title="Review",
     path="/review",
     routes=(
-        Route("/review", _show),
-        Route("/review/whole", _show_whole),
-        *(Route(f"/review/{act}", _act, methods=["POST"]) for act in ACTS),
+        Route("/review", show_review),
+        Route("/review/whole", show_whole_item),
+        *(Route(f"/review/{act}", act_on_item, methods=["POST"]) for act in _ACTS),
     ),
     keys=(
         ("y n u", "answer the question: yes, no, unsure (or 1 2 3)"),
@@ -81,4 +88,160 @@ SCREEN = Screen(
         ("o", "note; Esc leaves it"),
     ),
     shown=lambda bench: bench.review is not None,
+)
+
+
+def show_progress(request: Request) -> Response:
+    """Show how far a review is and how its reviewers agree, from the decisions as they are now."""
+    reviewed = bench_of(request).progress
+    assert reviewed is not None
+    measures = summarize_agreement(reviewed.decisions, seed=reviewed.queue.seed)
+    return show_page(
+        request,
+        "review_progress.html.j2",
+        progress=ReviewProgress.of(reviewed),
+        agreement=tabulate_agreement(measures),
+    )
+
+
+# a reviewer's own workbench has no such page: what others decided would sway them
+PROGRESS = Screen(
+    title="Review",
+    path="/review/progress",
+    routes=(Route("/review/progress", show_progress),),
+    shown=lambda bench: bench.progress is not None,
+)
+
+
+def show_probes(request: Request) -> Response:
+    """Show the report of probe runs as their review stands; none while the review is blind."""
+    from groundfault.probes.use.summary import Summary
+    from groundfault.render.probe_page import make_page, make_review_sections
+
+    reviewed = bench_of(request).progress
+    assert reviewed is not None
+    if reviewed.is_blind:
+        return show_page(request, "probes_blind.html.j2", folder=reviewed.runs.folder)
+    name = reviewed.runs.folder.absolute().name
+    page = make_page(Summary.of(reviewed), name, make_review_sections(reviewed))
+    return show_page(request, "sections.html.j2", content=page, command="", reason="")
+
+
+PROBES = Screen(
+    title="Probes",
+    path="/probes",
+    routes=(Route("/probes", show_probes),),
+    shown=lambda bench: bench.progress is not None,
+)
+
+
+def show_taxonomy(request: Request) -> Response:
+    """Show the sections of a taxonomy's report."""
+    bench = bench_of(request)
+    claims = bench.place / "claims"
+    return show_page(
+        request,
+        "sections.html.j2",
+        content=bench.taxonomy,
+        command=f"groundfault open {claims}" if claims.is_dir() else "",
+        reason="The report on held-out models",
+    )
+
+
+TAXONOMY = Screen(
+    title="Taxonomy",
+    path="/taxonomy",
+    routes=(Route("/taxonomy", show_taxonomy),),
+    shown=lambda bench: bench.taxonomy is not None,
+)
+
+
+def show_case(request: Request) -> Response:
+    """Show where a case stands and what its next step costs: folder and ledger are read anew."""
+    from groundfault.render.case_page import make_status_page
+
+    bench = bench_of(request)
+    assert bench.case is not None
+    is_later = bench.report is None and bench.case.report is not None
+    return show_page(
+        request,
+        "sections.html.j2",
+        content=make_status_page(bench.case, bench.forecast),
+        command=f"groundfault open {bench.case.folder}" if is_later else "",
+        reason="There is an audit now; to see its examples, start anew",
+    )
+
+
+CASE = Screen(
+    title="Case",
+    path="/case",
+    routes=(Route("/case", show_case),),
+    key="O",
+    shown=lambda bench: bench.case is not None,
+)
+
+
+def _live_of(request: Request) -> LiveDesk:
+    desk = bench_of(request).live
+    assert desk is not None
+    return desk
+
+
+def show_live(request: Request) -> Response:
+    """Show a sequential audit: both e-values, what is next, and its label."""
+    return show_page(request, "live.html.j2", stage=_live_of(request).look(), notice="")
+
+
+def show_stage(request: Request) -> Response:
+    """Answer with what changed since a version; with nothing where nothing did."""
+    stage = _live_of(request).look()
+    if request.query_params.get("version") == stage.version:
+        return Response(status_code=204)
+    return show_page(request, "live_stage.html.j2", stage=stage, notice="")
+
+
+async def save_label(request: Request) -> Response:
+    """Take a score of the open query."""
+    fields = await read_form(request)
+    step, reply = fields.get("step", ""), fields.get("number") or fields.get("score", "")
+    number, desk = int(step) if step.isdecimal() else 0, _live_of(request)
+    try:
+        if number and not reply:
+            raise InputError("nothing is chosen: press y, n, u or g first")
+        is_current, stage = await run_in_threadpool(desk.label, number, reply)
+        status, notice = 200, "" if is_current else _SCORED
+    except GroundfaultError as error:
+        # what was shown stays, with the reason above it
+        stage = await run_in_threadpool(desk.look)
+        status, notice = 400, f"Not recorded: {error}"
+    if status == 200 and "hx-request" not in request.headers:
+        return RedirectResponse(make_link(request, "/live"), 303)
+    return show_page(request, "live_stage.html.j2", status=status, stage=stage, notice=notice)
+
+
+def download_certificate(request: Request) -> Response:
+    """Answer with the certificate as it stands."""
+    return Response(
+        _live_of(request).certificate().to_json(),
+        media_type="application/json",
+        headers={"content-disposition": 'attachment; filename="certificate.json"'},
+    )
+
+
+LIVE = Screen(
+    title="Live audit",
+    path="/live",
+    routes=(
+        Route("/live", show_live),
+        Route("/live/stage", show_stage),
+        Route("/live/label", save_label, methods=["POST"]),
+        Route("/live/certificate.json", download_certificate),
+    ),
+    keys=(
+        ("y n", "the case passes, fails"),
+        ("u", "it cannot be scored"),
+        ("g", "a number from 0 to 1"),
+        ("Enter", "record the label; it stays"),
+    ),
+    shown=lambda bench: bench.live is not None,
 )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from groundfault.auditing.report import Report
+from groundfault.auditing.verification import verify
 from groundfault.base.ledgers import LedgerChoice, find_ledger, find_witness
+from groundfault.case.verification import verify_case
 from groundfault.errors import GroundfaultError
 from groundfault.workbench.holdout_state import (
     HoldoutState,
@@ -19,7 +22,7 @@ from groundfault.workbench.holdout_state import (
     read_head,
 )
 from groundfault.workbench.row_index import RowIndex
-from groundfault.workbench.rows import Rows, load_apart, load_rows
+from groundfault.workbench.rows import Rows, load_apart, load_rows, run_apart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,9 +35,9 @@ if TYPE_CHECKING:
     from groundfault.case.summary import CaseSummary
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
     from groundfault.render.page import Page
+    from groundfault.workbench.holdout_state import Spending
     from groundfault.workbench.live_desk import LiveDesk
     from groundfault.workbench.review_desk import ReviewDesk
-    from groundfault.workbench.spending import Spending
 
 
 @dataclass
@@ -89,7 +92,7 @@ class Bench:
     verification: Verification | None = None
     trouble: str = ""
     _lock: Lock = field(default_factory=Lock, repr=False)
-    _finder: RowIndex | None = field(default=None, repr=False)
+    _index: RowIndex | None = field(default=None, repr=False)
     _state: HoldoutState | None = field(default=None, repr=False)
     _forecast: tuple[CaseSummary, Forecast | None] | None = field(default=None, repr=False)
 
@@ -129,16 +132,25 @@ class Bench:
             report = replace(report, units=None)
         return cls(place, report, witness, evidence, baseline=then)
 
+    @property
+    def audited(self) -> Report:
+        """Return the report, on pages that are there only where one was opened."""
+        assert self.report is not None
+        return self.report
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the report."""
+        return self.place if self.place.is_dir() else self.place.parent
+
     @cached_property
     def _rows(self) -> Rows:
-        assert self.report is not None
-        folder = self.place if self.place.is_dir() else self.place.parent
         load = load_apart if self.apart else load_rows
-        return load(self.report, folder, self.evidence)
+        return load(self.audited, self.folder, self.evidence)
 
     @property
     def rows(self) -> Rows:
-        """The discovery rows of the report's evidence, read when they are first asked for.
+        """Return the discovery rows of the report's evidence, read when first asked for.
 
         Raises
         ------
@@ -148,47 +160,37 @@ class Bench:
         # two requests at once must not read a large file twice
         with self._lock:
             try:
-                rows = self._rows
+                self.trouble, rows = "", self._rows
             except GroundfaultError as error:
                 self.trouble = str(error)
                 raise
-            self.trouble = ""
             return rows
 
     @property
     def index(self) -> RowIndex:
-        """Finds rows of them."""
+        """Return the index that finds rows among them."""
         rows = self.rows
         with self._lock:
-            return self._index(rows)
-
-    def _index(self, rows: Rows) -> RowIndex:
-        assert self.report is not None
-        if self._finder is None:
-            self._finder = RowIndex(rows, self.report.library)
-        return self._finder
+            if self._index is None:
+                self._index = RowIndex(rows, self.audited.library)
+            return self._index
 
     @property
     def state(self) -> HoldoutState | None:
-        """What was looked at and tried so far; None where it is not about a holdout."""
-        if self.report is None and self.case is None:
-            return None
+        """Return the looks and tries so far; None where it is not about a holdout."""
+        settings = self.case.settings if self.case else None
         head = read_head(self.ledger)
-        if self._state is None or self._state.head != head:
-            self._state = self._find_state(head)
+        if self._state is not None and self._state.head == head:
+            return self._state
+        if self.report is not None:
+            fresh = settings.fresh_units if settings else 0
+            self._state = find_state(self.report, self.ledger, head, fresh)
+        elif settings is not None:
+            self._state = find_state_before(settings, self.ledger, head)
         return self._state
 
-    def _find_state(self, head: str) -> HoldoutState:
-        settings = self.case.settings if self.case else None
-        if self.report is not None:
-            return find_state(
-                self.report, self.ledger, head, settings.fresh_units if settings else 0
-            )
-        assert settings is not None
-        return find_state_before(settings, self.ledger, head)
-
     def forecast(self, case: Case) -> Forecast | None:
-        """What confirming its modes would cost; simulated once while nothing new is known."""
+        """Return the cost of confirming its modes; simulated once while nothing new is known."""
         from groundfault.case.forecast import forecast_confirmation
 
         summary = case.summarize()
@@ -196,3 +198,28 @@ class Bench:
             if self._forecast is None or self._forecast[0] != summary:
                 self._forecast = summary, forecast_confirmation(case)
             return self._forecast[1]
+
+    def verify(self) -> Verification:
+        """Do what ``groundfault verify`` does for what was opened.
+
+        It reads held-out outcomes, so it runs in a process that ends with it, and tells what agrees
+        and what does not.
+
+        Raises
+        ------
+        InputError
+            If the evidence is not there.
+        """
+        case = self.case.folder if self.case else None
+        arguments = self.folder, case, self.evidence, self.ledger.place if self.ledger else None
+        if not self.apart:
+            return _verify(*arguments)
+        return run_apart("computed the numbers", _verify, *arguments)
+
+
+def _verify(
+    folder: Path, case: Path | None, evidence: Places | None, ledger: str | None
+) -> Verification:
+    if case is not None:
+        return verify_case(case)
+    return verify(folder, evidence=evidence, ledger=ledger or False)

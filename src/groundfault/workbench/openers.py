@@ -17,8 +17,8 @@ from groundfault.render import words
 from groundfault.review.decision import check_name
 from groundfault.review.session import Session
 from groundfault.sequential.session import SequentialAudit
-from groundfault.workbench.bench import Bench
 from groundfault.workbench.live_desk import LiveDesk
+from groundfault.workbench.opened_report import Bench
 from groundfault.workbench.review_desk import ReviewDesk
 
 
