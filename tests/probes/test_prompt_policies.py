@@ -21,7 +21,7 @@ from groundfault.probes.policies import (
     UniformPrompts,
     get,
 )
-from groundfault.probes.policies.thompson import _compute_kernel, _list_respects
+from groundfault.probes.policies import _compute_kernel, _list_respects
 from groundfault.probes.use.arena import arena, play_policy
 from groundfault.probes.use.landscapes import SIZES, TASKS, WORLDS, draw_landscape
 from groundfault.testing import check_probe_policy

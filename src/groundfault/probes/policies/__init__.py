@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
+from numpy.random import Generator
 
 from groundfault.base.deprecation import rename_attributes, rename_fields
+from groundfault.base.threads import one_thread
 from groundfault.errors import PlanError
 from groundfault.probes.policies.history import (
     Bools,
@@ -18,10 +21,8 @@ from groundfault.probes.policies.history import (
     PromptHistory,
     PromptPolicy,
     chances_of,
-    draw,
     weigh_tasks_equally,
 )
-from groundfault.probes.policies.thompson import GaussianThompson, Hierarchical
 
 __all__ = [
     "POLICIES",
@@ -51,14 +52,18 @@ __getattr__ = rename_attributes(
 Order = Literal["seeded", "canonical"]
 Prior = Literal["neutral", "stressor"]
 Schedule = Literal["linear", "geometric", "constant"]
+Respects = list[tuple[Keys, float]]
+"""In what keys can be the same: a code for every key, and how much it counts that codes agree."""
 
 STRESSOR = 0.5
-"""What the prior of that name gives each option but the first of its group; no mismatch gives more
-than 1.
+"""First score that the prior of that name gives each option but the first of its group; mismatches
+alone give at most 1, so it is half of the strongest evidence.
 """
+# rates are kept this far from 0 and 1, where log-odds are infinite
+_EDGE = 1e-9
 
 
-def _one_of(what: str, value: str, words: tuple[str, ...]) -> None:
+def _require_word(what: str, value: str, words: tuple[str, ...]) -> None:
     if value not in words:
         raise PlanError(f"{what} must be one of {', '.join(words)}, not {value!r}")
 
@@ -70,18 +75,8 @@ class UniformPrompts(NamedPolicy):
     repeats: bool = False
     kind: ClassVar[str] = "uniform"
 
-    def ask(
-        self,
-        history: PromptHistory,
-        size: int,
-        tasks: np.random.Generator,
-        rng: np.random.Generator,
-    ) -> Keys:
-        """Tasks uniformly, then assignments uniformly."""
-        return draw(self, history, size, tasks, rng)
-
     def chances(self, history: PromptHistory) -> Floats:
-        """Each task that has a key left alike, and within it each key that is left."""
+        """Return equal chances for tasks that have a key left, and within each for its keys."""
         # tasks first, keys second: a task with more options must not be drawn more often
         open_keys = history.open if self.repeats else history.fresh
         return weigh_tasks_equally(open_keys.reshape(history.tasks, -1).astype(float))
@@ -93,18 +88,8 @@ class StratifiedPrompts(NamedPolicy):
 
     kind: ClassVar[str] = "stratified"
 
-    def ask(
-        self,
-        history: PromptHistory,
-        size: int,
-        tasks: np.random.Generator,
-        rng: np.random.Generator,
-    ) -> Keys:
-        """From the tasks asked least, one unasked key each."""
-        return draw(self, history, size, tasks, rng)
-
     def chances(self, history: PromptHistory) -> Floats:
-        """Each task asked least alike, and within it each key that is left."""
+        """Return equal chances for tasks asked least, and within each for the keys left."""
         open_keys = history.fresh.reshape(history.tasks, -1)
         # tasks without an open key never have their turn
         turns = np.where(open_keys.any(axis=1), history.per_task, np.iinfo(np.intp).max)
@@ -119,20 +104,10 @@ class Exhaustive(NamedPolicy):
     kind: ClassVar[str] = "exhaustive"
 
     def __post_init__(self) -> None:
-        _one_of("the order of the policy exhaustive", self.order, get_args(Order))
-
-    def ask(
-        self,
-        history: PromptHistory,
-        size: int,
-        tasks: np.random.Generator,
-        rng: np.random.Generator,
-    ) -> Keys:
-        """Any key that is left, or the next."""
-        return draw(self, history, size, tasks, rng)
+        _require_word("the order of the policy exhaustive", self.order, get_args(Order))
 
     def chances(self, history: PromptHistory) -> Floats:
-        """Each key that is left alike; in canonical order the first is certain."""
+        """Return equal chances for the keys left; in canonical order the first is certain."""
         weights = history.fresh.astype(float)
         if self.order == "canonical":
             weights[np.flatnonzero(weights)[1:]] = 0
@@ -173,39 +148,33 @@ class Caps(NamedPolicy):
     kind: ClassVar[str] = "caps"
 
     def __post_init__(self) -> None:
-        _one_of("the prior of the policy caps", self.prior, get_args(Prior))
-        _one_of("the schedule of the policy caps", self.schedule, get_args(Schedule))
+        _require_word("the prior of the policy caps", self.prior, get_args(Prior))
+        _require_word("the schedule of the policy caps", self.schedule, get_args(Schedule))
         if not (0 < self.rate <= 1 and 0 < self.floor <= self.start < np.inf):
             raise PlanError(
                 "CAPS needs a rate in (0, 1], and temperatures above 0 that do not rise"
             )
 
     def scores(self, history: PromptHistory) -> list[Floats]:
-        """The score of each option of each group."""
-        options, first = (
-            history.options[history.keys % history.assignments],
-            STRESSOR * (self.prior == "stressor"),
-        )
-        return [
-            np.array(
-                [
-                    self._score(history.mismatch[options[:, g] == o], first * (o > 0))
-                    for o in range(size)
-                ]
-            )
-            for g, size in enumerate(history.sizes)
-        ]
+        """Return the score of each option of each group."""
+        options = history.options[history.keys % history.assignments]
+        first = STRESSOR * (self.prior == "stressor")
 
-    def _score(self, signals: Bools, first: float) -> float:
-        # the moving average in closed form: the last signal has weight rate, and so on back
-        decay = (1 - self.rate) ** np.arange(len(signals) + 1)
-        return float(first * decay[-1] + self.rate * signals @ decay[:-1][::-1])
+        def score(group: int, option: int) -> float:
+            # the moving average in closed form: the last signal has weight rate, and so on back
+            signals = history.mismatch[options[:, group] == option]
+            decay = (1 - self.rate) ** np.arange(len(signals) + 1)
+            prior = first * (option > 0)
+            return float(prior * decay[-1] + self.rate * signals @ decay[:-1][::-1])
 
-    @lru_cache(maxsize=64)  # noqa: B019  (policies are few and frozen, and a batch asks this for each of its draws)
+        return [np.array([score(g, o) for o in range(n)]) for g, n in enumerate(history.sizes)]
+
+    # policies are few and frozen, and a batch asks this for each of its draws
+    @lru_cache(maxsize=64)  # noqa: B019
     def _odds(
         self, sizes: tuple[int, ...], keys: bytes, mismatch: bytes, batch: int, batches: int
     ) -> Floats:
-        """The logarithm of each assignment's weight."""
+        """Return the logarithm of each assignment's weight."""
         at, signals = np.frombuffer(keys, dtype=np.intp), np.frombuffer(mismatch, dtype=bool)
         history = PromptHistory(0, sizes, at, signals, batch, batches)
         odds = np.zeros(history.assignments)
@@ -214,38 +183,153 @@ class Caps(NamedPolicy):
         return odds
 
     def temperature(self, batch: int, batches: int) -> float:
-        """The temperature of a batch, counted from 1."""
+        """Return the temperature of a batch, counted from 1."""
         if self.schedule == "constant":
             return self.start
         if self.schedule == "geometric":
-            return float(
-                self.start * (self.floor / self.start) ** ((batch - 1) / max(1, batches - 1))
-            )
+            share = (batch - 1) / max(1, batches - 1)
+            return float(self.start * (self.floor / self.start) ** share)
         return max(self.floor, self.start * (1 - (batch - 1) / batches))
 
-    def ask(
-        self,
-        history: PromptHistory,
-        size: int,
-        tasks: np.random.Generator,
-        rng: np.random.Generator,
-    ) -> Keys:
-        """Tasks uniformly, then one option of each group by its score."""
-        return draw(self, history, size, tasks, rng)
-
     def chances(self, history: PromptHistory) -> Floats:
-        """Each task that has a key left alike, and within it by the softmax of each group."""
-        odds = self._odds(
-            history.sizes,
-            history.keys.tobytes(),
-            history.mismatch.tobytes(),
-            history.batch,
-            history.batches,
-        )
+        """Return equal chances for tasks with a key left, and within each a softmax by group."""
+        keys, mismatch = history.keys.tobytes(), history.mismatch.tobytes()
+        odds = self._odds(history.sizes, keys, mismatch, history.batch, history.batches)
         open_keys = (history.open if self.repeats else history.fresh).reshape(history.tasks, -1)
         # from the best that is left, so that no task that has one ends up without weight
         best = np.where(open_keys, odds, -1e300).max(axis=1, keepdims=True)
         return weigh_tasks_equally(np.where(open_keys, np.exp(np.minimum(odds - best, 0)), 0.0))
+
+
+class _ThompsonSampling(NamedPolicy):
+    """A policy that asks the unasked key with the highest score, each under a new random draw.
+
+    The chance that a key's draw is the highest is not known in closed form, so `chances` is None.
+    """
+
+    def draw_scores(self, history: PromptHistory, size: int, rng: Generator) -> Iterable[Floats]:
+        """Yield the scores of all keys, shape (K,), for one place of the batch after the other."""
+        raise NotImplementedError
+
+    def ask(self, history: PromptHistory, size: int, tasks: Generator, rng: Generator) -> Keys:  # noqa: ARG002
+        """Return the highest unasked key of each draw of the scores."""
+        fresh, keys = history.fresh, list[int]()
+        places = range(min(size, int(fresh.sum())))
+        # places first: no scores are drawn for a place that has no key left
+        for _, scores in zip(places, self.draw_scores(history, size, rng), strict=False):
+            keys.append(int(np.where(fresh, scores, -np.inf).argmax()))
+            fresh[keys[-1]] = False
+        return np.array(keys, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Hierarchical(_ThompsonSampling):
+    """Thompson sampling of rates of tasks and options, shrunk to the overall rate; no repeats."""
+
+    weight: float = 2.0
+    kind: ClassVar[str] = "hierarchical"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight < np.inf:
+            raise PlanError("the policy hierarchical needs a weight above 0")
+
+    def draw_scores(self, history: PromptHistory, size: int, rng: Generator) -> Iterator[Floats]:  # noqa: ARG002
+        """Yield sums of log-odds of task and options, under new draws of all rates."""
+        # a Beta(0.5, 4.5) prior: a tenth of the prompts mismatch before any is seen
+        overall = (history.mismatch.sum() + 0.5) / (len(history.keys) + 5)
+        task, option = np.divmod(history.keys, history.assignments)
+        columns = [task, *history.options[option].T]
+        while True:
+            odds = [
+                # new rates for each place: one draw would send the whole batch to the same task
+                self._draw_odds(column, history.mismatch, count, overall, rng)
+                for column, count in zip(columns, (history.tasks, *history.sizes), strict=True)
+            ]
+            within = np.zeros(history.assignments)
+            for group, by_option in enumerate(odds[1:]):
+                within = within + by_option[history.options[:, group]]
+            yield (odds[0][:, None] + within).ravel()
+
+    def _draw_odds(
+        self, column: Keys, mismatch: Bools, count: int, overall: float, rng: Generator
+    ) -> Floats:
+        tries = np.bincount(column, minlength=count)
+        hits = np.bincount(column, weights=mismatch, minlength=count)
+        # Beta posterior; its prior has the overall rate as mean and counts as `weight` queries
+        rate = rng.beta(self.weight * overall + hits, self.weight * (1 - overall) + tries - hits)
+        rate = np.clip(rate, _EDGE, 1 - _EDGE)
+        return np.asarray(np.log(rate / (1 - rate)))
+
+
+@dataclass(frozen=True)
+class GaussianThompson(_ThompsonSampling):
+    """Thompson sampling of a Gaussian process over prompt keys, without repeats: the default.
+
+    Two keys are alike by 0.5 for the same task, 0.25 times the share of options they have in
+    common, 0.5 times that share for the same task again, and 0.25 for the same key.
+
+    Parameters
+    ----------
+    mean : float
+        Prior mean of the signal.
+    scale : float
+        Scale of the kernel.
+    noise : float
+        Variance of the signal that is no function of the key.
+
+    Notes
+    -----
+    Draws from the posterior by Matheron's rule: a draw of the prior, corrected by what it misses at
+    the keys asked. The kernel is a sum of terms "the same in this respect", so nothing larger than
+    the keys asked is ever inverted."""
+
+    mean: float = 0.1
+    scale: float = 0.1
+    noise: float = 0.02
+    kind: ClassVar[str] = "gp"
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.mean) and 0 < self.scale < np.inf and 0 < self.noise < np.inf):
+            raise PlanError("the policy gp needs a mean, and a scale and noise above 0")
+
+    def draw_scores(self, history: PromptHistory, size: int, rng: Generator) -> Floats:
+        """Return a draw of the whole landscape for each place: shape (size, K)."""
+        at, respects = history.keys, _list_respects(history)
+        landscape = np.zeros((history.tasks * history.assignments, size))
+        for code, weight in respects:
+            draws = rng.standard_normal((int(code.max()) + 1, size))
+            landscape += np.sqrt(self.scale * weight) * draws[code]
+        # Matheron: posterior draw = prior draw + K(all, at) (K(at, at) + noise)^-1 residual
+        covariance = self.noise * np.eye(len(at)) + self.scale * _compute_kernel(respects, at)
+        noise = np.sqrt(self.noise) * rng.standard_normal((len(at), size))
+        missing = (history.mismatch - self.mean)[:, None] - landscape[at] - noise
+        # BLAS on several threads may differ in the last bit, and so in the next prompt
+        with one_thread():
+            residual = np.linalg.solve(covariance, missing)
+        # K(all, at) v term by term: sums of v over equal codes, never the full kernel
+        for code, weight in respects:
+            update = np.zeros((int(code.max()) + 1, size))
+            np.add.at(update, code[at], residual)
+            landscape += self.scale * weight * update[code]
+        return landscape.T
+
+
+def _list_respects(history: PromptHistory) -> Respects:
+    key = np.arange(history.tasks * history.assignments)
+    task, place = np.divmod(key, history.assignments)
+    groups = len(history.sizes)
+    respects: Respects = [(task, 0.5), (key, 0.25)]
+    for group, size in enumerate(history.sizes):
+        option = history.options[place, group]
+        respects += [(option, 0.25 / groups), (task * size + option, 0.5 / groups)]
+    return respects
+
+
+def _compute_kernel(respects: Respects, at: Keys) -> Floats:
+    kernel = np.zeros((len(at), len(at)))
+    for code, weight in respects:
+        kernel += weight * (code[at][:, None] == code[at][None, :])
+    return kernel
 
 
 @rename_fields(most="max_queries")
@@ -262,48 +346,27 @@ class Capped:
 
     @property
     def name(self) -> str:
-        """The policy's, and the cap."""
+        """Return the policy's name, and the cap."""
         # "most" and not max_queries: names are in manifests and folders of stored runs
         return f"{self.policy.name}, most={self.max_queries}"
 
-    def ask(
-        self,
-        history: PromptHistory,
-        size: int,
-        tasks: np.random.Generator,
-        rng: np.random.Generator,
-    ) -> Keys:
-        """What the policy asks, one by one, from the tasks that are below the cap."""
+    def ask(self, history: PromptHistory, size: int, tasks: Generator, rng: Generator) -> Keys:
+        """Ask the policy for one key at a time, from the tasks that are below the cap."""
         keys: list[int] = []
-        for _ in range(size):
-            # one at a time, for the cap may be reached inside a batch
-            one = self.policy.ask(self._below(history), 1, tasks, rng)
-            if not len(one):
-                break
+        # one at a time, for the cap may be reached inside a batch
+        while len(keys) < size and len(one := self.policy.ask(self._below(history), 1, tasks, rng)):
             keys.append(int(one[0]))
             history = history.after(keys[-1])
         return np.array(keys, dtype=np.intp)
 
     def chances(self, history: PromptHistory) -> Floats | None:
-        """The policy's, where only tasks below the cap are open."""
+        """Return the policy's chances, where only tasks below the cap are open."""
         return self.policy.chances(self._below(history))
 
     def _below(self, history: PromptHistory) -> PromptHistory:
         full = np.repeat(history.per_task >= self.max_queries, history.assignments)
         return replace(history, blocked=~history.open | full)
 
-
-_KINDS: dict[str, Any] = {
-    policy_class.kind: policy_class
-    for policy_class in (
-        UniformPrompts,
-        StratifiedPrompts,
-        Caps,
-        Hierarchical,
-        GaussianThompson,
-        Exhaustive,
-    )
-}
 
 POLICIES: dict[str, PromptPolicy] = {
     policy.name: policy
@@ -320,9 +383,11 @@ POLICIES: dict[str, PromptPolicy] = {
 }
 """Policies by name, with their usual settings; `get` knows all others."""
 
+_KINDS: dict[str, Any] = {type(policy).kind: type(policy) for policy in POLICIES.values()}
+
 
 def get(name: str) -> PromptPolicy:
-    """The policy with a name: a kind, and settings after commas; ``most`` caps queries of a task.
+    """Return the policy of a name: a kind, and settings after commas; ``most`` caps each task.
 
     Raises
     ------

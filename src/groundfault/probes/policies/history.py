@@ -1,4 +1,4 @@
-"""What a policy may know of a run, and the drawing of keys by chances that are known."""
+"""The history that a policy may know of a run, and the drawing of keys by known chances."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from groundfault.base.deprecation import rename_attributes
@@ -15,10 +16,6 @@ from groundfault.base.deprecation import rename_attributes
 Keys = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-
-
-def _make_empty() -> Keys:
-    return np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,25 +46,23 @@ class PromptHistory:
     batch: int
     batches: int
     blocked: Bools | None = None
-    waiting: Keys = field(default_factory=_make_empty)
+    waiting: Keys = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     @property
     def assignments(self) -> int:
-        """Assignments of each task."""
+        """Return the number of assignments of each task."""
         return math.prod(self.sizes)
 
     @property
     def open(self) -> Bools:
-        """Which keys may be asked at all: bool, shape (K,)."""
-        return (
-            np.ones(self.tasks * self.assignments, dtype=bool)
-            if self.blocked is None
-            else ~self.blocked
-        )
+        """Return which keys may be asked at all: bool, shape (K,)."""
+        if self.blocked is None:
+            return np.ones(self.tasks * self.assignments, dtype=bool)
+        return ~self.blocked
 
     @property
     def fresh(self) -> Bools:
-        """Which keys may be asked and never were: bool, shape (K,)."""
+        """Return which keys may be asked and never were: bool, shape (K,)."""
         fresh = self.open
         fresh[self.keys] = False
         fresh[self.waiting] = False
@@ -75,18 +70,17 @@ class PromptHistory:
 
     @property
     def per_task(self) -> NDArray[np.intp]:
-        """How often each task was asked: shape (tasks,)."""
-        return np.bincount(
-            np.append(self.keys, self.waiting) // self.assignments, minlength=self.tasks
-        )
+        """Return how often each task was asked: shape (tasks,)."""
+        tasks = np.append(self.keys, self.waiting) // self.assignments
+        return np.bincount(tasks, minlength=self.tasks)
 
     @property
     def options(self) -> NDArray[np.intp]:
-        """The options of every assignment: shape (assignments, groups)."""
+        """Return the options of every assignment: shape (assignments, groups)."""
         return _list_options(self.sizes)
 
     def after(self, key: int) -> PromptHistory:
-        """The same when one more key of this batch is chosen."""
+        """Return the history when one more key of this batch is chosen."""
         return replace(self, waiting=np.append(self.waiting, np.intp(key)))
 
 
@@ -95,24 +89,18 @@ class PromptPolicy(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is, settings included."""
+        """Return what it is, settings included."""
         ...
 
-    def ask(
-        self,
-        history: PromptHistory,
-        size: int,
-        tasks: np.random.Generator,
-        rng: np.random.Generator,
-    ) -> Keys:
-        """At most ``size`` keys; none where nothing is left.
+    def ask(self, history: PromptHistory, size: int, tasks: Generator, rng: Generator) -> Keys:
+        """Return at most ``size`` keys; none where nothing is left.
 
         Tasks drawn at random are drawn from ``tasks``, which policies that are compared share; all
         else from ``rng``."""
         ...
 
     def chances(self, history: PromptHistory) -> Floats | None:
-        """With which probability each key comes next: shape (K,), all 0 where nothing is left.
+        """Return the probability that each key comes next: shape (K,), all 0 where nothing is left.
 
         None where it is unknown: rows of such a policy estimate no rate.
         """
@@ -120,50 +108,43 @@ class PromptPolicy(Protocol):
 
 
 class NamedPolicy:
-    """A policy whose name is its kind and those of its settings that are not the defaults."""
+    """A policy whose name is its kind and those of its settings that are not the defaults.
+
+    A subclass states its `chances`, by which keys are drawn, or asks in another way.
+    """
 
     kind: ClassVar[str]
 
     @property
     def name(self) -> str:
-        """What `groundfault.probes.policies.get` makes it of again."""
+        """Return the name of which `groundfault.probes.policies.get` makes the policy again."""
         self_: Any = self
-        settings = {
-            f.name: getattr(self, f.name)
-            for f in fields(self_)
-            if getattr(self, f.name) != f.default
-        }
-        return ", ".join(
-            [
-                self.kind,
-                *(key if value is True else f"{key}={value}" for key, value in settings.items()),
-            ]
-        )
+        values = {f.name: (getattr(self, f.name), f.default) for f in fields(self_)}
+        settings = {key: value for key, (value, default) in values.items() if value != default}
+        texts = [key if value is True else f"{key}={value}" for key, value in settings.items()]
+        return ", ".join([self.kind, *texts])
 
+    def ask(self, history: PromptHistory, size: int, tasks: Generator, rng: Generator) -> Keys:
+        """Draw keys by the chances: first the task, from its stream, then the assignment."""
+        keys: list[int] = []
+        for _ in range(size):
+            chance = self.chances(history)
+            if chance is None or not chance.any():
+                break
+            # two steps with two generators: policies that share the first get the same tasks
+            by_task = chance.reshape(history.tasks, -1)
+            task = _pick(by_task.sum(axis=1), tasks)
+            keys.append(task * history.assignments + _pick(by_task[task], rng))
+            history = history.after(keys[-1])
+        return np.array(keys, dtype=np.intp)
 
-def draw(
-    policy: PromptPolicy,
-    history: PromptHistory,
-    size: int,
-    tasks: np.random.Generator,
-    rng: np.random.Generator,
-) -> Keys:
-    """Draw keys by a policy's chances: first the task, from its stream, then the assignment."""
-    keys: list[int] = []
-    for _ in range(size):
-        chance = policy.chances(history)
-        if chance is None or not chance.any():
-            break
-        # two steps with two generators: policies that share the first get the same tasks
-        by_task = chance.reshape(history.tasks, -1)
-        task = _pick(by_task.sum(axis=1), tasks)
-        keys.append(task * history.assignments + _pick(by_task[task], rng))
-        history = history.after(keys[-1])
-    return np.array(keys, dtype=np.intp)
+    def chances(self, history: PromptHistory) -> Floats | None:  # noqa: ARG002
+        """Return None: the chances are not known."""
+        return None
 
 
 def chances_of(policy: PromptPolicy, history: PromptHistory, keys: Keys) -> list[float | None]:
-    """The probability with which a policy drew each key of a batch, given the ones before it.
+    """Return the probability with which a policy drew each key of a batch, given those before.
 
     None where it is unknown, and where some key that was never asked had probability 0: a rate
     estimated from such chances would leave that key out."""
@@ -178,7 +159,7 @@ def chances_of(policy: PromptPolicy, history: PromptHistory, keys: Keys) -> list
 
 
 def weigh_tasks_equally(weights: Floats) -> Floats:
-    """Chances with equal weight for each task that has any, by weight within it: shape (K,).
+    """Return chances, equal for each task that has any weight, by weight within it: shape (K,).
 
     Parameters
     ----------
@@ -191,7 +172,7 @@ def weigh_tasks_equally(weights: Floats) -> Floats:
     return np.asarray(within / max(1, int(has_weight.sum()))).ravel()
 
 
-def _pick(weight: Floats, rng: np.random.Generator) -> int:
+def _pick(weight: Floats, rng: Generator) -> int:
     ends = np.cumsum(weight)
     # rounding may reach the end, which lies behind the last
     place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
