@@ -229,7 +229,7 @@ SCHEMAS = {
     "confirmation.json": "groundfault.sequential.confirmation_result:Confirmation",
     "diagnosis.json": "groundfault.taxonomy.use.stored_diagnosis:DiagnosisData",
     "labels.json": "groundfault.taxonomy.words.labelling:LabelsData",
-    "probe-summary.json": "groundfault.probes.use.summary_schema:ProbeSummary",
+    "probe-summary.json": "groundfault.probes.use.summary:ProbeSummary",
     "report.json": "groundfault.auditing.report_schema:ReportData",
     "taxonomy.json": "groundfault.taxonomy.fitting.stored:TaxonomyData",
 }

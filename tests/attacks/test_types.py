@@ -32,7 +32,7 @@ from groundfault.models import Call, Question, Record, Response
 from groundfault.probes import Bank, Config, Grammar, Runs
 from groundfault.probes.use import release
 from groundfault.probes.use.landscapes import load_replay
-from groundfault.probes.use.summary_schema import ProbeSummary, ProbeTables
+from groundfault.probes.use.summary import ProbeSummary, ProbeTables
 from groundfault.readers.mapped import Mapped
 from groundfault.review import Item, Store, sheets
 from groundfault.review.label_studio import make_task

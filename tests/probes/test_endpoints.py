@@ -117,8 +117,9 @@ def test_first_failure_is_censored_at_the_budget() -> None:
         for seed in range(3)
         for q in (1, 2, 3, 4)
     ]
-    pool = Results.of(rows, audited(rows), 4).pool("uniform")
-    assert [run.first for run in pool.runs] == [3, 4, None]
+    results = Results.of(rows, audited(rows), 4)
+    pool = results.pool("uniform")
+    assert [run.first for run in results.select("uniform")] == [3, 4, None]
     assert (pool.runs_with_failure, pool.first) == (2, 4)
     late = Results.of([r for r in rows if r.seed], audited([r for r in rows if r.seed]), 4).pool(
         "uniform"

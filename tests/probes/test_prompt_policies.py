@@ -19,9 +19,10 @@ from groundfault.probes.policies import (
     PromptHistory,
     StratifiedPrompts,
     UniformPrompts,
+    _compute_kernel,
+    _list_respects,
     get,
 )
-from groundfault.probes.policies import _compute_kernel, _list_respects
 from groundfault.probes.use.arena import arena, play_policy
 from groundfault.probes.use.landscapes import SIZES, TASKS, WORLDS, draw_landscape
 from groundfault.testing import check_probe_policy

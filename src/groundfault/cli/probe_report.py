@@ -82,8 +82,7 @@ def report(runs: str, **options: Any) -> None:
     """
     from rich.console import Console
 
-    from groundfault.probes.use.summary import count_review
-    from groundfault.probes.use.summary_schema import ProbeSummary
+    from groundfault.probes.use.summary import ProbeSummary, ReviewCounts
     from groundfault.render import probe_words
     from groundfault.render.html import html
     from groundfault.render.markdown import markdown
@@ -104,7 +103,7 @@ def report(runs: str, **options: Any) -> None:
         summary.tables,
         open=tuple(probe_words.list_open_points(summary)),
         conclusions=tuple(probe_words.draw_conclusions(summary)),
-        review=count_review(audit),
+        review=ReviewCounts.of(audit),
     )
     quiet = write_json(result.to_json(), options["json_path"])
     if not quiet:

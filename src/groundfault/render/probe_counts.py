@@ -137,8 +137,8 @@ def tabulate_endpoints(summary: Summary) -> Table:
             f"{pool.audited_yield:.4f}",
             words.count(len(pool.keys.confirmed)),
             words.count(len(pool.keys.tasks)),
-            f"{pool.runs_with_failure:,} of {len(pool.runs):,}",
-            words.count(pool.first) if pool.first else f"> {pool.runs[0].budget:,}",
+            f"{pool.runs_with_failure:,} of {pool.runs:,}",
+            words.count(pool.first) if pool.first else f"> {pool.budget // pool.runs:,}",
         )
         for pool in summary.results.pools
     ]

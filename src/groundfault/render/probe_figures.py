@@ -85,7 +85,7 @@ def _make_points(summary: Summary, policy: str) -> list[_Point]:
     results = summary.results
     label = words.clean(policy)
     points = []
-    for model, runs in groupby(results.pool(policy).runs, key=lambda run: run.model):
+    for model, runs in groupby(results.select(policy), key=lambda run: run.model):
         counts = _fill_curves(list(runs))
         line = label if len(results.models) == 1 else words.clean(f"{policy}, {model}")
         for query in range(counts.shape[1]):

@@ -28,8 +28,7 @@ def compare_policies(summary: Summary) -> Table:
     """Table 2: confirmed rows, and unique keys shared and apart."""
     results = summary.results
     rows = []
-    models: list[str | None] = [*results.models, *([None] if len(results.models) > 1 else [])]
-    for model in models:
+    for model in results.scopes:
         for policy in summary.rivals:
             one, two = results.pool(policy, model), results.pool(summary.control, model)
             # a policy that ran on some models only has no row where it did not run

@@ -368,22 +368,20 @@ class Capped:
         return replace(history, blocked=~history.open | full)
 
 
-POLICIES: dict[str, PromptPolicy] = {
-    policy.name: policy
-    for policy in (
-        UniformPrompts(repeats=True),
-        UniformPrompts(),
-        StratifiedPrompts(),
-        Caps(repeats=True),
-        Caps(),
-        Hierarchical(),
-        GaussianThompson(),
-        Exhaustive(),
-    )
-}
-"""Policies by name, with their usual settings; `get` knows all others."""
+_USUAL: tuple[NamedPolicy, ...] = (
+    UniformPrompts(repeats=True),
+    UniformPrompts(),
+    StratifiedPrompts(),
+    Caps(repeats=True),
+    Caps(),
+    Hierarchical(),
+    GaussianThompson(),
+    Exhaustive(),
+)
+_KINDS: dict[str, Any] = {policy.kind: type(policy) for policy in _USUAL}
 
-_KINDS: dict[str, Any] = {type(policy).kind: type(policy) for policy in POLICIES.values()}
+POLICIES: dict[str, PromptPolicy] = {policy.name: policy for policy in _USUAL}
+"""Policies by name, with their usual settings; `get` knows all others."""
 
 
 def get(name: str) -> PromptPolicy:

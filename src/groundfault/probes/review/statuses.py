@@ -169,7 +169,7 @@ def split_by_signal(
             # controls hide among routed items: a reviewer who knew which is which would judge them
             # so, and only matches reviewed blind say how many errors no signal shows. A base
             # wording is always reviewed: what is found of it holds for all that match it
-            is_routed = row.signal in ("mismatch", "unreadable") or row.policy == BASE
+            is_routed = row.is_routed or row.policy == BASE
             side = routed if is_routed else matched
             side[items_by_row[row.id].id] = items_by_row[row.id]
     return list(routed.values()), [item for id, item in matched.items() if id not in routed]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 How = Literal["answer line", "search", "none"]
 Signal = Literal["match", "mismatch", "unreadable", "unanswered"]
+ROUTED: tuple[Signal, ...] = ("mismatch", "unreadable")
+"""Signals that send a response to a person."""
 
 _MAX_CHARACTERS = 1 << 20
 _LINE = re.compile(
@@ -66,8 +68,8 @@ class Routing:
 
     @property
     def review(self) -> bool:
-        """Whether a person should look at it."""
-        return self.signal in ("mismatch", "unreadable")
+        """Tell whether a person should look at it."""
+        return self.signal in ROUTED
 
 
 def extract(response: str, rule: str = "exact") -> Answer:

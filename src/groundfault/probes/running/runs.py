@@ -14,7 +14,7 @@ from groundfault.base.reading import MAX_ROWS, read_bytes, read_text
 from groundfault.errors import InputError
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
-from groundfault.probes.running.answers import Signal
+from groundfault.probes.running.answers import ROUTED, Signal
 
 MANIFEST, BANK, GRAMMAR = "manifest.json", "bank.toml", "grammar.toml"
 CALLS, LEDGER, REVIEWS = "calls.db", "ledger.db", "reviews.db"
@@ -86,8 +86,13 @@ class ProbeRow:
     base: int | None = None
 
     @property
+    def is_routed(self) -> bool:
+        """Tell whether the machine sent the row to a person."""
+        return self.signal in ROUTED
+
+    @property
     def id(self) -> str:
-        """The row's name: model, policy, seed and query."""
+        """Return the row's name: model, policy, seed and query."""
         return f"{self.model}|{self.policy}|{self.seed}|{self.query}"
 
     @property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from groundfault.base.deprecation import rename_members
-from groundfault.probes.use.endpoints import Results, RunEndpoints
+from groundfault.probes.use.endpoints import Results, RunEndpoints, is_open
 from groundfault.stats.paired import sign_flips, student
 from groundfault.stats.prevalence import estimate_with_repeats, estimate_without_repeats
 from groundfault.stats.proportions import wilson
@@ -24,7 +24,7 @@ NON_ADAPTIVE = ("stratified", "uniform", "uniform, repeats", "exhaustive")
 
 PRIMARY = "unique audited keys"
 ENDPOINTS: Mapping[str, Callable[[RunEndpoints], float]] = {
-    PRIMARY: lambda run: len(run.keys.confirmed),
+    PRIMARY: lambda run: run.unique_audited_keys,
     "audited yield": lambda run: run.audited_yield,
     "query to first audited failure": lambda run: run.budget if run.first is None else run.first,
     "tasks touched": lambda run: len(run.keys.tasks),
@@ -145,17 +145,17 @@ def _strip_cap(policy: str) -> str:
 
 def explain_mismatch(results: Results, policy: str, other: str, model: str | None = None) -> str:
     """Why two policies cannot be compared with matched budgets; empty where they can."""
-    one, two = results.pool(policy, model), results.pool(other, model)
-    seeds = [{(run.model, run.seed) for run in pool.runs} for pool in (one, two)]
+    both = results.select(policy, model), results.select(other, model)
+    seeds = [{(run.model, run.seed) for run in runs} for runs in both]
     if seeds[0] != seeds[1]:
         return f"{policy} and {other} were not run with the same models and seeds"
-    budgets = {run.budget for pool in (one, two) for run in pool.runs}
+    budgets = {run.budget for runs in both for run in runs}
     if len(budgets) > 1:
         return (
             f"{policy} and {other} had different budgets ({', '.join(map(str, sorted(budgets)))})"
         )
     # a run that ended early had fewer chances: its counts are of another budget
-    short = [run for pool in (one, two) for run in pool.runs if run.rows.queries < run.budget]
+    short = [run for runs in both for run in runs if run.rows.queries < run.budget]
     if short:
         run = short[0]
         queries = f"{run.rows.queries} of {run.budget} queries"
@@ -166,14 +166,13 @@ def explain_mismatch(results: Results, policy: str, other: str, model: str | Non
 def compute_differences(results: Results, against: str, level: float = LEVEL) -> list[Difference]:
     """Differences of every matched policy from ``against``: by model, and their mean of several."""
     rows = []
-    models: list[str | None] = [*results.models, *([None] if len(results.models) > 1 else [])]
-    for model in models:
+    for model in results.scopes:
         rivals = [
             p
             for p in results.policies
             if p != against and not explain_mismatch(results, p, against, model)
         ]
-        seeds = sorted({run.seed for run in results.pool(against, model).runs})
+        seeds = sorted({run.seed for run in results.select(against, model)})
         for endpoint, measure in ENDPOINTS.items():
             base = _average_by_seed(results, against, model, measure, seeds)
             values = [
@@ -203,9 +202,9 @@ def compute_duels(results: Results, against: str) -> list[Duel]:
     """Best scores of every other policy against one, on the models and seeds that both have."""
     rows = []
     for model in results.models:
-        control_best = {run.seed: run.best or 0.0 for run in results.pool(against, model).runs}
+        control_best = {run.seed: run.best or 0.0 for run in results.select(against, model)}
         for rival in (policy for policy in results.policies if policy != against):
-            runs = [run for run in results.pool(rival, model).runs if run.seed in control_best]
+            runs = [run for run in results.select(rival, model) if run.seed in control_best]
             if runs:
                 pairs = [(run.best or 0.0, control_best[run.seed]) for run in runs]
                 means = fmean(a for a, _ in pairs), fmean(b for _, b in pairs)
@@ -249,14 +248,11 @@ def estimate_rates(
         by_run.setdefault((row.model, row.policy, row.seed), []).append(row)
     return [
         _estimate_rate(
-            [by_run[run.model, run.policy, run.seed] for run in pool.runs],
-            statuses,
-            prompts,
-            even,
-            level,
+            [by_run[model, policy, run.seed] for run in runs], statuses, prompts, even, level
         )
-        for pool in results.pools
-        if pool.model is not None
+        for model in results.models
+        for policy in results.policies
+        if (runs := results.select(policy, model))
     ]
 
 
@@ -272,7 +268,7 @@ def _estimate_rate(
     errors = [
         [float(statuses.get(row.id) == "confirmed_model_error") for row in run] for run in runs
     ]
-    waiting = sum(_is_open(row, statuses) for row in rows)
+    waiting = sum(is_open(row, statuses.get(row.id, "unaudited")) for row in rows)
 
     def rate(
         how: Any, value: float | None = None, interval: tuple[float, float] | None = None
@@ -305,13 +301,6 @@ def _estimate_rate(
     return rate("weighted", fmean(one.value for one in each), interval)
 
 
-def _is_open(row: ProbeRow, statuses: Mapping[str, Status]) -> bool:
-    status = statuses.get(row.id, "unaudited")
-    return status == "disputed" or (
-        status == "unaudited" and row.signal in ("mismatch", "unreadable")
-    )
-
-
 def _average_by_seed(
     results: Results,
     policy: str,
@@ -320,7 +309,7 @@ def _average_by_seed(
     seeds: Sequence[int],
 ) -> list[float]:
     """The mean over models, for each seed."""
-    runs = results.pool(policy, model).runs
+    runs = results.select(policy, model)
     return [fmean(measure(run) for run in runs if run.seed == seed) for seed in seeds]
 
 

@@ -7,13 +7,13 @@ often it was asked, by whichever policy. Rows are summed; keys are united.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from groundfault.base.deprecation import rename_members
 from groundfault.errors import InputError
@@ -29,7 +29,7 @@ Keys = frozenset[str]
 
 
 class RowCounts(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many rows there are of each kind; only counts of rows can be added to them.
+    """Numbers of rows of each kind; only counts of rows can be added to them.
 
     Attributes
     ----------
@@ -62,13 +62,9 @@ class RowCounts(Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, row: ProbeRow, status: Status) -> RowCounts:
-        """One row."""
-        routed = row.signal in ("mismatch", "unreadable")
-        audited = (
-            {"confirmed" if status == "confirmed_model_error" else status: 1}
-            if status != "unaudited"
-            else {}
-        )
+        """Return the counts of one row."""
+        name = "confirmed" if status == "confirmed_model_error" else status
+        audited = {} if status == "unaudited" else {name: 1}
         return cls(
             queries=1,
             refused=int(row.status == "refused"),
@@ -76,7 +72,7 @@ class RowCounts(Struct, frozen=True, forbid_unknown_fields=True):
             mismatches=int(row.signal == "mismatch"),
             unreadable=int(row.signal == "unreadable"),
             reviewed=len(audited),
-            waiting=int(routed and not audited),
+            waiting=int(row.is_routed and not audited),
             **audited,
         )
 
@@ -89,18 +85,23 @@ class RowCounts(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def routed(self) -> int:
-        """Sent to review by the machine."""
+        """Return how many were sent to review by the machine."""
         return self.mismatches + self.unreadable
 
     @property
     def excluded(self) -> int:
-        """Reviewed, and no confirmed error for a reason that is not the model's."""
+        """Return how many were reviewed and turned down for a reason that is not the model's."""
         return self.extraction_artifact + self.format_artifact + self.invalid_prompt
 
 
-@dataclass(frozen=True)
-class KeySets:
-    """Which prompt keys there are of each kind; sets of keys are united, so that a key counts once.
+def is_open(row: ProbeRow, status: Status) -> bool:
+    """Tell whether a row is disputed, or waits for review."""
+    # a match that nobody reviewed is not open: no signal points at it
+    return status == "disputed" or (row.is_routed and status == "unaudited")
+
+
+class KeySets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The prompt keys of each kind; sets of keys are united, so that a key counts once.
 
     Attributes
     ----------
@@ -122,33 +123,30 @@ class KeySets:
 
     @classmethod
     def of(cls, row: ProbeRow, status: Status) -> KeySets:
-        """Those of one row."""
-        key = frozenset((row.key,))
-        routed = row.signal in ("mismatch", "unreadable")
+        """Return the key sets of one row."""
+        key, none = frozenset((row.key,)), frozenset[str]()
         confirmed = status == "confirmed_model_error"
         return cls(
             asked=key,
-            mismatched=key if row.signal == "mismatch" else frozenset(),
-            confirmed=key if confirmed else frozenset(),
-            # a match that nobody reviewed is not open: no signal points at it
-            open=key if status == "disputed" or (routed and status == "unaudited") else frozenset(),
-            tasks=frozenset((row.task,)) if confirmed else frozenset(),
+            mismatched=key if row.signal == "mismatch" else none,
+            confirmed=key if confirmed else none,
+            open=key if is_open(row, status) else none,
+            tasks=frozenset((row.task,)) if confirmed else none,
         )
 
     @classmethod
     def union(cls, sets: Iterable[KeySets]) -> KeySets:
-        """Those of all; a key that is confirmed anywhere is open nowhere."""
+        """Unite sets; a key that is confirmed anywhere is open nowhere."""
         members = list(sets)
         united = {
-            each.name: frozenset[str]().union(*(getattr(one, each.name) for one in members))
-            for each in fields(cls)
+            name: frozenset[str]().union(*(getattr(one, name) for one in members))
+            for name in cls.__struct_fields__
         }
         return cls(**united | {"open": united["open"] - united["confirmed"]})
 
 
-@dataclass(frozen=True)
-class RunEndpoints:
-    """One model, policy and seed.
+class RunEndpoints(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The endpoints of one model, policy and seed.
 
     Attributes
     ----------
@@ -156,13 +154,16 @@ class RunEndpoints:
     seed : int
     budget : int
         Queries that it was given.
-    rows : RowCounts
-    keys : KeySets
     first : int or None
         The query of the first audited failure; None where there is none within the budget: it is
         censored there.
     best : float or None
         The largest failure score; it saturates at 1 with the first mismatch.
+    audited_yield : float
+        Confirmed rows over the budget; what is unaudited or turned down counts as nothing.
+    unique_audited_keys : int
+    rows : RowCounts
+    keys : KeySets
     curve : tuple of int
         Unique audited keys after each query.
     """
@@ -171,96 +172,111 @@ class RunEndpoints:
     policy: str
     seed: int
     budget: int
-    rows: RowCounts
-    keys: KeySets
     first: int | None
     best: float | None
+    audited_yield: float
+    unique_audited_keys: int
+    rows: RowCounts
+    keys: KeySets
     curve: tuple[int, ...]
 
     @classmethod
     def of(
         cls, rows: Sequence[ProbeRow], statuses: Mapping[str, Status], budget: int
     ) -> RunEndpoints:
-        """The endpoints of the rows of one run, in the order of their queries."""
-        statuses_of_rows = [statuses.get(row.id, "unaudited") for row in rows]
-        pairs = list(zip(rows, statuses_of_rows, strict=True))
+        """Return the endpoints of the rows of one run, in the order of their queries."""
+        pairs = [(row, statuses.get(row.id, "unaudited")) for row in rows]
         confirmed = [row for row, status in pairs if status == "confirmed_model_error"]
-        scores = [row.score for row in rows if row.score is not None]
         # the first query that confirmed each key: a repeat is no second discovery
-        new = {
-            min(r.query for r in confirmed if r.key == key) for key in {r.key for r in confirmed}
-        }
+        first_queries: dict[str, int] = {}
+        for row in confirmed:
+            first_queries[row.key] = min(row.query, first_queries.get(row.key, row.query))
+        new = set(first_queries.values())
+        counts = sum((RowCounts.of(row, status) for row, status in pairs), RowCounts())
+        keys = KeySets.union(KeySets.of(row, status) for row, status in pairs)
         return cls(
             model=rows[0].model,
             policy=rows[0].policy,
             seed=rows[0].seed,
             budget=budget,
-            rows=sum((RowCounts.of(row, status) for row, status in pairs), RowCounts()),
-            keys=KeySets.union(KeySets.of(row, status) for row, status in pairs),
-            first=min((row.query for row in confirmed), default=None),
-            best=max(scores, default=None),
+            first=min(new, default=None),
+            best=max((row.score for row in rows if row.score is not None), default=None),
+            # over the budget and not over the reviewed: leaving rows unreviewed must not raise it
+            audited_yield=counts.confirmed / budget,
+            unique_audited_keys=len(keys.confirmed),
+            rows=counts,
+            keys=keys,
             curve=tuple(accumulate(int(row.query in new) for row in rows)),
         )
 
-    @property
-    def audited_yield(self) -> float:
-        """Confirmed rows over the budget; what is unaudited or turned down counts as nothing."""
-        # over the budget and not over the reviewed: leaving rows unreviewed must not raise it
-        return self.rows.confirmed / self.budget
-
 
 @rename_members(found="runs_with_failure")
-@dataclass(frozen=True)
-class PooledRuns:
-    """Runs of one policy: all seeds of a model, or of all models where ``model`` is None."""
+class PooledRuns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Runs of one policy: all seeds of a model, or of all models where ``model`` is None.
+
+    Attributes
+    ----------
+    model : str or None
+    policy : str
+    budget : int
+        Queries that the runs were given.
+    audited_yield : float
+        Confirmed rows over the budget.
+    best : float or None
+        Mean over runs of the best score.
+    first : int or None
+        Median query of the first audited failure, the lower of two; None beyond the budget.
+    runs, runs_with_failure : int
+        Runs, and those with an audited failure.
+    unique_audited_keys, tasks : int
+        Audited keys, and their tasks; a key on which two models err counts once.
+    rows : RowCounts
+    keys : KeySets
+    """
 
     model: str | None
     policy: str
-    runs: tuple[RunEndpoints, ...]
+    budget: int
+    audited_yield: float
+    best: float | None
+    first: int | None
+    runs: int
+    runs_with_failure: int = field(name="runs_with_a_failure")
+    unique_audited_keys: int
+    tasks: int
+    rows: RowCounts
+    keys: KeySets
 
-    @property
-    def budget(self) -> int:
-        """Queries that the runs were given."""
-        return sum(run.budget for run in self.runs)
-
-    @cached_property
-    def rows(self) -> RowCounts:
-        """Rows of all runs."""
-        return sum((run.rows for run in self.runs), RowCounts())
-
-    @cached_property
-    def keys(self) -> KeySets:
-        """Keys of all runs; a key on which two models err counts once."""
-        return KeySets.union(run.keys for run in self.runs)
-
-    @property
-    def audited_yield(self) -> float:
-        """Confirmed rows over the budget."""
-        return self.rows.confirmed / self.budget
-
-    @property
-    def best(self) -> float | None:
-        """Mean over runs of the best score."""
-        scores = [run.best for run in self.runs if run.best is not None]
-        return fmean(scores) if scores else None
-
-    @property
-    def runs_with_failure(self) -> int:
-        """Runs with an audited failure."""
-        return sum(run.first is not None for run in self.runs)
-
-    @property
-    def first(self) -> int | None:
-        """Median query of the first audited failure, the lower of two; None beyond the budget."""
-        queries = sorted(run.first for run in self.runs if run.first is not None)
-        middle = (len(self.runs) - 1) // 2
-        return queries[middle] if middle < len(queries) else None
+    @classmethod
+    def of(cls, model: str | None, policy: str, runs: Sequence[RunEndpoints]) -> PooledRuns:
+        """Pool runs of a policy."""
+        budget = sum(run.budget for run in runs)
+        rows = sum((run.rows for run in runs), RowCounts())
+        keys = KeySets.union(run.keys for run in runs)
+        scores = [run.best for run in runs if run.best is not None]
+        queries = sorted(run.first for run in runs if run.first is not None)
+        middle = (len(runs) - 1) // 2
+        return cls(
+            model=model,
+            policy=policy,
+            budget=budget,
+            audited_yield=rows.confirmed / budget if budget else 0.0,
+            best=fmean(scores) if scores else None,
+            first=queries[middle] if middle < len(queries) else None,
+            runs=len(runs),
+            runs_with_failure=len(queries),
+            unique_audited_keys=len(keys.confirmed),
+            tasks=len(keys.tasks),
+            rows=rows,
+            keys=keys,
+        )
 
 
-@dataclass(frozen=True)
-class SharedKeys:
+class SharedKeys(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The audited keys of two policies: found by both, by the first alone, by the second alone."""
 
+    model: str | None
+    policies: tuple[str, str]
     both: Keys
     first: Keys
     second: Keys
@@ -273,7 +289,7 @@ class Results:
 
     Attributes
     ----------
-    runs : tuple of Run
+    runs : tuple of RunEndpoints
         By model, policy and seed.
 
     Raises
@@ -295,7 +311,7 @@ class Results:
         statuses: Mapping[str, Status],
         budget: int | Mapping[str, int] | None = None,
     ) -> Results:
-        """The endpoints of rows with their statuses.
+        """Return the endpoints of rows with their statuses.
 
         Parameters
         ----------
@@ -330,37 +346,46 @@ class Results:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Their names, sorted."""
+        """Return the names, sorted."""
         return tuple(dict.fromkeys(run.model for run in self.runs))
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """Their names, sorted."""
+        """Return the names, sorted."""
         return tuple(sorted({run.policy for run in self.runs}))
 
+    @property
+    def scopes(self) -> tuple[str | None, ...]:
+        """Return the models and, of several, None for all of them."""
+        return (*self.models, None) if len(self.models) > 1 else self.models
+
+    def select(self, policy: str, model: str | None = None) -> list[RunEndpoints]:
+        """Return the runs of a policy: of one model, or of all."""
+        return [run for run in self.runs if run.policy == policy and model in (None, run.model)]
+
     def pool(self, policy: str, model: str | None = None) -> PooledRuns:
-        """The runs of a policy: of one model, or of all."""
-        runs = (run for run in self.runs if run.policy == policy and model in (None, run.model))
-        return PooledRuns(model, policy, tuple(runs))
+        """Pool the runs of a policy: of one model, or of all."""
+        return PooledRuns.of(model, policy, self.select(policy, model))
 
     @cached_property
     def pools(self) -> tuple[PooledRuns, ...]:
-        """Each policy by model and, of several models, over all."""
-        models: list[str | None] = [*self.models, *([None] if len(self.models) > 1 else [])]
-        pools = (self.pool(policy, model) for model in models for policy in self.policies)
+        """Return each policy by model and, of several models, over all."""
+        pools = (self.pool(policy, model) for model in self.scopes for policy in self.policies)
         return tuple(pool for pool in pools if pool.runs)
 
     @cached_property
     def rows(self) -> RowCounts:
-        """Rows of all runs."""
+        """Return the counts of rows of all runs."""
         return sum((run.rows for run in self.runs), RowCounts())
 
     @cached_property
     def keys(self) -> KeySets:
-        """Keys of all runs."""
+        """Return the keys of all runs."""
         return KeySets.union(run.keys for run in self.runs)
 
     def compare_keys(self, first: str, second: str, model: str | None = None) -> SharedKeys:
-        """Which audited keys two policies found."""
+        """Tell which audited keys two policies found."""
         one, two = (self.pool(policy, model).keys.confirmed for policy in (first, second))
-        return SharedKeys(one & two, one - two, two - one)
+        return SharedKeys(
+            model=model, policies=(first, second), both=one & two, first=one - two, second=two - one
+        )

@@ -113,7 +113,7 @@ def _read_runs(folder: Path, store: str | Path | None) -> dict[str, _Keys]:
 
     runs = Runs(folder)
     statuses = ReviewedRuns(runs, store).statuses
-    routed = [row for row in runs.rows if row.signal in ("mismatch", "unreadable")]
+    routed = [row for row in runs.rows if row.is_routed]
     # one open row would make a landscape of two kinds of truth: then all of it is the signal
     audited = not any(statuses[row.id] in ("unaudited", "disputed") for row in routed)
     by_model: dict[str, _Keys] = {}

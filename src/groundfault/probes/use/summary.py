@@ -1,39 +1,159 @@
-"""Summary: everything that is reported of reviewed runs, from rows, statuses and manifest."""
+"""Summary: everything that is reported of reviewed runs, and the form of its JSON.
+
+``groundfault probe report --json`` writes a `ProbeSummary`, a package's ``tables.json`` is a
+`ProbeTables`.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
-from groundfault.errors import InputError, PlanError
+from groundfault.base.reading import MAX_ROWS, read_bytes
+from groundfault.errors import InputError, PlanError, first_line
 from groundfault.probes.bank.grammar import Grammar
+from groundfault.probes.review.reviewed_runs import MissedErrors, ReviewedRuns
 from groundfault.probes.running.runs import BASE, ProbeRow
 from groundfault.probes.use import comparison, effects
 from groundfault.probes.use.comparison import PRIMARY, Difference, Duel, Rate
-from groundfault.probes.use.endpoints import KeySets, PooledRuns, Results, RunEndpoints
-from groundfault.probes.use.summary_schema import (
-    KeyLists,
-    PoolRecord,
-    ProbeTables,
-    ReviewCounts,
-    RunRecord,
-    SharedKeysRecord,
-)
+from groundfault.probes.use.effects import ComponentEffect
+from groundfault.probes.use.endpoints import PooledRuns, Results, RunEndpoints, SharedKeys
 
 if TYPE_CHECKING:
-    from groundfault.probes.review.reviewed_runs import ReviewedRuns
     from groundfault.probes.review.statuses import Status
+
+SCHEMA_VERSION: Literal[1] = 1
+"""Rises when a field goes away or changes its meaning; `ProbeTables.load` converts older versions
+then."""
+
+
+class ReviewCounts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How items were settled; empty where no decision was made.
+
+    Attributes
+    ----------
+    items : dict of str to int
+        Reviewed items by how they were resolved.
+    after_unblinding : int
+        Items that rest on decisions made after unblinding.
+    controls : MissedErrors
+        The estimate, from hidden controls, of errors among the matches.
+    """
+
+    # unset and not null: version 1 writes {} where there is no review
+    items: dict[str, int] | UnsetType = UNSET
+    after_unblinding: int | UnsetType = UNSET
+    controls: MissedErrors | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, reviewed: ReviewedRuns) -> ReviewCounts:
+        """Count how items were settled; empty where no decision was made."""
+        if not reviewed.decisions:
+            return cls()
+        resolutions = reviewed.resolutions.values()
+        return cls(
+            items=dict(Counter[str](resolution.how for resolution in resolutions)),
+            after_unblinding=sum(resolution.unblinded for resolution in resolutions),
+            controls=reviewed.control_errors,
+        )
+
+
+class ProbeTables(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """All numbers of reviewed runs: the ``tables.json`` of a release package."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    control: str
+    pools: tuple[PooledRuns, ...]
+    runs: tuple[RunEndpoints, ...]
+    shared_keys: tuple[SharedKeys, ...]
+    differences: tuple[Difference, ...]
+    best_scores: tuple[Duel, ...]
+    rates: tuple[Rate, ...]
+    effects: tuple[ComponentEffect, ...]
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a file that this version or an older one wrote.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read, has another form, or was written by a newer version.
+        """
+        try:
+            data = msgspec.json.decode(read_bytes(path, MAX_ROWS))
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} is not JSON: {first_line(error)}") from None
+        version = data.get("schema_version") if isinstance(data, dict) else None
+        if isinstance(version, int) and version > SCHEMA_VERSION:
+            raise InputError(
+                f"{path} has the form of version {version}, and this groundfault reads versions up "
+                f"to {SCHEMA_VERSION}; read it with a newer groundfault"
+            )
+        try:
+            return msgspec.convert(data, cls)
+        except msgspec.ValidationError as error:
+            raise InputError(
+                f"{path} is no JSON of groundfault probe report: {first_line(error)}"
+            ) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain words and numbers; sets of keys become sorted lists."""
+        return dict(msgspec.to_builtins(self, order="deterministic"))
+
+
+class ProbeSummary(ProbeTables, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What ``groundfault probe report --json`` writes: sentences, review and all numbers.
+
+    Attributes
+    ----------
+    open, conclusions : tuple of str
+        Sentences: what is not settled yet, and what the results support.
+    """
+
+    open: tuple[str, ...]
+    conclusions: tuple[str, ...]
+    review: ReviewCounts
+
+    @classmethod
+    def of(
+        cls,
+        tables: ProbeTables,
+        *,
+        open: tuple[str, ...] = (),
+        conclusions: tuple[str, ...] = (),
+        review: ReviewCounts | None = None,
+    ) -> ProbeSummary:
+        """Join tables with sentences and the review."""
+        numbers = {name: getattr(tables, name) for name in ProbeTables.__struct_fields__}
+        return cls(open=open, conclusions=conclusions, review=review or ReviewCounts(), **numbers)
+
+    def to_json(self) -> str:
+        """Return the text of the file; `load` reads it back."""
+        words = {"open": self.open, "conclusions": self.conclusions, "review": self.review}
+        first = msgspec.to_builtins(words)
+        return json.dumps(
+            first | {name: value for name, value in self.to_dict().items() if name not in first},
+            indent=1,
+            ensure_ascii=False,
+            allow_nan=False,
+        )
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What is reported of runs.
+    """Everything that is reported of runs.
 
     Attributes
     ----------
@@ -58,38 +178,31 @@ class Summary:
 
     @classmethod
     def of(cls, audit: ReviewedRuns, against: str | None = None) -> Summary:
-        """The summary of runs whose review is as far as it is."""
+        """Summarise runs with the review as far as it is."""
         runs = audit.runs
-        return cls(
-            tuple(runs.rows),
-            audit.statuses,
-            runs.grammar,
-            runs.manifest,
-            against,
-            runs.other_models,
-        )
+        rows, other_models = tuple(runs.rows), runs.other_models
+        return cls(rows, audit.statuses, runs.grammar, runs.manifest, against, other_models)
 
     @cached_property
     def results(self) -> Results:
-        """Endpoints of every run."""
+        """Return the endpoints of every run."""
         budget, prompts = int(self._read_setting("budget")), int(self._read_setting("valid"))
         tasks = int(self._read_setting("bank")["tasks"])
         rows = [row for row in self.rows if row.policy != BASE]  # they belong to no policy
-        policies = {row.policy for row in rows}
         budgets = {
             policy: comparison.count_reachable(policy, budget, prompts, tasks)
-            for policy in policies
+            for policy in {row.policy for row in rows}
         }
         return Results.of(rows, self.statuses, budgets)
 
     @cached_property
     def has_keys(self) -> bool:
-        """Whether answers were compared with keys; else they were with those to base wordings."""
+        """Tell whether answers were compared with keys, and not with those to base wordings."""
         return all(row.base is None for row in self.rows)
 
     @cached_property
     def control(self) -> str:
-        """The policy that others are compared with.
+        """Return the policy that others are compared with.
 
         Raises
         ------
@@ -107,41 +220,37 @@ class Summary:
 
     @cached_property
     def rivals(self) -> tuple[str, ...]:
-        """The other policies."""
+        """Return the other policies."""
         return tuple(policy for policy in self.results.policies if policy != self.control)
 
     @cached_property
     def differences(self) -> list[Difference]:
-        """Of matched policies from the control, seed by seed."""
+        """Return differences of matched policies from the control, seed by seed."""
         return comparison.compute_differences(self.results, self.control)
 
     @cached_property
     def duels(self) -> list[Duel]:
-        """Best scores, seed by seed."""
+        """Return comparisons of best scores, seed by seed."""
         return comparison.compute_duels(self.results, self.control)
 
     @cached_property
     def rates(self) -> list[Rate]:
-        """How often prompts of the bank get a confirmed error, where it can be estimated."""
+        """Estimate how often prompts of the bank get a confirmed error, where that is possible."""
         prompts, valid = int(self._read_setting("prompts")), int(self._read_setting("valid"))
         return comparison.estimate_rates(
             self.results, self.rows, self.statuses, valid, even=valid == prompts
         )
 
     @cached_property
-    def effects(self) -> list[effects.ComponentEffect]:
-        """Component effects within tasks, from the control's rows; none if it is adaptive."""
+    def effects(self) -> list[ComponentEffect]:
+        """Return component effects within tasks, of the control's rows; none if it is adaptive."""
         if comparison.is_adaptive(self.control):
             return []
-        return effects.compute_effects(self.control_rows, self.statuses, self.grammar)
-
-    @property
-    def control_rows(self) -> Sequence[ProbeRow]:
-        """The rows of the control."""
-        return [row for row in self.rows if row.policy == self.control]
+        rows = [row for row in self.rows if row.policy == self.control]
+        return effects.compute_effects(rows, self.statuses, self.grammar)
 
     def difference(self, policy: str, model: str | None) -> Difference | None:
-        """The difference from the control in the primary endpoint; None if not matched."""
+        """Return the difference from the control in the primary endpoint; None if not matched."""
         matches = (
             d
             for d in self.differences
@@ -151,13 +260,17 @@ class Summary:
 
     @cached_property
     def tables(self) -> ProbeTables:
-        """All numbers in the form of the file."""
+        """Return all numbers in the form of the file."""
         results = self.results
         return ProbeTables(
             control=self.control,
-            pools=tuple(map(_record_pool, results.pools)),
-            runs=tuple(map(_record_run, results.runs)),
-            shared_keys=tuple(self._record_shared_keys()),
+            pools=results.pools,
+            runs=results.runs,
+            shared_keys=tuple(
+                results.compare_keys(first, second, model)
+                for model in results.scopes
+                for first, second in combinations(results.policies, 2)
+            ),
             differences=tuple(self.differences),
             best_scores=tuple(self.duels),
             rates=tuple(self.rates),
@@ -165,73 +278,10 @@ class Summary:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The tables as JSON holds them."""
-        return dict(msgspec.to_builtins(self.tables))
-
-    def _record_shared_keys(self) -> Iterator[SharedKeysRecord]:
-        results = self.results
-        models = [*results.models, *([None] if len(results.models) > 1 else [])]
-        for model in models:
-            for first, second in combinations(results.policies, 2):
-                shared = results.compare_keys(first, second, model)
-                yield SharedKeysRecord(
-                    model=model,
-                    policies=(first, second),
-                    both=tuple(sorted(shared.both)),
-                    first=tuple(sorted(shared.first)),
-                    second=tuple(sorted(shared.second)),
-                )
+        """Return the tables as JSON holds them."""
+        return self.tables.to_dict()
 
     def _read_setting(self, name: str) -> Any:
         if name not in self.manifest:
             raise InputError(f"the manifest of the run lacks {name}; was it changed?")
         return self.manifest[name]
-
-
-def count_review(reviewed: ReviewedRuns) -> ReviewCounts:
-    """How items were settled, and the hidden controls; empty where no decision was made."""
-    if not reviewed.decisions:
-        return ReviewCounts()
-    resolutions = reviewed.resolutions.values()
-    return ReviewCounts(
-        items=dict(Counter[str](resolution.how for resolution in resolutions)),
-        after_unblinding=sum(resolution.unblinded for resolution in resolutions),
-        controls=reviewed.control_errors,
-    )
-
-
-def _list_keys(keys: KeySets) -> KeyLists:
-    return KeyLists(**{name: tuple(sorted(kind)) for name, kind in vars(keys).items()})
-
-
-def _record_pool(pool: PooledRuns) -> PoolRecord:
-    return PoolRecord(
-        model=pool.model,
-        policy=pool.policy,
-        budget=pool.budget,
-        audited_yield=pool.audited_yield,
-        best=pool.best,
-        first=pool.first,
-        runs=len(pool.runs),
-        runs_with_a_failure=pool.runs_with_failure,
-        unique_audited_keys=len(pool.keys.confirmed),
-        tasks=len(pool.keys.tasks),
-        rows=pool.rows,
-        keys=_list_keys(pool.keys),
-    )
-
-
-def _record_run(run: RunEndpoints) -> RunRecord:
-    return RunRecord(
-        model=run.model,
-        policy=run.policy,
-        seed=run.seed,
-        budget=run.budget,
-        first=run.first,
-        best=run.best,
-        audited_yield=run.audited_yield,
-        unique_audited_keys=len(run.keys.confirmed),
-        rows=run.rows,
-        keys=_list_keys(run.keys),
-        curve=run.curve,
-    )
