@@ -35,7 +35,6 @@ from groundfault.auditing.report_schema import (
     ColumnRoles,
     DecoyFloor,
     FloorPoint,
-    ImportAccount,
     LogReading,
     Manifest,
     PlanSettings,
@@ -234,12 +233,12 @@ def make_opening(opening: Opening) -> RecordedOpening:
 
 def _manifest(audit: PreparedAudit) -> Manifest:
     evidence, compare = audit.evidence, audit.compare
-    account, reading = evidence.account, evidence.reading
+    reading = evidence.reading
     return Manifest(
         sources=tuple(evidence.provenance),
         roles=msgspec.convert(asdict(evidence.roles), ColumnRoles),
         reading=None if reading is None else msgspec.convert(reading, LogReading),
-        account=None if account is None else msgspec.convert(account.to_dict(), ImportAccount),
+        account=evidence.account,
         models=tuple(evidence.models) if evidence.roles.model else None,
         compare=compare and (compare[0], compare[1]),
         derivation=None,

@@ -9,6 +9,7 @@ from msgspec import Struct, json
 from groundfault.core.finding import Finding
 from groundfault.core.plan import Effect, HoldoutAxis, Plan
 from groundfault.modes.mode import Mode, ModeSearch
+from groundfault.readers.account import Account
 
 SCHEMA_VERSION: Final = 2
 """Rises when a field goes away or changes its meaning; `report_versions` reads the older ones."""
@@ -249,47 +250,6 @@ class LogReading(_Section, frozen=True, kw_only=True):
     conflicts: str = "error"
 
 
-class OfficialCount(_Section, frozen=True, kw_only=True):
-    """What a tool counts in a log; see `groundfault.readers.official.OfficialFigure`."""
-
-    tool: str
-    model: str
-    passes: int
-    total: int
-    score: float
-    rows: dict[str, int]
-
-
-class ImportedLog(_Section, frozen=True, kw_only=True):
-    """One log that the evidence was read from."""
-
-    path: str
-    sha256: str
-    reader: str
-    harness: str
-    observations: int
-    notes: tuple[str, ...]
-    official: OfficialCount | None = None
-
-
-class ImportAccount(_Section, frozen=True, kw_only=True):
-    """What became of every row of the logs; see `groundfault.readers.account.Account`."""
-
-    logs: tuple[ImportedLog, ...]
-    unread: tuple[str, ...]
-    scorers: dict[str, int]
-    examples: int
-    matched: int
-    missing: dict[str, int]
-    duplicated: int
-    conflicting: int
-    retried: int
-    beside: int
-    left_out: int
-    notes: tuple[str, ...]
-    outcome: tuple[str, ...] = ()
-
-
 class Derivation(_Section, frozen=True, kw_only=True):
     """How the audited evidence was made from its sources, where it is not them as they stand.
 
@@ -343,7 +303,7 @@ class Manifest(_Section, frozen=True, kw_only=True):
     sources: tuple[str, ...]
     roles: ColumnRoles
     reading: LogReading | None
-    account: ImportAccount | None
+    account: Account | None
     models: tuple[str, ...] | None
     compare: tuple[str, str] | None
     derivation: Derivation | None

@@ -2,21 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import Any, TypeVar
 
+import msgspec
+import polars as pl
+
 from groundfault.base.deprecation import rename_members
-from groundfault.readers.official import OfficialFigure
+from groundfault.core.status import COUNTABLE, Status
 
 T = TypeVar("T")
 
+# lines of one kind: a summary is read at a glance, and the rest is counted
 _MAX_LINES = 5
+# models whose pass rate is another than the tool's own
+_MAX_FIGURES = 3
 
 
-@dataclass(frozen=True)
-class LogRead:
+class OfficialFigure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a benchmark's own tool counts in a log, and what was read from it.
+
+    Attributes
+    ----------
+    tool, model : str
+    passes, total : int
+        How many of how many the tool counts as passed.
+    score : float
+        Sum of the scores that were read.
+    rows : dict of str to int
+        Rows that were read, by status.
+    """
+
+    tool: str
+    model: str
+    passes: int
+    total: int
+    score: float = 0.0
+    rows: dict[str, int] = {}
+
+    def add_rows(self, frame: pl.DataFrame) -> OfficialFigure:
+        """Return the figure beside further rows of the log."""
+        scored = frame.filter(pl.col("status") == Status.SCORED)["value"].sum()
+        rows = {str(status): int(n) for status, n in frame["status"].value_counts().iter_rows()}
+        return self.add(OfficialFigure(self.tool, self.model, 0, 0, float(scored or 0.0), rows))
+
+    def add(self, other: OfficialFigure) -> OfficialFigure:
+        """Return the sum of two figures of one tool and model."""
+        both = {s: self.rows.get(s, 0) + other.rows.get(s, 0) for s in self.rows | other.rows}
+        passes, total = self.passes + other.passes, self.total + other.total
+        score = self.score + other.score
+        return OfficialFigure(self.tool, self.model, passes, total, score, both)
+
+
+class LogRead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One log, as it was read.
 
     Attributes
@@ -41,21 +80,10 @@ class LogRead:
     notes: tuple[str, ...] = ()
     official: OfficialFigure | None = None
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> LogRead:
-        """The log that ``asdict`` gave."""
-        official = data.get("official")
-        changes = {
-            "notes": tuple(data["notes"]),
-            "official": None if official is None else OfficialFigure(**official),
-        }
-        return cls(**{**data, **changes})
-
 
 @rename_members(lines="to_lines")
-@dataclass(frozen=True)
-class Account:
-    """What became of everything that was read.
+class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Count what became of everything that was read.
 
     Attributes
     ----------
@@ -91,10 +119,10 @@ class Account:
 
     logs: tuple[LogRead, ...]
     unread: tuple[str, ...] = ()
-    scorers: dict[str, int] = field(default_factory=dict)
+    scorers: dict[str, int] = {}
     examples: int = 0
     matched: int = 0
-    missing: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, int] = {}
     duplicated: int = 0
     conflicting: int = 0
     retried: int = 0
@@ -104,20 +132,11 @@ class Account:
     outcome: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The account as plain words and numbers."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Account:
-        """The account that ``to_dict`` gave."""
-        logs = tuple(LogRead.from_dict(log) for log in data["logs"])
-        lists: dict[str, Any] = {
-            name: tuple(data[name]) for name in ("unread", "notes", "outcome") if name in data
-        }
-        return cls(**{**data, **lists, "logs": logs})
+        """Return the account as plain words and numbers."""
+        return dict(msgspec.to_builtins(self))
 
     def to_lines(self) -> list[str]:
-        """The account in sentences, the most important first."""
+        """Return the account in sentences, the most important first."""
         n_rows = sum(log.observations for log in self.logs)
         lines = [
             f"{_count(n_rows, 'row')} from {_count(len(self.logs), 'log')}; "
@@ -129,37 +148,31 @@ class Account:
                 f"{len(self.missing)} models"
             )
         lacking = {model: n for model, n in self.missing.items() if n}
-        lines += [
-            f"missing: {model} has no row for {_count(n, 'example')}"
-            for model, n in _some(lacking.items())
-        ]
+        each = (f"{model} has no row for {_count(n, 'example')}" for model, n in lacking.items())
+        lines += [f"missing: {words}" for words in _some(each)]
         if len(lacking) > _MAX_LINES:
             lines.append(
                 f"missing: {_count(len(lacking) - _MAX_LINES, 'more model')} lack examples"
             )
         lines += self.notes
-        if self.beside:
-            lines.append(
-                f"beside: {_count(self.beside, 'row')} of scorers that are not the outcome"
-            )
-        if self.retried:
-            lines.append(
-                f"retried: {_count(self.retried, 'row')} without an answer, which another log has"
-            )
-        if self.duplicated:
-            lines.append(f"duplicated: {_count(self.duplicated, 'row')} found twice, counted once")
-        if self.conflicting:
-            lines.append(
-                f"kept apart: {_count(self.conflicting, 'row')} of examples that several runs "
-                "answered, or of ids with several texts"
-            )
+        put_aside = (
+            ("beside", self.beside, "of scorers that are not the outcome"),
+            ("retried", self.retried, "without an answer, which another log has"),
+            ("duplicated", self.duplicated, "found twice, counted once"),
+            (
+                "kept apart",
+                self.conflicting,
+                "of examples that several runs answered, or of ids with several texts",
+            ),
+        )
+        lines += [f"{name}: {_count(n, 'row')} {words}" for name, n, words in put_aside if n]
         if self.unread:
             more = f" and {len(self.unread) - 3:,} more" if len(self.unread) > 3 else ""
             lines.append(f"not read, as no reader knows them: {', '.join(self.unread[:3])}{more}")
         return [*lines, *self.list_log_notes()]
 
     def _name_scorers(self) -> str:
-        """Whose score is the outcome, and who else scored; nothing where one did alone."""
+        """Name the scorer of the outcome, and the others; return nothing where one scored alone."""
         if not self.outcome:
             return ""
         names = ", ".join(map(repr, self.outcome))
@@ -169,7 +182,7 @@ class Account:
         return f"; scored by {names}{beside}"
 
     def list_log_notes(self) -> list[str]:
-        """The notes on single logs, each note once with the log or the number of logs it is on."""
+        """Return the notes on single logs, each with its log or the number of its logs."""
         about: dict[str, list[str]] = {}
         for log in self.logs:
             for note in log.notes:
@@ -180,10 +193,8 @@ class Account:
             for note, paths in often
         ]
         more = len(lines) - _MAX_LINES
-        return [
-            *_some(lines),
-            *([f"of other logs: {_count(more, 'more note')}"] if more > 0 else []),
-        ]
+        rest = [f"of other logs: {_count(more, 'more note')}"] if more > 0 else []
+        return [*_some(lines), *rest]
 
 
 def _some(items: Iterable[T]) -> list[T]:
@@ -192,3 +203,50 @@ def _some(items: Iterable[T]) -> list[T]:
 
 def _count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def compare_official(
+    figures: Iterable[OfficialFigure | None], count_as_failed: Collection[str] = ()
+) -> list[str]:
+    """Return a sentence for each model whose pass rate is another by its tool than here.
+
+    Parameters
+    ----------
+    figures : iterable of OfficialFigure, or None
+        Of each log; those of one tool and model are added up.
+    count_as_failed : collection of str
+        The statuses that count as failures here.
+    """
+    sums: dict[tuple[str, str], OfficialFigure] = {}
+    for each in filter(None, figures):
+        key = each.tool, each.model
+        sums[key] = sums[key].add(each) if key in sums else each
+    lines = [line for figure in sums.values() if (line := _compare(figure, count_as_failed))]
+    more = len(lines) - _MAX_FIGURES
+    rest = [f"the same holds for {more} more model{'s' if more > 1 else ''}"] if more > 0 else []
+    return [*lines[:_MAX_FIGURES], *rest]
+
+
+def _compare(figure: OfficialFigure, count_as_failed: Collection[str]) -> str:
+    """Return both rates and the rows that make the difference; empty where they are equal."""
+    failed = sum(n for status, n in figure.rows.items() if status in count_as_failed)
+    scored = figure.rows.get(str(Status.SCORED), 0) + failed
+    if not figure.total or not scored or figure.score * figure.total == figure.passes * scored:
+        return ""
+    apart = {
+        status: n
+        for status, n in figure.rows.items()
+        if n and status != Status.SCORED and status not in count_as_failed
+    }
+    unread = figure.total - sum(figure.rows.values())
+    reasons = " and ".join(f"{n:,} {status}" for status, n in apart.items())
+    countable = [status for status in apart if status in COUNTABLE]
+    switch = " ".join(f"--count-as-failed {status}" for status in countable)
+    return (
+        f"{figure.tool} itself counts {figure.passes:,} of {figure.total:,} passed "
+        f"({figure.passes / figure.total:.1%}) for {figure.model}, and here "
+        f"{figure.score:,g} of {scored:,} did ({figure.score / scored:.1%})"
+        + (f"; to it {reasons} are failures" if reasons else "")
+        + (f" ({switch} counts them here, too)" if switch else "")
+        + (f"; {unread:,} of its answers are not in the log" if unread > 0 else "")
+    )

@@ -279,7 +279,7 @@ def _read_directory(
     try:
         card = read_json_object(place / _CARD)
         roles = msgspec.convert(read_roles(card["roles"]), Roles)
-        account = Account.from_dict(card["account"]) if card["account"] else None
+        account = msgspec.convert(card["account"], Account | None)
         rows = _read_rows(place, card["scores"], account) if "scores" in card else None
         digest = str(card["hash"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:

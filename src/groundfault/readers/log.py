@@ -17,7 +17,7 @@ import polars as pl
 
 from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.readers.official import OfficialFigure
+from groundfault.readers.account import OfficialFigure
 
 COLUMNS: dict[str, Any] = {
     "example_id": pl.String,

@@ -9,8 +9,8 @@ from typing import Any
 
 from groundfault.core.status import Status
 from groundfault.errors import InputError
+from groundfault.readers.account import OfficialFigure
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.official import OfficialFigure
 from groundfault.readers.safely import head, json_file
 from groundfault.readers.swebench_instances import LISTS, PREDICTIONS, find_instances
 from groundfault.readers.values import mapping, number

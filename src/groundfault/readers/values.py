@@ -8,9 +8,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from groundfault.core.status import Status
+
 
 def number(value: Any) -> float | None:
-    """A finite number or a true/false; None for anything else, also NaN and numbers in quotes."""
+    """Return a finite number or a true/false as a float; None for anything else.
+
+    NaN and numbers in quotes are among the others.
+    """
     if isinstance(value, (int, float)):  # also a true/false
         try:
             # a JSON integer may have thousands of digits
@@ -21,8 +26,20 @@ def number(value: Any) -> float | None:
     return None
 
 
+def settle(value: Any, reason: str | None = None) -> tuple[float | None, str]:
+    """Return the score and the status of an answer: no score where there is a reason for none.
+
+    An answer that has neither is missing.
+    """
+    score = None if reason else number(value)
+    return score, reason or (Status.MISSING if score is None else Status.SCORED)
+
+
 def text(value: Any) -> str | None:
-    """Text as it is, a list of texts joined by `` | ``, anything else as JSON; None for nothing."""
+    """Return a text as it is, texts of a list joined by `` | ``, anything else as JSON.
+
+    None stays None.
+    """
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
@@ -31,36 +48,49 @@ def text(value: Any) -> str | None:
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """A mapping as it is; an empty one for anything else."""
+    """Return a mapping as it is, and an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def listing(value: Any) -> list[Any]:
-    """A list as it is; an empty one for anything else."""
+    """Return a list as it is, and an empty one for anything else."""
     return value if isinstance(value, list) else []
 
 
+def dig(value: Any, *keys: str) -> Any:
+    """Return the value under a key of a key ... of nested mappings; None where there is none."""
+    for key in keys:
+        value = mapping(value).get(key)
+    return value
+
+
 def drop_empty(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries that are not None."""
+    """Return the entries that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def texts_by(messages: Any, role: str) -> list[str]:
-    """The messages of one role in a conversation; parts that are no text are left out."""
-    contents = [
-        mapping(m).get("content") for m in listing(messages) if mapping(m).get("role") == role
-    ]
-    return [words for content in contents if (words := _words(content))]
+    """Return the messages of one role in a conversation; parts that are no text are left out."""
+    contents = [dig(m, "content") for m in listing(messages) if dig(m, "role") == role]
+    return [words for content in contents if (words := _join_parts(content))]
 
 
-def _words(content: Any) -> str:
+def last_by(messages: Any, role: str) -> str | None:
+    """Return the last message of one role in a conversation; None where it has none."""
+    return next(reversed(texts_by(messages, role)), None)
+
+
+def _join_parts(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(
-        part for each in listing(content) if isinstance(part := mapping(each).get("text"), str)
+        part for each in listing(content) if isinstance(part := dig(each, "text"), str)
     )
 
 
 def name_of(question: str) -> str:
-    """An id for a question whose log gives none: the first 16 hexadecimal digits of its SHA-256."""
+    """Return an id for a question whose log gives none.
+
+    It is the first 16 hexadecimal digits of the SHA-256 of its text.
+    """
     return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:16]

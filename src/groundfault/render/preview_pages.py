@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from groundfault.auditing.stages import OPTIONS
-from groundfault.readers.official import compare_official
+from groundfault.readers.account import compare_official
 from groundfault.render import words
 from groundfault.render.page import Block, Bullets, Page, Paragraph, Section, Table, TableColumn
 from groundfault.render.scorer_words import describe_counted

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from msgspec import structs
-
 from groundfault.auditing.report_schema import ReportData
-from groundfault.readers.official import OfficialFigure, compare_official
+from groundfault.readers.account import compare_official
 from groundfault.render import words
 
 _MAX_NAMES = 8
@@ -38,9 +36,7 @@ def describe_counting(report: ReportData) -> Iterator[str]:
     account = report.manifest.account
     if account is not None:
         counted = report.manifest.roles.count_as_failed
-        figures = [
-            OfficialFigure(**structs.asdict(log.official)) for log in account.logs if log.official
-        ]
+        figures = [log.official for log in account.logs if log.official]
         # of some models alone where others were left out; configurations have other names
         mine = [each for each in figures if each.model in (report.manifest.models or ())]
         for line in compare_official(mine or figures, counted):

@@ -13,7 +13,7 @@ import groundfault
 from groundfault import Evidence, InputError, Plan, audit
 from groundfault.cli.main import cli
 from groundfault.readers.log_rows import choose_scorer
-from groundfault.readers.official import OfficialFigure, compare_official
+from groundfault.readers.account import OfficialFigure, compare_official
 
 REPOS = ("a__x", "b__y")
 
