@@ -86,6 +86,22 @@ def test_later_settings_leave_old_seals_as_they_were() -> None:
     assert fixed.seal() != plain.seal()
 
 
+@dataclass(frozen=True, kw_only=True)
+class _LaterPlan(Plan):
+    """A plan of a later version, which has one more setting."""
+
+    colour: str = "red"
+    shades: tuple[str, ...] = ()
+
+
+def test_a_setting_that_is_added_changes_no_seal_until_it_is_set() -> None:
+    assert _LaterPlan(judge="janus").seal() == Plan(judge="janus").seal()
+    assert "colour" not in _LaterPlan().settings
+    blue = _LaterPlan(judge="janus", colour="blue", shades=("dark",))
+    assert (blue.settings["colour"], blue.settings["shades"]) == ("blue", ["dark"])
+    assert blue.seal() != Plan(judge="janus").seal()
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

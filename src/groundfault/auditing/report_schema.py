@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from dataclasses import fields
+from typing import Any, Final, Literal, get_type_hints
 
-from msgspec import Struct, json
+from msgspec import Struct, defstruct, json
 
 from groundfault.core.finding import Finding
-from groundfault.core.plan import Effect, HoldoutAxis, Plan
+from groundfault.core.plan import ALWAYS_SEALED, Plan
 from groundfault.modes.mode import Mode, ModeSearch
 from groundfault.readers.account import Account
 
@@ -25,41 +26,36 @@ class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A part of a report: none of it can be changed, and a field that is not of it is an error."""
 
 
-# omit_defaults as `Plan.settings` does: plans of 0.1.0 keep their settings, and so their seals
-class PlanSettings(_Section, frozen=True, kw_only=True, omit_defaults=True):
+def _list_plan_fields() -> list[tuple[str, Any] | tuple[str, Any, Any]]:
+    """Return name, type and, of what a seal may leave out, default of each setting of a plan."""
+    # numbers are stored as the decimals they are written as, and a judge by its name
+    hints = get_type_hints(Plan, localns={"Number": str, "Judge": str})
+    return [
+        (f.name, hints[f.name]) if f.name in ALWAYS_SEALED else (f.name, hints[f.name], f.default)
+        for f in fields(Plan)
+    ]
+
+
+_StoredPlan: Any = defstruct(
+    "_StoredPlan",
+    _list_plan_fields(),
+    bases=(_Section,),
+    frozen=True,
+    kw_only=True,
+    # as `Plan.settings` does: plans of 0.1.0 keep their settings, and so their seals
+    omit_defaults=True,
+)
+
+
+class PlanSettings(_StoredPlan):  # type: ignore[misc]
     """A plan with what was left to its judge filled in; exact decimals are strings.
 
-    The seal is the hash of these settings as JSON; `to_plan` makes a plan of the same seal.
+    It has the fields of `Plan`. The seal is the hash of these settings as JSON; `to_plan` makes a
+    plan of the same seal.
     """
 
-    judge: str
-    q: str
-    alpha: str
-    min_lift: str | None
-    effect: Effect
-    min_ratio: str
-    holdout: str
-    seed: int
-    min_on: int
-    min_off: int
-    min_on_total: int
-    hold_min_on: int | None
-    hold_min_off: int | None
-    prevalence: tuple[str, str] | None
-    scope: str
-    decoys: int | None
-    correction: str
-    permutations: int
-    splits: int
-    holdout_axis: HoldoutAxis = "examples"
-    holdout_column: str | None = None
-    holdout_models: tuple[str, ...] = ()
-    judge_settings: dict[str, Any] = {}
-    depth: int = 3
-    within: tuple[str, ...] = ()
-
     def to_plan(self) -> Plan:
-        """The plan of these settings."""
+        """Return the plan of these settings."""
         return Plan.from_settings(to_plain(self))
 
 

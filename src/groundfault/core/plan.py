@@ -30,15 +30,12 @@ Scope = Literal["discovery", "full"]
 Effect = Literal["risk_difference", "risk_ratio", "odds_ratio"]
 HoldoutAxis = Literal["examples", "models", "time", "groups"]
 
-# left out of `Plan.settings` at their defaults, so that the seals of plans of 0.1.0 stay the same
-_LATER_SETTINGS: dict[str, Any] = {
-    "judge_settings": {},
-    "holdout_axis": "examples",
-    "holdout_column": None,
-    "holdout_models": [],
-    "depth": 3,
-    "within": [],
-}
+ALWAYS_SEALED = frozenset(
+    "judge q alpha min_lift effect min_ratio holdout seed min_on min_off min_on_total hold_min_on "
+    "hold_min_off prevalence scope decoys correction permutations splits".split()
+)
+"""The settings of 0.1.0, which every seal covers; it covers any later one that is not at its
+default, so that a new setting changes no older seal."""
 
 AUTO = "auto"
 """The judge of a plan that leaves it to the audit: what finders see decides."""
@@ -52,65 +49,103 @@ MAX_DEPTH = 3
 """Conditions that a rule of a failure mode may join."""
 
 
+@dataclass(frozen=True)
+class _Range:
+    """Numbers that a setting may be: from low to high, without these two if it is open."""
+
+    low: int
+    high: int | None = None
+    is_open: bool = False
+
+    def __contains__(self, value: int | Fraction) -> bool:
+        if self.is_open:
+            return self.low < value and (self.high is None or value < self.high)
+        return self.low <= value and (self.high is None or value <= self.high)
+
+    def describe(self, value: int | Fraction) -> str:
+        """Return the words for the numbers allowed, to refuse this value."""
+        if self.is_open:
+            between = f"strictly between {self.low} and {self.high}"
+            return f"above {self.low}" if self.high is None else between
+        if isinstance(value, Fraction):
+            return f"in [{self.low}, {self.high}]"
+        return f"at least {self.low}" if value < self.low else f"at most {self.high:,}"
+
+
+_SHARE = {"range": _Range(0, 1, is_open=True)}
+_LIFT = {"range": _Range(0, 1)}
+_RATIO = {"range": _Range(1, is_open=True)}
+_COUNT = {"range": _Range(1)}
+_WHOLE = {"range": _Range(0)}
+_DRAWS = {"range": _Range(1, MAX_PERMUTATIONS)}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """Everything decided before looking at the outcomes.
 
+    The first sentence of each parameter is also the help of its option.
+
     Parameters
     ----------
     judge : str or Judge
-        The rule that confirms: a name, see `groundfault.judges.NAMES`, or a judge; ``auto`` takes
-        ``max-t`` on all units where no candidate was mined from their outcomes and nothing asks
-        for a holdout, else ``split-holm``. Of a judge the settings and the seal hold its name, and
-        the dataclass fields that are not at their default.
-    judge_settings : mapping, optional
-        Settings of a judge that is named.
+        Judge: the rule that confirms or not; auto takes max-t on all units, or split-holm where a
+        finder looks at outcomes. A name, see `groundfault.judges.NAMES`, or a judge; ``auto`` also
+        takes ``split-holm`` where a setting asks for a holdout. Of a judge the settings and the
+        seal hold its name, and the dataclass fields that are not at their default.
     q : number
-        Target false-discovery proportion of screens and of the Benjamini-Hochberg family, in (0,
-        1).
+        False-discovery rate that screens, bh and by aim at, in (0, 1).
     alpha : number
         Family-wise error level of exact confirmations, in (0, 1).
     min_lift : number, optional
-        The least |lift| worth confirming; None leaves it to the judge (0.10 for split judges, none
-        for the others).
+        Smallest |lift| worth confirming; default 0.10, none for judges without a holdout.
     effect : {"risk_difference", "risk_ratio", "odds_ratio"}
-        What the gate asks of a finding, and what is shown with an interval.
+        Effect size that the gate asks of a finding, and that is shown with an interval.
     min_ratio : number
-        The least ratio (or its inverse) worth confirming, for the two ratios; above 1.
+        Smallest ratio worth confirming, for risk_ratio and odds_ratio; above 1. A ratio below 1
+        counts by its inverse.
     holdout : number
-        Share of units held out, in (0, 1); a split column overrules it.
-    holdout_axis : {"examples", "models", "time", "groups"}
-        What is held out: examples at random; models, whose results alone are judged; the latest
-        examples; or groups, for which there has to be a group column.
-    holdout_column : str, optional
-        Column of times, for ``time``.
-    holdout_models : tuple of str
-        Names of the models held out, for ``models``; drawn by the seed where left out.
+        Share of the units that is held out, in (0, 1); a split column overrules it.
     seed : int
-        Seed of every random act.
-    min_on, min_off, min_on_total : int
-        A candidate is eligible with at least so many units on and off the slice, and on it in both
-        parts together.
-    hold_min_on, hold_min_off : int, optional
-        The same on the holdout; None is the discovery's.
+        Seed of every random draw.
+    min_on : int
+        Smallest number of units on a slice.
+    min_off : int
+        Smallest number of units off a slice.
+    min_on_total : int
+        Smallest number of units on a slice in both parts together.
+    hold_min_on : int, optional
+        Smallest number of holdout units on a slice; default as in the discovery part.
+    hold_min_off : int, optional
+        Smallest number of holdout units off a slice; default as in the discovery part.
     prevalence : pair of numbers, optional
-        Inclusive window of the share of units on the slice; None leaves it to the judge ([0.10,
-        0.90] for those that rank by lift, none for those that rank by p-value).
+        Smallest and largest share of units on a slice; the default depends on the judge. It is
+        0.10 to 0.90 for judges that rank by lift, and 0 to 1 for those that rank by p-value.
     scope : {"discovery", "full"}
-        Where eligibility is judged.
+        Units whose counts decide which candidates are eligible.
     decoys : int, optional
-        Draw this many decoys instead of using the exact floor; for reproduction.
+        Draw so many decoys at random instead of computing the floor exactly. For reproduction.
     correction : {"none", "paper", "inside"}
-        The "+1" of sampled decoys; see `groundfault.stats.decoys.scaled_counts`.
+        Place where +1 is added for decoys drawn at random. See
+        `groundfault.stats.decoys.scaled_counts`.
     permutations : int
-        Random permutations of max-T, and of p-values for graded losses.
+        Number of permutations of max-t, and of p-values for graded losses.
     splits : int
-        Random splits of ``multisplit-e``.
+        Number of random splits of multisplit-e.
+    holdout_axis : {"examples", "models", "time", "groups"}
+        Axis along which to hold out: examples at random, models, the latest examples, or groups.
+        The results of held-out models alone are judged; groups need a group column.
+    holdout_column : str, optional
+        Column of times, for the axis time: the latest examples are held out.
+    holdout_models : tuple of str
+        Model to hold out, for the axis models; default drawn at random.
+    judge_settings : mapping, optional
+        Settings of a judge that is named.
     depth : {1, 2, 3}
-        Conditions that the rule of a failure mode joins at most.
+        Largest number of conditions in the rule of a failure mode.
     within : tuple of str
-        Columns that are held fixed: units are compared only with those of the same values, and
-        nothing is proposed about these columns.
+        Hold this column fixed: compare only examples that have the same value. Nothing is proposed
+        about these columns.
 
     Notes
     -----
@@ -123,24 +158,24 @@ class Plan:
     """
 
     judge: str | Judge = AUTO
-    q: Number = Fraction(1, 10)
-    alpha: Number = Fraction(1, 10)
-    min_lift: Number | None = None
+    q: Number = field(default=Fraction(1, 10), metadata=_SHARE)
+    alpha: Number = field(default=Fraction(1, 10), metadata=_SHARE)
+    min_lift: Number | None = field(default=None, metadata=_LIFT)
     effect: Effect = "risk_difference"
-    min_ratio: Number = Fraction(3, 2)
-    holdout: Number = Fraction(1, 2)
-    seed: int = 0
-    min_on: int = 8
-    min_off: int = 8
-    min_on_total: int = 0
-    hold_min_on: int | None = None
-    hold_min_off: int | None = None
+    min_ratio: Number = field(default=Fraction(3, 2), metadata=_RATIO)
+    holdout: Number = field(default=Fraction(1, 2), metadata=_SHARE)
+    seed: int = field(default=0, metadata=_WHOLE)
+    min_on: int = field(default=8, metadata=_COUNT)
+    min_off: int = field(default=8, metadata=_COUNT)
+    min_on_total: int = field(default=0, metadata=_WHOLE)
+    hold_min_on: int | None = field(default=None, metadata=_COUNT)
+    hold_min_off: int | None = field(default=None, metadata=_COUNT)
     prevalence: tuple[Number, Number] | None = None
     scope: Scope = "discovery"
-    decoys: int | None = None
+    decoys: int | None = field(default=None, metadata=_COUNT)
     correction: Correction = "none"
-    permutations: int = 9999
-    splits: int = 50
+    permutations: int = field(default=9999, metadata=_DRAWS)
+    splits: int = field(default=50, metadata=_COUNT)
     holdout_axis: HoldoutAxis = "examples"
     holdout_column: str | None = None
     holdout_models: tuple[str, ...] = ()
@@ -149,12 +184,9 @@ class Plan:
     within: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        # levels become exact fractions: comparisons at the boundary must not depend on rounding
-        for name in ("q", "alpha", "holdout"):
-            self._store(name, low=0, high=1, open_ends=True)
-        if self.min_lift is not None:
-            self._store("min_lift", low=0, high=1)
-        self._store("min_ratio", low=1, high=None)
+        for f in fields(self):
+            if "range" in f.metadata:
+                self._check_range(f.name, f.metadata["range"], is_whole=f.type.startswith("int"))
         if self.prevalence is not None:
             low, high = (to_fraction(x, "prevalence") for x in self.prevalence)
             if not 0 <= low <= high <= 1:
@@ -162,26 +194,6 @@ class Plan:
                     f"prevalence must be two numbers 0 <= low <= high <= 1, not {low} and {high}"
                 )
             object.__setattr__(self, "prevalence", (low, high))
-        for name in (
-            "min_on",
-            "min_off",
-            "permutations",
-            "splits",
-            "decoys",
-            "hold_min_on",
-            "hold_min_off",
-        ):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise PlanError(f"{name} must be at least 1, not {value}")
-        # a report brings its plan along, and to verify it is to do as much work
-        if self.permutations > MAX_PERMUTATIONS:
-            raise PlanError(
-                f"permutations must be at most {MAX_PERMUTATIONS:,}, not {self.permutations:,}"
-            )
-        for name in ("min_on_total", "seed"):
-            if getattr(self, name) < 0:
-                raise PlanError(f"{name} must be at least 0, not {getattr(self, name)}")
         for name, words in (
             ("effect", EFFECTS),
             ("scope", get_args(Scope)),
@@ -200,6 +212,18 @@ class Plan:
             raise PlanError(f"within is a list of columns, such as ({self.within!r},)")
         object.__setattr__(self, "within", tuple(self.within))
 
+    def _check_range(self, name: str, allowed: _Range, *, is_whole: bool) -> None:
+        value = getattr(self, name)
+        if value is None:
+            return
+        if not is_whole:
+            # levels become exact fractions: comparisons at the boundary must not depend on rounding
+            value = to_fraction(value, name)
+            object.__setattr__(self, name, value)
+        if value not in allowed:
+            shown = f"{value:,}" if is_whole else f"{float(value):g}"
+            raise PlanError(f"{name} must be {allowed.describe(value)}, not {shown}")
+
     def _check_judge(self) -> None:
         if self.judge == AUTO and self.judge_settings:
             raise PlanError("judge_settings are for a judge that is named; auto has none")
@@ -214,12 +238,12 @@ class Plan:
 
     @property
     def asks_for_holdout(self) -> bool:
-        """Whether a holdout axis, or another share than the default, is set."""
+        """Return whether a holdout axis, or another share than the default, is set."""
         return self.holdout_axis != "examples" or self.holdout != Fraction(1, 2)
 
     @property
     def judge_name(self) -> str:
-        """The judge's name."""
+        """Return the judge's name."""
         return self.judge if isinstance(self.judge, str) else self.judge.name
 
     def _check_axis(self) -> None:
@@ -232,37 +256,23 @@ class Plan:
         if self.holdout_models and self.holdout_axis != "models":
             raise PlanError("holdout_models names models to hold out: set holdout_axis='models'")
 
-    def _store(self, name: str, *, low: int, high: int | None, open_ends: bool = False) -> None:
-        value = to_fraction(getattr(self, name), name)
-        inside = low < value if open_ends or high is None else low <= value
-        if not inside or (high is not None and (value >= high if open_ends else value > high)):
-            ends = (
-                f"strictly between {low} and {high}"
-                if open_ends
-                else f"in [{low}, {high}]"
-                if high
-                else f"above {low}"
-            )
-            raise PlanError(f"{name} must be {ends}, not {float(value):g}")
-        object.__setattr__(self, name, value)
-
     @property
     def settings(self) -> dict[str, Any]:
-        """The plan as plain words and numbers, exact decimals as strings."""
+        """Return the settings that the seal covers as words and numbers, decimals as strings."""
         plain = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
         plain["judge"] = self.judge_name
-        plain["judge_settings"] = (
-            _plain(dict(self.judge_settings or {}))
-            if isinstance(self.judge, str)
-            else _list_settings(self.judge)
-        )
-        # a seal is a hash of this: a new setting at its default must not change old seals
-        unset = {key for key, default in _LATER_SETTINGS.items() if plain[key] == default}
-        return {key: value for key, value in plain.items() if key not in unset}
+        if not isinstance(self.judge, str):
+            plain["judge_settings"] = _list_settings(self.judge)
+        defaults = {f.name: _plain(f.default) for f in fields(self)}
+        return {
+            name: value
+            for name, value in plain.items()
+            if name in ALWAYS_SEALED or value not in (defaults[name], {})
+        }
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Plan:
-        """The plan that `settings` describes."""
+        """Return the plan that `settings` describes."""
         values = dict(settings)
         if values.get("prevalence") is not None:
             values["prevalence"] = tuple(values["prevalence"])
@@ -272,16 +282,16 @@ class Plan:
             raise PlanError(f"not the settings of a plan: {error}") from None
 
     def seal(self) -> str:
-        """SHA-256 of everything decided: equal plans, equal seals."""
+        """Return the SHA-256 of everything decided: equal plans, equal seals."""
         # sorted keys make the text canonical: one plan, one text, one hash
         return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()
 
     def rng(self, purpose: str, counter: int = 0) -> np.random.Generator:
-        """A generator for one purpose, whatever other random acts came before."""
+        """Return a generator for one purpose, whatever other random acts came before."""
         return stream(self.seed, purpose, counter)
 
     def resolve(self, *, lift_ranked: bool, gated: bool) -> Plan:
-        """The plan with what was left to the judge filled in, so that the seal covers it."""
+        """Fill in what was left to the judge, so that the seal covers it."""
         window: tuple[Number, Number] = (
             # a rule that ranks by lift favours rare slices, whose lifts scatter most: the paper's
             # window
@@ -298,7 +308,7 @@ class Plan:
         )
 
     def discovery_units(self, evidence: Evidence) -> NDArray[np.bool_]:
-        """Which units are for discovery: bool, shape (units,). The rest are the holdout.
+        """Return which units are for discovery: bool, shape (units,). The rest are the holdout.
 
         A split column decides where there is one; else the axis: the latest units are held out, or
         units, in the order of their names, are drawn by the seed. So the split depends on names,
@@ -336,7 +346,7 @@ class Plan:
         return _read_split(evidence, evidence.roles.split)
 
     def split_models(self, evidence: Evidence) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the models for discovery, and of those held out; no model is in both.
+        """Return the models for discovery, and those held out; no model is in both.
 
         Raises
         ------
@@ -406,7 +416,7 @@ def to_fraction(value: Number, name: str = "the number") -> Fraction:
 
 
 def _list_settings(judge: Judge) -> dict[str, Any]:
-    """The dataclass fields of a judge that are not at their default, but for its name."""
+    """Return the dataclass fields of a judge that are not at their default, but for its name."""
     if not is_dataclass(judge):
         return {}
     settings: dict[str, Any] = {}
