@@ -32,11 +32,11 @@ from groundfault.improve import (
 )
 from groundfault.language import BLANK, DEFAULT, FEATURES, Pipeline, load_pipeline
 from groundfault.probes.bank.toml_tables import locate_errors
-from groundfault.stats.discovery import Discovery, find_least_confident
-from groundfault.stats.improvement import reject, relabel
+from groundfault.stats.improvement import find_least_confident, reject, relabel
 from groundfault_studies import deim_explain, discover, improve
 from groundfault_studies.charts import lines
 from groundfault_studies.discover import FITTED, SOURCE
+from groundfault_studies.discovery import Discovery
 from groundfault_studies.pairs import SHIPPED, Pair, read_pairs
 from groundfault_studies.real_models import Predictions
 from groundfault_studies.resuming import Rows, resume_parts

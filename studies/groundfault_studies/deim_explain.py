@@ -24,7 +24,7 @@ from groundfault.finders.spotlight import Spotlight
 from groundfault.language import SETS, Pipeline
 from groundfault.language.explain import compare, measure_features
 from groundfault.language.synthetic import Detection, Mix, detect, make_mixes, score_naming
-from groundfault.stats.discovery import find_least_confident
+from groundfault.stats.improvement import find_least_confident
 from groundfault.stats.slice_features import average_v
 from groundfault_studies.discover import FITTED, make_slicer
 from groundfault_studies.real_models import Predictions

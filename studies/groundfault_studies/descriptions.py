@@ -25,7 +25,7 @@ from groundfault.base.progress import Progress, listener
 from groundfault.core.finding import Verdict
 from groundfault.descriptions.proposing import ProposingSettings
 from groundfault.models import Question, Response
-from groundfault.stats.proportions import wilson
+from groundfault.stats.intervals import wilson
 from groundfault_studies.resuming import Rows, gather_rows
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 

@@ -23,8 +23,8 @@ from groundfault.base.progress import Progress, listener
 from groundfault.finders.domino import Domino
 from groundfault.finders.edisa import Edisa
 from groundfault.finders.spotlight import Spotlight
-from groundfault.stats.discovery import Discovery, score_discovery
 from groundfault_studies.charts import lines
+from groundfault_studies.discovery import Discovery, score_discovery
 from groundfault_studies.real_models import Predictions, of_texts, shipped_classifiers
 from groundfault_studies.resuming import Rows, resume_rounds
 from groundfault_studies.shared_folder import find_shared

@@ -13,7 +13,7 @@ from groundfault.probes.use.comparison import PRIMARY
 from groundfault.probes.use.endpoints import EXCLUDED
 from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_words, words
-from groundfault.testing.brittle import Planted
+from groundfault_studies.brittle import Planted
 from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value
 
 Columns = dict[str, tuple[str, Kind]]

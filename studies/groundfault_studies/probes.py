@@ -30,8 +30,8 @@ from groundfault.render.markdown import markdown
 from groundfault.render.probe_figures import draw_curves
 from groundfault.render.probe_page import make_page
 from groundfault.review import open_items
-from groundfault.testing.brittle import Brittle, Planted, Reviewer, plant
 from groundfault_studies import probe_tables as tables
+from groundfault_studies.brittle import Brittle, Planted, Reviewer, plant
 from groundfault_studies.probe_tables import PAIR
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable
 

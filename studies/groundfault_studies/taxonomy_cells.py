@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.render import words
-from groundfault.stats.ranks import bootstrap_bands
 from groundfault.taxonomy.use.strategies import STRATEGIES
+from groundfault_studies.ranks import bootstrap_bands
 from groundfault_studies.taxonomy_folds import UNIFORM
 
 if TYPE_CHECKING:

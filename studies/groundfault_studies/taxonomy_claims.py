@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from groundfault.render import words
-from groundfault.stats.ranks import bootstrap_bands
 from groundfault_studies import taxonomy_paper as printed
+from groundfault_studies.ranks import bootstrap_bands
 from groundfault_studies.tables import Kind, PaperRow, PaperTable
 from groundfault_studies.taxonomy_cells import (
     GOAL,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from groundfault.stats.ranks import bootstrap_bands
 from groundfault_studies import taxonomy_paper as printed
 from groundfault_studies.charts import lines
+from groundfault_studies.ranks import bootstrap_bands
 from groundfault_studies.taxonomy_cells import (
     Floats,
     Folds,

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.stats.one_ability import OneAbility
-from groundfault.stats.ranks import area, tau_b
+from groundfault.stats.irt import OneAbility
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.nulls import count_directions, prepare
 from groundfault.taxonomy.fitting.partition import make_partition
@@ -22,6 +21,7 @@ from groundfault.taxonomy.use.basis import Basis
 from groundfault.taxonomy.use.diagnosis import Profile, TargetExamples, estimate_profile
 from groundfault.taxonomy.use.prediction import METHODS, Peers
 from groundfault.taxonomy.use.strategies import STRATEGIES
+from groundfault_studies.ranks import area, tau_b
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

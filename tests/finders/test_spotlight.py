@@ -10,8 +10,8 @@ import pytest
 
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.spotlight import Spotlight
-from groundfault.stats.discovery import share
 from groundfault.stats.spotlight import Window, climb, is_inside, objective
+from groundfault_studies.discovery import share
 
 DATASETS = ("pub_a", "pub_b")
 

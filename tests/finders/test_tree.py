@@ -15,7 +15,7 @@ from groundfault.core.units import Marks
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.confidence import Confidence
 from groundfault.finders.tree import Tree
-from groundfault.stats.discovery import find_least_confident
+from groundfault.stats.improvement import find_least_confident
 from groundfault.testing import check_finder
 
 

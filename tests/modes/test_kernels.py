@@ -112,7 +112,7 @@ def test_the_guarantee_is_wilsons_lower_end_less_what_is_expected(
 ) -> None:
     losses, expected = round(share * units), base * units
     level = 2 * norm.cdf(z) - 1
-    low = wilson(np.array([losses / units]), np.array([float(units)]), float(level))[0][0]
+    low = wilson(losses, units, float(level))[0]
     got = guarantee(np.float64(units), np.float64(losses), np.float64(expected), z, 0.15)
     assert got == pytest.approx((low - base) * units**0.15, abs=1e-6)
     arrays = score_counts(np.array([units]), np.array([losses]), np.array([expected]), z)

@@ -31,7 +31,7 @@ from groundfault.probes.running.runs import LEDGER
 from groundfault.probes.use.package import FILES, INDEX, make_package, make_public_names
 from groundfault.probes.use.release import RELEASED, check, release
 from groundfault.review import Decision, open_items
-from groundfault.testing.brittle import Brittle, Planted, Reviewer, plant
+from groundfault_studies.brittle import Brittle, Planted, Reviewer, plant
 
 WINDOW = 20
 NOTE = "ana@example.org thinks that this one is hard"

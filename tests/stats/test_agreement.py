@@ -4,6 +4,7 @@ raters.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import count_examples
-from sklearn.metrics import cohen_kappa_score
+from scipy.stats import binom
+from sklearn.metrics import adjusted_rand_score, cohen_kappa_score
 from statsmodels.stats import inter_rater
 
-from groundfault.stats.agreement import MISSING, Agreement, cohen, gwet, krippendorff, raw
+from groundfault.stats.agreement import (
+    MISSING,
+    MOST_CHANCE,
+    Agreement,
+    adjusted_rand,
+    are_copies,
+    best_jaccard,
+    cohen,
+    gwet,
+    krippendorff,
+    raw,
+)
 
 X = MISSING
 MEASURES = {"raw": raw, "alpha": krippendorff, "ac1": gwet}
@@ -223,3 +236,66 @@ def test_intervals_cover_in_a_simulated_world(name: str) -> None:
     result = [measure(world(80), 2, rng, resamples=300) for _ in range(400)]
     covered = np.mean([each.low <= value <= each.high for each in result])
     assert 0.90 <= covered <= 0.98
+
+
+@given(st.integers(1, 60).flatmap(lambda n: st.tuples(*[st.integers(0, n)] * 2, st.just(n))))
+def test_it_is_a_binomial_tail_and_a_share(counts: tuple[int, int, int]) -> None:
+    agreeing, commonest, shared = counts
+    tail = binom.sf(agreeing - 1, shared, commonest / shared)
+    room = shared - commonest
+    expected = room > 0 and agreeing - commonest >= 0.8 * room and tail <= MOST_CHANCE
+    assert are_copies(agreeing, shared, commonest) == expected
+
+
+def test_no_source_without_knowledge_agrees_so_well() -> None:
+    # every answer that a source can give, with its chance: 3 of 12 fail, and it says so of each
+    # case with a chance of its own
+    truth = np.array([1] * 3 + [0] * 9)
+    for chances in ([0.25] * 12, [0.9] * 3 + [0.1] * 9, [0.0] * 12):
+        agree = np.where(truth == 1, chances, 1 - np.array(chances))
+        if agree.sum() > 9:
+            continue  # it knows more than how common failing is
+        exact = np.zeros(13)
+        for hits in product([0, 1], repeat=12):
+            exact[sum(hits)] += np.prod(np.where(np.array(hits) == 1, agree, 1 - agree))
+        for least in range(10, 13):
+            assert exact[least:].sum() <= binom.sf(least - 1, 12, 9 / 12) + 1e-12
+
+
+def test_copies_with_corrections_are_known_and_two_runs_of_hard_cases_are_not() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        rate = rng.uniform(0.05, 0.95)
+        size = int(rng.integers(300, 3000))
+        first = rng.random(size) < rate
+        common = max(first.sum(), size - first.sum())
+        # one label in a hundred of the rarer outcome was corrected
+        wrong = rng.random(size) < 0.01 * min(rate, 1 - rate)
+        assert are_copies(int((first == (first ^ wrong)).sum()), size, common)
+        other = rng.random(size) < rate
+        assert not are_copies(int((first == other).sum()), size, common)
+        # another run: two cases in three are decided by how hard they are
+        again = np.where(rng.random(size) < 2 / 3, first, other)
+        assert not are_copies(int((first == again).sum()), size, common)
+
+
+def test_where_all_is_alike_nothing_is_known() -> None:
+    assert not are_copies(5000, 5000, 5000)
+    assert not are_copies(0, 0, 0)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**31))
+def test_rand_is_scikit_learns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(-1, 4, (2, 60))
+    a[0] = b[0] = 0
+    both = (a >= 0) & (b >= 0)
+    assert adjusted_rand(a, b) == pytest.approx(adjusted_rand_score(a[both], b[both]), abs=1e-12)
+    assert np.isnan(adjusted_rand(np.array([-1]), np.array([0])))
+
+
+def test_jaccard_of_the_cluster_most_alike() -> None:
+    a, b = np.array([0, 0, 0, 1, 1, -1]), np.array([1, 1, 0, 0, -1, 1])
+    np.testing.assert_allclose(best_jaccard(a, b, 3), [2 / 4, 1 / 3, np.nan])
+    np.testing.assert_allclose(best_jaccard(a, np.full(6, -1), 2), [0, 0])

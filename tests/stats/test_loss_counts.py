@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from groundfault.stats import bits, permutation
+from groundfault.stats.lifts import centre_losses
 from groundfault.stats.loss_counts import LossCounts, deal_losses
-from groundfault.stats.robust_lifts import centre_losses
 
 
 def make_both() -> tuple[NDArray[np.bool_], NDArray[np.float64], LossCounts]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import fsum
 
 import numpy as np
 import pytest
@@ -10,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundfault.stats import bits
-from groundfault.stats.slices import Errors, Predicates, score_exactly
+from groundfault.stats.slices import (
+    BestSlices,
+    Errors,
+    Extendable,
+    Parents,
+    Predicates,
+    score_exactly,
+    sum_exactly,
+)
 
 
 @given(st.lists(st.integers(0, 5), min_size=4, max_size=200).filter(any), st.data())
@@ -51,3 +60,56 @@ def test_predicates_without_support_are_left_out() -> None:
     rows = bits.unpack(predicates.bits, 6)
     for column, level, row in zip(predicates.column, predicates.level, rows, strict=True):
         assert (row == (codes[column] == level)).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 63, 4_000])
+@pytest.mark.parametrize("spread", [0, 3, 60, 290])
+@pytest.mark.parametrize("size", [1e-8, 1.0, 1e8])
+def test_sums_are_those_of_fsum(n: int, spread: int, size: float) -> None:
+    rng = np.random.default_rng(n)
+    values = size * rng.random(n) * 10.0 ** rng.uniform(-spread, 0, n)
+    values[rng.random(n) < 0.1] = 0.0
+    assert sum_exactly(values) == fsum(values.tolist())
+
+
+@pytest.mark.parametrize("values", [[1e300, 1.0], [1e-300] * 7, [2.0**53, 1.0, 1.0], [0.1] * 10])
+def test_sums_at_the_edges(values: list[float]) -> None:
+    assert sum_exactly(np.array(values)) == fsum(values)
+
+
+def number(*members: int) -> np.ndarray:
+    return np.array([[member] for member in members], dtype=np.int32)
+
+
+def test_the_floor_is_the_kth_best_score_less_the_rounding() -> None:
+    best = BestSlices(2, 0.01, number()[:0].reshape(0, 1))
+    assert best.floor == -0.01
+    best.offer(number(0, 1, 2), np.array([0.5, 0.3, 0.9]))
+    assert best.floor == 0.5 - 0.02
+    assert best.members.ravel().tolist() == [0, 2]
+
+
+def test_slices_that_rounding_cannot_tell_from_the_kth_stay() -> None:
+    best = BestSlices(1, 0.01, number()[:0].reshape(0, 1))
+    best.offer(number(0, 1), np.array([0.5, 0.49]))
+    assert len(best.scores) == 2
+
+
+def test_runs_of_parents_share_all_but_the_last_predicate() -> None:
+    members = np.array([[1, 4], [0, 2], [0, 3]], dtype=np.int32)
+    parents = Parents.of(members, np.zeros((3, 3), dtype=np.int64), np.arange(3.0))
+    assert parents.members.tolist() == [[0, 2], [0, 3], [1, 4]]
+    assert parents.ends().tolist() == [2, 2, 3]
+
+
+def test_the_slices_of_best_bound_are_extended() -> None:
+    slices = Extendable(2)
+    slices.add(number(0, 1, 2), np.zeros((3, 3), dtype=np.int64), np.array([0.3, 0.9, 0.6]))
+    parents = slices.parents(0.1)
+    assert parents is not None
+    assert parents.members.ravel().tolist() == [1, 2]
+    assert (slices.dropped, slices.missed) == (1, 0.3)
+    # what was dropped below the present floor is no loss
+    assert slices.parents(0.5) is not None
+    assert slices.dropped == 0
+    assert Extendable(None).parents(0.0) is None

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from groundfault.stats.discovery import Discovery, score_discovery
 from groundfault_studies import discover
 from groundfault_studies.discover import domino, edisa, measure, spotlight, study
+from groundfault_studies.discovery import Discovery, score_discovery
 from groundfault_studies.real_models import of_texts, shipped_classifiers
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from groundfault.probes import Bank, Grammar, route
 from groundfault.review import Item
-from groundfault.testing.brittle import Planted, Reviewer, plant
+from groundfault_studies.brittle import Planted, Reviewer, plant
 from groundfault_studies.probes import study
 from groundfault_studies.tables import PaperStudy
 

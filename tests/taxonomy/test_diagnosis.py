@@ -29,7 +29,6 @@ from groundfault.cli.taxonomy_use import predict as predict_command
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault.stats import irt
-from groundfault.stats.ranks import area, bootstrap_bands, rho, tau_b
 from groundfault.taxonomy.fitting.fit import fit
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.settings import Settings
@@ -44,6 +43,7 @@ from groundfault.taxonomy.use.strategies import (
     measure_information,
 )
 from groundfault.testing.abilities import AbilityWorld
+from groundfault_studies.ranks import area, bootstrap_bands, rho, tau_b
 from groundfault_studies.taxonomy import study
 from groundfault_studies.taxonomy_cells import complete, gain
 from groundfault_studies.taxonomy_figures import figures

@@ -12,7 +12,7 @@ from groundfault.cli import taxonomy as cli
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
 from groundfault.render.taxonomy_page import make_page
-from groundfault.stats.one_ability import OneAbility
+from groundfault.stats.irt import OneAbility
 from groundfault.taxonomy import Matrix, Settings, Taxonomy, fit
 from groundfault.taxonomy.fitting import power
 from groundfault.taxonomy.fitting.nulls import count_directions

@@ -33,8 +33,8 @@ from groundfault.errors import (
 from groundfault.render import words
 from groundfault.render.taxonomy_page import html, make_page, markdown
 from groundfault.stats import irt
-from groundfault.stats.one_ability import OneAbility
-from groundfault.stats.partitions import adjusted_rand
+from groundfault.stats.agreement import adjusted_rand
+from groundfault.stats.irt import OneAbility
 from groundfault.taxonomy import Matrix, Settings, Taxonomy, add_answers, fit, judge_claims
 from groundfault.taxonomy.finder import Clusters as Finder
 from groundfault.taxonomy.fitting import nulls

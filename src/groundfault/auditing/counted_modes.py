@@ -142,7 +142,7 @@ def _find_tested(mode: Mode, scored: int) -> str:
 def _restate(mode: Mode, test: OrderedTest, level: float) -> Mode:
     """A mode with the numbers of the rows that judged it."""
     n, errors = test.inside
-    low, high = wilson(np.array([errors / n]), np.array([float(n)]), 1 - level)
+    low, high = wilson(errors, n, 1 - level)
     return structs.replace(
         mode,
         n=n,
@@ -151,7 +151,7 @@ def _restate(mode: Mode, test: OrderedTest, level: float) -> Mode:
         errors_outside=test.outside[1],
         n_new=test.new[0],
         errors_new=test.new[1],
-        interval=(max(0.0, float(low[0])), min(1.0, float(high[0]))),
+        interval=(float(low), float(high)),
         p_marginal=math.exp(test.log_marginal),
         p_conditional=math.exp(test.log_conditional),
     )

@@ -14,7 +14,7 @@ from groundfault.core.judge import ConfirmationBar, Judge
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.judges.confirm import least_score
-from groundfault.stats import power, rises
+from groundfault.stats import design_mixture, power
 from groundfault.stats.design_mixture import DesignMixture, chance_of_support
 from groundfault.stats.power import Design, Stage
 
@@ -97,7 +97,7 @@ def _find_least_lift(mixture: DesignMixture) -> float | None:
     if lift is not None:
         return lift
     weights = [mixture.tested * weight for weight in mixture.weights]
-    return rises.minimum_detectable_rise(mixture.designs, weights, POWER)
+    return design_mixture.minimum_detectable_rise(mixture.designs, weights, POWER)
 
 
 def _full_sample(

@@ -14,7 +14,7 @@ from groundfault.auditing.results import AuditResults
 from groundfault.core.candidate import Candidate
 from groundfault.core.column_names import split_words
 from groundfault.core.finding import Finding
-from groundfault.stats import bits, stratified
+from groundfault.stats import bits, lifts
 
 SOURCE = "instrument"
 SHARE_LEFT = 0.5
@@ -158,7 +158,7 @@ def _measure(
     values = np.nan_to_num(losses)
     base = results.audit.strata
     base = np.zeros(len(losses), dtype=np.int64) if base is None else base
-    plain, _ = stratified.lift(on & scored, values, base, scored)
-    within, z = stratified.lift(on & scored, values, difficulty.strata, scored)
+    plain, _ = lifts.lift(on & scored, values, base, scored)
+    within, z = lifts.lift(on & scored, values, difficulty.strata, scored)
     side = np.sign(plain)
     return np.abs(plain), side * within, side * z

@@ -10,7 +10,7 @@ from groundfault.core.finding import Verdict
 from groundfault.core.pairs import Pairs
 from groundfault.core.units import Marks, Units
 from groundfault.judges.rule import Ruling
-from groundfault.stats import bits, stratified
+from groundfault.stats import bits, lifts
 
 OVERLAP = 0.5
 SHARE_LEFT = 0.5
@@ -107,8 +107,8 @@ def _find_explained(
     # three strata of each: the representative undefined, false, and true
     within = 3 * strata + on[-1] + defined[-1]
     rest = on[:-1] & is_scored[:-1]
-    plain, _ = stratified.lift(rest, losses, strata, is_scored[:-1])
-    return _is_explained(plain, *stratified.lift(rest, losses, within, is_scored[:-1]))
+    plain, _ = lifts.lift(rest, losses, strata, is_scored[:-1])
+    return _is_explained(plain, *lifts.lift(rest, losses, within, is_scored[:-1]))
 
 
 def _is_explained(
@@ -150,8 +150,8 @@ def _find_explained_cells(
     rest, there = on[:-1] & defined[:-1], defined[:-1]
     one = np.zeros(len(losses), dtype=np.int64)
     within = one + on[-1] + defined[-1]
-    plain, _ = stratified.lift(rest, losses, one, there, weights)
-    return _is_explained(plain, *stratified.lift(rest, losses, within, there, weights))
+    plain, _ = lifts.lift(rest, losses, one, there, weights)
+    return _is_explained(plain, *lifts.lift(rest, losses, within, there, weights))
 
 
 def _places(joint: JointCells, slices: NDArray[np.intp]) -> NDArray[np.intp]:

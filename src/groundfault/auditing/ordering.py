@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.core.columns import Kind, profile
 from groundfault.core.evidence import Evidence
-from groundfault.stats.runs import RunsTest, count_runs
+from groundfault.stats.orders import RunsTest, count_runs
 
 LEVEL = 0.001
 """P-value below which runs are too few to be chance."""

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.errors import LedgerError
-from groundfault.stats.copying import are_copies
+from groundfault.stats.agreement import are_copies
 
 if TYPE_CHECKING:
     from groundfault.base.ledger import Event
@@ -191,8 +191,8 @@ def measure_overlap(now: RowSample, earlier: RowSample) -> float:
     -------
     float
         At least `LEAST_SHARE`, or 0: also where the rows shared are too few, or their outcomes
-        agree too little, to be the same (`groundfault.stats.copying.are_copies`). An estimate with
-        a standard error of at most 0.8 percentage points for as many rows as the sample has.
+        agree too little, to be the same (`groundfault.stats.agreement.are_copies`). An estimate
+        with a standard error of at most 0.8 percentage points for as many rows as the sample has.
     """
     if now.salt != earlier.salt or now.places is None or now.kinds is None:
         return 0.0

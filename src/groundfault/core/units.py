@@ -23,8 +23,7 @@ from groundfault.stats import bits as bitset
 from groundfault.stats import null_distributions, permutation
 from groundfault.stats.bits import Bits
 from groundfault.stats.contingency import ContingencyTables, common_grid
-from groundfault.stats.null_distributions import NullDistributions
-from groundfault.stats.subsets import countable
+from groundfault.stats.null_distributions import NullDistributions, countable
 
 # candidates evaluated in one query, which shares the reading of columns
 _BATCH = 64

@@ -18,7 +18,7 @@ from groundfault.models.question import Question
 from groundfault.models.replies import ModelRequest, Unreadable, decode, fence
 from groundfault.models.target import Target
 from groundfault.stats import agreement as rating
-from groundfault.stats.proportions import wilson
+from groundfault.stats.intervals import wilson
 
 Marks = NDArray[np.int64]
 

@@ -22,9 +22,8 @@ from groundfault.finders.levels import Levels, make_conjunction, name_of, rule_o
 from groundfault.slicing.parameters import Parameters
 from groundfault.slicing.predictions import example_losses
 from groundfault.stats.bits import unpack
-from groundfault.stats.exact_sums import sum_exactly
 from groundfault.stats.slice_search import Level, SearchResult, replay, search
-from groundfault.stats.slices import Errors, Objective, Predicates, score_exactly
+from groundfault.stats.slices import Errors, Objective, Predicates, score_exactly, sum_exactly
 
 Floats = NDArray[np.float64]
 # with 100 columns, four predicates and alpha 1 a search then takes 12 s and .9 GB, and ends

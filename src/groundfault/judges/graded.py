@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from groundfault.core.counted_units import CountedUnits
 from groundfault.core.units import Units
 from groundfault.stats import bits, permutation
-from groundfault.stats.robust_lifts import centre_losses
+from groundfault.stats.lifts import centre_losses
 
 
 def compute_graded_p_values(
@@ -23,7 +23,7 @@ def compute_graded_p_values(
     """(1 + exceedances) / (1 + draws) of studentised lifts, within strata if there are any.
 
     A slice whose losses vary more than the rest, or less, has no small p where the means are equal;
-    see `groundfault.stats.robust_lifts`.
+    see `groundfault.stats.lifts`.
 
     Parameters
     ----------

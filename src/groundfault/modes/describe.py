@@ -39,7 +39,7 @@ def describe(
     inside = inside if tested is None else inside & tested
     n, errors = int(inside.sum()), float(y[inside].sum())
     new = inside & ~earlier
-    low, high = wilson(np.array([errors / n]), np.array([float(n)]), 1 - level)
+    low, high = wilson(errors, n, 1 - level)
     conditions = language.conditions(one.rule)
     own = language.own_literal(one.rule)
     return Mode(
@@ -54,7 +54,7 @@ def describe(
         errors_outside=float(y[outside].sum()),
         n_new=int(new.sum()),
         errors_new=float(y[new].sum()),
-        interval=(max(0.0, float(low[0])), min(1.0, float(high[0]))),
+        interval=(float(low), float(high)),
         p_marginal=math.exp(min(0.0, one.log_marginal)),
         p_conditional=math.exp(min(0.0, one.log_conditional)),
         source="modes" if own is None else own.source,

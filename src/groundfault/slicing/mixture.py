@@ -41,8 +41,8 @@ from groundfault.slicing.text_column import (
     find_text,
     make_points,
 )
+from groundfault.stats import mixture
 from groundfault.stats import mixture as em
-from groundfault.stats import mixture_init
 from groundfault.stats.mixture import Floats, Mixture
 from groundfault.stats.mixture_predict import to_arrays
 
@@ -435,18 +435,18 @@ class MixtureSlicer(Estimator, ABC):
         """Responsibilities to start from, block by block."""
         rows, k, seed = len(embedding), self.n_slices, self.random_state
         if not isinstance(self.init, str):
-            return mixture_init.from_array(self._check_init(rows), k)
+            return mixture.from_array(self._check_init(rows), k)
         if self.init == "kmeans":
-            return mixture_init.from_array(mixture_init.find_clusters(embedding, k, seed), k)
+            return mixture.from_array(mixture.find_clusters(embedding, k, seed), k)
         if self.init == "random":
-            return mixture_init.from_noise(rows, k, seed)
+            return mixture.from_noise(rows, k, seed)
         cells = probability.shape[1] ** 2
         if k < cells:
             raise PlanError(
                 f"{self.name}: init='confusion' needs a slice for each of {cells} cells, "
                 f"n_slices >= {cells}"
             )
-        return mixture_init.from_confusion_cells(label, probability, k, seed)
+        return mixture.from_confusion_cells(label, probability, k, seed)
 
     def _check_init(self, rows: int) -> NDArray[Any]:
         init, k = np.asarray(self.init), self.n_slices

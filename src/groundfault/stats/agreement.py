@@ -1,17 +1,19 @@
-"""Agreement of raters: raw, Cohen's kappa, Krippendorff's alpha and Gwet's AC1.
+"""Agreement of raters (Cohen, Krippendorff, Gwet), of two sets of outcomes, and of groupings.
 
-A coefficient is a function of sums over items, so its interval is the percentile bootstrap over
-items, which Zapf, Castell, Morawietz and Karch (2016, doi:10.1186/s12874-016-0200-9) found to keep
-its level where asymptotic variances do not. It assumes that items are independent draws; raters are
-taken as they are."""
+A coefficient of raters is a function of sums over items, so its interval is the percentile
+bootstrap over items, which Zapf, Castell, Morawietz and Karch (2016, doi:10.1186/s12874-016-0200-9)
+found to keep its level where asymptotic variances do not. It assumes that items are independent
+draws; raters are taken as they are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import bdtrc
 
 Floats = NDArray[np.float64]
 Ratings = NDArray[np.int64]
@@ -285,3 +287,113 @@ _KRIPPENDORFF = _Coefficient(_krippendorff_features, _krippendorff_value, _ONE)
 _GWET = _Coefficient(
     _gwet_features, _gwet_value, "not defined: there is one category to choose from"
 )
+
+MOST_CHANCE = 1e-6
+"""Chance of a false alarm, for outcomes that know nothing of each other."""
+LEAST_EXCESS = 0.8
+"""Of the agreement that chance leaves open, the share that has to be there."""
+
+
+def are_copies(agreeing: int, shared: int, commonest: int) -> bool:
+    """Whether outcomes that two sources have of the same cases are one source's, copied.
+
+    They are if they agree beyond what chance explains, and almost wherever chance leaves room.
+    The second condition is what tells a copy from another run of the same cases, whose outcomes
+    agree beyond chance, too, since some cases are hard for everybody.
+
+    Parameters
+    ----------
+    agreeing : int
+        Cases with the same outcome in both, 0 to ``shared``.
+    shared : int
+        Cases in both.
+    commonest : int
+        Of these, how many have the most frequent outcome of the first source.
+
+    Returns
+    -------
+    bool
+        If the outcomes of the second source are independent of the first's and of one another,
+        given which cases there are, it is true with probability of at most `MOST_CHANCE`.
+
+    Notes
+    -----
+    Whatever a source without knowledge of the first says, the expected number of agreements is at
+    most ``commonest``. Among sums of independent 0/1 variables with at most that mean the upper
+    tail is largest for the binomial one (Hoeffding 1956, doi:10.1214/aoms/1177728178). Where the
+    outcomes are all alike, nothing can be told.
+
+    Examples
+    --------
+    >>> are_copies(agreeing=199, shared=200, commonest=150)
+    True
+    >>> are_copies(agreeing=170, shared=200, commonest=150)
+    False
+    """
+    if commonest >= shared or agreeing - commonest < LEAST_EXCESS * (shared - commonest):
+        return False
+    # P(X >= agreeing) of a binomial variable
+    return bool(bdtrc(agreeing - 1, shared, commonest / shared) <= MOST_CHANCE)
+
+
+Labels = NDArray[np.integer[Any]]
+
+
+def adjusted_rand(a: Labels, b: Labels) -> float:
+    """Adjusted Rand index of two labellings, without noise (negative labels); NaN of nothing.
+
+    1 for the same groups, about 0 by chance. Hubert and Arabie 1985, doi:10.1007/BF01908075.
+    """
+    both = (a >= 0) & (b >= 0)
+    if not both.any():
+        return float("nan")
+    table = _table(a[both], b[both])
+    joint, rows, columns = (_count_pairs(x) for x in (table, table.sum(axis=1), table.sum(axis=0)))
+    # pairs that two random groupings of these sizes would share (Hubert and Arabie 1985)
+    expected = rows * columns / max(_count_pairs(both.sum()), 1.0)
+    largest = (rows + columns) / 2
+    # one group each, or all alone: the index is 0/0, and the two groupings are the same
+    return 1.0 if largest == expected else (joint - expected) / (largest - expected)
+
+
+def best_jaccard(a: Labels, b: Labels, clusters: int) -> Floats:
+    """For each cluster of ``a``, the Jaccard index with the cluster of ``b`` that is most like it.
+
+    Parameters
+    ----------
+    a, b : int arrays, shape (n,)
+        Labels of the same things; negative is noise.
+    clusters : int
+        Of ``a``, numbered from 0.
+
+    Returns
+    -------
+    float64 array, shape (clusters,)
+        0 where nothing of ``b`` meets the cluster; NaN where the cluster itself has nothing among
+        these things.
+
+    Notes
+    -----
+    Hennig 2007, doi:10.1016/j.csda.2006.11.025.
+    """
+    size = np.bincount(a[a >= 0], minlength=clusters).astype(np.float64)
+    others = int(b.max(initial=-1)) + 1
+    table = np.zeros((clusters, max(others, 1)))
+    both = (a >= 0) & (b >= 0)
+    np.add.at(table, (a[both], b[both]), 1)
+    other = np.bincount(b[b >= 0], minlength=max(others, 1))
+    union = size[:, None] + other - table
+    best = np.where(union > 0, table / np.maximum(union, 1), 0.0).max(axis=1)
+    return np.where(size > 0, best, np.nan)
+
+
+def _count_pairs(counts: Floats) -> float:
+    return float((counts * (counts - 1) / 2).sum())
+
+
+def _table(a: Labels, b: Labels) -> Floats:
+    _, row = np.unique(a, return_inverse=True)
+    _, column = np.unique(b, return_inverse=True)
+    table = np.zeros((row.max() + 1, column.max() + 1))
+    np.add.at(table, (row, column), 1)
+    return table

@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.stats.discovery import find_least_confident
 from groundfault.stats.paired import more_errors, sign_test
 
 Bools = NDArray[np.bool_]
@@ -217,3 +216,11 @@ def find_best_threshold(confidence: Floats, gain: Floats) -> float:
 
 def _share(true: Bools) -> float:
     return float(true.mean()) if len(true) else float("nan")
+
+
+def find_least_confident(probability: NDArray[np.float64], count: int) -> NDArray[np.bool_]:
+    """The ``count`` examples of lowest largest class probability; of equals, the first."""
+    uncertain = np.zeros(len(probability), dtype=np.bool_)
+    # stable: which of equal confidences comes first must not depend on the sorting algorithm
+    uncertain[np.argsort(probability.max(axis=1), kind="stable")[:count]] = True
+    return uncertain

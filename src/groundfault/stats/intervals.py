@@ -1,9 +1,11 @@
-"""Intervals for effects: what the holdout says a lift may be."""
+"""Intervals of proportions, their differences and ratios, and means; McNemar's exact test."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
@@ -29,14 +31,14 @@ def newcombe(
     """
     # each end joins the Wilson ends that are farthest apart in its direction
     p, q = on_sum / on, off_sum / off
-    p_low, p_high = wilson(p, on, level)
-    q_low, q_high = wilson(q, off, level)
+    p_low, p_high = _score_interval(p, on, level)
+    q_low, q_high = _score_interval(q, off, level)
     low = p - q - np.sqrt((p - p_low) ** 2 + (q_high - q) ** 2)
     high = p - q + np.sqrt((p_high - p) ** 2 + (q - q_low) ** 2)
     return low, high
 
 
-def wilson(p: Floats, n: Floats, level: float) -> tuple[Floats, Floats]:
+def _score_interval(p: Floats, n: Floats, level: float) -> tuple[Floats, Floats]:
     """Wilson's interval of a proportion ``p`` of ``n``: its ends."""
     z = _normal(level)
     # the ends solve (p - x)^2 = z^2 x (1 - x) / n for x (Wilson 1927,
@@ -105,3 +107,72 @@ def _normal(level: float) -> float:
     from scipy.special import ndtri
 
     return float(ndtri((1 + level) / 2))
+
+
+def wilson(successes: ArrayLike, trials: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
+    """Wilson's score intervals of proportions: two arrays; NaN where nothing was tried.
+
+    Assumes independent tries of one chance. Wilson 1927, doi:10.1080/01621459.1927.10502953.
+    """
+    x, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    # NaN trials carry NaN through both ends, without a warning of a division by 0
+    safe = np.where(n > 0, n, np.nan)
+    low, high = _score_interval(x / safe, safe, level)
+    return np.maximum(low, 0.0), np.where(x == safe, 1.0, high)  # which rounding may miss
+
+
+def mcnemar(first_only: int, second_only: int) -> float:
+    """Exact two-sided p-value that neither of two ways succeeds more often on the same cases.
+
+    Parameters
+    ----------
+    first_only, second_only : int
+        Cases on which one way alone succeeds.
+
+    Notes
+    -----
+    Twice the smaller binomial tail, at most 1. Assumes independent cases. McNemar 1947,
+    doi:10.1007/BF02295996.
+
+    Examples
+    --------
+    >>> mcnemar(0, 9)
+    0.00390625
+    """
+    from scipy.special import bdtr
+
+    total = first_only + second_only
+    # bdtr sums the binomial tail exactly; a normal tail is too small for the few pairs there are
+    return min(1.0, 2 * float(bdtr(min(first_only, second_only), total, 0.5))) if total else 1.0
+
+
+def newcombe_pairs(
+    both: int, first_only: int, second_only: int, neither: int, level: float = 0.95
+) -> tuple[float, float]:
+    """Interval of the difference of two proportions of the same cases.
+
+    Newcombe's method 10 for pairs: Wilson's intervals of both, put together with their correlation,
+    which is corrected for continuity where positive. Assumes independent cases. Newcombe 1998,
+    doi:10.1002/(SICI)1097-0258(19981130)17:22<2635::AID-SIM954>3.0.CO;2-C.
+
+    Parameters
+    ----------
+    both, first_only, second_only, neither : int
+        Cases on which both ways succeed, one alone, and none; one case at least.
+    level : float
+        Coverage, in (0, 1).
+    """
+    a, b, c, d = both, first_only, second_only, neither
+    n = a + b + c + d
+    p, q = (a + b) / n, (a + c) / n
+    (p_low, q_low), (p_high, q_high) = wilson([a + b, a + c], [n, n], level)
+    product = (a + b) * (c + d) * (a + c) * (b + d)
+    # a positive correlation is lowered by n/2 for continuity, a negative one is not (Newcombe 1998)
+    cross = a * d - b * c
+    phi = (max(cross - n / 2, 0.0) if cross > 0 else cross) / math.sqrt(product) if product else 0.0
+    down, up = p - p_low, q_high - q
+    # rounding alone can make the sum of squares negative
+    below = math.sqrt(max(down**2 - 2 * phi * down * up + up**2, 0.0))
+    down, up = p_high - p, q - q_low
+    above = math.sqrt(max(down**2 - 2 * phi * down * up + up**2, 0.0))
+    return float(max(p - q - below, -1.0)), float(min(p - q + above, 1.0))

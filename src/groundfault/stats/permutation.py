@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from groundfault.stats import bits
 from groundfault.stats.bits import Bits
+from groundfault.stats.lifts import RobustLifts, centre_losses
 from groundfault.stats.orders import deal
-from groundfault.stats.robust_lifts import RobustLifts, centre_losses
 
 Floats = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def max_t(
     Whole units are permuted, with all their outcomes: several models on the same examples keep
     their dependence. The statistic of 0/1 losses is the lift over its permutation standard
     deviation; of graded ones it is studentised, so that equal means with unequal variances count as
-    no effect (`groundfault.stats.robust_lifts`). Under the complete null, if units are
+    no effect (`groundfault.stats.lifts`). Under the complete null, if units are
     exchangeable, the family-wise error is controlled exactly; strong control assumes subset
     pivotality. Westfall and Young 1993; Ge, Dudoit and Speed 2003, doi:10.1007/BF02595811
     (algorithm 4.1)."""

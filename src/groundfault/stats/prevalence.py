@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from groundfault.stats.proportions import wilson
+from groundfault.stats.intervals import wilson
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.stats.bits import Bits, count_and
-from groundfault.stats.slice_frontier import BestSlices, Extendable, Parents
 from groundfault.stats.slice_kernels import (
     bound_errors,
     bound_means,
@@ -26,7 +25,17 @@ from groundfault.stats.slice_kernels import (
     join_parents,
     sum_errors,
 )
-from groundfault.stats.slices import Errors, Floats, Ids, Ints, Objective, Predicates
+from groundfault.stats.slices import (
+    BestSlices,
+    Errors,
+    Extendable,
+    Floats,
+    Ids,
+    Ints,
+    Objective,
+    Parents,
+    Predicates,
+)
 
 # pairs of parents joined at a time, which bounds memory
 _JOINED = 1 << 21

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from msgspec import Struct
 
 from groundfault.base.deprecation import rename_attributes, rename_members
@@ -209,9 +208,9 @@ class ReviewedRuns:
         errors, size = verdicts.count("model_error"), len(verdicts)
         if not size:
             return MissedErrors(len(matched), len(controls), 0, 0, None, None, None)
-        low, high = wilson(np.array([errors / size]), np.array([float(size)]), _COVERAGE)
+        low, high = wilson(errors, size, _COVERAGE)
         return MissedErrors(
-            len(matched), len(controls), size, errors, errors / size, float(low[0]), float(high[0])
+            len(matched), len(controls), size, errors, errors / size, float(low), float(high)
         )
 
     @property

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from groundfault.base.deprecation import rename_members
 from groundfault.probes.use.endpoints import Results, RunEndpoints, is_open
+from groundfault.stats.intervals import wilson
 from groundfault.stats.paired import sign_flips, student
 from groundfault.stats.prevalence import estimate_with_repeats, estimate_without_repeats
-from groundfault.stats.proportions import wilson
 
 if TYPE_CHECKING:
     from groundfault.probes.review.statuses import Status

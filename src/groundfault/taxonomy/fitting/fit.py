@@ -18,7 +18,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.fitted_column import matrix as numbers_of
 from groundfault.errors import InputError
 from groundfault.stats import irt
-from groundfault.stats.one_ability import OneAbility
+from groundfault.stats.irt import OneAbility
 from groundfault.stats.silhouette import combine
 from groundfault.taxonomy.fitting import nulls
 from groundfault.taxonomy.fitting.labels import find_contrasting_terms, find_enriched_attributes

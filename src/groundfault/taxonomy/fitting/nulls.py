@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.errors import InputError
-from groundfault.stats.one_ability import OneAbility
+from groundfault.stats.irt import OneAbility
 from groundfault.stats.silhouette import SINGLE, combine, shuffle_silhouettes, silhouette
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.partition import (

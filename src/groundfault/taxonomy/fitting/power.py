@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from groundfault.stats.one_ability import OneAbility
+from groundfault.stats.irt import OneAbility
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.nulls import Test, find_bar, measure_strongest_direction
 from groundfault.taxonomy.fitting.replicates import Replicates

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.errors import InputError
-from groundfault.stats.partitions import adjusted_rand, best_jaccard
+from groundfault.stats.agreement import adjusted_rand, best_jaccard
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.partition import Partition, cluster_points, make_partition
 from groundfault.taxonomy.fitting.replicates import Replicates

@@ -14,8 +14,8 @@ from groundfault.base.deprecation import rename_attributes, rename_fields, renam
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError
+from groundfault.stats.intervals import mcnemar, newcombe_pairs, wilson
 from groundfault.stats.multiple import holm
-from groundfault.stats.proportions import mcnemar, newcombe_pairs, wilson
 from groundfault.stats.silhouette import silhouette
 from groundfault.taxonomy.fitting.matrix import SLACK, check_thresholds
 

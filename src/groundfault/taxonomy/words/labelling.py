@@ -19,8 +19,8 @@ from groundfault.base.files import write_text
 from groundfault.base.reading import read_bytes
 from groundfault.base.streams import stream
 from groundfault.errors import InputError
+from groundfault.stats.intervals import wilson
 from groundfault.stats.paired import student
-from groundfault.stats.proportions import wilson
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 
 SCHEMA_VERSION = 1

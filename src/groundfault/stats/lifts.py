@@ -1,4 +1,4 @@
-"""Lifts over a standard error that holds however much losses vary on and off the slice."""
+"""Lifts of slices: among units of one stratum, with a robust error, and after passing a bar."""
 
 from __future__ import annotations
 
@@ -11,6 +11,64 @@ from groundfault.stats import bits
 from groundfault.stats.bits import Bits
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def lift(
+    on: Bools,
+    losses: NDArray[np.int64] | Floats,
+    strata: NDArray[np.int64],
+    defined: Bools | None = None,
+    weights: NDArray[np.int64] | None = None,
+) -> tuple[Floats, Floats]:
+    """Mean loss on minus off a descriptor within strata, and its z-score.
+
+    Parameters
+    ----------
+    on : bool array, shape (L, n)
+        Descriptors; false where not defined.
+    losses : array, shape (n,)
+    strata : int64 array, shape (n,)
+    defined : bool array, shape (L, n), optional
+        Units that count; left out, all.
+    weights : int64 array, shape (n,), optional
+        How many units each stands for; left out, one.
+
+    Returns
+    -------
+    lift : float64 array, shape (L,)
+        A mean of the strata's lifts, each weighed by on * off / n of the stratum; 0 where no
+        stratum has both sides.
+    z : float64 array, shape (L,)
+        The same over its standard deviation had losses been permuted within the strata; 0 where
+        that is 0.
+
+    Notes
+    -----
+    Mantel and Haenszel 1959, doi:10.1093/jnci/22.4.719; for losses that are not 0 or 1 Mantel 1963.
+    One stratum gives the plain lift."""
+    there: Bools | Floats = np.ones_like(on) if defined is None else defined
+    inside_of: Bools | Floats = on
+    if weights is not None:
+        there, inside_of = there * weights.astype(np.float64), on * weights.astype(np.float64)
+    home = (strata[:, None] == np.unique(strata)).astype(np.float64)
+    # matrix products over one-hot strata sum all descriptors at once, without a loop over strata
+    value = losses.astype(np.float64)
+    size, inside = there @ home, inside_of @ home
+    total, squares, on_sum = (
+        (rows * value**power) @ home for rows, power in ((there, 1), (there, 2), (inside_of, 1))
+    )
+    size_or_1 = np.maximum(size, 1.0)
+    weight = inside * (size - inside) / size_or_1
+    gap = (on_sum - inside * total / size_or_1).sum(axis=1)
+    # variance of the sum on the descriptor, given each stratum's losses (Mantel 1963)
+    variance = (weight * (squares - total**2 / size_or_1) / np.maximum(size - 1, 1.0)).sum(axis=1)
+    return _over(gap, weight.sum(axis=1)), _over(gap, np.sqrt(np.maximum(variance, 0.0)))
+
+
+def _over(a: Floats, b: Floats) -> Floats:
+    return np.where(b > 0, a / np.where(b > 0, b, 1.0), 0.0)
+
 
 # weights of units held at a time; more than that are made anew for every batch
 _CELLS = 1 << 24
@@ -135,3 +193,76 @@ class RobustLifts:
         shares = np.empty_like(on)
         shares[:, self._order] = np.repeat(on_sum / np.maximum(count, 1), lengths, axis=1)
         return shares
+
+
+# how far below the estimate an effect is looked for, in standard errors; at the bar itself none is
+# unlikely
+_REACH = 1e3
+_STEPS = 60
+
+
+def condition_on_passing(
+    estimate: Floats, low: Floats, bar: Floats, level: float
+) -> tuple[Floats, Floats]:
+    """A median-unbiased estimate and a lower limit, given that each estimate reached its bar.
+
+    Parameters
+    ----------
+    estimate : float64 array, shape (H,)
+        Observed effects, on a scale where they are about normal.
+    low : float64 array, shape (H,)
+        Lower ends of their ordinary intervals, below the estimates; they say how uncertain each is.
+    bar : float64 array, shape (H,)
+        The least effect that would have been reported.
+    level : float
+        Coverage of the ordinary intervals, such as 0.9.
+
+    Returns
+    -------
+    center, low : float64 arrays, shape (H,)
+        At most the observed effect and the ordinary lower end, and equal to them in the limit of a
+        bar far below; down to minus infinity for an effect at its bar.
+
+    Notes
+    -----
+    Of effects that are all equal, those that pass are the lucky ones. Their distribution is that of
+    the estimate given that it passed, a normal distribution cut off at the bar; what is likely
+    under that says what the effect may be (Zhong and Prentice 2008,
+    doi:10.1093/biostatistics/kxn001).
+
+    Together with the ordinary upper end, which what was selected falls short of less often than
+    others, the lower limit covers the true effect with at least ``level``, given that the bar was
+    passed. That is exact for normal estimates whose standard error is known and does not depend on
+    the effect; in worlds of 0/1 errors with 150 to 2,500 units, slices of 10 to 50 % of them, error
+    rates of 5 to 50 % and lifts of 0.03 to 0.15, intervals of 90 % covered in 89.8 % and more.
+
+    Examples
+    --------
+    >>> center, low = condition_on_passing(
+    ...     np.array([0.2]), np.array([0.1]), np.array([0.15]), 0.9
+    ... )
+    >>> center.round(2), low.round(2)
+    (array([0.17]), array([-0.03]))
+    """
+    from scipy.special import ndtri
+
+    error = (estimate - low) / float(ndtri((1 + level) / 2))
+    gap = np.maximum((estimate - bar) / error, 0.0)
+    below, above = (_solve(gap, tail) for tail in ((1 - level) / 2, 0.5))
+    return estimate - above * error, estimate - below * error
+
+
+def _solve(gap: Floats, tail: float) -> Floats:
+    """How many standard errors below the estimate an effect lies that reaches it so rarely.
+
+    "So rarely" is with probability ``tail`` among those that pass a bar ``gap`` below the estimate.
+    """
+    from scipy.special import log_ndtr
+
+    low, high = np.zeros(len(gap)), np.full(len(gap), _REACH)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        # the farther below, the rarer
+        often = log_ndtr(-middle) - log_ndtr(gap - middle) > np.log(tail)
+        low, high = np.where(often, middle, low), np.where(often, high, middle)
+    return np.where(high >= _REACH, np.inf, high)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.stats.improvement import find_least_confident
+
 
 @dataclass(frozen=True)
 class Discovery:
@@ -58,14 +60,6 @@ def score_discovery(
         float(wrong.mean()),
         share(error_prone, wrong),
     )
-
-
-def find_least_confident(probability: NDArray[np.float64], count: int) -> NDArray[np.bool_]:
-    """The ``count`` examples of lowest largest class probability; of equals, the first."""
-    uncertain = np.zeros(len(probability), dtype=np.bool_)
-    # stable: which of equal confidences comes first must not depend on the sorting algorithm
-    uncertain[np.argsort(probability.max(axis=1), kind="stable")[:count]] = True
-    return uncertain
 
 
 def share(true: NDArray[np.bool_], among: NDArray[np.bool_]) -> float:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import roc_auc_score
 
-from groundfault.stats import ranks
+from groundfault_studies import ranks
 
 
 @given(st.integers(0, 9999), st.integers(3, 30))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from groundfault.stats.discovery import find_least_confident, score_discovery, share
+from groundfault.stats.improvement import find_least_confident
+from groundfault_studies.discovery import score_discovery, share
 
 
 def test_shares_by_hand() -> None:
