@@ -36,9 +36,9 @@ _BUILT_IN: dict[str, str] = {
     "openai_evals": "groundfault.readers.openai_evals:OpenAIEvals",
     "garak": "groundfault.readers.garak:Garak",
     "lighteval": "groundfault.readers.lighteval:LightEval",
-    "phoenix": "groundfault.readers.phoenix:Phoenix",
-    "langfuse": "groundfault.readers.langfuse:Langfuse",
-    "label_studio": "groundfault.readers.label_studio:LabelStudio",
+    "phoenix": "groundfault.readers.server_exports:Phoenix",
+    "langfuse": "groundfault.readers.server_exports:Langfuse",
+    "label_studio": "groundfault.readers.server_exports:LabelStudio",
     "table": "groundfault.readers.mapped:Canonical",
 }
 

@@ -10,11 +10,10 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.core.status import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import escape_pattern, head
 from groundfault.readers.table import read_table
-from groundfault.readers.values import listing, mapping, number, text
+from groundfault.readers.values import listing, mapping, number, settle, text
 
 _NAME = re.compile(r"details_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d:.-]+)")
 _LAYOUTS = (
@@ -36,7 +35,7 @@ class LightEval:
     """
 
     def sniff(self, path: Path) -> bool:
-        """Whether it is a Parquet file with the columns of details."""
+        """Return whether it is a Parquet file with the columns of details."""
         if path.suffix != ".parquet" or not head(path).startswith(b"PAR1"):
             return False
         try:
@@ -46,67 +45,50 @@ class LightEval:
         return any(layout <= columns for layout in _LAYOUTS)
 
     def read(self, path: Path) -> Log:
-        """The examples of one task."""
+        """Read the examples of one task."""
         frame, _ = read_table(path)
         notes = [] if frame.height else ["no samples"]
-        return Log(_observations(path, frame, notes), "lighteval", notes, first_leads=True)
+        return Log(_read_rows(path, frame, notes), "lighteval", notes, first_leads=True)
 
 
-def _observations(path: Path, frame: pl.DataFrame, notes: list[str]) -> Iterator[Observation]:
-    name_match = _NAME.fullmatch(path.stem)
-    model = _model(path)
+def _read_rows(path: Path, frame: pl.DataFrame, notes: list[str]) -> Iterator[Observation]:
+    name = _NAME.fullmatch(path.stem)
+    default_task = name["task"].replace("|", ":") if name else path.stem
+    model = _name_model(path)
     for position, row in enumerate(frame.iter_rows(named=True), 1):
-        doc, response, metrics = _parts(row)
-        task = text(doc.get("task_name")) or (
-            name_match["task"].replace("|", ":") if name_match else path.stem
+        doc, response, metrics = _split_row(row)
+        measured = {"position": position, "output_tokens": _count(response.get("output_tokens"))}
+        base = Observation(
+            str(doc.get("id") or position - 1),
+            model=model,
+            task=text(doc.get("task_name")) or default_task,
+            prompt=text(doc.get("original_query") or doc.get("query")),
+            response=text(next(iter(listing(response.get("text"))), response.get("text"))),
+            target=_read_target(doc),
+            attributes=mapping(doc.get("specific")),
+            measured=measured,
+            **_read_choices(doc, response),
         )
-        choices = _choices(doc, response)
-        common: dict[str, Any] = {
-            "example_id": str(doc.get("id") or position - 1),
-            "model": model,
-            "task": task,
-            "prompt": text(doc.get("original_query") or doc.get("query")),
-            "target": _target(doc),
-            "attributes": mapping(doc.get("specific")),
-            "measured": {
-                "position": position,
-                "output_tokens": _length(response.get("output_tokens")),
-            },
-        }
-        for scorer, score in _numbers(metrics, notes).items():
-            value = number(score)
-            status = Status.MISSING if value is None else Status.SCORED
-            words = text(next(iter(listing(response.get("text"))), response.get("text")))
-            yield Observation(
-                **common, **choices, value=value, status=status, scorer=scorer, response=words
-            )
+        for scorer, score in _select_numbers(metrics, notes).items():
+            yield base.rescore(scorer, *settle(score))
 
 
-def _parts(row: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Document, response and metrics, whatever the layout."""
+def _split_row(row: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return document, response and metrics, whatever the layout."""
     if "doc" in row:
         return mapping(row["doc"]), mapping(row.get("model_response")), mapping(row.get("metric"))
-    doc = {
-        "query": row.get("example"),
-        "choices": row.get("choices"),
-        "gold_index": row.get("gold_index"),
-    }
-    doc |= {"specific": row.get("specifics"), "gold": row.get("gold")}
+    doc = {name: row.get(name) for name in ("choices", "gold_index", "gold")}
+    doc |= {"query": row.get("example"), "specific": row.get("specifics")}
     predictions = row.get("predictions")
-    numeric = isinstance(predictions, list) and all(isinstance(each, float) for each in predictions)
-    response = {
-        "logprobs" if numeric else "text": predictions,
-        "output_tokens": row.get("cont_tokens"),
-    }
-    return (
-        doc,
-        response,
-        mapping(row.get("metrics")) or {k: v for k, v in row.items() if k.startswith(_METRICS)},
-    )
+    is_numeric = isinstance(predictions, list) and all(isinstance(p, float) for p in predictions)
+    response = {"logprobs" if is_numeric else "text": predictions}
+    response["output_tokens"] = row.get("cont_tokens")
+    scores = {k: v for k, v in row.items() if k.startswith(_METRICS)}
+    return doc, response, mapping(row.get("metrics")) or scores
 
 
-def _numbers(metrics: dict[str, Any], notes: list[str]) -> dict[str, Any]:
-    """The metrics that are a number for each example; the others are noted once."""
+def _select_numbers(metrics: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Return the metrics that are a number for each example; the others are noted once."""
     single = {
         name: value
         for name, value in metrics.items()
@@ -119,8 +101,8 @@ def _numbers(metrics: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     return single or {"": None}
 
 
-def _choices(doc: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
-    """Answer, log-probability and confidence of a multiple choice; nothing where there is none."""
+def _read_choices(doc: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
+    """Return answer, log-probability and confidence of a multiple choice, where it is one."""
     choices, logs = listing(doc.get("choices")), listing(response.get("logprobs"))
     if len(choices) != len(logs) or len(logs) < 2 or any(number(log) is None for log in logs):
         return {}
@@ -130,20 +112,20 @@ def _choices(doc: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
     return {"answer": text(choices[best]), "logprob": float(logs[best]), "confidence": 1 / total}
 
 
-def _target(doc: dict[str, Any]) -> str | None:
-    """The choices that are right, as text."""
+def _read_target(doc: dict[str, Any]) -> str | None:
+    """Return the choices that are right, as text."""
     choices, gold = listing(doc.get("choices")), doc.get("gold_index")
     which = [i for i in listing(gold) or [gold] if isinstance(i, int) and 0 <= i < len(choices)]
     return text([str(choices[i]) for i in which]) if which else text(doc.get("gold"))
 
 
-def _length(tokens: Any) -> int | None:
+def _count(tokens: Any) -> int | None:
     token_lists = listing(tokens)
     return len(listing(token_lists[0])) or 1 if token_lists else None
 
 
-def _model(path: Path) -> str:
-    """The folders between ``details`` and the time."""
+def _name_model(path: Path) -> str:
+    """Return the folders between ``details`` and the time."""
     parts = path.resolve().parts
     start = max((i for i, part in enumerate(parts) if part == "details"), default=None)
     return "/".join(parts[start + 1 : -2]) if start is not None else path.resolve().parent.name

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from groundfault.core.status import Status
+from groundfault.readers.formats import JsonFormat
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import head, json_lines
-from groundfault.readers.values import drop_empty, number, text, texts_by
+from groundfault.readers.safely import json_lines
+from groundfault.readers.values import drop_empty, last_by, settle, text
 
 
 class _Spec(msgspec.Struct):
@@ -31,7 +33,7 @@ class _Line(msgspec.Struct):
     data: Any = None
 
 
-class OpenAIEvals:
+class OpenAIEvals(JsonFormat):
     """Reads ``match`` events, and the numbers of ``metrics`` events as one scorer each.
 
     Prompt and response are those of the first ``sampling`` event of a sample: later ones may be a
@@ -40,104 +42,79 @@ class OpenAIEvals:
     without a final report was cut short, and a note says so.
     """
 
-    def sniff(self, path: Path) -> bool:
-        """Whether the first line is the specification of a run."""
-        first = head(path).partition(b"\n")[0]
-        return first.startswith((b'{"spec":', b'{"spec" :')) and b'"completion_fns"' in first
+    tool = "evals"
+    opening = re.compile(rb'\{"spec" ?:')
+    keys = ("completion_fns",)
+    is_lines = True
 
-    def read(self, path: Path) -> Log:
-        """One observation a sample and scorer."""
-        notes: list[str] = []
-        return Log(_Run(path, notes).observations(), "evals", notes)
-
-
-@dataclass
-class _Run:
-    path: Path
-    notes: list[str]
-    spec: _Spec = field(default_factory=_Spec)
-    samplings: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
-    errors: dict[str, str] = field(default_factory=dict)
-    epochs: dict[tuple[str, str], int] = field(default_factory=dict)
-
-    def observations(self) -> Iterator[Observation]:
-        finished = False
-        names_with_score: set[str] = set()
-        for line in json_lines(self.path, _Line):
-            self.spec = line.spec or self.spec
-            finished = finished or line.final_report is not None
+    def observe(self, path: Path, log: Log) -> Iterator[Observation]:
+        """Read one observation a sample and scorer."""
+        spec, is_finished = _Spec(), False
+        samplings: dict[str, tuple[str | None, str | None]] = {}
+        errors: dict[str, str] = {}
+        epochs: Counter[tuple[str, str]] = Counter()
+        for line in json_lines(path, _Line):
+            spec = line.spec or spec
+            is_finished = is_finished or line.final_report is not None
             if line.sample_id is None or not isinstance(line.data, dict):
                 continue
             name = str(line.sample_id)
             if line.type == "sampling":
                 # the first: a model-graded eval writes the grader's sampling under the same sample
-                self.samplings.setdefault(name, _exchange(line.data))
+                samplings.setdefault(name, _read_exchange(line.data))
             elif line.type == "error":
-                self.errors[name] = text(line.data.get("message")) or "error"
+                errors[name] = text(line.data.get("message")) or "error"
             elif line.type in ("match", "metrics"):
-                names_with_score.add(name)
-                yield from self._scores(name, line.type, line.data)
-        for name in [*self.samplings, *(n for n in self.errors if n not in self.samplings)]:
-            if name not in names_with_score:
-                status = Status.ERROR if name in self.errors else Status.MISSING
-                yield self._observation(name, "", None, status, {"error": self.errors.get(name)})
-        if not finished:
-            self.notes.append("no final report: the run was cut short")
+                for observation in _read_scores(name, line.type, line.data):
+                    epochs[name, observation.scorer] += 1
+                    observation.epoch = epochs[name, observation.scorer]
+                    yield _complete(observation, spec, samplings)
+        scored = {name for name, _ in epochs}
+        for name in dict.fromkeys([*samplings, *errors]):
+            if name not in scored:
+                reason = Status.ERROR if name in errors else None
+                measured = {"error": errors.get(name)}
+                lost = Observation(name, *settle(None, reason), measured=measured)
+                yield _complete(lost, spec, samplings)
+        if not is_finished:
+            log.notes.append("no final report: the run was cut short")
 
-    def _scores(self, name: str, kind: str, data: dict[str, Any]) -> Iterator[Observation]:
-        if kind == "match":
-            names = ("correct", "score", "expected", "picked", "sampled", "prompt")
-            measurements = {key: value for key, value in data.items() if key not in names}
-            observation = self._observation(
-                name,
-                "match",
-                number(data.get("correct", data.get("score"))),
-                Status.MISSING,
-                measurements,
-            )
-            observation.answer, observation.target = (
-                text(data.get("picked")),
-                text(data.get("expected")),
-            )
-            yield observation
-            return
-        choice = text(data.get("choice"))
-        unscored = Status.UNPARSED if choice == "__invalid__" else Status.MISSING
-        for metric, raw in data.items():
-            if raw is None or isinstance(raw, bool | int | float):
-                value = None if unscored == Status.UNPARSED else number(raw)
-                yield self._observation(name, metric, value, unscored, {"label": choice})
 
-    def _observation(
-        self,
-        name: str,
-        scorer: str,
-        value: float | None,
-        unscored: Status,
-        measurements: dict[str, Any],
-    ) -> Observation:
-        prompt, response = self.samplings.get(name, (None, None))
-        epoch = self.epochs[name, scorer] = self.epochs.get((name, scorer), 0) + 1
-        # the last completion function of a model-graded eval is its grader
-        models = self.spec.completion_fns
-        grader = models[-1] if len(models) > 1 else None
-        return Observation(
+def _read_scores(name: str, kind: str, data: dict[str, Any]) -> Iterator[Observation]:
+    if kind == "match":
+        names = ("correct", "score", "expected", "picked", "sampled", "prompt")
+        yield Observation(
             name,
-            value,
-            unscored if value is None else Status.SCORED,
-            scorer=scorer,
-            model=models[0] if models else "",
-            task=self.spec.eval_name,
-            epoch=epoch,
-            prompt=prompt,
-            response=response,
-            measured=drop_empty({**measurements, "judge": grader}),
+            *settle(data.get("correct", data.get("score"))),
+            scorer="match",
+            answer=text(data.get("picked")),
+            target=text(data.get("expected")),
+            measured={key: value for key, value in data.items() if key not in names},
         )
+        return
+    choice = text(data.get("choice"))
+    reason = Status.UNPARSED if choice == "__invalid__" else None
+    for metric, raw in data.items():
+        if raw is None or isinstance(raw, bool | int | float):
+            score = settle(raw, reason)
+            yield Observation(name, *score, scorer=metric, measured={"label": choice})
 
 
-def _exchange(data: dict[str, Any]) -> tuple[str | None, str | None]:
-    """The last user message and what was sampled."""
+def _complete(
+    observation: Observation, spec: _Spec, samplings: Mapping[str, tuple[str | None, str | None]]
+) -> Observation:
+    """Add what the events of a sample share."""
+    models = spec.completion_fns
+    # the last completion function of a model-graded eval is its grader
+    grader = models[-1] if len(models) > 1 else None
+    observation.model, observation.task = models[0] if models else "", spec.eval_name
+    observation.prompt, observation.response = samplings.get(observation.example_id, (None, None))
+    observation.measured = drop_empty({**observation.measured, "judge": grader})
+    return observation
+
+
+def _read_exchange(data: dict[str, Any]) -> tuple[str | None, str | None]:
+    """Return the last user message and what was sampled."""
     prompt, sampled = data.get("prompt"), data.get("sampled")
-    user_turns = texts_by(prompt, "user")
     one = sampled[0] if isinstance(sampled, list) and len(sampled) == 1 else sampled
-    return (user_turns[-1] if user_turns else text(prompt)), text(one)
+    return last_by(prompt, "user") or text(prompt), text(one)
