@@ -13,8 +13,7 @@ from groundfault.cli.main import cli
 from groundfault.errors import InputError
 from groundfault.sequential import Certificate, Confirmation, Pool, SequentialAudit
 from groundfault.sequential.answers import replay
-from groundfault.sequential.folder_check import find_result, verify_confirmation
-from groundfault.sequential.verification import verify_certificate
+from groundfault.sequential.verification import find_result, verify_certificate, verify_confirmation
 
 STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0" / "sequential"
 

@@ -38,7 +38,7 @@ from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
 from groundfault.models import Question, Record, Response
 from groundfault.probes import Bank
-from groundfault.review.store import DECIDED
+from groundfault.review.session import DECIDED
 from groundfault.sequential import verify_certificate
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs fork and kill -9")

@@ -35,8 +35,8 @@ from groundfault.probes.use.landscapes import load_replay
 from groundfault.probes.use.summary import ProbeSummary, ProbeTables
 from groundfault.readers.mapped import Mapped
 from groundfault.review import Item, Store, sheets
-from groundfault.review.label_studio import make_task
-from groundfault.review.store import DECIDED
+from groundfault.review.session import DECIDED
+from groundfault.review.sheets import make_task
 from groundfault.sequential.certificate import Certificate
 from groundfault.sequential.confirmation_result import Confirmation
 from groundfault.sequential.eprocess import EProcess

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from groundfault import Candidate, Case, Evidence, PlanError
-from groundfault.case.budget_plan import POWER, BudgetPlan, plan_budget
 from groundfault.case.parts import join_parts
 from groundfault.case.settings import name_mode
+from groundfault.case.simulation import POWER, BudgetPlan, plan_budget
 from groundfault.sequential.confirmation import SequentialConfirmation
 
 

@@ -15,9 +15,9 @@ import pytest
 import groundfault
 from groundfault import Case, Evidence, PlanError
 from groundfault.base.ledger import Ledger
-from groundfault.case.forecast import forecast_confirmation
 from groundfault.case.parts import divide, find_losses, hide_outcomes, join_parts
 from groundfault.case.settings import ModeChoice
+from groundfault.case.simulation import forecast_confirmation
 from groundfault.case.verification import verify_case
 from groundfault.core.status import Status
 from groundfault.errors import InputError, LedgerError

@@ -11,10 +11,10 @@ import pytest
 from msgspec import structs
 
 from groundfault import Case, Evidence, PlanError
-from groundfault.case.budget_plan import plan_budget
 from groundfault.case.labelling import CaseConfirmation, make_confirmation
-from groundfault.case.model_answers import Answer, count_answers, group_modes, select_answers
+from groundfault.case.parts import Answer, count_answers, group_modes, select_answers
 from groundfault.case.settings import ModeChoice
+from groundfault.case.simulation import plan_budget
 from groundfault.case.verification import verify_case
 from groundfault.core.plan import to_fraction
 from groundfault.errors import InputError

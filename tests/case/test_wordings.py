@@ -13,11 +13,10 @@ import polars as pl
 import pytest
 
 from groundfault import Case, Evidence, PlanError
-from groundfault.case.pairing import draw_pairs
-from groundfault.case.probing import PLANNED, make_bank
+from groundfault.case.probing import PLANNED, draw_pairs, make_bank
 from groundfault.case.settings import ProbeChoice
 from groundfault.case.verification import verify_case
-from groundfault.case.wording_tests import judge_wordings
+from groundfault.case.wordings import judge_wordings
 from groundfault.errors import InputError, LedgerError
 from groundfault.models import Question, Response
 from groundfault.probes.bank.bank import Bank, Task

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
-from groundfault.cli.reviewing import review
+from groundfault.cli.probe_review import show_items as review
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models import Response
 from groundfault.probes import Config, run

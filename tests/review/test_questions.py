@@ -9,7 +9,7 @@ import pytest
 
 from groundfault.errors import InputError
 from groundfault.review import Decision, Item
-from groundfault.review.questions import QUESTIONS, find_next, find_open
+from groundfault.review.queue import QUESTIONS, find_next, find_open
 
 
 def list_ways(question: str | None = "prompt_valid") -> Iterator[dict[str, str]]:

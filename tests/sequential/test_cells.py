@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import count_examples
 
-from groundfault.sequential.cells import Cells
+from groundfault.sequential.claims import Cells
 
 MEMBERS = np.array(
     [

@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 
 from groundfault import Candidate, Evidence, InputError, Plan, PlanError
 from groundfault.sequential import SequentialConfirmation
-from groundfault.sequential.graded_slices import GradedSlice, read_grades
-from groundfault.sequential.slice_tests import SliceTests, find_units_to_label
+from groundfault.sequential.slice_tests import (
+    GradedSlice,
+    SliceTests,
+    find_units_to_label,
+    read_grades,
+)
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

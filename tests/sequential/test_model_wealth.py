@@ -11,7 +11,7 @@ from groundfault.errors import PlanError
 from groundfault.sequential import EProcess, Pool, SequentialAudit, SequentialPlan
 from groundfault.sequential.answers import replay
 from groundfault.sequential.bets import Bet
-from groundfault.sequential.model_wealth import ModelWealth, share_of
+from groundfault.sequential.two_null_test import ModelWealth, share_of
 
 Q = 0.85
 BET = Bet("lr", alternative=0.5)

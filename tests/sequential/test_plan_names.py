@@ -7,7 +7,7 @@ import pytest
 
 from groundfault import SequentialAudit
 from groundfault.sequential import Bet, Pool, SequentialPlan, e_process
-from groundfault.sequential.plan_names import from_stored_names, to_stored_names
+from groundfault.sequential.plan import from_stored_names, to_stored_names
 
 STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0" / "sequential" / "certificate.json"
 

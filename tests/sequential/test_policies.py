@@ -12,10 +12,9 @@ import pytest
 from groundfault.errors import PlanError
 from groundfault.sequential import Pool, SequentialAudit, policies
 from groundfault.sequential.answers import replay
-from groundfault.sequential.policies import Policy, Query, features, learners
-from groundfault.sequential.policies.adaptive import Adaptive
+from groundfault.sequential.policies import Policy, Query, learned
+from groundfault.sequential.policies.adaptive import Adaptive, train
 from groundfault.sequential.policies.learned import Learned
-from groundfault.sequential.policies.networks import train
 from groundfault.testing import check_policy
 
 LEARNED = ("adaptive", "logistic", "gp", "boosted", "thompson")
@@ -234,7 +233,7 @@ def test_the_batched_program_is_the_plain_one():
 
 
 def _plain(rows, scores, width, seed, epochs):
-    from groundfault.sequential.policies.networks import _ORDERS, _begin
+    from groundfault.sequential.policies.adaptive import _ORDERS, _begin
 
     nets = _begin(rows.shape[1] + 1, (width,), 1, seed)
     parts = [part[0].astype(float) for part in (nets.hidden, nets.out, nets.bias)]
@@ -290,12 +289,10 @@ def world():
     rng = np.random.default_rng(0)
     points = rng.normal(size=(600, 5))
     chance = np.where(points[:, 0] > 0.3, 0.35, 0.95)
-    return features.Features(points, np.ones((1, 600), dtype=bool)), chance
+    return learned.Features(points, np.ones((1, 600), dtype=bool)), chance
 
 
-@pytest.mark.parametrize(
-    "learner", [learners.logistic, learners.gaussian_process, learners.boosted]
-)
+@pytest.mark.parametrize("learner", [learned.logistic, learned.gaussian_process, learned.boosted])
 def test_learners_are_calibrated_and_doubt_less_with_more_scores(learner, world):
     features, chance = world
     rng = np.random.default_rng(1)
@@ -304,7 +301,7 @@ def test_learners_are_calibrated_and_doubt_less_with_more_scores(learner, world)
         positions = rng.permutation(600)[:count]
         scores = (rng.random(count) < chance[positions]).astype(float)
         draws = learner(
-            learners.LabelledData(features, positions, scores, 0.85), np.random.default_rng(2)
+            learned.LabelledData(features, positions, scores, 0.85), np.random.default_rng(2)
         )
         assert draws.shape[1] == 600
         assert ((draws > 0) & (draws < 1)).all()
@@ -316,11 +313,9 @@ def test_learners_are_calibrated_and_doubt_less_with_more_scores(learner, world)
     assert abs(high - 0.95) < 0.15
 
 
-@pytest.mark.parametrize(
-    "learner", [learners.logistic, learners.gaussian_process, learners.boosted]
-)
+@pytest.mark.parametrize("learner", [learned.logistic, learned.gaussian_process, learned.boosted])
 def test_with_no_score_learners_expect_the_threshold(learner, world):
-    data = learners.LabelledData(world[0], np.empty(0, dtype=np.intp), np.empty(0), 0.85)
+    data = learned.LabelledData(world[0], np.empty(0, dtype=np.intp), np.empty(0), 0.85)
     draws = learner(data, np.random.default_rng(0))
     assert abs(np.median(draws) - 0.85) < 0.1
 
@@ -331,18 +326,18 @@ def test_laplace_finds_the_mode():
     """
     rng = np.random.default_rng(3)
     rows, scores = rng.normal(size=(2, 30, 4)), (rng.random(30) < 0.7).astype(float)
-    mode, _, _ = learners._laplace(rows, scores, 0.5)
+    mode, _, _ = learned._laplace(rows, scores, 0.5)
     for s in range(2):
         chance = 1 / (1 + np.exp(-(0.5 + rows[s] @ mode[s])))
         np.testing.assert_allclose(rows[s].T @ (scores - chance), mode[s], atol=1e-8)
-    assert learners._laplace(rows[:, :0], scores[:0], 0.5)[2] == pytest.approx([0, 0], abs=1e-12)
+    assert learned._laplace(rows[:, :0], scores[:0], 0.5)[2] == pytest.approx([0, 0], abs=1e-12)
 
 
 def test_principal_components_keep_the_distances_that_matter():
     rng = np.random.default_rng(0)
     for shape in ((50, 8), (8, 50)):
         points = rng.normal(size=shape)
-        components = features.Features(points, np.ones((1, shape[0]), dtype=bool)).components
+        components = learned.Features(points, np.ones((1, shape[0]), dtype=bool)).components
         centred = points - points.mean(axis=0)
         scale = np.sqrt((centred**2).sum(axis=1).mean())
         np.testing.assert_allclose(
@@ -388,7 +383,7 @@ def test_a_learner_of_ones_own():
 
 def test_learners_written_for_the_old_names_still_work():
     with pytest.warns(DeprecationWarning, match="LabelledData"):
-        data = learners.Told(None, np.arange(3), np.ones(3), 0.85)
+        data = learned.Told(None, np.arange(3), np.ones(3), 0.85)
     with pytest.warns(DeprecationWarning, match="positions"):
         assert data.asked.tolist() == [0, 1, 2]
 

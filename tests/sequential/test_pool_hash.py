@@ -13,7 +13,7 @@ import pytest
 from groundfault.errors import InputError
 from groundfault.sequential import ALL, Pool, SequentialAudit, verify_certificate
 from groundfault.sequential.answers import replay
-from groundfault.sequential.pool_hash import find_order, hash_content, sort_groups
+from groundfault.sequential.pool import find_order, hash_content, sort_groups
 
 COLUMNS = {
     "topic": ["sums", "dates", "names"] * 10,

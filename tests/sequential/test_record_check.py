@@ -6,7 +6,7 @@ from pathlib import Path
 
 from groundfault.base.ledger import Ledger
 from groundfault.sequential import Pool, SequentialAudit, verify_certificate
-from groundfault.sequential.record_check import check_record, read_key
+from groundfault.sequential.verification import check_record, read_key
 
 
 def test_a_ledger_that_is_gone_leaves_it_open_and_none_may_be_waived(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from groundfault.sequential import (
 from groundfault.sequential.answers import command, replay
 from groundfault.sequential.certificate import Certificate
 from groundfault.sequential.draws import pick
-from groundfault.sequential.policies import History, Policy, Query, prelearned
+from groundfault.sequential.policies import History, Policy, Query, learned
 from groundfault.sequential.stopping_time import advise_burn_in, count_to_stop, forecast_stopping
 
 Q = 0.85
@@ -1050,15 +1050,15 @@ def test_prelearned_finds_the_planted_group_from_the_warm_up():
 def test_one_prelearned_policy_serves_audits_of_other_warm_ups(monkeypatch):
     pool = blocks(groups=4, size=60, passes=[58, 58, 30, 58])
     plans = [{"seed": 0}, {"seed": 1}, {"seed": 1, "warm_up": 40}, {"seed": 0}]
-    alone = [run(pool, policy=prelearned.PreLearned(), **{"warm_up": 32, **one}) for one in plans]
-    predict, calls = prelearned.predict_by_ridge, []
+    alone = [run(pool, policy=learned.PreLearned(), **{"warm_up": 32, **one}) for one in plans]
+    predict, calls = learned.predict_by_ridge, []
 
     def count(history, rounds):
         calls.append(len(rounds))
         return predict(history, rounds)
 
-    monkeypatch.setattr(prelearned, "predict_by_ridge", count)
-    policy = prelearned.PreLearned()
+    monkeypatch.setattr(learned, "predict_by_ridge", count)
+    policy = learned.PreLearned()
     shared = [run(pool, policy=policy, **{"warm_up": 32, **one}) for one in plans]
     for one, other in zip(shared, alone, strict=True):
         assert [r.query.id for r in one.rounds] == [r.query.id for r in other.rounds]

@@ -21,7 +21,7 @@ from groundfault.sequential import (
     verify_certificate,
 )
 from groundfault.sequential.answers import replay
-from groundfault.sequential.plan_names import from_stored_names
+from groundfault.sequential.plan import from_stored_names
 
 STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0" / "sequential"
 CERTIFICATES = {
@@ -145,7 +145,7 @@ def test_what_a_page_needs_is_typed():
     assert path[1].model == certificate.rounds[0].log_e[0]
     assert len(certificate.unlabelled) == 100 - 12
     assert certificate.compute_cost(2.5) == 30.0
-    whole = certificate.group_results[0]
+    whole = certificate.groups[0]
     assert (whole.group, whole.labelled, whole.errors, whole.mean) == ("all cases", 12, 4.0, 8 / 12)
     # 8 passes and 4 failures of 100 cases are known
     assert (whole.lowest, whole.highest) == (0.08, pytest.approx(0.96))

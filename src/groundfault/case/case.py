@@ -17,10 +17,15 @@ from groundfault.base.database import copy_database
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
 from groundfault.base.ledger import Ledger
-from groundfault.case.creation import write_case
 from groundfault.case.labelling import CaseConfirmation, make_confirmation
-from groundfault.case.model_answers import group_modes, name_answer, select_answers
-from groundfault.case.parts import find_losses, mark_units
+from groundfault.case.parts import (
+    find_losses,
+    group_modes,
+    mark_units,
+    name_answer,
+    select_answers,
+    write_case,
+)
 from groundfault.case.probing import PAIRS, PROBE, begin_probe, open_probe
 from groundfault.case.settings import CHOICE, CaseSettings, ModeChoice, name_mode
 from groundfault.case.summary import CaseSummary, summarize
@@ -31,14 +36,14 @@ from groundfault.models.target import get
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.run import run
 from groundfault.sequential.confirmation_result import Confirmation
-from groundfault.sequential.folder_check import CONFIRMATION
+from groundfault.sequential.verification import CONFIRMATION
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from groundfault.base.progress import Progress
-    from groundfault.case.model_answers import Answer
+    from groundfault.case.parts import Answer
     from groundfault.case.settings import ProbeChoice
     from groundfault.core.plan import Number
     from groundfault.models import Target

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from groundfault.auditing.report_schema import PlanSettings
-from groundfault.case.model_answers import Answer, group_modes, name_answer, select_answers
-from groundfault.case.parts import join_parts
+from groundfault.case.parts import Answer, group_modes, join_parts, name_answer, select_answers
 from groundfault.case.settings import name_mode
 from groundfault.core.candidate import Candidate
 from groundfault.core.plan import Plan, to_fraction

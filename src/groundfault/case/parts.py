@@ -6,30 +6,112 @@ was not given: those of rows that have none yet, or of a part that was kept apar
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from groundfault.auditing.copies import join_copies
-from groundfault.case.model_answers import name_answers
+from groundfault.base.files import explain_failure
+from groundfault.base.streams import stream
+from groundfault.case.settings import CaseSettings, Freshness
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.status import Status
+from groundfault.core.units import average_losses
 from groundfault.errors import InputError, PlanError
+from groundfault.modes.mode import EVERY_MODEL
+from groundfault.sequential.slice_tests import read_grades
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from groundfault.case.model_answers import Answer
+    from groundfault.auditing.report import Report
+    from groundfault.core.evidence import Evidence
     from groundfault.core.plan import Number
     from groundfault.modes.mode import Mode
+    from groundfault.sequential.policies import Query
 
-Freshness = Literal["kept apart", "without an outcome"]
+Answer = tuple[str, str]
+"""Name of a unit, and of the model that answered it; empty where the table names none."""
+
+
+def select_answers(evidence: Evidence, outcome: str, seed: int) -> Evidence:
+    """One row an example: the answers that modes of an outcome are about.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        One row for each example and model.
+    outcome : str
+        As modes have it: empty where there is one model, else a model, or ``every model``. Of the
+        latter a unit has the answer of one model, drawn by the seed, if all models answered it. A
+        rule that has nothing to do with failing, for the models together, has nothing to do with
+        the failures among such answers, and their rate inside it is expected to be the mean rate.
+    seed : int
+    """
+    if not outcome:
+        return evidence
+    if outcome != EVERY_MODEL:
+        return evidence.select_model(outcome)
+    whole, models = join_copies(evidence), evidence.models
+    units, codes = whole.unit_index, _code_models(evidence)
+    answered = np.zeros((whole.unit_count, len(models)), dtype=np.bool_)
+    answered[units, codes] = True
+    by_all: NDArray[np.bool_] = np.asarray(answered.all(axis=1))
+    lot = stream(seed, "model of a unit").integers(len(models), size=whole.unit_count)
+    chosen = (codes == lot[units]) & by_all[units]
+    # the models are one here: the column that names them says whose answer a row is, and no more
+    roles = evidence.roles
+    roles = replace(roles, model=None, ignore=(*roles.ignore, roles.model or ""))
+    return Evidence.from_frame(evidence.frame.filter(pl.Series(chosen)), roles)
+
+
+def group_modes(report: Report | None) -> dict[str, list[int]]:
+    """Numbers of a report's modes, from 1, by what they are about."""
+    groups: dict[str, list[int]] = {}
+    for number, mode in enumerate(report.modes if report else (), 1):
+        groups.setdefault(mode.outcome, []).append(number)
+    return groups
+
+
+def count_answers(evidence: Evidence) -> int:
+    """How many units of how many models there are, copies of an example counted once."""
+    return len(set(name_answers(evidence)))
+
+
+def name_answers(evidence: Evidence) -> list[Answer]:
+    """The unit and the model of each row."""
+    whole = join_copies(evidence)
+    names = whole.unit_names.gather(whole.unit_index)
+    return list(zip(names, _name_models(evidence), strict=True))
+
+
+def name_answer(query: Query, model: str | None) -> Answer:
+    """The unit and the model that a query is about; ``model`` is the column of models."""
+    rows = query.case.get("examples", [query.case])
+    return query.id, "" if model is None else str(rows[0][model])
+
+
+def _name_models(evidence: Evidence) -> list[str]:
+    column = evidence.roles.model
+    if column is None:
+        return [""] * len(evidence)
+    return evidence.frame[column].cast(pl.String).to_list()
+
+
+def _code_models(evidence: Evidence) -> NDArray[np.intp]:
+    codes = {name: code for code, name in enumerate(evidence.models)}
+    return np.array([codes[name] for name in _name_models(evidence)], dtype=np.intp)
+
 
 PART = "part of the case"
 """Column: discovery for rows of the audit, and holdout for fresh ones."""
@@ -214,3 +296,69 @@ def find_losses(answers: Evidence) -> dict[Answer, float | None]:
         if losses.get(answer) is None:
             losses[answer] = loss
     return losses
+
+
+def write_case(
+    folder: Path,
+    evidence: Evidence,
+    *,
+    alpha: Number,
+    keep: Number | None,
+    seed: int,
+    grader: str | None,
+) -> None:
+    """Write the folder, which appears whole or not at all; parameters as for `Case.create`."""
+    home = folder.absolute()
+    if home.exists() and (not home.is_dir() or any(home.iterdir())):
+        raise InputError(f"cannot begin a case in {folder}: it is there and not empty")
+    if grader is not None:
+        if grader not in evidence.frame.columns:
+            raise InputError(f"there is no column {grader!r} to take grades from")
+        evidence = evidence.with_roles(evidence.roles.join(None, None, {"ignore": [grader]}))
+    parts = divide(evidence, keep, seed)
+    if grader is not None:
+        _require_grades(parts, grader)
+    level = Plan(alpha=alpha).settings["alpha"]
+    settings = CaseSettings(
+        sources=tuple(Path(source).name for source in evidence.provenance),
+        alpha=level,
+        seed=seed,
+        freshness=parts.freshness,
+        keep=None if parts.answers is None else Plan(holdout=keep or KEEP).settings["holdout"],
+        grader=grader,
+        audit=parts.audit.hash,
+        fresh=parts.fresh.hash,
+        answers=None if parts.answers is None else parts.answers.hash,
+        audit_units=parts.audit.unit_count,
+        fresh_units=parts.fresh.unit_count,
+        fresh_answers=count_answers(parts.fresh),
+        models=evidence.models if len(evidence.models) > 1 else (),
+    )
+    with explain_failure(home):
+        home.parent.mkdir(parents=True, exist_ok=True)
+        # beside it, so that it takes its place in one step
+        new = Path(tempfile.mkdtemp(prefix=f".{home.name}-", dir=home.parent))
+    try:
+        for name in ("audit", "fresh", "answers"):
+            if (part := getattr(parts, name)) is not None:
+                part.save(new / "evidence" / name)
+        settings.write(new)
+        with explain_failure(home):
+            new.chmod(0o755)
+            with suppress(FileNotFoundError):
+                home.rmdir()
+            new.rename(home)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _require_grades(parts: CaseParts, grader: str) -> None:
+    """What would keep the modes from being confirmed is said before there is a case."""
+    read_grades(parts.audit, grader)
+    read_grades(parts.fresh, grader)
+    losses = average_losses(join_copies(parts.audit))
+    if ((losses > 0) & (losses < 1)).any():
+        raise PlanError(
+            "a grader helps where losses are 0 or 1, and here some lie between, as they also do "
+            "where copies of an example fare differently: leave --grader out"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil, log2
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 import polars as pl
@@ -12,11 +12,9 @@ import polars as pl
 from groundfault.auditing.report_schema import to_plain
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
-from groundfault.case.model_answers import group_modes
-from groundfault.case.pairing import Pair, draw_pairs
-from groundfault.case.parts import UNIT, list_units
+from groundfault.base.streams import stream
+from groundfault.case.parts import UNIT, group_modes, list_units
 from groundfault.case.settings import ProbeChoice
-from groundfault.case.wording_tests import QUESTIONS, SIDES, name_family
 from groundfault.core.plan import to_fraction
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.modes.mode import EVERY_MODEL
@@ -25,12 +23,93 @@ from groundfault.probes.bank.grammar import Grammar
 from groundfault.sequential.confirmation import ASKED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from groundfault.auditing.report import Report
     from groundfault.case.case import Case
     from groundfault.core.evidence import Evidence
 
+Pair = tuple[str, str]
+"""Names of two units: one inside the mode, one outside every mode."""
+
+
+def draw_pairs(
+    fresh: Evidence,
+    on: Mapping[int, NDArray[np.bool_]],
+    rule_columns: Mapping[int, Collection[str]],
+    modes: Sequence[int],
+    *,
+    free: NDArray[np.bool_],
+    most: int,
+    seed: int,
+) -> dict[int, list[Pair]]:
+    """Draw tasks inside each mode, and the most alike that is left outside all modes for each.
+
+    Parameters
+    ----------
+    fresh : Evidence
+        The fresh rows, copies joined.
+    on : mapping of int to bool array, shape (units,)
+        For every mode of the audit, by its number, which fresh units it holds for.
+    rule_columns : mapping of int to collection of str
+        The columns that each mode's rule reads: a pair may differ in them, and is to agree in the
+        other attributes.
+    modes : sequence of int
+        The modes to draw pairs for; a unit serves one of them.
+    free : bool array, shape (units,)
+        Units that nobody has labelled.
+    most : int
+        The largest number of pairs of a mode.
+    seed : int
+
+    Returns
+    -------
+    dict of int to list of pair
+        Fewer pairs where units inside or outside run out.
+    """
+    names, frame = fresh.unit_names, list_units(fresh)
+    free, outside = free.copy(), ~np.any(list(on.values()), axis=0)
+    pairs: dict[int, list[Pair]] = {}
+    for number in modes:
+        columns = [c for c in fresh.attributes if c not in rule_columns[number]]
+        codes = _code_attributes(frame, columns)
+        rng = stream(seed, "probe pairs", number)
+        pairs[number] = []
+        for unit in rng.permutation(np.flatnonzero(on[number] & free))[:most]:
+            others = rng.permutation(np.flatnonzero(outside & free))
+            if not len(others):
+                break
+            twin = others[np.abs(codes[others] - codes[unit]).sum(axis=1).argmin()]
+            free[[unit, twin]] = False
+            pairs[number].append((names[int(unit)], names[int(twin)]))
+    return pairs
+
+
+def _code_attributes(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
+    """Attributes as numbers whose differences add up: shape (units, codes), each in [0, 1].
+
+    A number counts by its rank; two different words or truth values differ by one. Columns with a
+    value of its own for nearly every unit, such as texts, tell nothing of likeness.
+    """
+    codes = [np.zeros((len(frame), 1))]
+    for column in map(frame.get_column, names):
+        if column.dtype.is_numeric():
+            ranks = column.rank("average").fill_null(strategy="mean").fill_null(0.0)
+            codes.append(ranks.to_numpy()[:, None] / max(1, len(frame)))
+        elif column.n_unique() <= len(frame) / 2:
+            dummies = column.cast(pl.String).fill_null("").to_dummies()
+            codes.append(dummies.to_numpy().astype(np.float64) / 2)
+    return np.hstack(codes)
+
+
+Side = Literal["inside", "outside"]
+SIDES: Final[tuple[Side, Side]] = ("inside", "outside")
+"""Of the two tasks of a pair, in order."""
+QUESTIONS: Final = 3
+"""Tests of each mode, each of them adjusted for all that it compares: whether it holds in other
+words, what wording does inside, and what it does outside."""
 PROBE, RUNS = "probe", "runs"
 PLANNED = "case_probe_planned"
 """Kind of the event that records what is asked, before the first question."""
@@ -258,3 +337,8 @@ def open_probe(case: Case) -> tuple[Bank, Grammar]:
             "question: put them back"
         )
     return bank, grammar
+
+
+def name_family(number: int, side: Side) -> str:
+    """The family of the tasks on one side of a mode."""
+    return f"mode {number} {side}"

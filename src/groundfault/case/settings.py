@@ -13,13 +13,13 @@ import msgspec
 from groundfault.auditing.report_schema import to_plain
 from groundfault.base.files import write_text
 from groundfault.base.reading import read_json_object
-from groundfault.case.parts import Freshness
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import InputError
 
 CASE, CHOICE, PROBE_CHOICE = "case.json", "confirm.json", "probe.json"
 VERSION: Final = 1
 
+Freshness = Literal["kept apart", "without an outcome"]
 Step = Literal["audit", "confirm", "probe", "review"]
 SHARES: Final[dict[Step, Fraction]] = {
     "audit": Fraction(2, 5),

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+from dataclasses import asdict, dataclass, replace
+from math import sqrt
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from groundfault.auditing.copies import join_copies
 from groundfault.base.streams import stream
-from groundfault.case.model_answers import group_modes, select_answers
-from groundfault.case.parts import mark_units
+from groundfault.case.parts import group_modes, mark_units, select_answers
+from groundfault.core.plan import to_fraction
 from groundfault.core.units import average_losses
-from groundfault.sequential.graded_slices import GradedSlice, read_grades
-from groundfault.sequential.slice_tests import SliceTest, SliceTests, find_units_to_label
+from groundfault.errors import PlanError
+from groundfault.sequential.slice_tests import (
+    GradedSlice,
+    SliceTest,
+    SliceTests,
+    find_units_to_label,
+    read_grades,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
 
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
+    from groundfault.base.progress import Progress
 
 _CELLS: Final = 100
 
@@ -203,3 +212,183 @@ def _read_grades_by_loss(case: Case, evidence: Evidence) -> tuple[Floats, Floats
     losses = evidence.loss.to_numpy()
     passed, failed = grades[losses == 0], grades[losses == 1]
     return (passed if len(passed) else grades), (failed if len(failed) else grades)
+
+
+POWER: Final = 0.8
+RUNS: Final = 600
+"""Simulated confirmations of what is chosen: a power of .8 is then known to within .04 or so."""
+_BATCH: Final = 40
+
+
+@dataclass(frozen=True)
+class BudgetPlan:
+    """What a number of labels can confirm.
+
+    Attributes
+    ----------
+    budget : int
+        Labels.
+    lift : float or None
+        Failure rate inside each mode less that of units in no mode, as it was simulated; None where
+        it was the lower end of each mode's interval in the audit.
+    rates : dict of str to float
+        Failure rate of units in no mode; by model where modes are of several.
+    runs : int
+        Simulated confirmations of the modes to choose; fewer of those that plainly lack power.
+    powers : dict of int to float
+        By the number of each mode to choose: in which share of the runs it was confirmed.
+    dropped : dict of int to float
+        The same of each mode that is left out, when it was the last to be.
+    """
+
+    budget: int
+    lift: float | None
+    rates: dict[str, float]
+    runs: int
+    powers: dict[int, float]
+    dropped: dict[int, float]
+
+    def to_json(self) -> str:
+        """All of it as JSON."""
+        return json.dumps(asdict(self), indent=1)
+
+
+def plan_budget(
+    case: Case,
+    budget: int,
+    *,
+    lift: float | None = None,
+    runs: int = RUNS,
+    progress: Progress | None = None,
+) -> BudgetPlan:
+    """Simulate confirmations, and leave out the weakest mode until all others have power.
+
+    Units inside every mode of the audit, whether it is chosen or not, fail at the lower end of the
+    interval that the audit has for it, which is chosen for looking bad; or, with ``lift``, more
+    often by that than units in no mode, which fail as the audit's do. Each label serves all chosen
+    modes, but what is confirmed is adjusted for their number, so fewer modes have more power each.
+
+    Parameters
+    ----------
+    case : Case
+        Audited; its modes to confirm are not chosen yet.
+    budget : int
+        Labels, 1 or more.
+    lift : float, optional
+        In (0, 1], and no more than what makes every unit fail.
+    runs : int
+        Most simulated confirmations of each choice of modes.
+    progress : callable, optional
+        Called with a message before each choice is simulated.
+
+    Returns
+    -------
+    BudgetPlan
+        ``powers`` is empty where no mode has a power of .8.
+
+    Raises
+    ------
+    PlanError
+        If there was no audit, it found no mode, the modes were chosen, or a number is out of range.
+    """
+    numbers = case.check_modes(None)
+    if case.choice is not None:
+        raise PlanError("the modes to confirm and their budget were chosen already, and they stay")
+    if budget < 1 or runs < 1:
+        raise PlanError("a plan needs a budget of one label or more, and one simulated run or more")
+    groups, rates = imagine_rows(
+        case, lambda mode, rate: max(rate, mode.interval[0]) if lift is None else rate + lift
+    )
+    top = max(rates.values())
+    if lift is not None and not 0 < lift <= 1 - top:
+        raise PlanError(
+            f"units in no mode fail at a rate of {top:.3g}, so a lift is more than 0 and at most "
+            f"{1 - top:.3g}, not {lift:g}"
+        )
+    alpha = float(to_fraction(case.settings.share_alpha("confirm")))
+    modes = [number for group in groups for number in group.numbers]
+    assert case.report is not None
+    p = {number: case.report.modes[number - 1].p_marginal for number in modes}
+    dropped = {number: 0.0 for number in numbers if number not in modes}
+    while modes:
+        if progress is not None:
+            progress(f"Simulating confirmations of {len(modes)} of the modes")
+        powers = _measure_powers(groups, modes, alpha, budget, runs)
+        # of several that are never confirmed together, the one that the audit is least sure of
+        weakest = min(powers, key=lambda number: (powers[number], -p[number], -number))
+        if powers[weakest] >= POWER:
+            return BudgetPlan(budget, lift, rates, runs, powers, dropped)
+        dropped[weakest] = powers[weakest]
+        modes.remove(weakest)
+    return BudgetPlan(budget, lift, rates, runs, {}, dropped)
+
+
+def _measure_powers(
+    groups: list[FreshRows], modes: list[int], alpha: float, budget: int, runs: int
+) -> dict[int, float]:
+    """In which share of the runs each mode was confirmed; ends early where one plainly lacks."""
+    counts = dict.fromkeys(modes, 0)
+    for run in range(1, runs + 1):
+        for number, is_confirmed in simulate(groups, modes, alpha, budget, run)[1].items():
+            counts[number] += is_confirmed
+        error = sqrt(POWER * (1 - POWER) / run)
+        if run % _BATCH == 0 and min(counts.values()) / run < POWER - 3 * error:
+            break
+    return {number: count / run for number, count in counts.items()}
+
+
+FORECAST_RUNS = 9
+_MOST_LABELS = 400
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What simulated confirmations came to.
+
+    Attributes
+    ----------
+    runs : int
+    limit : int
+        The largest number of labels that can be bought.
+    median : int
+        Labels until all modes are confirmed, or no more are bought.
+    shares : dict of int to float
+        By the number of each mode: in which share of the runs it was confirmed.
+    """
+
+    runs: int
+    limit: int
+    median: int
+    shares: dict[int, float]
+
+
+def forecast_confirmation(case: Case) -> Forecast | None:
+    """Simulate confirmations of a case's modes; None where no label can be of use.
+
+    Fresh units inside a mode fail as often as the audit's inside it, those of several modes as the
+    first of them has it, and the others as the audit's outside of all. A run ends after 400 labels:
+    the numbers are for planning, and no result rests on them.
+
+    Parameters
+    ----------
+    case : Case
+    """
+    summary = case.summarize()
+    modes = [mode for mode in summary.modes if mode.standing in ("open", "not chosen")]
+    if summary.chosen:
+        modes = [mode for mode in modes if mode.standing == "open"]
+    limit = min(summary.budget or case.settings.fresh_answers, case.settings.fresh_answers)
+    if not modes or summary.labelled >= limit:
+        return None
+    numbers = [mode.number for mode in modes]
+    alpha = float(to_fraction(case.settings.share_alpha("confirm")))
+    groups, _ = imagine_rows(case, lambda mode, _: mode.rate)
+    runs = [
+        simulate(groups, numbers, alpha, min(limit, _MOST_LABELS), run)
+        for run in range(FORECAST_RUNS)
+    ]
+    shares = {
+        number: float(np.mean([confirmed.get(number, False) for _, confirmed in runs]))
+        for number in numbers
+    }
+    return Forecast(FORECAST_RUNS, limit, int(np.median([labels for labels, _ in runs])), shares)

@@ -17,7 +17,7 @@ from groundfault.case.settings import CHOICE, PROBE_CHOICE, ProbeChoice
 from groundfault.case.wordings import summarize_wordings
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.sequential.confirmation import ASKED
-from groundfault.sequential.folder_check import CONFIRMATION
+from groundfault.sequential.verification import CONFIRMATION
 
 _AGAIN = "write them again with groundfault case report"
 

@@ -48,7 +48,7 @@ _STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
     cls=GroupedCommand,
     first="outcome id positive_is_good group candidate finders judge out",
 )
-@step_of_case("groundfault.cli.case_steps:audit_case", "no_text", "json_path")
+@step_of_case("groundfault.cli.case:audit_case", "no_text", "json_path")
 @step_options
 @WHERE
 @ENGINE
@@ -269,7 +269,7 @@ def verify(
 def _verify(
     source: str, evidence: tuple[str, ...], choice: LedgerChoice, files: AnchorFiles | None
 ) -> Verification:
-    from groundfault.sequential.folder_check import CONFIRMATION, find_result, verify_confirmation
+    from groundfault.sequential.verification import CONFIRMATION, find_result, verify_confirmation
 
     if (Path(source) / "case.json").is_file():
         return _verify_case(source, evidence, choice, files)

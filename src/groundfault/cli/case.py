@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shlex
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from groundfault.cli.audit import show_report
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
+from groundfault.cli.confirm import label_holdout, require_program
 from groundfault.cli.extra_options import json_option
 from groundfault.cli.options import WHERE, case_options
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
@@ -155,8 +159,8 @@ def plan(folder: str, budget: int, lift: float | None, runs: int, json_path: str
     groundfault case plan case/ --budget 200
     groundfault case plan case/ --budget 200 --lift 0.2
     """
-    from groundfault.case.budget_plan import plan_budget
     from groundfault.case.case import Case
+    from groundfault.case.simulation import plan_budget
 
     require_writable(json_path)
     with show_progress() as progress:
@@ -195,3 +199,38 @@ def _show(page: Page) -> None:
     from groundfault.render.terminal import show
 
     show(page, Console())
+
+
+def audit_case(folder: str, options: dict[str, Any]) -> None:
+    """Audit the rows of a case."""
+    from groundfault.case.case import AUDIT, Case
+
+    require_writable(options["json_path"])
+    quiet = options["json_path"] == "-"
+    with echo_warnings(), show_progress(quiet) as progress:
+        report = Case(folder).audit(texts=not options["no_text"], progress=progress)
+    if options["json_path"] and not quiet:
+        report.to_json(options["json_path"])
+    show_report(report, quiet, str(Path(folder) / AUDIT))
+
+
+def confirm_case(folder: str, options: dict[str, Any]) -> None:
+    """Label fresh rows of a case for its modes."""
+    from groundfault.case.case import Case
+
+    require_writable(options["json_path"])
+    if options["label"] == "cmd":
+        require_program(options)
+    case = Case(folder)
+    if options["label"] == "file":
+        case.require_answers()
+    with echo_warnings():
+        confirmation = case.confirm(options["modes"] or None, options["budget"])
+    try:
+        one_is_pass = case.fresh_evidence.roles.positive_is_good
+        status = label_holdout(confirmation, options, case.look_up, one_is_pass=one_is_pass)
+    finally:
+        case.write_confirmation()
+    if options["json_path"] != "-":
+        click.echo(f"next: groundfault case report {shlex.quote(folder)}")
+    sys.exit(status)

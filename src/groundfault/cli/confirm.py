@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     first="outcome id positive_is_good split null_outcome candidate_file label ledger",
 )
 @step_of_case(
-    "groundfault.cli.case_steps:confirm_case",
+    "groundfault.cli.case:confirm_case",
     *"modes label program show budget cost gate json_path".split(),
 )
 @step_options

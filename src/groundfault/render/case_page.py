@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
 from groundfault.auditing.stages import OPTIONS, find_stages
-from groundfault.case.forecast import Forecast, forecast_confirmation
 from groundfault.case.settings import CaseSettings, Step
+from groundfault.case.simulation import Forecast, forecast_confirmation
 from groundfault.case.summary import CaseSummary, LabelledMode
 from groundfault.core.plan import to_fraction
 from groundfault.render import words

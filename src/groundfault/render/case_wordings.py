@@ -10,8 +10,7 @@ from groundfault.render.page import Code, Remarks, Section, Table, TableColumn
 
 if TYPE_CHECKING:
     from groundfault.case.summary import CaseSummary
-    from groundfault.case.wording_tests import ReworkedMode
-    from groundfault.case.wordings import ReviewedWordings, Wordings
+    from groundfault.case.wordings import ReviewedWordings, ReworkedMode, Wordings
     from groundfault.render.page import Line
 
 _ANSWERS = "do not match the key"

@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from groundfault.case.budget_plan import POWER
+from groundfault.case.simulation import POWER
 from groundfault.render import words
 
 if TYPE_CHECKING:
-    from groundfault.case.budget_plan import BudgetPlan
     from groundfault.case.case import Case
+    from groundfault.case.simulation import BudgetPlan
 
 
 def name_folder(case: Case) -> str:

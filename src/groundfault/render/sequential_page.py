@@ -18,7 +18,7 @@ from groundfault.render.page import (
     TableColumn,
 )
 from groundfault.render.wealth_figure import draw_wealth, format_e_value
-from groundfault.sequential.certificate import Certificate, GroupResult
+from groundfault.sequential.certificate import Certificate, GroupCount
 from groundfault.sequential.confirmation_result import Confirmation
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from groundfault.sequential.certificate_schema import CertificateRound
+    from groundfault.sequential.certificate import CertificateRound
 
 MAX_UNLABELLED = 12
 MAX_LABELS = 500
@@ -188,9 +188,7 @@ def describe_left_out(certificate: Certificate) -> str:
 
 def _make_group_section(certificate: Certificate) -> Section:
     """Labels, errors and what the mean of each group can still be."""
-    # a case that is answered anew, or drawn from a generator, leaves no count of what remains
-    has_bounds = any(result.lowest is not None for result in certificate.group_results)
-    sentences = (_ADAPTIVE, _BOUNDS) if has_bounds else (_ADAPTIVE,)
+    sentences = (_ADAPTIVE, _BOUNDS) if certificate.bounds_means else (_ADAPTIVE,)
     if certificate.left_out:
         sentences = (*sentences, describe_left_out(certificate))
     return Section("Groups", sentences, (), (tabulate_groups(certificate),), anchor="groups")
@@ -199,17 +197,15 @@ def _make_group_section(certificate: Certificate) -> Section:
 def tabulate_groups(certificate: Certificate) -> Table:
     """The declared groups, the lowest mean first; those without a label stand last."""
     # stable, so that groups with equal means keep the order in which they were declared
-    results = sorted(certificate.group_results, key=lambda r: (r.mean is None, r.mean or 0.0))
+    results = sorted(certificate.groups, key=lambda r: (r.mean is None, r.mean or 0.0))
     heads = ("Cases", "Labelled", "Unscored", "Errors", "Mean of labels", "Mean can be")
     columns = (TableColumn("Group", "code"), *(TableColumn(h, "number") for h in heads))
-    table = Table("Groups", columns, tuple(map(_group_row, results)))
+    rows = tuple(_group_row(count, certificate.bounds_means) for count in results)
+    table = Table("Groups", columns, rows)
     return table.drop_empty_columns()
 
 
-def _group_row(result: GroupResult) -> tuple[str, ...]:
-    reach = words.NONE
-    if result.lowest is not None and result.highest is not None:
-        reach = f"{result.lowest:.2f} to {result.highest:.2f}"
+def _group_row(result: GroupCount, has_bounds: bool) -> tuple[str, ...]:
     return (
         result.group,
         words.count(result.size),
@@ -217,7 +213,7 @@ def _group_row(result: GroupResult) -> tuple[str, ...]:
         words.count(result.unscored) if result.unscored else words.NONE,
         f"{result.errors:g}",
         words.NONE if result.mean is None else f"{result.mean:.2f}",
-        reach,
+        f"{result.lowest:.2f} to {result.highest:.2f}" if has_bounds else words.NONE,
     )
 
 

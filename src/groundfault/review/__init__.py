@@ -8,13 +8,9 @@ is never changed; the last one of a reviewer counts. An `AnnotatorPanel` gives a
 from __future__ import annotations
 
 from groundfault.review.annotators import AnnotatorPanel
-from groundfault.review.decision import Decision
-from groundfault.review.item import Item
-from groundfault.review.measuring import agreement
-from groundfault.review.queue import Queue, open_items
-from groundfault.review.resolving import Resolution, resolve
-from groundfault.review.session import Session
-from groundfault.review.store import Store
+from groundfault.review.decision import Decision, Resolution, agreement, resolve
+from groundfault.review.queue import Item, Queue, open_items
+from groundfault.review.session import Session, Store
 
 __all__ = [
     "AnnotatorPanel",

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from groundfault.errors import InputError
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.core.plan import Plan
+from groundfault.errors import InputError, PlanError
+from groundfault.stats import agreement as stats
+from groundfault.stats.agreement import Agreement
 
 Answer = Literal["yes", "no", "unsure"]
 Artefact = Literal["extraction", "format"]
@@ -176,3 +183,174 @@ def select_changes(decisions: Iterable[Decision], earlier: Iterable[Decision]) -
 
 def _age(decision: Decision) -> tuple[int, str]:
     return decision.seq, decision.time
+
+
+How = Literal["waiting", "settled", "disputed", "adjudicated"]
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The verdict on an item, and how it was reached.
+
+    Attributes
+    ----------
+    how : {"waiting", "settled", "disputed", "adjudicated"}
+        Too few have reviewed it; most agree; they do not; or an adjudicator has decided.
+    verdict : str or None
+        None while it is waiting or disputed; never "unsure".
+    reviewers : int
+        Who reviewed it, adjudicators not counted.
+    unblinded : bool
+        Whether a decision that counts was made after unblinding.
+    """
+
+    how: How
+    verdict: Verdict | None
+    reviewers: int
+    unblinded: bool
+
+
+def resolve(decisions: Iterable[Decision], reviewers: int = 1) -> dict[str, Resolution]:
+    """The resolution of each item that has a decision, by its id.
+
+    Once ``reviewers`` have decided, the verdict that more than half of them give settles an item:
+    of two, both; if they differ, a third. To be unsure is no verdict and no agreement, so one
+    unsure reviewer alone leaves an item disputed. The verdict of adjudicators stands before that of
+    reviewers, if it is one; who reviewed an item cannot adjudicate it, and what they say as
+    adjudicator does not count. The order of the decisions does not matter, but for which of a
+    reviewer's is the last.
+
+    Parameters
+    ----------
+    decisions : iterable of Decision
+    reviewers : int
+        How many an item needs, at least 1.
+
+    Raises
+    ------
+    PlanError
+        If ``reviewers`` is less than 1.
+    """
+    if reviewers < 1:
+        raise PlanError(f"an item needs at least 1 reviewer, not {reviewers}")
+    by_item: dict[str, list[Decision]] = {}
+    for decision in select_latest(decisions).values():
+        by_item.setdefault(decision.item, []).append(decision)
+    return {item: _resolve_item(votes, reviewers) for item, votes in by_item.items()}
+
+
+def _resolve_item(decisions: Sequence[Decision], reviewers: int) -> Resolution:
+    reviews = [each for each in decisions if each.role == "reviewer"]
+    # an adjudicator who reviewed the item would count twice
+    blind = {each.reviewer for each in reviews}
+    adjudications = [
+        each for each in decisions if each.role == "adjudicator" and each.reviewer not in blind
+    ]
+    counting = adjudications or reviews
+    late = any(each.unblinded for each in counting)
+    verdict = _find_majority(counting)
+    if adjudications:
+        return Resolution("adjudicated" if verdict else "disputed", verdict, len(reviews), late)
+    # an early majority does not settle: who reviews first must not decide for the others
+    if len(reviews) < reviewers:
+        return Resolution("waiting", None, len(reviews), late)
+    return Resolution("settled" if verdict else "disputed", verdict, len(reviews), late)
+
+
+def _find_majority(decisions: Sequence[Decision]) -> Verdict | None:
+    """The verdict of more than half; None where there is none, or most are unsure."""
+    counts = Counter(each.verdict for each in decisions).most_common(1)
+    return (
+        counts[0][0]
+        if counts and 2 * counts[0][1] > len(decisions) and counts[0][0] != "unsure"
+        else None
+    )
+
+
+_MEASURED: dict[str, tuple[str, ...]] = {
+    "prompt_valid": ANSWERS,
+    "extraction_valid": ANSWERS,
+    "model_wrong": ANSWERS,
+    "verdict": VERDICTS,
+}
+
+
+def agreement(
+    decisions: Iterable[Decision], *, seed: int = 0, level: float = 0.95
+) -> dict[str, dict[str, Agreement]]:
+    """Raw agreement, kappa, alpha and AC1 on each question and on the verdict.
+
+    They are those of Cohen, Krippendorff and Gwet.
+
+    The last decision that each reviewer made blind counts; adjudicators, who see only what is
+    disputed, do not. A question that was moot to a reviewer is missing; "unsure" is an answer like
+    the others.
+
+    Parameters
+    ----------
+    decisions : iterable of Decision
+    seed : int
+        Of the bootstrap over items; see `groundfault.stats.agreement`.
+    level : float in (0, 1)
+
+    Returns
+    -------
+    dict of dict of Agreement
+        By question, then by ``raw``, ``kappa``, ``alpha`` and ``ac1``.
+    """
+    # agreement after unblinding would measure the influence of what was shown
+    blind = [d for d in decisions if d.role == "reviewer" and not d.unblinded]
+    counting = list(select_latest(blind).values())
+    return {
+        question: _measure(counting, question, Plan(seed=seed), level) for question in _MEASURED
+    }
+
+
+def summarize_agreement(
+    decisions: Iterable[Decision], *, seed: int = 0
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """`agreement` as JSON holds it: the fields of each `Agreement`, None for NaN."""
+    return {
+        question: {
+            name: {key: None if value != value else value for key, value in asdict(each).items()}
+            for name, each in measures.items()
+        }
+        for question, measures in agreement(decisions, seed=seed).items()
+    }
+
+
+def _measure(
+    decisions: list[Decision], question: str, plan: Plan, level: float
+) -> dict[str, Agreement]:
+    ratings = _tabulate(decisions, question)
+    size = len(_MEASURED[question])
+    measures = {
+        "raw": stats.raw,
+        "kappa": stats.cohen,
+        "alpha": stats.krippendorff,
+        "ac1": stats.gwet,
+    }
+    results: dict[str, Agreement] = {}
+    for name, measure in measures.items():
+        # Cohen (1960) defined it for two; more need alpha or AC1
+        if name == "kappa" and ratings.shape[1] != 2:
+            reason = f"Cohen's kappa is of two reviewers, not {ratings.shape[1]}"
+            results[name] = Agreement(np.nan, np.nan, np.nan, results["raw"].items, reason)
+        else:
+            rng = plan.rng(f"agreement on {question}: {name}")
+            results[name] = measure(ratings, size, rng, level=level)
+    return results
+
+
+def _tabulate(decisions: list[Decision], question: str) -> NDArray[np.int64]:
+    """Items by reviewers: the place of each answer among those there are."""
+    items = {item: row for row, item in enumerate(sorted({d.item for d in decisions}))}
+    people = {name: column for column, name in enumerate(sorted({d.reviewer for d in decisions}))}
+    table = np.full((len(items), len(people)), stats.MISSING, dtype=np.int64)
+    for decision in decisions:
+        answer = getattr(decision, question)
+        if answer is not None:
+            table[items[decision.item], people[decision.reviewer]] = _MEASURED[question].index(
+                answer
+            )
+    return table

@@ -4,18 +4,180 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from groundfault.base.deprecation import rename_members
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
-from groundfault.review.decision import Decision, check_name, select_latest
-from groundfault.review.item import Item
-from groundfault.review.resolving import resolve
+from groundfault.review.decision import Decision, check_name, resolve, select_latest
+
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
+@rename_members(shown="visible_texts")
+@dataclass(frozen=True)
+class Item:
+    """One response to review.
+
+    Attributes
+    ----------
+    task : str
+        Its id.
+    prompt : str
+        What the model was asked.
+    answer : str
+        What was expected.
+    extracted : str or None
+        What a machine read as the answer; None where it read none.
+    response : str
+        All that the model said.
+    copy : int
+        From 1: which of several equal responses this is, where each is reviewed for itself.
+    question : str
+        The task's canonical wording. The task names it, so it is no part of the id.
+
+    Notes
+    -----
+    Texts are kept as a sheet gives them back: line ends are ``\\n``, and half a surrogate pair,
+    which is no text, is U+FFFD.
+
+    Examples
+    --------
+    >>> item = Item("eggs", "How long do 3 eggs take?", "6", "18", "Answer: 18")
+    >>> item.id == Item("eggs", "How long do 3 eggs take?", "6", "18", "Answer: 18").id
+    True
+    """
+
+    task: str
+    prompt: str
+    answer: str
+    extracted: str | None
+    response: str
+    copy: int = 1
+    question: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, str):
+                object.__setattr__(self, each.name, normalize(value))
+
+    @cached_property
+    def id(self) -> str:
+        """SHA-256 of what is shown."""
+        content = [self.task, self.prompt, self.answer, self.extracted, self.response, self.copy]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+    @property
+    def visible_texts(self) -> dict[str, str]:
+        """What a sheet shows, in reading order; an answer that was not read is empty."""
+        texts = {
+            name: getattr(self, name)
+            for name in ("task", "question", "prompt", "answer", "extracted", "response")
+        }
+        return {**{name: text or "" for name, text in texts.items()}, "copy": str(self.copy)}
+
+
+def normalize(text: str) -> str:
+    """Text with line ends and characters that every kind of sheet gives back as they were."""
+    return _HALVES.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+_WORDS = {"y": "yes", "n": "no", "u": "unsure"}
+
+GUIDANCE = (
+    "Prompt: valid if its entities, relations, operations and constraints are the task's, and "
+    "the expected answer is right for it. "
+    "If it is not, nothing is an error of the model, whatever it answered.",
+    "Extraction: valid if the extracted answer is the one on which the response ends, or if none "
+    "was extracted from a response that ends on none.",
+    "Model: wrong if its final answer is not equivalent to the expected one.",
+)
+"""What makes an answer right, a sentence or two for each question."""
+
+
+@dataclass(frozen=True)
+class ReviewQuestion:
+    """One question about an item.
+
+    Attributes
+    ----------
+    name : str
+        The field of a `Decision` that holds the answer.
+    text : str
+    words : mapping of str to str
+        The answer that each key gives.
+    unread : str
+        The text where no answer was read; empty where that changes nothing.
+    """
+
+    name: str
+    text: str
+    words: Mapping[str, str]
+    unread: str = ""
+
+    def word(self, item: Item) -> str:
+        """The question as it is asked about an item."""
+        return self.unread if self.unread and item.extracted is None else self.text
+
+
+QUESTIONS = {
+    question.name: question
+    for question in (
+        ReviewQuestion(
+            "prompt_valid",
+            "Does the prompt still ask the task, so that the expected answer is right?",
+            _WORDS,
+        ),
+        ReviewQuestion(
+            "extraction_valid",
+            "Is what was read the response's final answer?",
+            _WORDS,
+            "Nothing was read. Is that right: does the response give no final answer?",
+        ),
+        ReviewQuestion(
+            "artefact",
+            "Why not: did the extraction misread it, or is the form of the answer to blame?",
+            {"e": "extraction", "f": "format"},
+        ),
+        ReviewQuestion(
+            "model_wrong",
+            "Is the response's final answer wrong?",
+            _WORDS,
+            "Is that wrong? To give no answer is, where there is one.",
+        ),
+    )
+}
+"""All questions by their names, in the order in which they are asked."""
+
+
+def find_next(question: str, answer: str) -> str | None:
+    """The question that follows an answer; None where what is left is moot.
+
+    Examples
+    --------
+    >>> find_next("prompt_valid", "yes"), find_next("prompt_valid", "no")
+    ('extraction_valid', None)
+    """
+    if question == "prompt_valid":
+        return None if answer == "no" else "extraction_valid"
+    if question == "extraction_valid":
+        return "artefact" if answer == "no" else "model_wrong"
+    return None
+
+
+def find_open(answers: Mapping[str, str]) -> str | None:
+    """The first question that is neither answered nor moot."""
+    question: str | None = "prompt_valid"
+    while question is not None and question in answers:
+        question = find_next(question, answers[question])
+    return question
 
 
 @dataclass(frozen=True, eq=False)

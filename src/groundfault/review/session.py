@@ -2,13 +2,156 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from groundfault.base.deprecation import rename_members
+from groundfault.base.ledger import Event, Ledger
+from groundfault.errors import InputError, LedgerError
 from groundfault.review.decision import Decision, Role, check_name, select_latest
-from groundfault.review.item import Item
-from groundfault.review.queue import Queue, open_items
-from groundfault.review.store import Store
+from groundfault.review.queue import Item, Queue, open_items
+
+SEALED, DECIDED, UNBLINDED = "queue_sealed", "decision", "unblinded"
+
+
+@rename_members(sealed="last_sealing")
+class Store:
+    """The decisions of one audit; the same place may hold those of others.
+
+    Every decision is an event of a `groundfault.base.ledger.Ledger`: it is on disk when `add`
+    returns, several reviewers may write at once, and one that was edited or taken out later is
+    noticed. That the last ones were cut off shows by a head that is known from elsewhere, such as
+    the runs' ledger.
+
+    Parameters
+    ----------
+    path_or_url : path or str
+        A file, made when it is first needed; or a URL ``postgresql+psycopg://...``.
+    audit : str
+        What the audit is known by.
+    """
+
+    def __init__(self, path_or_url: str | Path, audit: str) -> None:
+        self._ledger = Ledger(path_or_url)
+        self.audit = audit
+        self._sealed_items: set[str] = set()
+
+    @property
+    def place(self) -> str:
+        """Where it is: an absolute path, or a URL without its password."""
+        return self._ledger.place
+
+    def last_sealing(self) -> Event | None:
+        """The last sealing of a queue, or None."""
+        sealings = [event for event in self._events() if event.kind == SEALED]
+        return sealings[-1] if sealings else None
+
+    def seal(self, queue: Queue) -> bool:
+        """Fix which items are reviewed and how; whether that was new.
+
+        Once there is a decision, the settings stay; items may be added, as a run goes on, and that
+        too is recorded.
+
+        Raises
+        ------
+        InputError
+            If there is nothing to review, or the place cannot be written to.
+        LedgerError
+            If decisions were made under other settings, or the store does not add up.
+        """
+        if not queue.items:
+            raise InputError("there is nothing to review: no response was routed to a person")
+        events = self._events()
+        last = next((event for event in reversed(events) if event.kind == SEALED), None)
+        if last is not None and last.body["queue"] == queue.hash:
+            return False
+        # before the first decision nothing can have been chosen by its outcome, so settings may
+        # change
+        if last is not None and any(event.kind == DECIDED for event in events):
+            for name, value in queue.settings.items():
+                if last.body["settings"].get(name) != value:
+                    raise LedgerError(
+                        f"the queue was sealed with {name} = "
+                        f"{last.body['settings'].get(name)!r} before the first decision; it cannot "
+                        f"become {value!r} now"
+                    )
+        ids = [item.id for item in queue.items]
+        body = {"audit": self.audit, "queue": queue.hash, "settings": queue.settings, "items": ids}
+        self._ledger.append(SEALED, body)
+        return True
+
+    def add(self, decisions: Sequence[Decision]) -> list[Decision]:
+        """Keep decisions, all of them or none; as they are kept, with time and place.
+
+        Raises
+        ------
+        InputError
+            If one is about an item that was not sealed, or the place cannot be written to.
+        LedgerError
+            If no queue is sealed, or the store does not add up.
+        """
+        # ids that were sealed stay sealed: the chain is read again only for one that is new here
+        unknown = {decision.item for decision in decisions} - self._sealed_items
+        if unknown:
+            self._sealed_items = {
+                item
+                for event in self._events()
+                if event.kind == SEALED
+                for item in event.body["items"]
+            }
+            if not self._sealed_items:
+                raise LedgerError(
+                    "no queue is sealed: the items are fixed before the first decision"
+                )
+            unknown -= self._sealed_items
+        if unknown:
+            raise InputError(f"item {min(unknown)[:12]} is not in the queue that was sealed")
+        bodies = [{"audit": self.audit, **decision.to_dict()} for decision in decisions]
+        events = self._ledger.extend(DECIDED, bodies)
+        pairs = zip(decisions, events, strict=True)
+        return [replace(decision, time=event.time, seq=event.seq) for decision, event in pairs]
+
+    def unblind(self, body: dict[str, Any]) -> Event:
+        """Record that hidden fields are about to be shown; decisions from here on are marked."""
+        return self._ledger.append(UNBLINDED, {"audit": self.audit, **body})
+
+    def decisions(self) -> list[Decision]:
+        """Every decision in the order in which they were made, those that were revised among them.
+
+        Raises
+        ------
+        LedgerError
+            If the store was altered.
+        """
+        decisions = []
+        unblinded = False
+        for event in self._events():
+            # not stored with the decision but derived from the order of events, which cannot be
+            # edited
+            if event.kind == UNBLINDED:
+                unblinded = True
+            elif event.kind == DECIDED:
+                decisions.append(self._decision(event, unblinded))
+        return decisions
+
+    def _decision(self, event: Event, unblinded: bool) -> Decision:
+        try:
+            return Decision.from_dict(
+                event.body, time=event.time, seq=event.seq, unblinded=unblinded
+            )
+        except (KeyError, TypeError, InputError):
+            raise LedgerError(
+                f"the store {self.place} was altered: decision {event.seq} cannot be read"
+            ) from None
+
+    def _events(self) -> list[Event]:
+        """The events of this audit, the whole chain checked; none where nothing is recorded."""
+        if "://" not in self.place and not Path(self.place).exists():
+            return []
+        self._ledger.check()
+        return [event for event in self._ledger.events() if event.body.get("audit") == self.audit]
 
 
 @rename_members(said="previous", left="remaining")

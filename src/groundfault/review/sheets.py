@@ -19,9 +19,73 @@ from groundfault.base.files import write_bytes, write_text
 from groundfault.base.reading import MAX_DOCUMENT, read_text
 from groundfault.base.sheets import escape_cell, format_csv
 from groundfault.errors import InputError, first_line
-from groundfault.review import label_studio
 from groundfault.review.decision import SAID, Decision, Role
-from groundfault.review.item import Item, normalize
+from groundfault.review.queue import Item, normalize
+
+CONFIG = """<View>
+  <Header value="Task $task"/>
+  <Text name="question" value="$question"/>
+  <Header value="Prompt"/>
+  <Text name="prompt" value="$prompt"/>
+  <Header value="Response (copy $copy)"/>
+  <Text name="response" value="$response"/>
+  <Header value="Expected answer"/>
+  <Text name="answer" value="$answer"/>
+  <Header value="Answer as it was read"/>
+  <Text name="extracted" value="$extracted"/>
+  <Header value="Does the prompt still ask the task?"/>
+  <Choices name="prompt_valid" toName="prompt" choice="single-radio" required="true">
+    <Choice value="yes"/><Choice value="no"/><Choice value="unsure"/>
+  </Choices>
+  <Header value="Is what was read the response's final answer?"/>
+  <Choices name="extraction_valid" toName="extracted" choice="single-radio">
+    <Choice value="yes"/><Choice value="no"/><Choice value="unsure"/>
+  </Choices>
+  <Choices name="artefact" toName="extracted" choice="single-radio"
+           visibleWhen="choice-selected" whenTagName="extraction_valid" whenChoiceValue="no">
+    <Choice value="extraction"/><Choice value="format"/>
+  </Choices>
+  <Header value="Is the response's final answer wrong?"/>
+  <Choices name="model_wrong" toName="response" choice="single-radio">
+    <Choice value="yes"/><Choice value="no"/><Choice value="unsure"/>
+  </Choices>
+  <TextArea name="note" toName="response" placeholder="note" maxSubmissions="1"/>
+</View>
+"""
+
+
+def make_task(item: Item) -> dict[str, Any]:
+    """An item as a task: what it shows, and its id."""
+    return {"data": {"item": item.id, **item.visible_texts}}
+
+
+def read_rows(tasks: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Rows of a sheet from a JSON export with annotations; skipped ones are passed over.
+
+    Raises
+    ------
+    InputError
+        If it is laid out otherwise, or a task has several annotations.
+    """
+    for number, each in enumerate(tasks, start=1):
+        here = f"{where}, task {number}"
+        try:
+            annotations = [a for a in each.get("annotations") or [] if not a.get("was_cancelled")]
+            row = dict(each["data"])
+            if len(annotations) > 1:
+                raise InputError(
+                    f"{here} has {len(annotations)} annotations; a sheet is one reviewer's, so "
+                    "export theirs alone"
+                )
+            for result in annotations[0]["result"] if annotations else []:
+                value = result["value"]
+                row[result["from_name"]] = "\n".join(
+                    value.get("choices") or value.get("text") or []
+                )
+        except (AttributeError, KeyError, TypeError):
+            raise InputError(f"{here} is not laid out as Label Studio's JSON export") from None
+        yield here, row
+
 
 Format = Literal["csv", "jsonl", "labelstudio"]
 
@@ -44,12 +108,10 @@ def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]
         raise InputError("there is nothing left to decide, so no sheet was written")
     if format == "labelstudio":
         config = place.with_name(place.stem + "-config.xml")
-        write_text(config, label_studio.CONFIG)
+        write_text(config, CONFIG)
         write_text(
             place,
-            json.dumps(
-                [label_studio.make_task(item) for item in items], indent=1, ensure_ascii=False
-            ),
+            json.dumps([make_task(item) for item in items], indent=1, ensure_ascii=False),
         )
         return [place, config]
     rows = [{"item": item.id, **item.visible_texts, **dict.fromkeys(SAID, "")} for item in items]
@@ -145,7 +207,7 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     start = text.lstrip()[:1]
     try:
         if start == "[":
-            yield from label_studio.read_rows(json.loads(text), str(path))
+            yield from read_rows(json.loads(text), str(path))
         elif start == "{":
             lines = enumerate(text.split("\n"), start=1)
             yield from (

@@ -6,39 +6,218 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from groundfault.base.deprecation import warn_renamed
+from groundfault.base.deprecation import rename_members, warn_renamed
 from groundfault.base.files import save_text
 from groundfault.base.reading import read_json_object
 from groundfault.base.registry import load_object
 from groundfault.errors import InputError
-from groundfault.sequential.certificate_schema import (
-    CertificateRound,
-    GroupCount,
-    Judgement,
-    LedgerPlace,
-    LogNumber,
-    LogPair,
-    PoolOutline,
-    SequentialSettings,
-)
+from groundfault.sequential.bets import Shares
 from groundfault.sequential.draws import SealedKey
-from groundfault.sequential.dual import Verdict
-from groundfault.sequential.plan_names import from_stored_names, to_stored_names
+from groundfault.sequential.plan import (
+    ClaimName,
+    Sampling,
+    SequentialPlan,
+    from_stored_names,
+    to_stored_names,
+)
 from groundfault.sequential.pool import from_hex
-from groundfault.sequential.record import Round, write_pair
+from groundfault.sequential.record import write_pair
+from groundfault.sequential.two_null_test import Verdict
 
 if TYPE_CHECKING:
     from groundfault.sequential.state import AuditState
+
+LogNumber = float | Literal["inf", "-inf", "nan"]
+"""A natural log; JSON has no infinity, so it is spelled."""
+
+LogPair = tuple[LogNumber, LogNumber]
+"""One number against the model's null, one against the auditor's."""
+
+
+@rename_members(limit="budget")
+class SequentialSettings(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """The settings of a `SequentialPlan`, every default filled in.
+
+    In layout 1 ``burn_in`` was stored as ``budget``, and ``budget`` as ``limit``.
+    """
+
+    threshold: float
+    burn_in: int
+    alpha: float
+    policy: str
+    bet: tuple[str, ...]
+    seed: int | None
+    claim: ClaimName
+    sampling: Sampling
+    epsilon: float | None
+    budget: int | None
+    warm_up: int
+    alternative: float | None
+    grid: tuple[float, ...]
+    auditor_alternative: float | None
+    auditor_grid: tuple[float, ...]
+    eta: float
+    shares: Shares
+    idle_mass: bool
+    model: str = ""
+
+    def to_plan(self) -> SequentialPlan:
+        """The plan with these settings.
+
+        Raises
+        ------
+        PlanError
+            If a setting is out of range, or contradicts another.
+        """
+        return SequentialPlan(**msgspec.structs.asdict(self))
+
+
+class PoolOutline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The cases and groups of a pool: all that it takes to repeat the draws.
+
+    Attributes
+    ----------
+    ids : tuple of str
+    groups : dict of str to str
+        The members of each group, eight cases to a byte, in hexadecimal digits.
+    generated : bool
+        Whether the cases are fresh draws from generators, one a category.
+    embedding : str
+        SHA-256 of the embedding; empty where there is none.
+    sources : tuple of str
+    hash : str
+        SHA-256 of all but the sources.
+    """
+
+    ids: tuple[str, ...]
+    groups: dict[str, str]
+    generated: bool
+    embedding: str
+    sources: tuple[str, ...]
+    hash: str
+
+
+class GroupCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The labels of one declared group.
+
+    Attributes
+    ----------
+    group : str
+    size : int
+        Cases in it.
+    labelled, unscored : int
+        Labels of its cases, and those among them that could not be scored.
+    total : float
+        Sum of the scores; 1 is a pass.
+    """
+
+    group: str
+    size: int
+    labelled: int
+    unscored: int
+    total: float
+
+    @property
+    def score_count(self) -> int:
+        """Labels with a score."""
+        return self.labelled - self.unscored
+
+    @property
+    def mean(self) -> float | None:
+        """Mean score of the labels; None where there is none."""
+        return self.total / self.score_count if self.score_count else None
+
+    @property
+    def errors(self) -> float:
+        """Sum of the losses: the number of failures where scores are 0 or 1."""
+        return self.score_count - self.total
+
+    @property
+    def lowest(self) -> float:
+        """Return the mean of all its cases if every other one fails.
+
+        It holds however cases were chosen and whenever one stops, where `Certificate.bounds_means`.
+        """
+        return self.total / self.size
+
+    @property
+    def highest(self) -> float:
+        """Return the mean of all its cases if every other one passes; as `lowest`."""
+        return 1 - self.errors / self.size
+
+    def __getitem__(self, key: str) -> Any:
+        # audit.groups was a list of dicts in 0.1.0
+        warn_renamed(f"audit.groups[...][{key!r}]", f"audit.groups[...].{key}")
+        return getattr(self, key)
+
+
+class CertificateRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One round, as `groundfault.sequential.record.Round` has it.
+
+    Attributes
+    ----------
+    items : str, optional
+        The cases it was drawn from, where the policy named no group; hexadecimal digits.
+    closed : bool
+        Whether its score is there; stored as ``told``.
+    log_e : pair
+        Natural logs of both e-values after it.
+    """
+
+    step: int
+    id: str
+    group: str | None
+    items: str | None
+    claim: bool
+    stake: bool
+    forecast: float | None
+    eligible: int
+    thresholds: LogPair
+    if_fail: LogPair
+    if_pass: LogPair
+    closed: bool = msgspec.field(name="told")
+    score: float | None
+    log_e: LogPair
+
+
+class Judgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one person of an annotator panel said of the case of a round."""
+
+    step: int
+    id: str
+    labeller: str
+    score: float | None
+
+
+class LedgerPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Where the rounds were recorded, the hash of the last event, and what else is there.
+
+    Attributes
+    ----------
+    path, head : str
+    audits : int
+        How many audits of these cases and groups it holds, this one included.
+    level : float, optional
+        The sum of their alphas; None where this is the only one.
+    """
+
+    path: str
+    head: str
+    audits: int = 1
+    level: float | None = None
+
 
 _FOUND = "failure mode found"
 
 VERSION = 2
 """Version of the layout. Version 0.1.0 of groundfault wrote 1, in which two settings of the plan
-have other names (`groundfault.sequential.plan_names`). The rule for reading older ones: a
+have other names (`groundfault.sequential.plan`). The rule for reading older ones: a
 change that a reader of the old layout would misread raises it, and `Certificate.from_dict` brings
 what came before up to date; a certificate of a later version is refused."""
 
@@ -198,12 +377,12 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         return self.plan.claim == "declared-groups" and not self.pool.generated
 
     @property
-    def lowest_group(self) -> GroupResult | None:
+    def lowest_group(self) -> GroupCount | None:
         """The group with the lowest mean of its labels, selected after looking; None without any.
 
         Of groups as low, the one with the most labels, and then the smallest.
         """
-        groups = [result for result in self.group_results if result.mean is not None]
+        groups = [count for count in self.groups if count.mean is not None]
         return min(groups, key=lambda g: (g.mean or 0.0, -g.labelled, g.size), default=None)
 
     @property
@@ -219,19 +398,16 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     @property
     def wealth_path(self) -> tuple[WealthPoint, ...]:
         """Both e-values after each label, from the start, where both are 1."""
-        path = [
-            WealthPoint(point.step, *(_to_float(x) for x in point.log_e))
-            for point in self.rounds
-            if point.closed
-        ]
+        path = [WealthPoint(r.step, *map(float, r.log_e)) for r in self.rounds if r.closed]
         return (WealthPoint(0, 0.0, 0.0), *path)
 
     @property
-    def group_results(self) -> tuple[GroupResult, ...]:
-        """Labels, errors and possible means of each declared group."""
-        # a case that may be answered anew, or is one of endless draws, leaves the mean open
-        is_finite = self.plan.claim != "rates" and not self.pool.generated
-        return tuple(GroupResult.of(count, is_finite=is_finite) for count in self.groups)
+    def bounds_means(self) -> bool:
+        """Return whether labels bound the mean of all cases of a group.
+
+        A case that may be answered anew, or is one of endless draws, leaves the mean open.
+        """
+        return self.plan.claim != "rates" and not self.pool.generated
 
     @property
     def unlabelled(self) -> tuple[str, ...]:
@@ -260,44 +436,6 @@ class WealthPoint:
     auditor: float
 
 
-@dataclass(frozen=True)
-class GroupResult:
-    """What is known of a declared group.
-
-    Attributes
-    ----------
-    group : str
-    size, labelled, unscored : int
-    errors : float
-        Sum of the losses of its labels.
-    mean : float, optional
-        Mean score of its labels; None where there is none.
-    lowest, highest : float, optional
-        What the mean of all its cases can still be, if every other case fails, or passes. This
-        holds however the cases were chosen and whenever one stops, unlike a confidence interval for
-        a fixed number of labels. None where cases are answered anew or generated.
-    """
-
-    group: str
-    size: int
-    labelled: int
-    unscored: int
-    errors: float
-    mean: float | None
-    lowest: float | None
-    highest: float | None
-
-    @classmethod
-    def of(cls, count: GroupCount, *, is_finite: bool) -> GroupResult:
-        """The result of a count."""
-        lowest = count.total / count.size if is_finite else None
-        highest = 1 - count.errors / count.size if is_finite else None
-        return cls(
-            count.group, count.size, count.labelled, count.unscored, count.errors, count.mean,
-            lowest, highest,
-        )  # fmt: skip
-
-
 def certify(audit: AuditState, ledger: LedgerPlace | None, *, reveal: bool = False) -> Certificate:
     """The certificate of an audit as it stands; `SequentialAudit.certificate` calls it.
 
@@ -324,16 +462,8 @@ def certify(audit: AuditState, ledger: LedgerPlace | None, *, reveal: bool = Fal
         plan=msgspec.convert(audit.plan.settings, SequentialSettings),
         seal=audit.seal,
         pool=msgspec.convert(audit.pool.outline(), PoolOutline),
-        rounds=tuple(_certify_round(round_) for round_ in audit.rounds),
+        rounds=msgspec.convert([r.to_dict() for r in audit.rounds], tuple[CertificateRound, ...]),
         reviews=msgspec.convert(audit.reviews, tuple[Judgement, ...]),
         ledger=ledger,
         draws=audit.draws.sealed_key if reveal else audit.draws.hash_alone,
     )
-
-
-def _certify_round(round_: Round) -> CertificateRound:
-    return msgspec.convert(round_.to_dict(), CertificateRound)
-
-
-def _to_float(value: LogNumber) -> float:
-    return float(value)

@@ -21,11 +21,10 @@ from groundfault.core.row_names import sampler_of
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
 from groundfault.sequential.draws import pick
-from groundfault.sequential.graded_slices import GradedSlice, read_grades
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import to_hex
 from groundfault.sequential.record import AuditEvent, AuditRecord
-from groundfault.sequential.slice_tests import find_units_to_label
+from groundfault.sequential.slice_tests import GradedSlice, find_units_to_label, read_grades
 from groundfault.sequential.state import check_score
 from groundfault.sequential.survivors import require_plan, select_survivors
 

@@ -13,7 +13,7 @@ from groundfault.base.deprecation import rename_parameters
 from groundfault.base.reading import decode_json
 from groundfault.errors import InputError, PlanError
 from groundfault.sequential.bets import Bet, Null, Shares, Wealth
-from groundfault.sequential.plan_names import to_stored_names
+from groundfault.sequential.plan import to_stored_names
 from groundfault.stats.betting import log_mean
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groundfault.sequential.certificate_schema import GroupCount
+from groundfault.sequential.certificate import GroupCount
 from groundfault.sequential.claims import Claim
 from groundfault.sequential.draws import Draws
-from groundfault.sequential.dual import EProcessPair
 from groundfault.sequential.policies import History, Query
 from groundfault.sequential.pool import ALL
+from groundfault.sequential.two_null_test import EProcessPair
 from groundfault.stats.betting import conditional_threshold, is_refuted
 
 if TYPE_CHECKING:

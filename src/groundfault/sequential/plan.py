@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import wraps
 from math import ceil
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -16,11 +18,54 @@ from groundfault.base.streams import stream
 from groundfault.core.plan import to_fraction
 from groundfault.errors import PlanError
 from groundfault.sequential.bets import SOURCES, Bet, Null, Shares
-from groundfault.sequential.plan_names import (
-    accept_stored_names,
-    from_stored_names,
-    to_stored_names,
-)
+
+T = TypeVar("T")
+
+_STORED_NAMES = {"burn_in": "budget", "budget": "limit"}
+_NEW_NAMES = {stored: name for name, stored in _STORED_NAMES.items()}
+
+
+def to_stored_names(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by the names of 0.1.0, in the same order."""
+    return {_STORED_NAMES.get(name, name): value for name, value in settings.items()}
+
+
+def from_stored_names(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by today's names; those that have them already are returned as they are."""
+    if "limit" not in settings or "burn_in" in settings:
+        return dict(settings)
+    return {_NEW_NAMES.get(name, name): value for name, value in settings.items()}
+
+
+def accept_stored_names(cls: type[T]) -> type[T]:
+    """Decorate a class so that ``limit=`` is understood as in 0.1.0 for one release, and warns.
+
+    ``budget=`` without ``limit=`` has its new meaning: the two cannot be told apart.
+
+    Raises
+    ------
+    TypeError
+        On a call that has ``limit`` beside both new names.
+    """
+    begin: Callable[..., None] = cls.__init__
+
+    @wraps(begin)
+    def begin_by_either_name(self: T, *args: Any, **settings: Any) -> None:
+        if "limit" in settings:
+            if "burn_in" in settings:
+                raise TypeError(f"{cls.__name__} was given limit=, which is now budget=: leave out")
+            warnings.warn(
+                f"{cls.__name__}(limit=) is now called budget=, and what was budget= is called "
+                "burn_in=; limit= will be removed in the next minor release",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            settings = from_stored_names(settings)
+        begin(self, *args, **settings)
+
+    setattr(cls, "__init__", begin_by_either_name)  # noqa: B010
+    return cls
+
 
 ClaimName = Literal["population", "declared-groups", "literal", "rates"]
 Sampling = Literal["guaranteed", "paper"]
@@ -54,7 +99,7 @@ class SequentialPlan:
         The policy's name, argument included.
     bet : str or sequence of str, optional
         One of `BETS`, or ``group-`` or ``joint-`` before one without a start, which is then placed
-        group by group (`groundfault.sequential.model_wealth`); or several, whose e-values are
+        group by group (`groundfault.sequential.two_null_test`); or several, whose e-values are
         averaged. The auditor's test uses the same without ``group-``, ``joint-``, ``sr-`` or
         ``cusum-``. Left out, ``group-lr-ui`` and ``joint-lr-ui``, and ``sr-lr-ui`` where cases are
         drawn from any set or as in the paper.

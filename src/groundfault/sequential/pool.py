@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +17,6 @@ from groundfault.core.column_names import require_direction
 from groundfault.errors import InputError
 from groundfault.readers.table import read_table
 from groundfault.sequential import pool_parsing
-from groundfault.sequential.pool_hash import find_order, hash_content, sort_groups
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -25,6 +26,47 @@ if TYPE_CHECKING:
 
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
+
+_MAX_COLUMNS = 6
+
+
+def sort_groups(names: Iterable[str], first: str) -> list[str]:
+    """Names of groups in the order in which they are hashed: ``first``, then by name."""
+    return sorted(names, key=lambda name: (name != first, name))
+
+
+def hash_content(content: Mapping[str, Any]) -> str:
+    """SHA-256 of the content of a pool, its groups in the order in which they stand."""
+    return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
+
+
+def find_order(content: Mapping[str, Any], stored_hash: str, first: str) -> list[str] | None:
+    """The order of groups that gives the stored hash; None where no likely one does.
+
+    Tried are the order by name, the order as it stands, and every order of the columns that the
+    groups were made from, with their levels sorted.
+    """
+    groups = content["groups"]
+    for order in _list_orders(list(groups), first):
+        ordered = {**content, "groups": {name: groups[name] for name in order}}
+        if hash_content(ordered) == stored_hash:
+            return order
+    return None
+
+
+def _list_orders(names: list[str], first: str) -> Iterator[list[str]]:
+    yield sort_groups(names, first)
+    yield names
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for name in sort_groups(names, first):
+        # a combination of two columns is named "a=1, b=2"
+        key = tuple(part.split("=")[0] for part in name.split(", "))
+        columns.setdefault(key, []).append(name)
+    fixed = columns.pop((first,), [])
+    if len(columns) <= _MAX_COLUMNS:
+        for blocks in permutations(columns.values()):
+            yield [*fixed, *(name for block in blocks for name in block)]
+
 
 ALL = "all cases"
 """The group that every pool of given cases has."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from groundfault.base.deprecation import rename_members
 from groundfault.base.ledgers import LedgerChoice, find_ledger
 from groundfault.errors import LedgerError
-from groundfault.sequential.dual import EProcessPair
-from groundfault.sequential.plan_names import from_stored_names
+from groundfault.sequential.plan import from_stored_names
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import from_hex, to_hex
+from groundfault.sequential.two_null_test import EProcessPair
 
 if TYPE_CHECKING:
     from groundfault.base.ledger import Event

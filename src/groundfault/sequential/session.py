@@ -13,13 +13,12 @@ from groundfault.base.deprecation import rename_members, warn_renamed
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.sequential import policies
 from groundfault.sequential.draws import read_draws
-from groundfault.sequential.dual import Verdict
-from groundfault.sequential.plan import SequentialPlan
-from groundfault.sequential.plan_names import accept_stored_names
+from groundfault.sequential.plan import SequentialPlan, accept_stored_names
 from groundfault.sequential.policies import History, Policy, Query
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import ASKED, OPENED, TOLD, AuditRecord
 from groundfault.sequential.state import AuditState, check_score
+from groundfault.sequential.two_null_test import Verdict
 
 if TYPE_CHECKING:
     from groundfault.base.ledgers import LedgerChoice
@@ -318,8 +317,7 @@ class SequentialAudit(AuditState):
         LedgerError
             If the ledger was altered.
         """
-        from groundfault.sequential.certificate import certify
-        from groundfault.sequential.certificate_schema import LedgerPlace
+        from groundfault.sequential.certificate import LedgerPlace, certify
 
         self.catch_up()
         ledger = self.record.check()

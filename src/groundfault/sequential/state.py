@@ -11,15 +11,15 @@ import numpy as np
 
 from groundfault.base.json_diff import differences_of
 from groundfault.errors import InputError, LedgerError, PlanError
-from groundfault.sequential.certificate_schema import GroupCount
+from groundfault.sequential.certificate import GroupCount
 from groundfault.sequential.claims import Claim
 from groundfault.sequential.draws import Draws
-from groundfault.sequential.dual import Dual, EProcessPair, Verdict
 from groundfault.sequential.label_counts import LabelCounts
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import Policy, Query
 from groundfault.sequential.pool import ALL, Pool
 from groundfault.sequential.record import ASKED, REVIEWED, TOLD, AuditEvent, Round, read_query
+from groundfault.sequential.two_null_test import EProcessPair, TwoNullTest, Verdict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class AuditState:
     claim : Claim
     draws : Draws
     counts : LabelCounts
-    dual : Dual
+    dual : TwoNullTest
     reviews : list of dict
         Judgements of an `AnnotatorPanel`, in their order.
     """
@@ -52,11 +52,11 @@ class AuditState:
         self.seal = plan.seal(pool.hash)
         self.claim = Claim.of(plan, pool)
         self._draw_by(draws or Draws.begin(plan.seed))
-        self.dual = self._begin_dual()
+        self.test = self._begin_test()
         self.reviews: list[dict[str, Any]] = []
         self._rounds: list[Round] = []
         self._draft: Round | None = None
-        self._outcomes: dict[float | None, Dual] = {}
+        self._outcomes: dict[float | None, TwoNullTest] = {}
         self._claimed: set[str] = set()
         self._score_events: dict[int, int] = {}
 
@@ -109,24 +109,24 @@ class AuditState:
         if_fail, if_pass = (outcome.log_e for outcome in self._outcomes.values())
         return Round(query, int(eligible.sum()), thresholds, if_fail, if_pass)
 
-    def _after(self, query: Query, thresholds: EProcessPair, score: float | None) -> Dual:
+    def _after(self, query: Query, thresholds: EProcessPair, score: float | None) -> TwoNullTest:
         """Where both tests would stand after a score."""
         if query.stake:
             claim = query.claim or not self.claim.guaranteed
-            return self.dual.update(
+            return self.test.update(
                 score, thresholds, claim=claim, group=query.group, forecast=query.forecast
             )
         # a round without a stake after the first bet leaves the wealth alone; before it, the score
         # only teaches the forecasts (warm start)
-        if self.dual.steps:
-            return self.dual
+        if self.test.steps:
+            return self.test
         scores = [*(r.score for r in self._rounds if r.closed), score]
-        return self._begin_dual([x for x in scores if x is not None])
+        return self._begin_test([x for x in scores if x is not None])
 
-    def _begin_dual(self, warm_up: Sequence[float] = ()) -> Dual:
+    def _begin_test(self, warm_up: Sequence[float] = ()) -> TwoNullTest:
         # where any set of cases may be named, sets together count as one more group
         groups = len(self.claim.pool.groups) + int(self.claim.anywhere)
-        return Dual.begin(self.plan, groups, warm_up)
+        return TwoNullTest.begin(self.plan, groups, warm_up)
 
     # ------------------------------------------------------------------------------- --- the record
 
@@ -200,12 +200,12 @@ class AuditState:
                 f"round {query.step} of the record asks for {query.id!r} and scores "
                 f"{body.get('id')!r}"
             )
-        self.dual = self._outcomes.get(score) or self._after(query, open_round.thresholds, score)
+        self.test = self._outcomes.get(score) or self._after(query, open_round.thresholds, score)
         self.counts.add(query, self.pool.position[query.id], score)
-        self._rounds[-1] = open_round.with_score(score, self.dual.log_e)
+        self._rounds[-1] = open_round.with_score(score, self.test.log_e)
         self._score_events[query.step] = seq
         # a claim counts from the burn-in m on, like the auditor's bets
-        if query.stake and query.claim and query.group and self.dual.steps >= self.plan.burn_in:
+        if query.stake and query.claim and query.group and self.test.steps >= self.plan.burn_in:
             self._claimed.add(query.group)
 
     # -------------------------------------------------------------------------- --- where it stands
@@ -223,7 +223,7 @@ class AuditState:
     @property
     def tested(self) -> int:
         """Cases bet on."""
-        return self.dual.steps
+        return self.test.steps
 
     @property
     def groups(self) -> tuple[GroupCount, ...]:
@@ -233,7 +233,7 @@ class AuditState:
     @property
     def log_wealth(self) -> EProcessPair:
         """Natural logs of both e-values; ``inf`` where counting decided."""
-        model, auditor = self.dual.log_e
+        model, auditor = self.test.log_e
         return EProcessPair(
             inf if self._groups_below else model, inf if self._groups_reached else auditor
         )

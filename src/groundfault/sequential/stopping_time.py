@@ -50,19 +50,19 @@ def count_to_stop(audit: SequentialAudit) -> ToStop:
 
 def _count_in_a_row(audit: SequentialAudit, group: str | None, score: float) -> int | None:
     """How many times ``score`` in a row."""
-    cut, dual = -log(audit.plan.alpha), audit.dual
+    cut, test = -log(audit.plan.alpha), audit.test
     before = audit.counts.thresholds_after(group, 0, score)
     for count in range(1, _FARTHEST + 1):
         if not isfinite(before.model):
             return None
-        dual = dual.update(score, before, claim=True, group=group, forecast=audit.plan.threshold)
+        test = test.update(score, before, claim=True, group=group, forecast=audit.plan.threshold)
         before = audit.counts.thresholds_after(group, count, score)
         is_counted = (
             before.model > 1.0
             if score == 0
-            else before.auditor <= 0.0 and dual.steps >= audit.plan.burn_in
+            else before.auditor <= 0.0 and test.steps >= audit.plan.burn_in
         )
-        if is_counted or (dual.log_e.model if score == 0 else dual.log_e.auditor) >= cut:
+        if is_counted or (test.log_e.model if score == 0 else test.log_e.auditor) >= cut:
             return count
     return None
 

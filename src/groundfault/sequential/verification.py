@@ -2,30 +2,224 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import structs
 
 from groundfault.auditing.anchor_check import check_anchor
-from groundfault.auditing.verification_result import CheckStatus, Verification, judge_differences
+from groundfault.auditing.page_check import (
+    check_foreign_pages,
+    check_pages,
+    make_result_pages,
+)
+from groundfault.auditing.verification_result import (
+    CheckStatus,
+    Verification,
+    VerificationCheck,
+    judge_differences,
+)
+from groundfault.base.json_diff import differences_of
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
 from groundfault.errors import GroundfaultError, InputError, LedgerError
 from groundfault.sequential import policies
-from groundfault.sequential.certificate import Certificate
-from groundfault.sequential.certificate_schema import CertificateRound, Judgement
+from groundfault.sequential.certificate import (
+    VERSION,
+    Certificate,
+    CertificateRound,
+    Judgement,
+    certify,
+)
+from groundfault.sequential.confirmation_result import Confirmation
 from groundfault.sequential.draws import Draws, hash_key
-from groundfault.sequential.folder_check import CERTIFICATE, check_result_pages
 from groundfault.sequential.pool import Pool
-from groundfault.sequential.record import ASKED, REVIEWED, TOLD, AuditEvent, read_query
-from groundfault.sequential.record_check import check_record, compare_results, read_key
+from groundfault.sequential.record import (
+    ASKED,
+    OPENED,
+    REVIEWED,
+    TOLD,
+    AuditEvent,
+    count_audits,
+    read_query,
+)
 from groundfault.sequential.state import AuditState
 
 if TYPE_CHECKING:
     from groundfault.base.anchors import AnchorFiles
-    from groundfault.base.ledger import Ledger
+    from groundfault.base.ledger import Event, Ledger
+    from groundfault.sequential.draws import Draws
+
+CERTIFICATE, CONFIRMATION = "certificate.json", "confirmation.json"
+
+
+def find_result(folder: str | Path) -> Path | None:
+    """The certificate or the confirmation of a folder; None where it holds neither, or a report.
+
+    Raises
+    ------
+    InputError
+        If it holds both, so that its pages could be of either.
+    """
+    place = Path(folder)
+    results = [place / name for name in (CERTIFICATE, CONFIRMATION) if (place / name).is_file()]
+    if not results or (place / "report.json").exists():
+        return None
+    if len(results) > 1:
+        raise InputError(
+            f"{folder} holds {CERTIFICATE} and {CONFIRMATION}, and pages of one of them: write "
+            "each to a folder of its own (groundfault sequential report --out)"
+        )
+    return results[0]
+
+
+def verify_confirmation(path: str | Path, *, ledger: LedgerChoice = True) -> Verification:
+    """Check the pages beside a confirmation's JSON; its numbers are not computed again.
+
+    Parameters
+    ----------
+    path : path
+        confirmation.json in the folder that ``sequential report`` wrote.
+    ledger : Ledger, path, URL or bool, optional
+        None and False do without what only the evidence and a ledger show.
+
+    Raises
+    ------
+    InputError
+        If there is no confirmation.
+    """
+    file = Path(path)
+    confirmation = Confirmation.load(file)
+    numbers = VerificationCheck(
+        "recomputation",
+        "unchecked",
+        "the numbers of a confirmation follow from its evidence and its labels, which are not in "
+        "the file: repeat sequential confirm with both to compute them again",
+    )
+    absent: CheckStatus = "waived" if is_waived(ledger) else "unchecked"
+    return Verification((numbers, check_result_pages(file, confirmation, absent)))
+
+
+def check_result_pages(
+    path: Path, result: Certificate | Confirmation, absent: CheckStatus
+) -> VerificationCheck:
+    """Make a result's files again, and compare them with those of its folder.
+
+    Parameters
+    ----------
+    path : Path
+        The JSON of the result; its pages are beside it.
+    result : Certificate or Confirmation
+        As it was read from there.
+    absent : {"unchecked", "waived"}
+        The status of pages that another version may have worded.
+    """
+    pages = make_result_pages(path.name, result)
+    check = check_pages(path.parent, pages, attested=False, source=path.name)
+    writer = result.groundfault_version if isinstance(result, Certificate) else ""
+    # confirmations do not say who wrote them, and no earlier version wrote pages of one
+    if check.status == "failed" and writer not in ("", version("groundfault")):
+        return check_foreign_pages(writer, absent, attested=False)
+    return check
+
+
+def check_record(
+    certificate: Certificate, book: Ledger | None, draws: Draws | None, absent: CheckStatus
+) -> VerificationCheck:
+    """Replay the ledger's events up to the certificate's, and compare.
+
+    Parameters
+    ----------
+    certificate : Certificate
+    book : Ledger or None
+        The ledger to ask; None where there is none that may be asked.
+    draws : Draws or None
+        None where their key is not known; then no round can be repeated.
+    absent : {"unchecked", "waived"}
+        The status where there is no ledger, or the certificate says that there was none.
+    """
+    state, stated = partial(VerificationCheck, "ledger"), certificate.ledger
+    if stated is None:
+        return state(absent, "the audit was not recorded in a ledger")
+    if book is None:
+        return state(
+            absent,
+            f"the record was not checked: the certificate names the ledger {stated.path}, and no "
+            "ledger is opened because a certificate names it; name it with --ledger",
+        )
+    try:
+        book.check(head=stated.head)
+        events = book.events()
+    except InputError as error:
+        # the caller named it, so it is not waived
+        return state("unchecked", f"the record was not checked: {error}")
+    except LedgerError as error:
+        return state("failed", f"the ledger does not bear the certificate out: {error}")
+    # what came later is of later certificates
+    last = next(event.seq for event in events if event.hash == stated.head)
+    events = [event for event in events if event.seq <= last]
+    try:
+        trouble = next(_contradict(certificate, events, draws), "")
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        # one that came with a certificate may hold anything in an unbroken chain
+        trouble = f"events that groundfault did not write: {error}"
+    if trouble:
+        return state("failed", f"the ledger {book.place} is unbroken, and has {trouble}")
+    return state("passed", f"the ledger {book.place} is unbroken and holds these rounds")
+
+
+def _contradict(
+    certificate: Certificate, events: list[Event], draws: Draws | None
+) -> Iterator[str]:
+    """What the events hold that is not what the certificate states."""
+    stated, seal = certificate.ledger, certificate.seal
+    assert stated is not None
+    openings = [event for event in events if event.kind == OPENED]
+    header: Mapping[str, Any] = next((e.body for e in openings if e.body["audit"] == seal), {})
+    sealed = certificate.draws.hash if certificate.draws else None
+    if (header.get("draws") or {}).get("hash") != sealed:
+        yield "another key of the draws"
+    counts = count_audits(openings, seal)
+    if (stated.audits, stated.level) != tuple(counts.values()):
+        yield f"{counts['audits']} audits of these cases"
+    outline = Pool.from_outline(msgspec.to_builtins(certificate.pool))
+    try:
+        audit = AuditState(outline, certificate.plan.to_plan(), draws)
+        for event in events:
+            if event.body.get("audit") == seal:
+                audit.replay(AuditEvent(event.seq, event.kind, event.body))
+    except GroundfaultError as error:
+        yield f"another record: {error}"
+        return
+    for difference in compare_results(certificate, audit):
+        yield f"another record: {difference}"
+
+
+def compare_results(certificate: Certificate, state: AuditState) -> list[str]:
+    """Where a certificate differs from the one that a repeated audit would give."""
+    again = certify(state, None)
+    return list(differences_of(_select_stable(certificate), _select_stable(again)))
+
+
+def read_key(book: Ledger, seal: str) -> Mapping[str, Any]:
+    """What a ledger holds of the key of an audit's draws; empty where there is nothing."""
+    bodies = [event.body for event in book.events(OPENED)]
+    header = next((b for b in bodies if isinstance(b, dict) and b.get("audit") == seal), {})
+    draws = header.get("draws")
+    return draws if isinstance(draws, dict) else {}
+
+
+def _select_stable(certificate: Certificate) -> dict[str, Any]:
+    """What a recomputed certificate must share: all but versions, the ledger and file names."""
+    content = structs.replace(certificate, version=VERSION).to_dict()
+    content["pool"] = certificate.pool.hash
+    # the key of the draws is held against its hash instead
+    others = ("groundfault_version", "ledger", "draws")
+    return {key: value for key, value in content.items() if key not in others}
 
 
 @dataclass(frozen=True)

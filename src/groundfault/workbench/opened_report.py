@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from groundfault.auditing.verification_result import Verification
     from groundfault.base.ledger import Ledger
     from groundfault.case.case import Case
-    from groundfault.case.forecast import Forecast
+    from groundfault.case.simulation import Forecast
     from groundfault.case.summary import CaseSummary
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
     from groundfault.render.page import Page
@@ -191,7 +191,7 @@ class Bench:
 
     def forecast(self, case: Case) -> Forecast | None:
         """Return the cost of confirming its modes; simulated once while nothing new is known."""
-        from groundfault.case.forecast import forecast_confirmation
+        from groundfault.case.simulation import forecast_confirmation
 
         summary = case.summarize()
         with self._lock:

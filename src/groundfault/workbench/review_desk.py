@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from groundfault.review.decision import Decision
-from groundfault.review.item import Item, normalize
-from groundfault.review.questions import QUESTIONS, find_next
+from groundfault.review.queue import QUESTIONS, Item, find_next, normalize
 from groundfault.review.session import Session
 from groundfault.workbench.texts import MAX_LENGTH, shorten
 

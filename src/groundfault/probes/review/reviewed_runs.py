@@ -19,7 +19,7 @@ from groundfault.probes.running.runs import LEDGER, MANIFEST, REVIEWS, TRAJECTOR
 from groundfault.probes.running.sealing import ITERATION
 from groundfault.probes.running.sealing import SEALED as RUN_SEALED
 from groundfault.review import Decision, Item, Queue, Resolution, Store, resolve
-from groundfault.review.store import SEALED, UNBLINDED
+from groundfault.review.session import SEALED, UNBLINDED
 from groundfault.stats.intervals import wilson
 
 _COVERAGE = 0.95  # of the interval for missed errors

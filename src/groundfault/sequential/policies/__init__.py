@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +23,15 @@ _REGISTRY = Registry(
     "policy",
     "groundfault.policies",
     {
-        "uniform": "groundfault.sequential.policies.uniform:Uniform",
-        "stratified": "groundfault.sequential.policies.stratified:Stratified",
-        "oracle": "groundfault.sequential.policies.oracle:Oracle",
-        "prelearned": "groundfault.sequential.policies.prelearned:PreLearned",
+        "uniform": "groundfault.sequential.policies:Uniform",
+        "stratified": "groundfault.sequential.policies:Stratified",
+        "oracle": "groundfault.sequential.policies:Oracle",
+        "prelearned": "groundfault.sequential.policies.learned:PreLearned",
         "adaptive": "groundfault.sequential.policies.adaptive:Adaptive",
-        "logistic": "groundfault.sequential.policies.learned:logistic",
-        "gp": "groundfault.sequential.policies.learned:gp",
-        "boosted": "groundfault.sequential.policies.learned:boosted",
-        "thompson": "groundfault.sequential.policies.learned:thompson",
+        "logistic": "groundfault.sequential.policies.learned:make_logistic",
+        "gp": "groundfault.sequential.policies.learned:make_gp",
+        "boosted": "groundfault.sequential.policies.learned:make_boosted",
+        "thompson": "groundfault.sequential.policies.learned:make_thompson",
     },
 )
 NAMES = tuple(_REGISTRY.built_in)
@@ -198,3 +198,78 @@ def get(name: str) -> Policy:
         raise PlanError(f"the policy {plain} {wants}") from None
     assert isinstance(policy, Policy)
     return policy
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Draw uniformly from all cases; the only claim is that they fail as a whole.
+
+    Where the cases are generated a category at a time, there is no whole to draw from: the category
+    is drawn first, and nothing is claimed."""
+
+    name: ClassVar[str] = "uniform"
+
+    def ask(self, history: History, rng: np.random.Generator) -> Query | None:
+        """All cases, or a category drawn uniformly."""
+        whole = history.open & history.members.all(axis=1)
+        if whole.any():
+            return Query(history.groups[int(whole.argmax())], claim=True)
+        among = np.flatnonzero(history.open)
+        return Query(history.groups[int(rng.choice(among))]) if len(among) else None
+
+
+@dataclass(frozen=True)
+class Stratified:
+    """Draw a group uniformly among those with cases left, then a case uniformly inside it.
+
+    It claims that the group fails when the scores seen in it so far have a mean below the
+    threshold. (The paper's stratified auditor counts every round against itself, so that any model
+    with one sound group passes it.)"""
+
+    name: ClassVar[str] = "stratified"
+
+    def ask(self, history: History, rng: np.random.Generator) -> Query | None:
+        """A group drawn uniformly."""
+        among = np.flatnonzero(history.open & history.strata)
+        if not len(among):
+            among = np.flatnonzero(history.open)
+        if not len(among):
+            return None
+        group = int(rng.choice(among))
+        return Query(history.groups[group], claim=bool(history.means[group] < history.threshold))
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """Claim one group and draw from it alone until it has no case left; then explore.
+
+    Parameters
+    ----------
+    group : str
+        Name of a declared group. It may be a guess: the audit then says whether it was right.
+    """
+
+    group: str
+
+    @property
+    def name(self) -> str:
+        """``oracle:`` and the group."""
+        return f"oracle:{self.group}"
+
+    def ask(self, history: History, rng: np.random.Generator) -> Query | None:
+        """The group, while it lasts.
+
+        Raises
+        ------
+        PlanError
+            If there is no such group.
+        """
+        if self.group not in history.groups:
+            raise PlanError(
+                f"the policy {self.name} names no declared group; the groups are "
+                f"{', '.join(history.groups[:20])}"
+            )
+        if history.open[history.groups.index(self.group)]:
+            return Query(self.group, claim=True)
+        among = np.flatnonzero(history.open)
+        return Query(history.groups[int(rng.choice(among))]) if len(among) else None

@@ -3,20 +3,369 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from groundfault.base.deprecation import rename_attributes, rename_members
 from groundfault.base.threads import one_thread
-from groundfault.sequential.policies import History, Query, learners
-from groundfault.sequential.policies.features import Cache, predict_group_rests
-from groundfault.sequential.policies.learners import LabelledData, Learner
-from groundfault.sequential.policies.prelearned import claim_lowest
+from groundfault.errors import PlanError
+from groundfault.sequential.policies import History, Query
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+_COMPONENTS, _CUTS, _WAVES = 32, 7, 32
+_PAPERS_LENGTH = 19.5
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """N cases as learners see them. Nothing here knows a score.
+
+    Attributes
+    ----------
+    embedding : float64 array, shape (N, D), or None
+    members : bool array, shape (G, N)
+    """
+
+    embedding: Floats | None
+    members: Bools
+
+    @cached_property
+    def groups(self) -> Floats:
+        """Membership of proper groups, centred, of mean squared length 1: shape (N, G)."""
+        part = self._part.astype(np.float64)
+        return _scale(part - part.mean(axis=0))
+
+    @property
+    def _part(self) -> Bools:
+        return self.members[~self.members.all(axis=1)].T
+
+    @cached_property
+    def inputs(self) -> NDArray[np.float32]:
+        """Embedding and groups side by side, for networks: float32, shape (N, D + G).
+
+        Each is as long as the paper's embeddings, on the whole: how fast networks learn depends on
+        it."""
+        kinds = [self.groups] if self.embedding is None else [_scale(self.embedding), self.groups]
+        return (np.hstack(kinds) * _PAPERS_LENGTH).astype(np.float32)
+
+    @cached_property
+    def components(self) -> Floats:
+        """First principal components, of mean squared length 1: shape (N, at most 32)."""
+        if self.embedding is None:
+            return np.empty((self.members.shape[1], 0))
+        centred = self.embedding - self.embedding.mean(axis=0)
+        tall = centred.shape[0] > centred.shape[1]
+        values, vectors = np.linalg.eigh(centred.T @ centred if tall else centred @ centred.T)
+        values, vectors = values[::-1][:_COMPONENTS], vectors[:, ::-1][:, :_COMPONENTS]
+        return _scale(centred @ vectors if tall else vectors * np.sqrt(np.maximum(values, 0.0)))
+
+    @cached_property
+    def waves(self) -> Floats:
+        """Random Fourier features of a Gaussian kernel: shape (N, 64), each row of length 1.
+
+        References
+        ----------
+        Rahimi and Recht (2007), Random features for large-scale kernel machines, NeurIPS 20.
+        """
+        points = self.components
+        if not points.shape[1]:
+            return points
+        phases = points @ np.random.default_rng(_WAVES).normal(size=(points.shape[1], _WAVES))
+        return np.asarray(np.hstack([np.cos(phases), np.sin(phases)]) / np.sqrt(_WAVES))
+
+    @cached_property
+    def splits(self) -> Bools:
+        """Which cases exceed seven quantiles of each component, and groups: shape (N, S).
+
+        The last column is true throughout, so that there is always one.
+        """
+        points = self.components
+        cuts = np.quantile(points, np.arange(1, _CUTS + 1) / (_CUTS + 1), axis=0)
+        above = (points[:, None] > cuts).reshape(len(points), -1)
+        return np.hstack([above, self._part, np.ones((len(points), 1), dtype=np.bool_)])
+
+
+def _scale(columns: Floats) -> Floats:
+    """The columns with a mean squared length of 1."""
+    length = np.sqrt((columns**2).sum(axis=1).mean())
+    return np.asarray(columns / length) if length > 0 else columns
+
+
+@dataclass(eq=False)
+class Cache:
+    """The features of the pool that was asked about last: worked out once, not in every round."""
+
+    _last: Features | None = field(default=None)
+
+    def of(self, history: History) -> Features:
+        """The features of a history's pool."""
+        last = self._last
+        # the arrays of a pool cannot be written to: the same array holds the same numbers
+        if (
+            last is None
+            or last.embedding is not history.embedding
+            or last.members is not history.members
+        ):
+            self._last = last = Features(history.embedding, history.members)
+        return last
+
+
+def predict_group_rests(history: History, predictions: Floats) -> tuple[NDArray[np.intp], Floats]:
+    """Open groups below the threshold, and the predicted mean of the rest of each.
+
+    Parameters
+    ----------
+    history : History
+    predictions : float64 array, shape (K, N)
+
+    Returns
+    -------
+    useful : intp array, shape (U,)
+    means : float64 array, shape (K, U)
+    """
+    useful = np.flatnonzero(history.open & (history.rest_targets > 0))
+    rest = (history.members & history.available)[useful].astype(np.float64)
+    return useful, predictions @ (rest / rest.sum(axis=1, keepdims=True)).T
+
+
+_MIN_SCORES = 2  # scores to learn from
+
+
+@dataclass(frozen=True)
+class PreLearned:
+    """Predict every case's score from the warm-up alone, and claim where the prediction is lowest.
+
+    The claim is the declared group of lowest predicted mean or, where any set of cases may be
+    named, the cases of lowest prediction. Groups that are used up, or known to reach the threshold,
+    give way to the next.
+
+    Notes
+    -----
+    The paper's version predicts with the adaptive auditor's ensemble of networks; this one with
+    ridge regression on groups and embedding, which 32 scores feed as well."""
+
+    name: ClassVar[str] = "prelearned"
+    warm_up: ClassVar[int] = 32
+    _last: list[tuple[History, NDArray[np.float64]]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
+
+    def ask(self, history: History, rng: np.random.Generator) -> Query | None:  # noqa: ARG002
+        """The lowest prediction among what is left.
+
+        Raises
+        ------
+        PlanError
+            If there was no warm-up to learn from.
+        """
+        predictions = self._predict(history)
+        if history.anywhere:
+            return claim_lowest(history, predictions)
+        useful = history.open & (history.rest_targets > 0)
+        useful = useful & history.strata if (useful & history.strata).any() else useful
+        if not useful.any():
+            return None
+        means = history.members @ predictions / history.members.sum(axis=1)
+        return Query(history.groups[int(np.where(useful, means, np.inf).argmin())], claim=True)
+
+    def _predict(self, history: History) -> NDArray[np.float64]:
+        """Predictions from the warm-up, worked out once."""
+        rounds = _find_warm_up(history)
+        if self._last:
+            last, predictions = self._last[0]
+            before = _find_warm_up(last)
+            # the arrays of a pool cannot be written to: the same array holds the same numbers
+            if (
+                last.members is history.members
+                and last.embedding is history.embedding
+                and np.array_equal(last.positions[before], history.positions[rounds])
+                and np.array_equal(last.scores[before], history.scores[rounds])
+            ):
+                return predictions
+        predictions = predict_by_ridge(history, rounds)
+        self._last[:] = [(history, predictions)]
+        return predictions
+
+
+def _find_warm_up(history: History) -> NDArray[np.intp]:
+    """Scored rounds before anything was staked."""
+    rounds = np.flatnonzero(np.cumsum(history.staked) == 0)
+    return rounds[~np.isnan(history.scores[rounds])]
+
+
+def claim_lowest(history: History, predictions: NDArray[np.float64]) -> Query | None:
+    """Claim the offered cases of lowest prediction; None where there are too few."""
+    among = np.flatnonzero(history.available)
+    if len(among) < max(1, history.min_eligible):
+        return None
+    items = np.zeros_like(history.available)
+    items[among[np.argsort(predictions[among], kind="stable")[: history.min_eligible]]] = True
+    return Query(items=items, claim=True)
+
+
+def predict_by_ridge(
+    history: History, rounds: NDArray[np.intp], penalty: float = 1.0
+) -> NDArray[np.float64]:
+    """Scores of all cases predicted from those of some rounds: float64, shape (N,).
+
+    Groups, and the embedding where there is one, weigh the same: each is scaled to a mean squared
+    length of one.
+
+    Raises
+    ------
+    PlanError
+        If there are fewer than two scores to learn from.
+    """
+    if len(rounds) < _MIN_SCORES:
+        raise PlanError(
+            f"a pre-learned policy has {len(rounds)} scores to learn from; set warm_up to "
+            f"{_MIN_SCORES} or more"
+        )
+    kinds = [history.members.T.astype(float)]
+    kinds += [] if history.embedding is None else [history.embedding]
+    features = np.hstack([_scale(kind - kind.mean(axis=0)) for kind in kinds])
+    rows, scores = features[history.positions[rounds]], history.scores[rounds]
+    centre = scores.mean()
+    weights = np.linalg.solve(rows @ rows.T + penalty * np.eye(len(rounds)), scores - centre)
+    return np.asarray(centre + features @ (rows.T @ weights))
+
+
+_DRAWS, _NEWTON, _MIN_CURVE = 100, 8, 0.02
+_INTERCEPT, _SCALES = 1.5, (0.0, 0.5, 1.0, 2.0, 4.0)
+_BAGS, _ROUNDS, _RATE, _PENALTY = 40, 40, 0.3, 2.0
+
+
+@rename_members(asked="positions")
+@dataclass(frozen=True, eq=False)
+class LabelledData:
+    """Scores to learn from.
+
+    Attributes
+    ----------
+    features : Features
+        Of all N cases.
+    positions : intp array, shape (n,)
+        Position of each scored case; there may be none.
+    scores : float64 array, shape (n,)
+        In [0, 1].
+    threshold : float
+        What is expected where nothing is known.
+    """
+
+    features: Features
+    positions: NDArray[np.intp]
+    scores: Floats
+    threshold: float
+
+    @property
+    def logit(self) -> float:
+        """Of the threshold."""
+        return float(np.log(self.threshold / (1 - self.threshold)))
+
+
+class Learner(Protocol):
+    """A function from scores to draws; pure but for the generator."""
+
+    def __call__(self, labels: LabelledData, rng: np.random.Generator) -> Floats:
+        """Draws, shape (K, N)."""
+        ...
+
+
+def logistic(labels: LabelledData, rng: np.random.Generator) -> Floats:
+    """Bayesian logistic regression on components of the embedding, and groups.
+
+    How strongly each of the two may matter is not chosen but averaged over, by marginal likelihood:
+    this is what keeps early predictions from being too sure."""
+    return _linear(labels, labels.features.components, rng)
+
+
+def gaussian_process(labels: LabelledData, rng: np.random.Generator) -> Floats:
+    """Draws with a Gaussian kernel over the components, in random Fourier features."""
+    return _linear(labels, labels.features.waves, rng)
+
+
+def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) -> Floats:
+    """Draws of a logistic model with normal weights, by Laplace's approximation."""
+    parts = [np.ones((len(embedded), 1)), embedded, labels.features.groups]
+    widths = [part.shape[1] for part in parts]
+    kinds = [(_INTERCEPT,), *(_SCALES if width else (0.0,) for width in widths[1:])]
+    columns, scales = (
+        np.hstack(parts),
+        np.array([np.repeat(draws, widths) for draws in product(*kinds)]),
+    )
+    mode, precision, evidence = _laplace(
+        columns[labels.positions] * scales[:, None], labels.scores, labels.logit
+    )
+    # scales are averaged by marginal likelihood (MacKay, 1992): choosing the best of them would
+    # make early predictions too sure
+    share = np.exp(evidence - evidence.max())
+    draws = rng.choice(len(scales), size=_DRAWS, p=share / share.sum())
+    # a normal with precision L L^T is L^-T times white noise
+    roots = np.linalg.inv(np.swapaxes(np.linalg.cholesky(precision), 1, 2))
+    noise = np.einsum("sij,sj->si", roots[draws], rng.normal(size=(_DRAWS, columns.shape[1])))
+    return _sigmoid(labels.logit + ((mode[draws] + noise) * scales[draws]) @ columns.T)
+
+
+def _laplace(rows: Floats, scores: Floats, offset: float) -> tuple[Floats, Floats, Floats]:
+    """Mode (S, d), precision (S, d, d), log evidence (S,) of normal weights; rows (S, n, d)."""
+    mode, prior = np.zeros((rows.shape[0], rows.shape[2])), np.eye(rows.shape[2])
+    transposed = np.swapaxes(rows, 1, 2)
+    for _ in range(_NEWTON):
+        chance = _sigmoid(offset + (rows @ mode[..., None])[..., 0])
+        # a curvature that is nearly zero would send Newton's step far out
+        curve = np.maximum(chance * (1 - chance), _MIN_CURVE)
+        precision = transposed @ (rows * curve[..., None]) + prior
+        slope = transposed @ (scores - chance)[..., None] - mode[..., None]
+        mode = mode + np.linalg.solve(precision, slope)[..., 0]
+    logits = offset + (rows @ mode[..., None])[..., 0]
+    fit = (scores * logits - np.logaddexp(0.0, logits)).sum(axis=1)
+    return mode, precision, fit - (mode**2).sum(axis=1) / 2 - np.linalg.slogdet(precision)[1] / 2
+
+
+def boosted(labels: LabelledData, rng: np.random.Generator) -> Floats:
+    """Gradient-boosted stumps on cuts of the components; each draw weights scores anew.
+
+    References
+    ----------
+    Friedman (2001), https://doi.org/10.1214/aos/1013203451; Rubin (1981),
+    https://doi.org/10.1214/aos/1176345338 (the Bayesian bootstrap)."""
+    splits = labels.features.splits
+    rows = splits[labels.positions].astype(np.float64)
+    # exponential weights are the Bayesian bootstrap: no score is left out, however few there are
+    weights = rng.exponential(size=(_BAGS, len(labels.positions)))
+    logits = np.full((_BAGS, len(splits)), labels.logit)
+    for _ in range(_ROUNDS):
+        chance = _sigmoid(logits[:, labels.positions])
+        slope, curve = weights * (labels.scores - chance), weights * chance * (1 - chance)
+        inside, bend = slope @ rows, curve @ rows + _PENALTY
+        outside, other = (
+            slope.sum(axis=1)[:, None] - inside,
+            curve.sum(axis=1)[:, None] - bend + 2 * _PENALTY,
+        )
+        best = (inside**2 / bend + outside**2 / other).argmax(axis=1)
+        bag = np.arange(_BAGS)
+        up, down = (inside / bend)[bag, best], (outside / other)[bag, best]
+        logits += _RATE * np.where(splits[:, best].T, up[:, None], down[:, None])
+    return _sigmoid(logits)
+
+
+def _sigmoid(x: Floats) -> Floats:
+    return np.asarray(1 / (1 + np.exp(-np.clip(x, -500, 500))))
+
+
+__getattr__ = rename_attributes(
+    __name__, {"Told": "groundfault.sequential.policies.learned:LabelledData"}
+)
+
 
 _EDGE = 1e-9
 
@@ -83,21 +432,21 @@ def _compute_gain(means: Floats, targets: Floats) -> Floats:
     return np.where(p < q, p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q)), 0.0)
 
 
-def logistic() -> Learned:
+def make_logistic() -> Learned:
     """By Bayesian logistic regression."""
-    return Learned("logistic", learners.logistic)
+    return Learned("logistic", logistic)
 
 
-def gp() -> Learned:
+def make_gp() -> Learned:
     """By a Gaussian process."""
-    return Learned("gp", learners.gaussian_process)
+    return Learned("gp", gaussian_process)
 
 
-def boosted() -> Learned:
+def make_boosted() -> Learned:
     """By gradient-boosted stumps."""
-    return Learned("boosted", learners.boosted)
+    return Learned("boosted", boosted)
 
 
-def thompson() -> Learned:
+def make_thompson() -> Learned:
     """Thompson sampling, by Bayesian logistic regression."""
-    return Learned("thompson", learners.logistic, thompson=True)
+    return Learned("thompson", logistic, thompson=True)

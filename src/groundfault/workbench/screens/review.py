@@ -15,8 +15,8 @@ from starlette.routing import Route
 from groundfault.errors import GroundfaultError, InputError
 from groundfault.probes.review.progress import ReviewProgress
 from groundfault.render.agreement_table import tabulate_agreement
-from groundfault.review.measuring import summarize_agreement
-from groundfault.review.questions import GUIDANCE
+from groundfault.review.decision import summarize_agreement
+from groundfault.review.queue import GUIDANCE
 from groundfault.workbench.pages import Screen, bench_of, make_link, read_form, show_page
 
 if TYPE_CHECKING:

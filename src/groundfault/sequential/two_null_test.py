@@ -1,38 +1,17 @@
-"""The wealth against the model's null: of bets on all rounds alike, and of bets group by group.
-
-An auditor that looks into many groups before it comes to the failing one loses wealth on the sound
-ones, and what is left starts low. Under a ``group-`` bet each group has a wealth of its own, which
-starts when the group is first bet on and which no other group touches. The k-th group that is bet
-on holds the share
-
-    (1 + 1 / G) / (2 k (k + 1)) + 1 / (2 G)
-
-of the whole, for G groups: much where the auditor goes to the failing group at once, all of it
-where there is but one group, and never less than half of an equal share. The order in which groups
-are bet on is known before each score, and the shares of all groups add up to 1, so that their sum,
-with what has not started, is a nonnegative supermartingale as each of them is (Vovk and Wang 2021,
-https://doi.org/10.1214/20-AOS2020).
-
-Where several groups fail, an auditor goes from one to the other, and each has to refute the null by
-itself. Under a ``joint-`` bet each group has a wealth E of its own, too, of which half is never at
-stake, and what counts is the product over groups of
-
-    (1 + E) / 2
-
-A failing group adds to what others have shown, and a sound one takes at most half. A score changes
-one factor of the product, the others are fixed before it is seen: that factor is a nonnegative
-supermartingale, hence so is the product."""
+"""The dual test: e-processes against the model's null and the auditor's, read every time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from groundfault.sequential.bets import Bet
 from groundfault.sequential.eprocess import EProcess
+from groundfault.sequential.plan import SequentialPlan
 from groundfault.stats.betting import log_mean
 
 
@@ -156,3 +135,93 @@ def _multiply(log_values: list[float]) -> float:
 def share_of(place: int, groups: int) -> float:
     """Share of the wealth that the group in a place, 1, 2, ..., ``groups``, begins with."""
     return 0.5 * (1 + 1 / groups) / (place * (place + 1)) + 0.5 / groups
+
+
+Verdict = Literal["failure mode found", "audit passed", "inconclusive"]
+
+
+class EProcessPair(NamedTuple):
+    """A number for each null, such as natural logs of e-values."""
+
+    model: float
+    auditor: float
+
+
+@dataclass(frozen=True, eq=False)
+class TwoNullTest:
+    """Algorithm 1 of the paper, between two scores; each update gives a new one.
+
+    The model's test runs from the first tested case; the auditor's bets start at the end of the
+    plan's burn-in m, and are placed on claimed rounds only. No correction for two tests is due:
+    where the model's null is true, a claim that some group fails is false.
+
+    Attributes
+    ----------
+    model : ModelWealth
+    auditor : EProcess
+    """
+
+    model: ModelWealth
+    auditor: EProcess
+
+    @classmethod
+    def begin(cls, plan: SequentialPlan, groups: int, warm_up: Sequence[float] = ()) -> TwoNullTest:
+        """Both processes before the first tested case, their forecasts taught by the warm-up.
+
+        Parameters
+        ----------
+        plan : SequentialPlan
+        groups : int
+            How many groups, or sets of cases, bets may be placed on.
+        warm_up : sequence of float
+        """
+        model = ModelWealth.begin(plan.bets("model"), plan.group_bets, groups, plan.joint_bets)
+        auditor = EProcess.begin(plan.bets("auditor"))
+        if not len(warm_up):
+            return cls(model, auditor)
+        return cls(
+            model.warm_start(warm_up, plan.threshold), auditor.warm_start(warm_up, plan.threshold)
+        )
+
+    @property
+    def steps(self) -> int:
+        """Tested cases so far."""
+        return self.model.steps
+
+    @property
+    def log_e(self) -> EProcessPair:
+        """Natural logs of both e-values."""
+        return EProcessPair(self.model.log_e, float(self.auditor.log_e[0]))
+
+    def update(
+        self,
+        score: float | None,
+        thresholds: tuple[float, float],
+        *,
+        claim: bool,
+        group: str | None = None,
+        forecast: float | None = None,
+    ) -> TwoNullTest:
+        """After one more tested case.
+
+        Parameters
+        ----------
+        score : float in [0, 1], or None
+            None, a case that could not be scored, is a pass to the model's test and a failure to
+            the auditor's.
+        thresholds : pair of float
+            What it is tested against under the model's null, and under the auditor's.
+        claim : bool
+            Whether the auditor claimed that the group fails.
+        group : str, optional
+            The group that the case was drawn from; None for a set of cases.
+        forecast : float, optional
+            Expected score, for ``-pred`` bets.
+        """
+        # an unscored case must help neither verdict: each test takes it as its null would have it
+        high, low = (1.0, 0.0) if score is None else (score, score)
+        return TwoNullTest(
+            self.model.update(group, high, thresholds[0], forecast),
+            # the auditor's null is about claimed groups only: on other rounds it must not bet
+            self.auditor.update(low, thresholds[1], forecast=forecast, stake=claim),
+        )
