@@ -224,6 +224,7 @@ what came before up to date; a certificate of a later version is refused."""
 
 # what has a default was added later: left out where it is the default, so that a certificate of an
 # earlier version is written again to the byte
+@rename_members(group_results="groups")
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What an audit may say, and everything it rests on.
 
