@@ -16,6 +16,8 @@ from groundfault.cli.command import (
     option,
 )
 from groundfault.cli.orientation import orientation_option
+from groundfault.cli.settings import derive_options
+from groundfault.core.plan import Plan
 
 SOURCES = click.argument("sources", type=click.Path(), nargs=-1, required=True, metavar="SOURCE...")
 _SOURCES_OR_CASE = click.argument("sources", type=click.Path(), nargs=-1, metavar="SOURCE...")
@@ -192,147 +194,6 @@ _CANDIDATES: list[Decorator] = [
     ),
 ]
 
-_PLAN: list[Decorator] = [
-    _rule(
-        "--judge",
-        default="auto",
-        show_default=True,
-        help="Judge: the rule that confirms or not; auto takes max-t on all units, or split-holm "
-        "where a finder looks at outcomes.",
-    ),
-    _rule(
-        "--q",
-        default="0.10",
-        show_default=True,
-        help="False-discovery rate that screens, bh and by aim at.",
-    ),
-    _rule(
-        "--alpha",
-        default="0.10",
-        show_default=True,
-        help="Family-wise error level of exact confirmations.",
-    ),
-    _rule(
-        "--min-lift",
-        help="Smallest |lift| worth confirming; default 0.10, none for judges without a holdout.",
-    ),
-    _rule(
-        "--within",
-        metavar="COL",
-        multiple=True,
-        help="Hold this column fixed: compare only examples that have the same value; repeatable.",
-    ),
-    _rule(
-        "--language-depth",
-        type=click.IntRange(1, 3),
-        default=3,
-        show_default=True,
-        help="Largest number of conditions in the rule of a failure mode.",
-    ),
-    _rule(
-        "--effect",
-        default="risk_difference",
-        show_default=True,
-        help="Effect size: risk_difference, risk_ratio or odds_ratio.",
-    ),
-    _rule(
-        "--min-ratio",
-        default="1.5",
-        show_default=True,
-        help="Smallest ratio worth confirming, for risk_ratio and odds_ratio.",
-    ),
-    _rule(
-        "--holdout", default="0.5", show_default=True, help="Share of the units that is held out."
-    ),
-    _rule(
-        "--holdout-axis",
-        default="examples",
-        show_default=True,
-        help="What is held out: examples, models, time or groups.",
-    ),
-    _rule(
-        "--holdout-column",
-        metavar="COL",
-        help="Column of times, with --holdout-axis time: the latest examples are held out.",
-    ),
-    _rule(
-        "--holdout-models",
-        metavar="MODEL",
-        multiple=True,
-        help="Model to hold out, with --holdout-axis models; repeatable, default drawn at random.",
-    ),
-    _rule(
-        "--prevalence",
-        nargs=2,
-        metavar="LO HI",
-        help="Smallest and largest share of units on a slice; the default depends on the judge.",
-    ),
-    _rule(
-        "--min-on",
-        type=int,
-        default=8,
-        show_default=True,
-        help="Smallest number of units on a slice.",
-    ),
-    _rule(
-        "--min-off",
-        type=int,
-        default=8,
-        show_default=True,
-        help="Smallest number of units off a slice.",
-    ),
-    _rule(
-        "--min-on-total",
-        type=int,
-        default=0,
-        show_default=True,
-        help="Smallest number of units on a slice in both parts together.",
-    ),
-    _rule(
-        "--hold-min-on",
-        type=int,
-        help="Smallest number of holdout units on a slice; default as --min-on.",
-    ),
-    _rule(
-        "--hold-min-off",
-        type=int,
-        help="Smallest number of holdout units off a slice; default as --min-off.",
-    ),
-    _rule(
-        "--scope",
-        default="discovery",
-        show_default=True,
-        help="Units whose counts decide which candidates are eligible: discovery or full.",
-    ),
-    _rule(
-        "--decoys",
-        type=int,
-        metavar="K",
-        help="Draw K decoys at random instead of computing the floor exactly.",
-    ),
-    _rule(
-        "--correction",
-        default="none",
-        show_default=True,
-        help="Where +1 is added for decoys drawn at random: none, paper or inside.",
-    ),
-    _rule(
-        "--permutations",
-        type=int,
-        default=9999,
-        show_default=True,
-        help="Number of permutations of max-t.",
-    ),
-    _rule(
-        "--splits",
-        type=int,
-        default=50,
-        show_default=True,
-        help="Number of random splits of multisplit-e.",
-    ),
-    _rule("--seed", type=int, default=0, show_default=True, help="Seed of every random draw."),
-]
-
 evidence_options = apply([SOURCES, MODELS, *_LOGS, *_COLUMNS])
 """How tables, or logs, become evidence."""
 
@@ -354,5 +215,15 @@ table_options = apply([MODELS, *(column for column in _COLUMNS if column is not 
 candidate_options = apply(_CANDIDATES)
 """Where candidates come from."""
 
-plan_options = apply(_PLAN)
+plan_options = derive_options(
+    Plan,
+    group=RULE,
+    judge_settings=None,
+    depth={"flag": "--language-depth"},
+    within={"metavar": "COL"},
+    holdout_column={"metavar": "COL"},
+    holdout_models={"metavar": "MODEL"},
+    prevalence={"metavar": "LO HI"},
+    decoys={"metavar": "K"},
+)
 """What is decided in advance."""

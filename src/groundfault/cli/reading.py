@@ -9,6 +9,7 @@ from typing import Any
 
 from groundfault.base.progress import Progress
 from groundfault.cli.orientation import require_orientation
+from groundfault.cli.settings import call
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
@@ -120,17 +121,8 @@ def _flag(name: str) -> str:
 
 
 def read_plan(options: dict[str, Any]) -> Plan:
-    """The plan from the options."""
-    names = (
-        "judge q alpha min_lift effect min_ratio holdout holdout_axis holdout_column "
-        "holdout_models min_on min_off min_on_total hold_min_on hold_min_off scope decoys "
-        "correction permutations splits seed within".split()
-    )
-    return Plan(
-        **{name: options[name] for name in names},
-        prevalence=options["prevalence"] or None,
-        depth=options["language_depth"],
-    )
+    """Return the plan of a command with `plan_options`."""
+    return call(Plan, options)
 
 
 def read_candidates(options: dict[str, Any]) -> tuple[list[Candidate] | None, list[Any] | None]:

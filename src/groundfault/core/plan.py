@@ -94,9 +94,9 @@ class Plan:
         takes ``split-holm`` where a setting asks for a holdout. Of a judge the settings and the
         seal hold its name, and the dataclass fields that are not at their default.
     q : number
-        False-discovery rate that screens, bh and by aim at, in (0, 1).
+        False-discovery rate that screens, bh and by aim at, between 0 and 1.
     alpha : number
-        Family-wise error level of exact confirmations, in (0, 1).
+        Family-wise error level of exact confirmations, between 0 and 1.
     min_lift : number, optional
         Smallest |lift| worth confirming; default 0.10, none for judges without a holdout.
     effect : {"risk_difference", "risk_ratio", "odds_ratio"}
@@ -105,7 +105,7 @@ class Plan:
         Smallest ratio worth confirming, for risk_ratio and odds_ratio; above 1. A ratio below 1
         counts by its inverse.
     holdout : number
-        Share of the units that is held out, in (0, 1); a split column overrules it.
+        Share of the units that is held out, between 0 and 1; a split column overrules it.
     seed : int
         Seed of every random draw.
     min_on : int
