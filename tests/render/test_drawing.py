@@ -1,9 +1,8 @@
-"""Charts drawn as plain SVG: places, ticks and text; and figures where no engine can run."""
+"""Charts drawn as plain SVG: places, ticks and text; colours and corners of lines."""
 
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from groundfault.render.drawing import Drawing, Scale
-from groundfault.render.figures import make_figure
+from groundfault.render.drawing import Drawing, Scale, make_stairs, mix_colours
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -89,15 +87,27 @@ def test_text_is_text_and_its_lines_are_apart() -> None:
     assert len(rows) == 4
 
 
-def test_no_engine_is_started_where_it_would_end_the_process() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (100 << 30, hard))
-    try:
-        figure = make_figure("a", "A", "Read so.", "alt", None, [])
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-    assert figure.svg == ""
-    assert figure.caption.startswith("Read so. Not drawn:")
+def test_colours_between_two_are_mixed() -> None:
+    stops = ["#000000", "#ffffff", "#ff0000"]
+    mixed = [mix_colours(share, stops) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    assert mixed == ["#000000", "#808080", "#ffffff", "#ff8080", "#ff0000"]
+
+
+def test_names_aslant_stay_inside_the_drawing() -> None:
+    names = ["a model with a name of some length"] * 3
+    drawing = Drawing(Scale.of_names(names, tilted=True), Scale.of_names(["one"]), 60, 26)
+    root = ElementTree.fromstring(drawing.to_svg("what it shows"))
+    (area,) = root.findall(f"{SVG}g")
+    left = float(area.attrib["transform"].split("(")[1].split(",")[0])
+    first = next(e for e in root.iter(f"{SVG}text") if e.text == names[0])
+    assert "rotate(-60)" in first.attrib["transform"]
+    length = 6.7 * len(names[0])
+    assert left + 10 - length / 2 >= 0
+    assert float(root.attrib["height"]) >= 26 + length * 0.866
+
+
+def test_a_stair_keeps_each_height_until_the_next_place() -> None:
+    assert list(make_stairs([(0, 1.0), (2, 3.0)])) == [(0, 1.0), (2, 1.0), (2, 3.0)]
 
 
 @pytest.mark.slow

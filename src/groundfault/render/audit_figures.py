@@ -12,15 +12,16 @@ from groundfault.render import words
 from groundfault.render.audit_groups import main_cell
 from groundfault.render.audit_tables import holds_out
 from groundfault.render.audit_words import Outline
-from groundfault.render.drawing import Drawing, Scale
-from groundfault.render.figures import (
+from groundfault.render.drawing import (
     BAD,
     GOOD,
     INK,
     MUTED,
     PAPER,
     REST,
+    Drawing,
     Figure,
+    Scale,
     spread_evenly,
 )
 

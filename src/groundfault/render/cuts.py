@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from groundfault.core.finding import Finding
 from groundfault.render import words
-from groundfault.render.figures import Figure
+from groundfault.render.drawing import Figure
 from groundfault.render.mode_figures import DoseBar, draw_bars
 
 _NUMERAL = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"

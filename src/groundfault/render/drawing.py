@@ -1,19 +1,98 @@
-"""Plain charts as SVG: two axes and marks between them, drawn without a browser's engine."""
+"""Figures: plain charts as SVG, two axes and marks between them, and the words beside a chart.
+
+Colours are custom properties with a fallback, so that a page in the dark can recolour a figure that
+stands in it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, TypeVar
 from unicodedata import east_asian_width
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from groundfault.render.figures import FONT, INK, MUTED, RULE
+Item = TypeVar("Item")
 
+# metrically alike, so that text measured here fits there
+FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
+INK, MUTED, RULE, PAPER = (
+    "var(--ink, #23272e)",
+    "var(--muted, #646a73)",
+    "var(--rule, #dcd8ce)",
+    "var(--paper, #fff)",
+)
+GOOD, BAD, REST = "var(--good, #0f6b5c)", "var(--bad, #a9501b)", "var(--rest, #9aa0a8)"
 _SIZE = 12
+"""Height of text in pixels: that of the notes beside a figure."""
 _LINE = 15
-"""Pixels from one line of text to the next."""
+"""Pixels from one line of text to the next: 1.25 times the height of text."""
+_TILT = math.radians(60)
+"""Slope of long names under an axis: steep, so that names of neighbours do not cross."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure and the words that go with it.
+
+    Attributes
+    ----------
+    name, title : str
+    caption : str
+        How to read it, and what was left out of it.
+    alt : str
+        What it shows, for those who do not see it.
+    svg : str
+        The drawing; text from the data is escaped in it.
+    wide : bool
+        Whether it wants the full width of a page.
+    """
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    svg: str
+    wide: bool = False
+
+
+def spread_evenly(items: Sequence[Item], max_items: int) -> list[Item]:
+    """Return at most so many of the items, the first and the last among them, evenly between."""
+    if len(items) <= max_items:
+        return list(items)
+    return [items[round(i * (len(items) - 1) / (max_items - 1))] for i in range(max_items)]
+
+
+def mix_colours(share: float, stops: Sequence[str]) -> str:
+    """Return the colour at a share of the way along some colours.
+
+    Parameters
+    ----------
+    share : float
+        In [0, 1].
+    stops : sequence of str
+        Colours at equal distances, such as ``#ffffff``.
+
+    Examples
+    --------
+    >>> mix_colours(0.25, ["#000000", "#ffffff", "#ff0000"])
+    '#808080'
+    """
+    place = share * (len(stops) - 1)
+    i = min(int(place), len(stops) - 2)
+    ends = [[int(stop[k : k + 2], 16) for k in (1, 3, 5)] for stop in stops[i : i + 2]]
+    return "#" + "".join(
+        f"{round(a + (place - i) * (b - a)):02x}" for a, b in zip(*ends, strict=True)
+    )
+
+
+def make_stairs(places: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """Yield the corners of a line that keeps each height until the next place."""
+    for (x, height), (following, _) in pairwise(places):
+        yield from ((x, height), (following, height))
+    yield places[-1]
 
 
 @dataclass(frozen=True)
@@ -31,6 +110,8 @@ class Scale:
         Whether a line runs across at each tick.
     colour : str
         Of the names.
+    tilted : bool
+        Whether names under an axis are written aslant, for want of room.
     """
 
     low: float
@@ -39,12 +120,13 @@ class Scale:
     title: str = ""
     grid: bool = True
     colour: str = MUTED
+    tilted: bool = False
 
     @classmethod
     def of_numbers(
         cls, low: float, high: float, title: str = "", *, count: int = 6, percent: bool = False
     ) -> Scale:
-        """An axis with about ``count`` round numbers on it."""
+        """Make an axis with about ``count`` round numbers on it."""
         exact = (high - low) / count
         power = 10.0 ** math.floor(math.log10(exact))
         step = power * min((1, 2, 5, 10), key=lambda factor: abs(factor * power - exact))
@@ -54,17 +136,19 @@ class Scale:
         return cls(low, high, tuple(zip(values, names, strict=True)), title)
 
     @classmethod
-    def of_names(cls, names: Sequence[str], *, title: str = "", colour: str = MUTED) -> Scale:
-        """An axis with a band for each name; the value of a name is its number, from 0."""
+    def of_names(
+        cls, names: Sequence[str], *, title: str = "", colour: str = MUTED, tilted: bool = False
+    ) -> Scale:
+        """Make an axis with a band for each name; the value of a name is its number, from 0."""
         ticks = tuple((float(i), name) for i, name in enumerate(names))
-        return cls(-0.5, len(names) - 0.5, ticks, title, grid=False, colour=colour)
+        return cls(-0.5, len(names) - 0.5, ticks, title, False, colour, tilted)
 
     def turned(self) -> Scale:
-        """The same with its ends exchanged: the first name at the top."""
-        return Scale(self.high, self.low, self.ticks, self.title, self.grid, self.colour)
+        """Return the same axis with its ends exchanged: the first name at the top."""
+        return replace(self, low=self.high, high=self.low)
 
     def share(self, value: float) -> float:
-        """How far along the axis a value is, from 0 to 1."""
+        """Return how far along the axis a value is, from 0 to 1."""
         return (value - self.low) / (self.high - self.low)
 
 
@@ -89,12 +173,12 @@ class Drawing:
     width: float
     height: float
     _marks: list[Element] = field(default_factory=list)
-    _legend: list[tuple[str, str, str]] = field(default_factory=list)
+    _legend: list[tuple[Element, str]] = field(default_factory=list)
 
     def bar(
         self, start: tuple[float, float], end: tuple[float, float], thickness: float, colour: str
     ) -> None:
-        """A bar from one place to another, upright or level; none where they are one."""
+        """Draw a bar from one place to another, upright or level; none where they are one."""
         (x1, y1), (x2, y2) = self._place(*start), self._place(*end)
         if (x1, y1) == (x2, y2):
             return
@@ -113,12 +197,18 @@ class Drawing:
         dash: str = "",
         opacity: float = 1.0,
     ) -> None:
-        """A line through several places."""
+        """Draw a line through several places."""
         points = [self._place(*place) for place in places]
         path = "M" + "L".join(f"{_number(x)},{_number(y)}" for x, y in points)
         look = {"stroke_dasharray": dash} if dash else {}
         look |= {"opacity": _number(opacity)} if opacity < 1 else {}
         self._add("path", d=path, fill="none", stroke=colour, stroke_width=width, **look)
+
+    def area(self, places: Sequence[tuple[float, float]], colour: str, opacity: float) -> None:
+        """Fill the area that a line through several places encloses."""
+        points = [self._place(*place) for place in places]
+        path = "M" + "L".join(f"{_number(x)},{_number(y)}" for x, y in points) + "Z"
+        self._add("path", d=path, fill=colour, opacity=opacity)
 
     def point(
         self,
@@ -131,7 +221,7 @@ class Drawing:
         edge_width: float = 1.0,
         opacity: float = 1.0,
     ) -> None:
-        """A circle, square or diamond of so many square pixels."""
+        """Draw a circle, square, diamond or triangle of so many square pixels."""
         x, y = self._place(*place)
         mark = _draw_symbol(shape, size, x, y)
         look: dict[str, Any] = {"fill": colour, "stroke": edge, "stroke-width": edge_width}
@@ -150,16 +240,20 @@ class Drawing:
         anchor: str = "start",
         size: float = _SIZE,
     ) -> None:
-        """Text beside a place, so many pixels to its right and below it."""
+        """Write text beside a place, so many pixels to its right and below it."""
         x, y = self._place(*place)
         self._marks.append(_write(text, x + shift[0], y + shift[1], anchor, colour, size))
 
-    def explain(self, shape: str, colour: str, text: str) -> None:
-        """Add what a shape in a colour means to the legend."""
-        self._legend.append((shape, colour, text))
+    def explain(self, shape: str, colour: str, text: str, *, dash: str = "") -> None:
+        """Add to the legend what a shape, or a line, in a colour means."""
+        mark = _draw_symbol(shape, 70, 0, 0)
+        look = {"stroke": colour, "stroke-width": "2", "stroke-dasharray": dash or "none"}
+        for name, value in ({"fill": colour} if shape != "line" else look).items():
+            mark.set(name, value)
+        self._legend.append((mark, text))
 
     def to_svg(self, alt: str) -> str:
-        """The drawing; everything in it is escaped.
+        """Return the drawing; everything in it is escaped.
 
         Parameters
         ----------
@@ -168,8 +262,9 @@ class Drawing:
         """
         names = [_measure(name) for _, name in self.y.ticks]
         left = 12 + max(names, default=0) + (20 if self.y.title else 0)
-        lines = max((name.count("\n") + 1 for _, name in self.x.ticks), default=0)
-        below = 8 + _LINE * lines + (18 if self.x.title else 0)
+        if self.x.tilted:
+            left = max(left, self._measure_names() / math.tan(_TILT))
+        below = 8 + self._measure_names() + (18 if self.x.title else 0)
         legend = self._draw_legend()
         # a number may stand above the topmost mark
         above = 18 + 20 * len(legend)
@@ -194,6 +289,13 @@ class Drawing:
     def _add(self, kind: str, **attributes: Any) -> None:
         self._marks.append(_make(kind, **attributes))
 
+    def _measure_names(self) -> float:
+        """Return how many pixels the names under the drawing take."""
+        if self.x.tilted:
+            longest = max((_measure(name) for _, name in self.x.ticks), default=0)
+            return _LINE + longest * math.sin(_TILT)
+        return _LINE * max((name.count("\n") + 1 for _, name in self.x.ticks), default=0)
+
     def _draw_axes(self, left: float) -> list[Element]:
         marks = []
         for value, name in self.x.ticks:
@@ -202,7 +304,13 @@ class Drawing:
                 marks.append(
                     _make("line", x1=at, x2=at, y1=0, y2=self.height, stroke=RULE, opacity=0.6)
                 )
-            marks.append(_write(name, at, self.height + 17, "middle", self.x.colour))
+            if self.x.tilted:
+                mark = _write(name, 0, 0, "end", self.x.colour)
+                place = f"{_number(at + 4)},{_number(self.height + 14)}"
+                mark.set("transform", f"translate({place}) rotate({_number(-math.degrees(_TILT))})")
+            else:
+                mark = _write(name, at, self.height + 17, "middle", self.x.colour)
+            marks.append(mark)
         for value, name in self.y.ticks:
             at = self.height * (1 - self.y.share(value))
             if self.y.grid:
@@ -212,8 +320,7 @@ class Drawing:
             middle = at + 4 - _LINE * name.count("\n") / 2
             marks.append(_write(name, -8, middle, "end", self.y.colour))
         if self.x.title:
-            lines = max((name.count("\n") + 1 for _, name in self.x.ticks), default=0)
-            under = self.height + 18 + _LINE * lines
+            under = self.height + 18 + self._measure_names()
             marks.append(_write(self.x.title, self.width / 2, under, "middle", MUTED))
         if self.y.title:
             title = _write(self.y.title, 0, 0, "middle", MUTED)
@@ -223,16 +330,15 @@ class Drawing:
         return marks
 
     def _draw_legend(self) -> list[Element]:
-        """A group for each row of the legend."""
+        """Return a group for each row of the legend."""
         rows: list[Element] = []
         right = math.inf
-        for shape, colour, text in self._legend:
+        for mark, text in self._legend:
             width = 30 + _measure(text)
             if right + width > self.width:
                 rows.append(Element("g"))
                 right = 0
-            mark = _draw_symbol(shape, 70, right + 6, 0)
-            mark.set("fill", colour)
+            mark.set("transform", f"translate({_number(right + 6)},0)")
             rows[-1].append(mark)
             rows[-1].append(_write(text, right + 16, 4, "start", INK))
             right += width
@@ -262,13 +368,18 @@ def _write(text: str, x: float, y: float, anchor: str, colour: str, size: float 
 
 
 def _draw_symbol(shape: str, size: float, x: float, y: float) -> Element:
-    """A shape around a place, of so many square pixels."""
+    """Return a shape around a place, of so many square pixels."""
     if shape == "circle":
         r = _number(math.sqrt(size / math.pi))
         path = f"M{r},0A{r},{r},0,1,1,-{r},0A{r},{r},0,1,1,{r},0Z"
     elif shape == "square":
         h = _number(math.sqrt(size) / 2)
         path = f"M-{h},-{h}L{h},-{h}L{h},{h}L-{h},{h}Z"
+    elif shape == "triangle":
+        h = _number(math.sqrt(size / 2))
+        path = f"M0,-{h}L{h},{h}L-{h},{h}Z"
+    elif shape == "line":
+        path = "M-6,0L6,0"
     else:
         h = _number(math.sqrt(size / 2))
         path = f"M0,-{h}L{h},0L0,{h}L-{h},0Z"
@@ -276,7 +387,7 @@ def _draw_symbol(shape: str, size: float, x: float, y: float) -> Element:
 
 
 def _measure(text: str) -> float:
-    """About how many pixels the longest line of a text takes."""
+    """Estimate how many pixels the longest line of a text takes."""
     return max(
         sum(12 if east_asian_width(letter) in "WF" or letter == "%" else 6.7 for letter in line)
         for line in text.split("\n")
@@ -284,6 +395,6 @@ def _measure(text: str) -> float:
 
 
 def _number(value: float) -> str:
-    """A number of pixels to a hundredth, as short as it can be."""
+    """Write a number of pixels to a hundredth, as short as it can be."""
     # a zero has no sign
     return f"{round(value, 2) + 0.0:.2f}".rstrip("0").rstrip(".")

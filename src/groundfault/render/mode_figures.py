@@ -12,8 +12,7 @@ from groundfault.errors import GroundfaultError
 from groundfault.modes.examples import split_conditions
 from groundfault.modes.mode import DosePoint, Mode
 from groundfault.render import words
-from groundfault.render.drawing import Drawing, Scale
-from groundfault.render.figures import BAD, REST, Figure
+from groundfault.render.drawing import BAD, REST, Drawing, Figure, Scale
 
 _BAND = 34
 _WIDE = 420

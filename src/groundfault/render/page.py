@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from groundfault.render import words
-from groundfault.render.figures import Figure
+from groundfault.render.drawing import Figure
 
 Kind = Literal["text", "code", "number", "under"]
 Style = Literal["", "notice", "small"]

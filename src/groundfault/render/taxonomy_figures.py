@@ -2,138 +2,144 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from groundfault.render import words
-from groundfault.render.figures import (
+from groundfault.render.drawing import (
     BAD,
     GOOD,
     INK,
     MUTED,
     REST,
-    RULE,
+    Drawing,
     Figure,
-    chart_rows,
-    make_figure,
+    Scale,
+    mix_colours,
     spread_evenly,
 )
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
 
 MAX_MODELS = 60
 """Models whose names fit under a heatmap; of more, evenly many are drawn."""
-
 MAX_CLUSTERS = 40
-
-_SHARE = "format(datum.value, '.0%')"
-
-_POINTS = "datum.value == 0 ? '0' : format(100 * datum.value, '+d')"  # a zero has no sign
+"""Rows that fit on a screen and a half."""
+_BAND = 26
+"""Pixels of a row: a line of text and some room."""
+_MAX_NAME = 38
+"""Characters of a cluster's name beside a row: a third of a page."""
+# ColorBrewer's scales: light to dark for shares, two hues around white for differences
+_ORANGES = ("#fff5eb", "#fdd0a2", "#fd8d3c", "#d94801", "#7f2704")
+_PURPLE_ORANGE = ("#542788", "#b2abd2", "#f7f7f7", "#fdb863", "#b35806")
+_SHAPES = {"examples": "circle", "models": "diamond", "seeds": "triangle"}
 
 
 def draw_heatmap(taxonomy: Taxonomy) -> Figure:
-    """Share of failures of each model in each cluster."""
-    rows = _list_cells(taxonomy, "failure")
-    chart = _draw_grid(
-        taxonomy, rows, {"scheme": "oranges", "domain": [0, 1]}, "share failed", _SHARE
-    )
-    description = (
+    """Draw the share of failures of each model in each cluster."""
+    clusters = taxonomy.clusters[:MAX_CLUSTERS]
+    alt = (
         f"Heatmap of {len(taxonomy.clusters)} clusters by {len(taxonomy.matrix.models)} models: "
         "share failed."
     )
-    caption = "Models from the weakest to the strongest." + _describe_omissions(taxonomy)
-    return make_figure("heatmap", "Who fails where", caption, description, chart, rows, wide=True)
+    caption = "Share failed; models from the weakest to the strongest." + _describe_omissions(
+        taxonomy
+    )
+    levels = [(share, words.rate(share)) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    drawing = _draw_grid(taxonomy, [c.failure for c in clusters], _ORANGES, levels)
+    return Figure("heatmap", "Who fails where", caption, alt, drawing.to_svg(alt), wide=True)
 
 
 def draw_excess(taxonomy: Taxonomy) -> Figure:
-    """Failures by model and cluster beyond those that ability and difficulty explain."""
-    rows = _list_cells(taxonomy, "excess")
+    """Draw failures by model and cluster beyond those that ability and difficulty explain."""
+    rows = [cluster.excess for cluster in taxonomy.clusters[:MAX_CLUSTERS]]
     # at least ten points to either side, or noise would fill the scale
-    reach = max([0.1, *(abs(row["value"]) for row in rows if row["value"] is not None)])
-    scale = {"scheme": "purpleorange", "domain": [-reach, reach]}
-    chart = _draw_grid(taxonomy, rows, scale, "points", _POINTS)
-    description = (
+    reach = max([0.1, *(float(np.nanmax(np.abs([0.0, *row]))) for row in rows)])
+    levels = [
+        (place, words.signed(100 * (2 * place - 1) * reach, 0))
+        for place in (0.0, 0.25, 0.5, 0.75, 1.0)
+    ]
+    places = [(np.asarray(row) / reach + 1) / 2 for row in rows]
+    drawing = _draw_grid(taxonomy, places, _PURPLE_ORANGE, levels)
+    alt = (
         f"Heatmap of {len(taxonomy.clusters)} clusters by models: failures beyond ability and "
         "difficulty."
     )
     caption = (
-        "Orange: fails more often than its ability and the examples' difficulty explain; purple: "
-        "less often."
+        "In points. Orange: fails more often than its ability and the examples' difficulty "
+        "explain; purple: less often."
     )
-    return make_figure(
+    return Figure(
         "excess",
         "Beyond ability and difficulty",
         caption + _describe_omissions(taxonomy),
-        description,
-        chart,
-        rows,
+        alt,
+        drawing.to_svg(alt),
         wide=True,
     )
 
 
 def draw_stability(taxonomy: Taxonomy) -> Figure:
-    """How well each cluster is found again when examples, models and seeds change."""
-    rows = [
-        {"name": _shorten_name(c), "axis": axis, "value": value, "published": c.published}
-        for c in taxonomy.clusters[:MAX_CLUSTERS]
-        for axis, value in c.stability.items()
-    ]
-    description = "; ".join(
-        f"{_shorten_name(c)} {_find_lowest(c):.2f}" for c in taxonomy.clusters[:MAX_CLUSTERS]
+    """Draw how well each cluster is found again when examples, models and seeds change."""
+    clusters = taxonomy.clusters[:MAX_CLUSTERS]
+    drawing = Drawing(
+        Scale.of_numbers(0, 1, "mean Jaccard index", count=5),
+        Scale.of_names([_shorten_name(c) for c in clusters], colour=INK).turned(),
+        width=480,
+        height=_BAND * len(clusters),
     )
-    caption = (
-        f"Dashed: {taxonomy.settings.stability:g}, below which a cluster is not published. Green: "
-        "published."
+    threshold = taxonomy.settings.stability
+    drawing.line([(threshold, -0.5), (threshold, len(clusters) - 0.5)], BAD, dash="4,3")
+    axes = {axis for cluster in clusters for axis in cluster.stability}
+    for axis, shape in _SHAPES.items():
+        if axis in axes:
+            drawing.explain(shape, MUTED, f"other {axis}")
+    for i, cluster in enumerate(clusters):
+        for axis, value in cluster.stability.items():
+            colour = GOOD if cluster.published else REST
+            drawing.point((value, i), colour, shape=_SHAPES[axis], size=80)
+    lowest = "; ".join(
+        f"{_shorten_name(c)} {min(c.stability.values(), default=0.0):.2f}" for c in clusters
     )
-    return make_figure(
-        "stability",
-        "Found again",
-        caption,
-        f"Lowest Jaccard index: {description}.",
-        _draw_points(rows, taxonomy.settings.stability),
-        rows,
-        wide=True,
-    )
+    caption = f"Dashed: {threshold:g}, below which a cluster is not published. Green: published."
+    alt = f"Lowest Jaccard index: {lowest}."
+    return Figure("stability", "Found again", caption, alt, drawing.to_svg(alt), wide=True)
 
 
-def _draw_points(rows: list[dict[str, Any]], threshold: float) -> Any:
-    """A point for each cluster and axis of change, and a dashed line at the threshold."""
-    import altair as alt
-
-    names = alt.Axis(
-        title=None, domain=False, ticks=False, labelPadding=8, labelLimit=240, labelColor=INK
+def _draw_grid(
+    taxonomy: Taxonomy,
+    rows: Sequence[Sequence[float] | np.ndarray],
+    colours: Sequence[str],
+    levels: Sequence[tuple[float, str]],
+) -> Drawing:
+    """Draw a cell for each cluster and model, coloured by a share in [0, 1]; none for NaN."""
+    models = _select_models(taxonomy)
+    names = [words.clean(taxonomy.matrix.models[j]) for j in models]
+    drawing = Drawing(
+        Scale.of_names(names, tilted=True),
+        Scale.of_names(
+            [_shorten_name(c) for c in taxonomy.clusters[: len(rows)]], colour=INK
+        ).turned(),
+        # as narrow as names under it allow, as wide as a page allows
+        width=max(240, min(16 * len(names), 760)),
+        height=_BAND * len(rows),
     )
-    scale = alt.Scale(domain=[0, 1])
-    base = chart_rows().encode(
-        y=alt.Y("name:N", sort=None, axis=names),
-        x=alt.X("value:Q", scale=scale, title="mean Jaccard index", axis=alt.Axis(tickCount=5)),
-    )
-    kinds = {"examples": "circle", "models": "diamond", "seeds": "triangle-up"}
-    shape = alt.Shape(
-        "axis:N", scale=alt.Scale(domain=list(kinds), range=list(kinds.values())), title="other"
-    )
-    colour = alt.condition("datum.published", alt.value(GOOD), alt.value(REST))
-    legend = alt.Legend(orient="top", titleColor=MUTED)
-    dots = base.mark_point(filled=True, size=80, opacity=1).encode(
-        shape=shape.legend(legend), color=colour
-    )
-    # a data set of its own, or the rule would be drawn once a row
-    bar = alt.Chart(alt.Data(values=[{"x": threshold}])).mark_rule(color=BAD, strokeDash=[4, 3])
-    chart = bar.encode(x=alt.X("x:Q", scale=scale)) + dots
-    # three rows a cluster: examples, models, seeds
-    return chart.properties(width=480, height=max(60, 26 * len(rows) // 3))
-
-
-def _find_lowest(cluster: Cluster) -> float:
-    return min(cluster.stability.values(), default=0.0)
+    for place, level in levels:
+        drawing.explain("square", mix_colours(place, colours), level)
+    for i, row in enumerate(rows):
+        for x, j in enumerate(models):
+            if not np.isnan(row[j]):
+                colour = mix_colours(min(max(float(row[j]), 0.0), 1.0), colours)
+                drawing.bar((x - 0.5, i), (x + 0.5, i), _BAND - 1, colour)
+    return drawing
 
 
 def _shorten_name(cluster: Cluster) -> str:
-    return words.clean(cluster.name)[:48]
+    return words.clean(cluster.name)[:_MAX_NAME]
 
 
 def _select_models(taxonomy: Taxonomy) -> list[int]:
-    """Models that are drawn, from the weakest on."""
+    """Select the models that are drawn, from the weakest on."""
     with np.errstate(invalid="ignore"):
         rate = np.nan_to_num(np.nanmean(taxonomy.matrix.values, axis=0))
     # evenly spread by rank: the strongest alone would hide who fails
@@ -151,37 +157,3 @@ def _describe_omissions(taxonomy: Taxonomy) -> str:
     return sentence + (
         f" The {MAX_CLUSTERS} largest of {clusters} clusters." if clusters > MAX_CLUSTERS else ""
     )
-
-
-def _list_cells(taxonomy: Taxonomy, what: str) -> list[dict[str, Any]]:
-    rows = []
-    for cluster in taxonomy.clusters[:MAX_CLUSTERS]:
-        values = cluster.failure if what == "failure" else cluster.excess.tolist()
-        for j in _select_models(taxonomy):
-            # Vega draws null as a gap, and NaN is no JSON
-            value = None if np.isnan(values[j]) else round(float(values[j]), 4)
-            model = words.clean(taxonomy.matrix.models[j])
-            rows.append({"cluster": _shorten_name(cluster), "model": model, "value": value})
-    return rows
-
-
-def _draw_grid(
-    taxonomy: Taxonomy, rows: list[dict[str, Any]], scale: dict[str, Any], title: str, label: str
-) -> Any:
-    import altair as alt
-
-    # the order of the rows is the order of the axis
-    names = list(dict.fromkeys(row["model"] for row in rows))
-    axis = alt.Axis(title=None, domain=False, ticks=False, labelLimit=240, labelColor=INK)
-    tilted = alt.Axis(
-        title=None, domain=False, ticks=False, labelAngle=-60, labelLimit=150, labelColor=MUTED
-    )
-    legend = alt.Legend(title=title, labelExpr=label, gradientLength=90, titleColor=MUTED)
-    chart = chart_rows().encode(
-        x=alt.X("model:N", sort=names, axis=tilted),
-        y=alt.Y("cluster:N", sort=None, axis=axis),
-        color=alt.Color("value:Q", scale=alt.Scale(**scale), legend=legend),
-    )
-    height = 26 * min(len(taxonomy.clusters), MAX_CLUSTERS)
-    cells = chart.mark_rect(stroke=RULE, strokeWidth=0.5)
-    return cells.properties(width=max(240, min(16 * len(names), 760)), height=max(height, 40))

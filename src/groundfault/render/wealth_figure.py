@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from groundfault.render import words
-from groundfault.render.drawing import Drawing, Scale
-from groundfault.render.figures import BAD, GOOD, MUTED, Figure, spread_evenly
+from groundfault.render.drawing import (
+    BAD,
+    GOOD,
+    MUTED,
+    Drawing,
+    Figure,
+    Scale,
+    make_stairs,
+    spread_evenly,
+)
 from groundfault.sequential.certificate import WealthPoint
 
 MAX_POINTS = 1_000
@@ -44,7 +52,8 @@ def draw_wealth(path: Sequence[WealthPoint], alpha: float) -> Figure:
     for (name, colour), levels in paths.items():
         drawing.explain("square", colour, name)
         # each level holds until the next label
-        drawing.line([*_make_stairs(steps, levels), (steps[-1], levels[-1])], colour, width=2)
+        stairs = list(make_stairs(list(zip(steps, levels, strict=True))))
+        drawing.line(stairs, colour, width=2)
     drawing.line([(min(steps), bar), (max(steps), bar)], MUTED, dash="4,3")
     ends = f"{path[-1].model / math.log(10):.2f} and {path[-1].auditor / math.log(10):.2f}"
     alt = (
@@ -68,8 +77,3 @@ def format_e_value(log_e: float) -> str:
     if math.isinf(log_e) and log_e > 0:
         return "infinite (counted)"
     return f"{math.exp(log_e):.3g}" if log_e < 700 else f"10^{log_e / math.log(10):.0f}"
-
-
-def _make_stairs(steps: Sequence[int], levels: Sequence[float]) -> Iterator[tuple[float, float]]:
-    for step, following, level in zip(steps, steps[1:], levels, strict=False):
-        yield from ((step, level), (following, level))

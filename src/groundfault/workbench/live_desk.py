@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from groundfault.errors import InputError
 from groundfault.render import words
-from groundfault.render.figures import Figure
+from groundfault.render.drawing import Figure
 from groundfault.render.wealth_figure import draw_wealth, format_e_value
 from groundfault.review.annotators import AnnotatorPanel
 from groundfault.sequential.answers import read_score, select_fields
