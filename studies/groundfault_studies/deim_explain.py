@@ -23,12 +23,12 @@ from groundfault.finders.edisa import Edisa
 from groundfault.finders.spotlight import Spotlight
 from groundfault.language import SETS, Pipeline
 from groundfault.language.explain import compare, measure_features
-from groundfault.language.synthetic import Detection, Mix, detect, make_mixes, score_naming
 from groundfault.stats.improvement import find_least_confident
 from groundfault.stats.slice_features import average_v
 from groundfault_studies.discover import FITTED, make_slicer
 from groundfault_studies.real_models import Predictions
 from groundfault_studies.resuming import Rows
+from groundfault_studies.synthetic_detection import Detection, Mix, detect, make_mixes, score_naming
 from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value
 
 Bools = NDArray[np.bool_]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from groundfault import Evidence
-from groundfault.readers.helm_annotations import find_ungraded, needs_grader
+from groundfault.readers.helm import find_ungraded, needs_grader
 
 VERDICT = {"criterion": {"score": 5, "explanation": "it is right"}}
 ASKED = {"prompt_text": "Is this right?"}

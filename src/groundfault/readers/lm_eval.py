@@ -16,8 +16,12 @@ import polars as pl
 
 from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.readers.lm_eval_columns import read_columns
-from groundfault.readers.lm_eval_parts import find_question, read_argument, read_first
+from groundfault.readers.lm_eval_columns import (
+    find_question,
+    read_argument,
+    read_columns,
+    read_first,
+)
 from groundfault.readers.log import Log, Observation, make_table, pause_collection
 from groundfault.readers.safely import decode, head, json_file, json_lines, read_lines
 from groundfault.readers.values import drop_empty, listing, mapping, number, text

@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from groundfault.base.files import spell_path
+from groundfault.base.memory import measure_free_memory
 from groundfault.base.reading import readable
 from groundfault.errors import InputError, first_line
 from groundfault.readers.configurations import CONFIGURATION, split_source
-from groundfault.readers.hugging_face import (
-    is_dataset,
-    is_saved,
-    read_arrow,
-    read_dataset,
-    read_saved,
-)
 from groundfault.readers.safely import (
     POINTER,
     check_lines,
     escape_pattern,
     is_pointer,
+    json_file,
     json_lines,
 )
-from groundfault.readers.table_size import warn_of_size
+from groundfault.readers.values import listing, mapping
 
-Read = Callable[[Path, Sequence[str]], pl.DataFrame]
+# a damaged Parquet file may fail an assertion in the library, which is no Exception
+_DAMAGED = (
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
+    OSError,
+    ValueError,
+    OverflowError,
+    TypeError,
+)
+_TEXT_FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson")
+_PARQUET = (".parquet", ".pq")
+_SUFFIXES = (*_TEXT_FORMATS, *_PARQUET, ".arrow", ".feather", ".ipc")
+_KINDS = "CSV, TSV, JSONL, Parquet or Arrow"
+_STATE, _INFO, _SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
+# the file format of Arrow begins so; what `save_to_disk` writes is its stream format
+_FILE = b"ARROW1"
+_ROWS = 10_000
+# Parquet files take up to so many times their size once they are read
+_LARGEST_RATIO = 50
+# the table, and the rows of discovery or of the comparison of its rows
+_COPIES = 2
 
 
 def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
@@ -54,7 +70,7 @@ def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def _read_jsonl(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG001
+def _read_jsonl(path: Path) -> pl.DataFrame:
     try:
         return pl.read_ndjson(escape_pattern(path), infer_schema_length=10_000)
     except pl.exceptions.PolarsError:
@@ -62,35 +78,13 @@ def _read_jsonl(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG00
         return pl.DataFrame(list(json_lines(path, dict[str, Any])), infer_schema_length=None)
 
 
-def _read_parquet(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG001
-    return pl.read_parquet(escape_pattern(path))
-
-
-def _read_arrow(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG001
-    return read_arrow(path)
-
-
-_READERS: dict[str, Read] = {
-    ".csv": _read_csv,
-    ".tsv": _read_csv,
-    ".jsonl": _read_jsonl,
-    ".ndjson": _read_jsonl,
-    ".parquet": _read_parquet,
-    ".pq": _read_parquet,
-    ".arrow": _read_arrow,
-    ".feather": _read_arrow,
-    ".ipc": _read_arrow,
-}
-# a damaged Parquet file may fail an assertion in the library, which is no Exception
-_DAMAGED = (
-    pl.exceptions.PolarsError,
-    pl.exceptions.PanicException,
-    OSError,
-    ValueError,
-    OverflowError,
-    TypeError,
-)
-_KINDS = "CSV, TSV, JSONL, Parquet or Arrow"
+def _parse_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
+    kind = path.suffix.lower()
+    if kind in _PARQUET:
+        return pl.read_parquet(escape_pattern(path))
+    if kind in (".csv", ".tsv"):
+        return _read_csv(path, text)
+    return _read_jsonl(path) if kind in _TEXT_FORMATS else read_arrow(path)
 
 
 def read_table(
@@ -208,7 +202,7 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
     if not path.is_dir():
         warn_of_size([path])
         return _read_file(path, text), (spell_path(path),)
-    files = sorted(p for p in path.iterdir() if p.suffix.lower() in _READERS and p.is_file())
+    files = sorted(p for p in path.iterdir() if p.suffix.lower() in _SUFFIXES and p.is_file())
     if not files:
         raise InputError(f"the directory {path} has no {_KINDS} file")
     kinds = sorted({p.suffix.lower() for p in files})
@@ -227,8 +221,7 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
 
 
 def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
-    read_kind = _READERS.get(path.suffix.lower())
-    if read_kind is None:
+    if path.suffix.lower() not in _SUFFIXES:
         raise InputError(
             f"{path}: cannot tell the kind of file from {path.suffix!r}; {_KINDS} files are read"
         )
@@ -237,23 +230,15 @@ def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
             raise InputError(f"{path} is empty")
     if is_pointer(path):
         raise InputError(f"{path} is {POINTER}")
-    if read_kind in (_read_csv, _read_jsonl):
+    if path.suffix.lower() in _TEXT_FORMATS:
         check_lines(path)
     try:
-        return read_kind(path, text)
+        return _parse_file(path, text)
     except InputError:
         raise
     except pl.exceptions.NoDataError:
         raise InputError(f"{path} is empty") from None
-    # a damaged Parquet file may fail an assertion in the library, which is no Exception
-    except (
-        pl.exceptions.PolarsError,
-        pl.exceptions.PanicException,
-        OSError,
-        ValueError,
-        OverflowError,
-        TypeError,
-    ) as error:
+    except _DAMAGED as error:
         message = first_line(error)
         if "utf-8" in message.lower() or "utf8" in message.lower():
             raise InputError(
@@ -262,3 +247,150 @@ def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
         raise InputError(
             f"{path} cannot be read as a table of kind {path.suffix[1:]}: {message}"
         ) from None
+
+
+def is_dataset(source: Any) -> bool:
+    """Whether an object is of the library ``datasets``."""
+    return type(source).__module__.partition(".")[0] == "datasets"
+
+
+def is_saved(path: Path) -> bool:
+    """Whether a folder is what ``save_to_disk`` writes: a data set, or one a split."""
+    return (path / _SPLITS).is_file() or all((path / name).is_file() for name in (_STATE, _INFO))
+
+
+def read_dataset(source: Any, numbers: Sequence[str] = ()) -> pl.DataFrame:
+    """The rows of a data set in memory, in its order; class labels as their names.
+
+    Parameters
+    ----------
+    source : datasets.Dataset
+    numbers : sequence of str
+        Columns whose class labels stay numbers.
+
+    Raises
+    ------
+    InputError
+        If it is several splits, or read as it comes.
+    """
+    if isinstance(source, Mapping):
+        names = ", ".join(repr(str(name)) for name in source)
+        raise InputError(f"this data set has the splits {names}: give one of them, as ds[...]")
+    if not hasattr(source, "with_format") or not hasattr(source, "num_rows"):
+        raise InputError(
+            f"a {type(source).__name__} of datasets is read as it comes: make a Dataset of the "
+            "rows that you want, such as Dataset.from_list(list(ds.take(1000)))"
+        )
+    # by its own format: the rows of one that was filtered or shuffled stand in another order
+    table = source.with_format("arrow")[:]
+    labels = {name: getattr(kind, "names", None) for name, kind in source.features.items()}
+    return _name_labels(pl.DataFrame(table), labels, numbers)
+
+
+def read_saved(path: Path, numbers: Sequence[str] = ()) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The rows of a data set in a folder, and that folder, or the only split's in it.
+
+    Parameters
+    ----------
+    path : path
+    numbers : sequence of str
+        Columns whose class labels stay numbers.
+
+    Raises
+    ------
+    InputError
+        If there are several splits to choose from, or a file is missing or damaged.
+    """
+    if (path / _SPLITS).is_file():
+        return read_saved(_choose_split(path), numbers)
+    state = json_file(path / _STATE, dict[str, Any])
+    names = [mapping(each).get("filename") for each in listing(state.get("_data_files"))]
+    files = [path / str(name) for name in names]
+    if not files or any(place.parent != path or not place.is_file() for place in files):
+        raise InputError(f"{path / _STATE} names files that are not in {path}")
+    if state.get("_indices_data_files"):
+        raise InputError(f"{path} is of an old version of datasets: load it and save it again")
+    features = mapping(json_file(path / _INFO, dict[str, Any]).get("features"))
+    labels = {name: mapping(kind).get("names") for name, kind in features.items()}
+    frames = [read_arrow(place) for place in files]
+    table = pl.concat(frames, how="vertical_relaxed")
+    return _name_labels(table, labels, numbers), (str(path),)
+
+
+def read_arrow(path: Path) -> pl.DataFrame:
+    """The rows of an Arrow file, in its file format or its stream format.
+
+    Raises
+    ------
+    InputError
+        If it is damaged.
+    """
+    try:
+        with path.open("rb") as stream:
+            is_file = stream.read(len(_FILE)) == _FILE
+        return pl.read_ipc(escape_pattern(path)) if is_file else pl.read_ipc_stream(str(path))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise InputError(f"{path} cannot be read as Arrow: {first_line(error)}") from None
+
+
+def _choose_split(path: Path) -> Path:
+    splits = [
+        path / str(name)
+        for name in listing(json_file(path / _SPLITS, dict[str, Any]).get("splits"))
+    ]
+    if len(splits) == 1 and splits[0].parent == path and is_saved(splits[0]):
+        return splits[0]
+    names = ", ".join(str(place) for place in splits) or "none"
+    raise InputError(f"{path} has several splits, and one is audited: name it ({names})")
+
+
+def _name_labels(
+    table: pl.DataFrame, labels: Mapping[str, Any], numbers: Sequence[str]
+) -> pl.DataFrame:
+    """Class labels, which are stored as numbers from 0, as their names; -1 is no label."""
+    columns = []
+    for name, names in labels.items():
+        words = [str(each) for each in names] if isinstance(names, list | tuple) else []
+        if not words or name in numbers or not table.schema.get(name, pl.String()).is_integer():
+            continue
+        spelling = dict(enumerate(words))
+        columns.append(pl.col(name).replace_strict(spelling, default=None, return_dtype=pl.String))
+    return table.with_columns(columns)
+
+
+def warn_of_size(files: Sequence[Path]) -> None:
+    """Warn where a table, read from these files, takes more memory than is free.
+
+    A process that needs more is killed without a word on most machines.
+    """
+    free = measure_free_memory()
+    stored = sum(path.stat().st_size for path in files)
+    if free is None or stored * _LARGEST_RATIO < free:
+        return
+    size = estimate_size(files)
+    if size * _COPIES <= free:
+        return
+    place = files[0] if len(files) == 1 else files[0].parent
+    warnings.warn(
+        f"{place} takes about {size / 1e9:.1f} GB in memory, its audit at least {_COPIES} times as "
+        f"much, and {free / 1e9:.1f} GB are free: --engine polars (LazyEvidence) counts in Parquet "
+        "files without reading them",
+        stacklevel=2,
+    )
+
+
+def estimate_size(files: Sequence[Path]) -> int:
+    """Bytes that a table takes in memory; of other files than Parquet what they take on disk."""
+    if any(path.suffix.lower() not in _PARQUET for path in files):
+        return sum(path.stat().st_size for path in files)
+    size = 0.0
+    for path in files:
+        try:
+            scan = pl.scan_parquet(escape_pattern(path))
+            rows = int(scan.select(pl.len()).collect().item())
+            head = scan.head(_ROWS).collect()
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+            # what is wrong with it, its reader says
+            continue
+        size += head.estimated_size() * rows / max(head.height, 1)
+    return int(size)

@@ -18,7 +18,8 @@ from groundfault.core.plan import Plan
 from groundfault.finders import Edisa
 from groundfault.language import FEATURES
 from groundfault.language.explain import MIN_TEXTS, FeatureValues, compare
-from groundfault.language.synthetic import (
+from groundfault.stats.slice_features import average_v, compare_means, measure_fit, v_measure
+from groundfault_studies.synthetic_detection import (
     Detection,
     DetectionScore,
     Mix,
@@ -26,7 +27,6 @@ from groundfault.language.synthetic import (
     make_mixes,
     score_naming,
 )
-from groundfault.stats.slice_features import average_v, compare_means, measure_fit, v_measure
 
 BINARY = tuple(f for f in FEATURES.values() if not f.graded)
 PLANTED = "negation"
@@ -286,3 +286,9 @@ def test_a_mark_that_no_error_shows_has_no_completeness_and_spoils_no_mean() -> 
     assert summary["homogeneity"] == pytest.approx((0 + 5 / 60) / 2)
     assert summary["completeness"] == 1.0
     assert summary["v"] == pytest.approx(10 / 65)
+
+
+def test_synthetic_detection_is_a_study() -> None:
+    with pytest.warns(DeprecationWarning, match="groundfault_studies.synthetic_detection"):
+        from groundfault.language.synthetic import make_mixes
+    assert make_mixes.__module__ == "groundfault_studies.synthetic_detection"
