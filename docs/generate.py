@@ -227,11 +227,11 @@ def guarantees() -> str:
 SCHEMAS = {
     "certificate.json": "groundfault.sequential.certificate:Certificate",
     "confirmation.json": "groundfault.sequential.confirmation_result:Confirmation",
-    "diagnosis.json": "groundfault.taxonomy.use.stored_diagnosis:DiagnosisData",
-    "labels.json": "groundfault.taxonomy.words.labelling:LabelsData",
+    "diagnosis.json": "groundfault.taxonomy.use.diagnosis:Diagnosis",
+    "labels.json": "groundfault.taxonomy.words.labelling:Labelling",
     "probe-summary.json": "groundfault.probes.use.summary:ProbeSummary",
     "report.json": "groundfault.auditing.report_schema:ReportData",
-    "taxonomy.json": "groundfault.taxonomy.fitting.stored:TaxonomyData",
+    "taxonomy.json": "groundfault.taxonomy.fitting.taxonomy:TaxonomyData",
 }
 """Files of docs/reference/schemas, and the type that each describes."""
 

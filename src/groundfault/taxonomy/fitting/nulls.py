@@ -22,6 +22,7 @@ from groundfault.taxonomy.fitting.partition import (
 )
 from groundfault.taxonomy.fitting.replicates import Replicates
 from groundfault.taxonomy.fitting.settings import Settings
+from groundfault.taxonomy.fitting.stored import set_fields
 
 Floats = NDArray[np.float64]
 Kind = Literal["one ability", "column shuffle"]
@@ -39,32 +40,28 @@ class Test:
     ----------
     name : str
     observed : float
+    p : float
+        Add-one p-value, ties counted against: (1 + draws at or above) / (1 + draws).
+    mean, spread : float or None
+        Mean and standard deviation of the draws.
     draws : tuple of float
     """
 
     name: str
     observed: float
+    p: float = field(init=False)
+    mean: float | None = field(init=False)
+    spread: float | None = field(init=False)
     draws: tuple[float, ...] = field(repr=False)
 
     __test__ = False  # not one of pytest's
 
-    @property
-    def p(self) -> float:
-        """Add-one p-value, ties counted against: (1 + draws at or above) / (1 + draws)."""
-        return float(
-            # SINGLE absorbs rounding, so that equal silhouettes count as equal
-            (1 + (np.array(self.draws) >= self.observed - SINGLE).sum()) / (1 + len(self.draws))
-        )
-
-    @property
-    def mean(self) -> float | None:
-        """Mean of the draws."""
-        return float(np.mean(self.draws)) if self.draws else None
-
-    @property
-    def spread(self) -> float | None:
-        """Standard deviation of the draws."""
-        return float(np.std(self.draws)) if self.draws else None
+    def __post_init__(self) -> None:
+        draws = np.array(self.draws)
+        # SINGLE absorbs rounding, so that equal silhouettes count as equal
+        p = (1 + (draws >= self.observed - SINGLE).sum()) / (1 + len(draws))
+        mean, spread = (float(draws.mean()), float(draws.std())) if len(draws) else (None, None)
+        set_fields(self, p=float(p), mean=mean, spread=spread)
 
 
 def prepare(matrix: Matrix, settings: Settings) -> Matrix:

@@ -15,7 +15,7 @@ from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.partition import Partition, cluster_points, make_partition
 from groundfault.taxonomy.fitting.replicates import Replicates
 from groundfault.taxonomy.fitting.settings import Settings
-from groundfault.taxonomy.fitting.stored import StoredStability, null_unknown, restore_unknown
+from groundfault.taxonomy.fitting.stored import Numbers, restore_unknown
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -40,10 +40,14 @@ class Stability:
     refits : int
     """
 
-    jaccard: dict[str, tuple[float, ...]]
+    jaccard: dict[str, Numbers]
     agreement: dict[str, float | None]
-    bootstrap: dict[str, tuple[float, ...]]
+    bootstrap: dict[str, Numbers]
     refits: int
+
+    def __post_init__(self) -> None:
+        for rows in (self.jaccard, self.bootstrap):
+            rows |= {name: restore_unknown(row) for name, row in rows.items()}
 
     def lowest(self, clusters: int) -> Floats:
         """The lowest of each cluster's indices; 0 where nothing was refitted: shape (clusters,)."""
@@ -52,25 +56,6 @@ class Stability:
         # unknown counts as not found again
         table = np.array([np.nan_to_num(row, nan=0.0) for row in self.jaccard.values()])
         return np.asarray(table.min(axis=0), dtype=np.float64)
-
-    def to_data(self) -> StoredStability:
-        """As taxonomy.json holds it."""
-        return StoredStability(
-            {axis: null_unknown(row) for axis, row in self.jaccard.items()},
-            self.agreement,
-            {how: null_unknown(row) for how, row in self.bootstrap.items()},
-            self.refits,
-        )
-
-    @classmethod
-    def from_data(cls, data: StoredStability) -> Stability:
-        """Read what `to_data` gave."""
-        return cls(
-            {axis: restore_unknown(row) for axis, row in data.jaccard.items()},
-            data.agreement,
-            {how: restore_unknown(row) for how, row in data.bootstrap.items()},
-            data.refits,
-        )
 
 
 def measure_stability(
@@ -93,7 +78,7 @@ def measure_stability(
     """
     if clustering.clusters == 0 or settings.refits == 0:
         return Stability({}, {}, {}, 0)
-    jaccard: dict[str, tuple[float, ...]] = {}
+    jaccard: dict[str, Numbers] = {}
     agreement: dict[str, float | None] = {}
     axes: tuple[Axis, ...] = ("examples", "models", "seeds")
     for axis in axes:
@@ -111,9 +96,8 @@ def measure_stability(
             _mean(np.array([[np.nan if r["rand"] is None else r["rand"]] for r in rows]))[0]
         )
     bootstrap = {
-        how: tuple(
-            np.nan if value is None else float(value)
-            for value in replicates.run(
+        how: restore_unknown(
+            replicates.run(
                 f"resampling examples, {how}",
                 partial(_resample, how, matrix, clustering, settings, dimensions),
                 settings.bootstraps,

@@ -1,122 +1,74 @@
-"""The form of taxonomy.json: what `Taxonomy.save` writes beside the arrays, and its versions."""
+"""JSON files of taxonomies: numbers that may be unknown, values that follow, and versions."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
 
-from groundfault.taxonomy.fitting.labels import EnrichedAttribute
-from groundfault.taxonomy.fitting.matrix import Exclusions
-from groundfault.taxonomy.fitting.power import DetectableClasses
-from groundfault.taxonomy.fitting.settings import Settings
+T = TypeVar("T")
 
 SCHEMA_VERSION = 1
+"""Version of taxonomy.json, labels.json and of a diagnosis; the next one adds a function that
+changes version 1 into it."""
 
-Numbers = tuple[float | None, ...]
-"""Numbers in a row, null where one is not known: JSON has no NaN."""
-
-
-class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A part of the file; keys that this version does not know are refused."""
-
-
-class StoredTest(_Section, frozen=True):
-    """A statistic and its draws under a null hypothesis, with what follows from them."""
-
-    name: str
-    observed: float
-    p: float
-    mean: float | None
-    spread: float | None
-    draws: tuple[float, ...]
+if TYPE_CHECKING:
+    Numbers = tuple[float, ...]
+else:
+    # in a file null stands for NaN, which JSON does not have
+    Numbers = tuple[float | None, ...]
+"""Numbers in a row, NaN where one is not known."""
 
 
-class StoredStability(_Section, frozen=True):
-    """`Stability`, by what was changed in the refits."""
-
-    jaccard: dict[str, Numbers]
-    agreement: dict[str, float | None]
-    bootstrap: dict[str, Numbers]
-    refits: int
+def set_fields(instance: object, **values: object) -> None:
+    """Set fields of a frozen dataclass that follow from its others, while it is made."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
 
 
-class StoredCluster(_Section, frozen=True):
-    """`Cluster`, and its name."""
-
-    number: int
-    size: int
-    failure: Numbers
-    expected: Numbers
-    stability: dict[str, float]
-    published: bool
-    reason: str
-    terms: tuple[str, ...]
-    attributes: tuple[EnrichedAttribute, ...]
-    exemplars: tuple[str, ...]
-    sources: dict[str, int]
-    name: str
+def restore_unknown(values: Sequence[float | None]) -> Numbers:
+    """Return the numbers with NaN in place of None."""
+    return tuple(np.nan if value is None else value for value in values)
 
 
-class TaxonomyData(_Section, frozen=True, omit_defaults=True):
-    """The content of taxonomy.json.
+def to_plain(content: object) -> dict[str, Any]:
+    """Return a dataclass or struct as plain words and numbers, with None in place of NaN."""
+    return dict(msgspec.json.decode(msgspec.json.encode(content)))
 
-    Attributes
+
+def to_text(content: object) -> str:
+    """Return the text of the JSON file of a dataclass or struct."""
+    return json.dumps(to_plain(content), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def decode_versioned(content: bytes, form: type[T], name: str, default: int | None = None) -> T:
+    """Read JSON that `to_text` wrote.
+
+    Parameters
     ----------
-    groundfault_taxonomy : int
-        Version of this form.
-    verdict, coverage, by_the_papers_rule
-        What follows from the rest, for readers of the file; computed anew on loading.
-    apart : Exclusions
-        Examples and models that were not clustered.
-    detectable : DetectableClasses, optional
-        What could have been seen, where no direction was; left out elsewhere.
-    """
-
-    groundfault_taxonomy: int
-    verdict: str
-    evidence_hash: str
-    title: str
-    settings: Settings
-    models: tuple[str, ...]
-    examples: tuple[str, ...]
-    rate: float
-    apart: Exclusions
-    dimensions: int | None
-    spread: float
-    coverage: float
-    by_the_papers_rule: int
-    tests: dict[str, StoredTest]
-    stability: StoredStability
-    clusters: tuple[StoredCluster, ...]
-    detectable: DetectableClasses | None = None
-
-
-class _Version(msgspec.Struct):
-    groundfault_taxonomy: int
-
-
-def decode_taxonomy(content: bytes) -> TaxonomyData:
-    """Read taxonomy.json; a file of a newer version is refused.
+    content : bytes
+    form : type
+    name : str
+        The key of the version.
+    default : int, optional
+        The version of a file that names none.
 
     Raises
     ------
     ValueError
-        If it is no taxonomy, or of a version that is not known here.
+        If it is something else, or of a version that is not known here.
     """
-    version = msgspec.json.decode(content, type=_Version).groundfault_taxonomy
-    # there is one version so far; the next one adds a function that changes version 1 into it
+    data = msgspec.json.decode(content, type=dict[str, Any])
+    version = data.get(name, default)
     if version != SCHEMA_VERSION:
-        raise ValueError(f"its version is {version}, and {SCHEMA_VERSION} is read here")
-    return msgspec.json.decode(content, type=TaxonomyData)
-
-
-def null_unknown(values: Sequence[float]) -> Numbers:
-    """Numbers as JSON holds them: None for NaN."""
-    return tuple(None if np.isnan(value) else float(value) for value in values)
-
-
-def restore_unknown(values: Numbers) -> tuple[float, ...]:
-    """Numbers as arrays hold them: NaN for None."""
-    return tuple(np.nan if value is None else value for value in values)
+        raise ValueError(
+            f"its version is {version}, and {SCHEMA_VERSION} is read here: another version of "
+            "groundfault wrote it"
+        )
+    strange = [key for key in data if key not in form.__annotations__ and key != name]
+    if strange:
+        raise ValueError(f"it has the unknown field {strange[0]!r}")
+    return msgspec.convert(data, form)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from groundfault.core.rules import quote
 from groundfault.errors import InputError, first_line
 from groundfault.readers.safely import Archive
 from groundfault.taxonomy.fitting.labels import EnrichedAttribute
-from groundfault.taxonomy.fitting.matrix import Matrix
+from groundfault.taxonomy.fitting.matrix import Exclusions, Matrix
 from groundfault.taxonomy.fitting.nulls import Test
 from groundfault.taxonomy.fitting.partition import Partition
 from groundfault.taxonomy.fitting.power import DetectableClasses
@@ -31,12 +30,12 @@ from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.stability import Stability
 from groundfault.taxonomy.fitting.stored import (
     SCHEMA_VERSION,
-    StoredCluster,
-    StoredTest,
-    TaxonomyData,
-    decode_taxonomy,
-    null_unknown,
+    Numbers,
+    decode_versioned,
     restore_unknown,
+    set_fields,
+    to_plain,
+    to_text,
 )
 
 Floats = NDArray[np.float64]
@@ -69,12 +68,14 @@ class Cluster:
         The examples nearest to its centroid.
     sources : dict of str to int
         Examples of each benchmark, where benchmarks are known.
+    name : str
+        Its number and what sets it apart.
     """
 
     number: int
     size: int
-    failure: tuple[float, ...]
-    expected: tuple[float, ...]
+    failure: Numbers
+    expected: Numbers
     stability: dict[str, float]
     published: bool
     reason: str
@@ -82,19 +83,56 @@ class Cluster:
     attributes: tuple[EnrichedAttribute, ...] = ()
     exemplars: tuple[str, ...] = ()
     sources: dict[str, int] = field(default_factory=dict)
+    name: str = field(init=False)
 
-    @property
-    def name(self) -> str:
-        """Its number and what sets it apart."""
-        description = ", ".join(self.terms[:3]) or (
-            self.attributes[0].what if self.attributes else ""
+    def __post_init__(self) -> None:
+        attribute = self.attributes[0].what if self.attributes else ""
+        description = ", ".join(self.terms[:3]) or attribute
+        set_fields(
+            self,
+            failure=restore_unknown(self.failure),
+            expected=restore_unknown(self.expected),
+            name=f"cluster {self.number}" + (f": {description}" if description else ""),
         )
-        return f"cluster {self.number}" + (f": {description}" if description else "")
 
     @property
     def excess(self) -> Floats:
         """Failures beyond what ability and difficulty explain, by model."""
-        return np.asarray(np.array(self.failure) - np.array(self.expected))
+        return np.array(self.failure, dtype=np.float64) - np.array(self.expected, dtype=np.float64)
+
+
+class TaxonomyData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The content of taxonomy.json.
+
+    Attributes
+    ----------
+    groundfault_taxonomy : int
+        Version of this form.
+    verdict, coverage, by_the_papers_rule
+        What follows from the rest, for readers of the file; computed anew on loading.
+    apart : Exclusions
+        Examples and models that were not clustered.
+    detectable : DetectableClasses, optional
+        What could have been seen, where no direction was; left out elsewhere.
+    """
+
+    groundfault_taxonomy: int
+    verdict: str
+    evidence_hash: str
+    title: str
+    settings: Settings
+    models: tuple[str, ...]
+    examples: tuple[str, ...]
+    rate: float
+    apart: Exclusions
+    dimensions: int | None
+    spread: float
+    coverage: float
+    by_the_papers_rule: int
+    tests: dict[str, Test]
+    stability: Stability
+    clusters: tuple[Cluster, ...]
+    detectable: DetectableClasses | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,20 +319,19 @@ class Taxonomy:
             spread=self.partition.spread,
             coverage=self.partition.coverage,
             by_the_papers_rule=self.by_the_papers_rule,
-            tests={key: _store_test(test) for key, test in self.tests.items()},
-            stability=self.stability.to_data(),
-            clusters=tuple(_store_cluster(cluster) for cluster in self.clusters),
+            tests=self.tests,
+            stability=self.stability,
+            clusters=self.clusters,
             detectable=self.detectable,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The whole taxonomy but its arrays, as plain words and numbers."""
-        content: dict[str, Any] = msgspec.to_builtins(self.data)
-        return content
+        return to_plain(self.data)
 
     def to_json(self) -> str:
         """The whole taxonomy but its arrays, as taxonomy.json has it."""
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+        return to_text(self.data)
 
     def save(self, directory: str | Path) -> None:
         """Write ``taxonomy.json``, ``arrays.npz`` and ``examples.parquet`` into a directory."""
@@ -330,7 +367,9 @@ class Taxonomy:
         """
         place = Path(directory)
         try:
-            data = decode_taxonomy(read_bytes(place / "taxonomy.json"))
+            data = decode_versioned(
+                read_bytes(place / "taxonomy.json"), TaxonomyData, "groundfault_taxonomy"
+            )
             Archive(place / "arrays.npz")  # refuses what unpacks to far more than its size
             # pickles could run code
             with np.load(place / "arrays.npz", allow_pickle=False) as file:
@@ -378,9 +417,9 @@ def _restore(data: TaxonomyData, arrays: dict[str, NDArray[Any]], table: pl.Data
         data.settings,
         matrix,
         Partition(**parts, spread=data.spread, rule=rule),
-        tuple(_restore_cluster(cluster) for cluster in data.clusters),
-        {key: Test(test.name, test.observed, test.draws) for key, test in data.tests.items()},
-        Stability.from_data(data.stability),
+        data.clusters,
+        data.tests,
+        data.stability,
         data.dimensions,
         data.evidence_hash,
         data.title,
@@ -399,22 +438,3 @@ def _make_candidate(cluster: Cluster, column: FittedColumn, by: str) -> Candidat
         "drop",
         column,
     )
-
-
-def _store_test(test: Test) -> StoredTest:
-    return StoredTest(test.name, test.observed, test.p, test.mean, test.spread, test.draws)
-
-
-def _store_cluster(cluster: Cluster) -> StoredCluster:
-    content = {one.name: getattr(cluster, one.name) for one in fields(cluster)}
-    content["failure"] = null_unknown(cluster.failure)
-    content["expected"] = null_unknown(cluster.expected)
-    return StoredCluster(**content, name=cluster.name)
-
-
-def _restore_cluster(data: StoredCluster) -> Cluster:
-    content = msgspec.structs.asdict(data)
-    del content["name"]  # follows from the others
-    content["failure"] = restore_unknown(data.failure)
-    content["expected"] = restore_unknown(data.expected)
-    return Cluster(**content)

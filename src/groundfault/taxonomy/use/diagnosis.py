@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,16 +13,11 @@ from groundfault.base.reading import read_bytes
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError, first_line
 from groundfault.stats import irt
+from groundfault.taxonomy.fitting.stored import decode_versioned, set_fields, to_plain, to_text
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.use import strategies
 from groundfault.taxonomy.use.answers import match_answers
 from groundfault.taxonomy.use.basis import Basis, estimate_excesses
-from groundfault.taxonomy.use.stored_diagnosis import (
-    SCHEMA_VERSION,
-    DiagnosisData,
-    DiagnosisVersion,
-    StoredWeakness,
-)
 from groundfault.taxonomy.use.strategies import Allocation, Strategy
 
 Floats = NDArray[np.float64]
@@ -229,6 +222,8 @@ class Weakness:
         What its ability and their difficulty explain.
     published : bool
         Whether the taxonomy publishes the cluster.
+    excess : float
+        Failures beyond what ability explains.
     """
 
     cluster: int
@@ -241,11 +236,10 @@ class Weakness:
     high: float
     expected: float
     published: bool
+    excess: float = field(init=False)
 
-    @property
-    def excess(self) -> float:
-        """Failures beyond what ability explains."""
-        return self.rate - self.expected
+    def __post_init__(self) -> None:
+        set_fields(self, excess=self.rate - self.expected)
 
 
 @dataclass(frozen=True)
@@ -265,6 +259,8 @@ class Diagnosis:
     strategy : str
     level : float
         Of the intervals.
+    verdict : str
+        The conclusion in a sentence.
     """
 
     weaknesses: tuple[Weakness, ...]
@@ -273,10 +269,12 @@ class Diagnosis:
     unknown: int
     strategy: str
     level: float
+    verdict: str = field(init=False)
 
-    @property
-    def verdict(self) -> str:
-        """The conclusion in a sentence."""
+    def __post_init__(self) -> None:
+        set_fields(self, verdict=self._conclude())
+
+    def _conclude(self) -> str:
         if not self.weaknesses:
             return (
                 "The taxonomy has no clusters: nothing was seen in it beyond ability, so there "
@@ -295,24 +293,13 @@ class Diagnosis:
             f"{names} ({self.level:.0%} intervals, one cluster at a time)."
         )
 
-    @property
-    def data(self) -> DiagnosisData:
-        """The content of a diagnosis as JSON."""
-        content = {one.name: getattr(self, one.name) for one in fields(self)}
-        content["weaknesses"] = tuple(
-            StoredWeakness(**asdict(weakness), excess=weakness.excess)
-            for weakness in self.weaknesses
-        )
-        return DiagnosisData(**content, verdict=self.verdict)
-
     def to_dict(self) -> dict[str, Any]:
-        """As plain words and numbers."""
-        content: dict[str, Any] = msgspec.to_builtins(self.data)
-        return content
+        """Return plain words and numbers."""
+        return to_plain(self)
 
     def to_json(self) -> str:
-        """As JSON; `load` reads it back."""
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+        """Return JSON; `load` reads it back."""
+        return to_text(self)
 
     @classmethod
     def load(cls, path: str | Path) -> Diagnosis:
@@ -324,20 +311,10 @@ class Diagnosis:
             If there is none, or it was written by a newer version.
         """
         try:
-            content = read_bytes(path)
-            version = msgspec.json.decode(content, type=DiagnosisVersion).groundfault_diagnosis
-            if version != SCHEMA_VERSION:
-                raise ValueError(f"its version is {version}, and {SCHEMA_VERSION} is read here")
-            data = msgspec.json.decode(content, type=DiagnosisData)
+            # 0.1.0 wrote no version
+            return decode_versioned(read_bytes(path), cls, "groundfault_diagnosis", default=1)
         except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{path} is not a diagnosis: {first_line(error)}") from None
-        names = {one.name for one in fields(Weakness)}
-        weaknesses = tuple(
-            Weakness(**{name: getattr(weakness, name) for name in names})
-            for weakness in data.weaknesses
-        )
-        content_fields = {one.name: getattr(data, one.name) for one in fields(cls)}
-        return cls(**content_fields | {"weaknesses": weaknesses})
 
 
 def diagnose(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,15 @@ from groundfault.base.streams import stream
 from groundfault.errors import InputError
 from groundfault.stats.intervals import wilson
 from groundfault.stats.paired import student
+from groundfault.taxonomy.fitting.stored import (
+    SCHEMA_VERSION,
+    decode_versioned,
+    set_fields,
+    to_plain,
+    to_text,
+)
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 
-SCHEMA_VERSION = 1
 FILE = "labels.json"
 
 MODES = {
@@ -162,8 +168,15 @@ class Labelling:
     seed : int
     prompts : dict of str to str
         SHA-256 of the wordings.
+    agreement : tuple of LabelAgreement
+        Of both labellers, over the clusters that both labelled; empty without a second one.
+    accuracy : tuple or None
+        Mean share of right decisions on membership, its 95 % interval (Student's, over clusters),
+        and how many clusters. The interval is None for fewer than two clusters, and where all are
+        alike. None as a whole without a check.
     """
 
+    groundfault_labels: int = field(init=False)
     taxonomy: str
     model: str
     labels: tuple[Label, ...]
@@ -172,10 +185,18 @@ class Labelling:
     membership: tuple[Membership, ...] = ()
     seed: int = 0
     prompts: dict[str, str] = field(default_factory=dict)
+    agreement: tuple[LabelAgreement, ...] = field(init=False)
+    accuracy: tuple[float, tuple[float, float] | None, int] | None = field(init=False)
 
-    @property
-    def agreement(self) -> tuple[LabelAgreement, ...]:
-        """Of both labellers, over the clusters that both labelled; empty without a second one."""
+    def __post_init__(self) -> None:
+        set_fields(
+            self,
+            groundfault_labels=SCHEMA_VERSION,
+            agreement=self._compare_labels(),
+            accuracy=self._measure_accuracy(),
+        )
+
+    def _compare_labels(self) -> tuple[LabelAgreement, ...]:
         if not self.second:
             return ()
         both = [
@@ -183,27 +204,15 @@ class Labelling:
             for a, b in zip(self.labels, self.second_labels, strict=True)
             if a.label and b.label
         ]
+        labels = [(a.label.casefold(), b.label.casefold()) for a, b in both]
+        modes, levels = [(a.mode, b.mode) for a, b in both], [(a.bloom, b.bloom) for a, b in both]
         return (
-            _measure_agreement(
-                "label", [(a.label.casefold(), b.label.casefold()) for a, b in both]
-            ),
-            _measure_agreement(
-                "failure mode", [(a.mode, b.mode) for a, b in both], tuple(MODES), self.seed
-            ),
-            _measure_agreement(
-                "Bloom level", [(a.bloom, b.bloom) for a, b in both], LEVELS, self.seed
-            ),
+            _measure_agreement("label", labels),
+            _measure_agreement("failure mode", modes, tuple(MODES), self.seed),
+            _measure_agreement("Bloom level", levels, LEVELS, self.seed),
         )
 
-    @property
-    def accuracy(self) -> tuple[float, tuple[float, float] | None, int] | None:
-        """Mean share of right decisions on membership, its 95 % interval, and how many clusters.
-
-        The interval is Student's, over clusters.
-
-        The interval is None for fewer than two clusters, and where all are alike. None as a whole
-        without a check.
-        """
+    def _measure_accuracy(self) -> tuple[float, tuple[float, float] | None, int] | None:
         shares = [m.right / m.decisions for m in self.membership if m.status == "read"]
         if not shares:
             return None
@@ -211,22 +220,13 @@ class Labelling:
         ends = student(shares)
         return float(np.mean(shares)), ends and (max(ends[0], 0.0), min(ends[1], 1.0)), len(shares)
 
-    @property
-    def data(self) -> LabelsData:
-        """The content of labels.json."""
-        content = {one.name: getattr(self, one.name) for one in fields(self)}
-        return LabelsData(
-            SCHEMA_VERSION, **content, agreement=self.agreement, accuracy=self.accuracy
-        )
-
     def to_dict(self) -> dict[str, Any]:
-        """As plain words and numbers."""
-        content: dict[str, Any] = msgspec.to_builtins(self.data)
-        return content
+        """Return plain words and numbers."""
+        return to_plain(self)
 
     def to_json(self) -> str:
-        """As labels.json has it."""
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+        """Return the text of labels.json."""
+        return to_text(self)
 
     def save(self, directory: str | Path) -> None:
         """Write ``labels.json`` into a taxonomy's directory."""
@@ -245,41 +245,13 @@ class Labelling:
         if not place.exists():
             return None
         try:
-            data = _decode(read_bytes(place))
+            labelling = decode_versioned(read_bytes(place), cls, "groundfault_labels")
         except (OSError, ValueError, RecursionError) as error:
             raise InputError(
                 f"{place} holds no labels of a taxonomy: {error}; take it away, or label anew"
             ) from None
-        labelling = cls(**{one.name: getattr(data, one.name) for one in fields(cls)})
         # labels of an earlier fit would name the wrong clusters
         return labelling if labelling.taxonomy == hash_taxonomy(taxonomy) else None
-
-
-class LabelsData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of labels.json: a `Labelling`, its version, and what follows from it."""
-
-    groundfault_labels: int
-    taxonomy: str
-    model: str
-    labels: tuple[Label, ...]
-    second: str
-    second_labels: tuple[Label, ...]
-    membership: tuple[Membership, ...]
-    seed: int
-    prompts: dict[str, str]
-    agreement: tuple[LabelAgreement, ...]
-    accuracy: tuple[float, tuple[float, float] | None, int] | None
-
-
-class _Version(msgspec.Struct):
-    groundfault_labels: int
-
-
-def _decode(content: bytes) -> LabelsData:
-    # there is one version so far; the next one adds a function that changes version 1 into it
-    if msgspec.json.decode(content, type=_Version).groundfault_labels != SCHEMA_VERSION:
-        raise ValueError("another version of groundfault wrote it")
-    return msgspec.json.decode(content, type=LabelsData)
 
 
 def hash_taxonomy(taxonomy: Taxonomy) -> str:
