@@ -62,9 +62,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where a ledger may be kept: a file, and a PostgreSQL database."""
     if request.param == "sqlite":
         return str(tmp_path / "ledger.db")
-    from sqlalchemy import create_engine, text
+    import psycopg
 
     url = str(request.getfixturevalue("postgres"))
-    with create_engine(url).begin() as connection:
-        connection.execute(text("DROP TABLE IF EXISTS groundfault_ledger"))
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        connection.execute("DROP TABLE IF EXISTS groundfault_ledger")
     return url

@@ -70,7 +70,7 @@ CLOSED = {
     "core": "__init__ candidate column_names columns counted_units equivalence evidence finding"
     " fitted_column judge pairs patterns plan roles row_names rules status time_split units",
 }
-HEAVY = set("sklearn sqlglot sqlalchemy rich jinja2 joblib torch spacy duckdb uvicorn".split())
+HEAVY = set("sklearn sqlglot psycopg rich jinja2 joblib torch spacy duckdb uvicorn".split())
 
 
 def load_script() -> ModuleType:

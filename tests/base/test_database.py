@@ -7,23 +7,22 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Column, Integer, MetaData, Table
 
-from groundfault.base.database import Database
+from groundfault.base.database import Database, Table
 from groundfault.errors import InputError, LedgerError
 
-TABLE = Table("numbers", MetaData(), Column("n", Integer))
+TABLE = Table("numbers", ("n",), numbers_itself=True)
 
 
 def numbers(database: Database) -> list[int]:
     with database.reading(TABLE) as connection:
-        return [row.n for row in connection.execute(TABLE.select())]
+        return [int(row.n) for row in connection.execute("SELECT n FROM numbers ORDER BY seq")]
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     database = Database(tmp_path / "folder" / "a.db")
     with database.transaction(TABLE) as connection:
-        connection.execute(TABLE.insert().values(n=3))
+        connection.insert(TABLE, {"n": "3"})
     assert numbers(Database(f"sqlite:///{tmp_path}/folder/a.db")) == [3]
     assert database.place == str(tmp_path / "folder" / "a.db")
 
@@ -33,7 +32,7 @@ def test_a_failed_transaction_leaves_nothing(tmp_path: Path) -> None:
 
     def fail_half_way() -> None:
         with database.transaction(TABLE) as connection:
-            connection.execute(TABLE.insert().values(n=3))
+            connection.insert(TABLE, {"n": "3"})
             raise KeyError
 
     with pytest.raises(KeyError):
@@ -110,7 +109,7 @@ def test_a_writer_of_whom_nothing_is_heard_holds_up_nobody_for_ever(
     def write_after(seconds: float) -> None:
         with Database(postgres).transaction(TABLE) as connection:
             time.sleep(seconds)
-            connection.execute(TABLE.insert().values(n=7))
+            connection.insert(TABLE, {"n": "7"})
 
     before = numbers(Database(postgres))
     monkeypatch.setattr("groundfault.base.database._SILENCE", 1)

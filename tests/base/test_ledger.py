@@ -10,8 +10,6 @@ import multiprocessing
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -529,15 +527,6 @@ def test_a_url_that_cannot_be_used_is_one_clear_error_without_the_password(
         Ledger(url).append("note", {})
     assert "secret" not in str(refusal.value)
     assert "\n" not in str(refusal.value)
-
-
-def test_sqlalchemy_is_not_imported_before_it_is_used() -> None:
-    code = (
-        "import groundfault.base.ledger, sys; groundfault.base.ledger.Ledger('x'); "
-        "print('sqlalchemy' in sys.modules)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "False"
 
 
 # ---------------------------------------------------------------------------------- other evidence

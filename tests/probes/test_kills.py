@@ -62,7 +62,7 @@ import os, sys
 from groundfault import models
 from groundfault.cli.main import cli, main
 from groundfault.probes.running import run
-import openai, sqlalchemy.dialects.sqlite
+import openai
 print("ready", flush=True)
 for line in sys.stdin:
     child = os.fork()

@@ -6,17 +6,16 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections import namedtuple
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 from groundfault.errors import InputError, LedgerError, MissingExtraError
-
-if TYPE_CHECKING:
-    from sqlalchemy import URL, Connection, Engine, Table
-    from sqlalchemy.exc import DBAPIError
 
 _WAIT = 60  # seconds to wait for another writer
 # seconds after which PostgreSQL ends a transaction of which nothing is heard: a machine that
@@ -24,6 +23,7 @@ _WAIT = 60  # seconds to wait for another writer
 _SILENCE = 300
 # PostgreSQL's advisory lock: one number for all that groundfault keeps on a server
 _LOCK = 0x67726F756E646661
+_POSTGRES = ("postgresql+psycopg", "postgresql")
 # libpq's own way to name a server, and URLs that lost a slash: both may hold a password, which must
 # not become the name of a file
 _CONNECTION = re.compile(
@@ -31,6 +31,76 @@ _CONNECTION = re.compile(
     r"|^(postgres|postgresql|sqlite)(\+\w+)?:(?!//)",
     re.IGNORECASE,
 )
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts, whose rows are numbered by ``seq``.
+
+    Attributes
+    ----------
+    name : str
+    texts : tuple of str
+        Its other columns.
+    unique : str
+        The one that never holds a text twice.
+    index : str
+        The one that rows are looked up by.
+    numbers_itself : bool
+        Whether the database numbers a new row, and not who writes it.
+    """
+
+    name: str
+    texts: tuple[str, ...]
+    unique: str = ""
+    index: str = ""
+    numbers_itself: bool = False
+
+    def make(self, *, postgres: bool) -> Iterator[str]:
+        """List the statements that make it where it is missing."""
+        number = "SERIAL" if postgres and self.numbers_itself else "INTEGER"
+        rest = (f"{t} TEXT NOT NULL{' UNIQUE' if t == self.unique else ''}" for t in self.texts)
+        columns = ", ".join([f"seq {number} PRIMARY KEY", *rest])
+        yield f"CREATE TABLE IF NOT EXISTS {self.name} ({columns})"
+        if self.index:
+            name = f"{self.name}_{self.index}"
+            yield f"CREATE INDEX IF NOT EXISTS {name} ON {self.name} ({self.index})"
+
+
+class Connection:
+    """A connection to either kind of database, by the same statements."""
+
+    def __init__(self, raw: Any, *, postgres: bool) -> None:
+        self._raw, self.postgres = raw, postgres
+
+    def execute(self, statement: str, values: Sequence[object] = ()) -> Iterator[Any]:
+        """Run a statement with a ``?`` for each value; rows have a field for each column."""
+        if self.postgres:
+            statement = statement.replace("?", "%s")
+        cursor = self._raw.execute(statement, values)
+        if cursor.description is None:
+            return iter(())
+        row = namedtuple("Row", [column[0] for column in cursor.description])  # type: ignore[misc]
+        return map(row._make, cursor)
+
+    def insert(self, table: Table, entry: Mapping[str, object]) -> None:
+        """Add a row."""
+        names, marks = ", ".join(entry), ", ".join("?" * len(entry))
+        self.execute(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", [*entry.values()])
+
+    def make(self, table: Table) -> None:
+        """Make a table where it is missing."""
+        for statement in table.make(postgres=self.postgres):
+            self.execute(statement)
+
+    def has(self, table: Table) -> bool:
+        """Return whether the table is there."""
+        query = (
+            "SELECT 1 AS one WHERE to_regclass(?) IS NOT NULL"
+            if self.postgres
+            else "SELECT 1 AS one FROM sqlite_master WHERE name = ?"
+        )
+        return next(self.execute(query, [table.name]), None) is not None
 
 
 class Database:
@@ -51,17 +121,19 @@ class Database:
     @property
     def place(self) -> str:
         """Where it is: an absolute path, or a URL without its password."""
-        return str(self._file or self._url.set(query={}).render_as_string(hide_password=True))
+        if isinstance(self._parsed, Path):
+            return str(self._parsed)
+        user, at, host = self._parsed.netloc.rpartition("@")
+        name, colon, _ = user.partition(":")
+        hidden = f"{name}:***" if colon else name
+        return f"{self._parsed.scheme}://{hidden}{at}{host}{self._parsed.path}"
 
-    @cached_property
+    @property
     def _file(self) -> Path | None:
-        return Path(self._url.database or "") if self._url.get_backend_name() == "sqlite" else None
+        return self._parsed if isinstance(self._parsed, Path) else None
 
     @cached_property
-    def _url(self) -> URL:
-        from sqlalchemy import URL, make_url
-        from sqlalchemy.exc import ArgumentError
-
+    def _parsed(self) -> Path | SplitResult:
         source = str(self._source)
         if isinstance(self._source, str) and _CONNECTION.search(source):
             raise InputError(
@@ -70,63 +142,65 @@ class Database:
                 "postgresql+psycopg://user@host/name, and the password into PGPASSWORD or ~/.pgpass"
             )
         if "://" not in source:
-            return URL.create("sqlite", database=str(Path(source).absolute()))
+            return Path(source).absolute()
         try:
-            url = make_url(source)
-        except (ArgumentError, ValueError):  # their messages may hold the password
+            url = urlsplit(source)
+            _ = url.port  # raises where it is no number
+        except ValueError:  # its message may hold the password
             raise InputError(
                 f"the {self._name}'s URL is malformed; give a path, or postgresql+psycopg://host/name"
             ) from None
-        if url.get_backend_name() == "postgresql":
-            return url
-        if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
+        if url.scheme.startswith("postgresql"):
+            if url.scheme in _POSTGRES:
+                return url
+            raise InputError(f"no such driver: {url.scheme}; write postgresql+psycopg://host/name")
+        file = url.path.removeprefix("/")
+        if url.scheme != "sqlite" or url.netloc or file in ("", ":memory:"):
             raise InputError(
                 f"a {self._name} is kept in an SQLite file or in PostgreSQL; give a path, or "
                 "postgresql+psycopg://"
             )
-        return URL.create("sqlite", database=str(Path(url.database or "").absolute()))
-
-    @property
-    def _reader(self) -> Engine:
-        """As `_engine`; but a read-only file that nobody writes to is read as it stands.
-
-        To read through the write-ahead log SQLite has to make files beside it.
-        """
-        from sqlalchemy import URL, create_engine
-
-        file = self._file
-        if file is None or (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)):
-            return self._engine
-        if file.with_name(file.name + "-wal").exists():
-            return self._engine
-        return create_engine(
-            URL.create("sqlite", database=file.as_uri(), query={"immutable": "1", "uri": "true"})
-        )
+        return Path(file).absolute()
 
     @cached_property
-    def _engine(self) -> Engine:
-        from sqlalchemy import create_engine
-        from sqlalchemy.exc import ArgumentError
-        from sqlalchemy.pool import NullPool
-
-        # no isolation level: transactions begin where `transaction` says so, not at the first
-        # write. no pool: no connection is carried over a fork, and the write-ahead log is folded in
-        # at every close
-        options = {"isolation_level": None, "timeout": _WAIT} if self._file else {}
+    def _errors(self) -> type[Exception]:
+        """Return the class of the driver's errors."""
+        if self._file:
+            return sqlite3.Error
         try:
-            return create_engine(self._url, poolclass=NullPool, connect_args=options)
-        except ArgumentError:
-            raise InputError(
-                f"no such driver: {self.place}; write postgresql+psycopg://host/name"
-            ) from None
+            import psycopg
         except ImportError as error:
             raise MissingExtraError(
                 f"the {self._name} {self.place} needs {error.name}: pip install 'psycopg[binary]'"
             ) from None
+        return psycopg.Error
+
+    def _connect(self, *, reading: bool = False) -> closing[Any]:
+        """Open a connection of its own for each use, so that none is carried over a fork.
+
+        SQLite's write-ahead log is then folded in at every close. A read-only file that nobody
+        writes to is read as it stands: to read through that log SQLite makes files beside it.
+        """
+        if isinstance(self._parsed, SplitResult):
+            import psycopg
+
+            try:
+                return closing(psycopg.connect(self._parsed._replace(scheme="postgresql").geturl()))
+            except psycopg.ProgrammingError:  # its message may hold the password
+                raise InputError(
+                    f"the {self._name}'s URL is malformed; give a path, or "
+                    "postgresql+psycopg://host/name"
+                ) from None
+        file = self._parsed
+        writable = os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)
+        if reading and not writable and not file.with_name(file.name + "-wal").exists():
+            return closing(sqlite3.connect(f"{file.as_uri()}?immutable=1", uri=True))
+        # transactions begin where `transaction` says so, not at the first write
+        return closing(sqlite3.connect(file, timeout=_WAIT, isolation_level=None))
 
     @contextmanager
     def transaction(self, table: Table) -> Iterator[Connection]:
-        """One writer at a time, from first read to last write; creates a missing table.
+        """Let one writer at a time work, from first read to last write; make a missing table.
 
         Raises
         ------
@@ -135,36 +209,42 @@ class Database:
         LedgerError
             If the file is damaged.
         """
-        from sqlalchemy.exc import DBAPIError, OperationalError
-
+        errors = self._errors
         try:
             if self._file:
                 self._file.parent.mkdir(parents=True, exist_ok=True)
-            with self._engine.begin() as connection:
-                if self._file:
-                    # fails at once while another process makes the same file, and is then done by
-                    # that one
-                    with suppress(OperationalError):
-                        connection.exec_driver_sql("PRAGMA journal_mode=WAL")
-                    connection.exec_driver_sql("BEGIN IMMEDIATE")
-                else:
-                    connection.exec_driver_sql(
-                        f"SELECT set_config('lock_timeout', '{_WAIT}s', true), "
-                        f"set_config('idle_in_transaction_session_timeout', '{_SILENCE}s', true)"
-                    )
-                    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
-                table.metadata.create_all(connection)
-                yield connection
+            with self._connect() as raw:
+                connection = Connection(raw, postgres=not self._file)
+                self._begin(connection)
+                try:
+                    connection.make(table)
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    with suppress(errors):
+                        connection.execute("ROLLBACK")
+                    raise
         except OSError as error:
             raise InputError(
                 f"cannot make the {self._name} {self.place}: {error.strerror}; choose another place"
             ) from None
-        except DBAPIError as error:
+        except errors as error:
             raise self._failure(error, "written to") from None
+
+    def _begin(self, connection: Connection) -> None:
+        if self._file:
+            # fails at once while another process makes the same file, and is then done by that one
+            with suppress(sqlite3.OperationalError):
+                list(connection.execute("PRAGMA journal_mode=WAL"))
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        connection.execute(f"SET LOCAL lock_timeout = '{_WAIT}s'")
+        connection.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{_SILENCE}s'")
+        connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
 
     @contextmanager
     def reading(self, table: Table) -> Iterator[Connection]:
-        """One read, of a state between two transactions; an empty table where nobody has made one.
+        """Read a state between two transactions; an empty table where nobody has made one.
 
         Raises
         ------
@@ -173,27 +253,26 @@ class Database:
         LedgerError
             If the file is damaged.
         """
-        from sqlalchemy import create_engine, inspect
-        from sqlalchemy.exc import DBAPIError
-
         if self._file and not self._file.exists():
             raise InputError(f"there is no {self._name} at {self.place}")
         try:
-            with self._reader.connect() as connection:
-                if inspect(connection).has_table(table.name):
+            with self._connect(reading=True) as raw:
+                connection = Connection(raw, postgres=not self._file)
+                if connection.has(table):
                     yield connection
                     return
             # whoever made the file was killed before anything was in it
-            with create_engine("sqlite://").connect() as empty:
-                table.metadata.create_all(empty)
-                yield empty
-        except DBAPIError as error:
+            with closing(sqlite3.connect(":memory:")) as raw:
+                connection = Connection(raw, postgres=False)
+                connection.make(table)
+                yield connection
+        except self._errors as error:
             raise self._failure(error, "read") from None
 
-    def _failure(self, error: DBAPIError, verb: str) -> InputError | LedgerError:
+    def _failure(self, error: Exception, verb: str) -> InputError | LedgerError:
         name = f"the {self._name} {self.place}"
-        what = (str(error.orig).strip().splitlines() or [type(error.orig).__name__])[0]
-        if type(error.orig).__name__ == "DatabaseError":
+        what = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if type(error).__name__ == "DatabaseError":
             return LedgerError(
                 f"{name} is damaged, or is no {self._name}: {what}; restore it from a copy"
             )

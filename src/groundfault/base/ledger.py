@@ -19,12 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from groundfault.base.database import Database
+from groundfault.base.database import Connection, Database, Table
 from groundfault.base.openings import (
     ALL,
     OPENED,
@@ -37,8 +36,6 @@ from groundfault.base.openings import (
 from groundfault.errors import InputError, LedgerError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row, Table
-
     from groundfault.base.overlap import RowSample
 
 # stands for the predecessor of the first event
@@ -125,7 +122,7 @@ class Ledger:
         """Record several events of one kind, all of them or none; errors as of `append`."""
         # before the transaction: a body that is no JSON must not hold the lock
         texts = [_canonical(body) for body in bodies]
-        with self._database.transaction(_table()) as connection:
+        with self._database.transaction(_TABLE) as connection:
             return [_append(connection, kind, text) for text in texts]
 
     def events(self, kind: str | None = None) -> list[Event]:
@@ -136,14 +133,14 @@ class Ledger:
         InputError
             If there is no ledger at this place, or it cannot be read.
         """
-        with self._database.reading(_table()) as connection:
+        with self._database.reading(_TABLE) as connection:
             rows = _rows(connection)
         return [_event(row) for row in rows if kind in (None, row.kind)]
 
     @property
     def head(self) -> str:
         """Hash of the last event; 64 zeros where there is none yet."""
-        with self._database.reading(_table()) as connection:
+        with self._database.reading(_TABLE) as connection:
             last = _last(connection)
         return last.hash if last else _START
 
@@ -162,7 +159,7 @@ class Ledger:
         InputError
             If there is no ledger at this place, or it cannot be read.
         """
-        with self._database.reading(_table()) as connection:
+        with self._database.reading(_TABLE) as connection:
             rows = _rows(connection)
         self._verify(rows)
         if head is not None and head not in {row.hash for row in rows}:
@@ -250,7 +247,7 @@ class Ledger:
             body["compare"] = list(compare)
         if all_outcomes or not holdout:
             body["looked_at"] = ALL
-        with self._database.transaction(_table()) as connection:
+        with self._database.transaction(_TABLE) as connection:
             # read inside the transaction: two audits at once must see each other's opening
             rows = _rows(connection)
             self._verify(rows)
@@ -319,7 +316,7 @@ class Ledger:
         """Where the ledger is: an absolute path, or a URL without its password."""
         return self._database.place
 
-    def _verify(self, rows: Sequence[Row[Any]]) -> None:
+    def _verify(self, rows: Sequence[Any]) -> None:
         previous = _START
         for number, row in enumerate(rows, start=1):
             trouble = ""
@@ -368,30 +365,20 @@ def _name_change(before: Sequence[Event], body: Mapping[str, Any]) -> str:
 # ------------------------------------------------------------------------------------------- events
 
 
-@cache
-def _table() -> Table:
-    from sqlalchemy import Column, Integer, MetaData, Table, Text
-
-    # that no two events have the same predecessor is what keeps the chain from forking
-    texts = (Column(name, Text, nullable=False) for name in ("time", "actor", "kind", "body"))
-    return Table(
-        "groundfault_ledger",
-        MetaData(),
-        Column("seq", Integer, primary_key=True, autoincrement=False),
-        *texts,
-        Column("previous", Text, nullable=False, unique=True),
-        Column("hash", Text, nullable=False),
-    )
+# that no two events have the same predecessor is what keeps the chain from forking
+_TABLE = Table(
+    "groundfault_ledger",
+    ("time", "actor", "kind", "body", "previous", "hash"),
+    unique="previous",
+)
 
 
-def _rows(connection: Connection) -> Sequence[Row[Any]]:
-    table = _table()
-    return connection.execute(table.select().order_by(table.c.seq)).all()
+def _rows(connection: Connection) -> Sequence[Any]:
+    return list(connection.execute(f"SELECT * FROM {_TABLE.name} ORDER BY seq"))
 
 
-def _last(connection: Connection) -> Row[Any] | None:
-    table = _table()
-    return connection.execute(table.select().order_by(table.c.seq.desc()).limit(1)).first()
+def _last(connection: Connection) -> Any | None:
+    return next(connection.execute(f"SELECT * FROM {_TABLE.name} ORDER BY seq DESC LIMIT 1"), None)
 
 
 def _append(connection: Connection, kind: str, body: str) -> Event:
@@ -410,11 +397,11 @@ def _append(connection: Connection, kind: str, body: str) -> Event:
         "previous": last.hash if last else _START,
     }
     entry["hash"] = _hash(SimpleNamespace(**entry))
-    connection.execute(_table().insert().values(entry))
+    connection.insert(_TABLE, entry)
     return Event(**{**entry, "body": json.loads(body)})
 
 
-def _event(row: Row[Any]) -> Event:
+def _event(row: Any) -> Event:
     try:
         return Event(
             row.seq, row.time, row.actor, row.kind, json.loads(row.body), row.previous, row.hash

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from groundfault.base.database import Database
+from groundfault.base.database import Database, Table
 from groundfault.base.files import write_text
 from groundfault.errors import LedgerError
 from groundfault.models.question import Question, Response
 
-if TYPE_CHECKING:
-    from sqlalchemy import Row, Table
-
 # hashes in one query: SQLite's limit of parameters was 999 for long
 _MAX_HASHES = 500
+_TABLE = Table(
+    "groundfault_calls",
+    ("time", "target", "question", "asked", "response"),
+    index="question",
+    numbers_itself=True,
+)
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,9 @@ class Record:
             }
             for call in calls
         ]
-        with self._database.transaction(_table()) as connection:
-            connection.execute(_table().insert(), rows)
+        with self._database.transaction(_TABLE) as connection:
+            for row in rows:
+                connection.insert(_TABLE, row)
 
     def answers(self, target: str, hashes: Sequence[str]) -> dict[str, Response]:
         """The first answer or refusal of a target to each question of these hashes.
@@ -107,15 +110,16 @@ class Record:
         LedgerError
             If a call cannot be read.
         """
-        table = _table()
         responses: dict[str, Response] = {}
-        with self._database.transaction(table) as connection:
+        with self._database.transaction(_TABLE) as connection:
             for start in range(0, len(hashes), _MAX_HASHES):
-                condition = table.c.question.in_(hashes[start : start + _MAX_HASHES])
+                some = hashes[start : start + _MAX_HASHES]
+                marks = ", ".join("?" * len(some))
                 query = (
-                    table.select().where(condition, table.c.target == target).order_by(table.c.seq)
+                    f"SELECT * FROM {_TABLE.name} WHERE question IN ({marks}) AND target = ? "
+                    "ORDER BY seq"
                 )
-                for row in connection.execute(query):
+                for row in connection.execute(query, [*some, target]):
                     response = self._call(row).response
                     if not response.error:
                         responses.setdefault(row.question, response)
@@ -131,15 +135,15 @@ class Record:
         LedgerError
             If a call cannot be read.
         """
-        with self._database.reading(_table()) as connection:
-            for row in connection.execute(_table().select().order_by(_table().c.seq)):
+        with self._database.reading(_TABLE) as connection:
+            for row in connection.execute(f"SELECT * FROM {_TABLE.name} ORDER BY seq"):
                 yield self._call(row)
 
     def to_jsonl(self, path: str | Path) -> None:
         """Write every call as a line of JSON: a source for ``replay:``."""
         write_text(Path(path), "".join(json.dumps(call.to_dict()) + "\n" for call in self.calls()))
 
-    def _call(self, row: Row[Any]) -> Call:
+    def _call(self, row: Any) -> Call:
         try:
             question, response = (
                 Question.from_dict(json.loads(row.asked)),
@@ -155,19 +159,3 @@ class Record:
                 f"the record {self.place} was altered: call {row.seq} is not about what it says"
             )
         return Call(row.target, question, response, row.time)
-
-
-@cache
-def _table() -> Table:
-    from sqlalchemy import Column, Index, Integer, MetaData, Table, Text
-
-    return Table(
-        "groundfault_calls",
-        MetaData(),
-        Column("seq", Integer, primary_key=True),
-        *(
-            Column(name, Text, nullable=False)
-            for name in ("time", "target", "question", "asked", "response")
-        ),
-        Index("groundfault_calls_question", "question"),
-    )
