@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from groundfault.base.database import Database, Table
+from groundfault.base.database import Database, DatabaseTable
 from groundfault.errors import InputError, LedgerError
 
-TABLE = Table("numbers", ("n",), numbers_itself=True)
+TABLE = DatabaseTable("numbers", ("n",), numbers_itself=True)
 
 
 def numbers(database: Database) -> list[int]:

@@ -34,7 +34,7 @@ _CONNECTION = re.compile(
 
 
 @dataclass(frozen=True)
-class Table:
+class DatabaseTable:
     """A table of texts, whose rows are numbered by ``seq``.
 
     Attributes
@@ -83,17 +83,17 @@ class Connection:
         row = namedtuple("Row", [column[0] for column in cursor.description])  # type: ignore[misc]
         return map(row._make, cursor)
 
-    def insert(self, table: Table, entry: Mapping[str, object]) -> None:
+    def insert(self, table: DatabaseTable, entry: Mapping[str, object]) -> None:
         """Add a row."""
         names, marks = ", ".join(entry), ", ".join("?" * len(entry))
         self.execute(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", [*entry.values()])
 
-    def make(self, table: Table) -> None:
+    def make(self, table: DatabaseTable) -> None:
         """Make a table where it is missing."""
         for statement in table.make(postgres=self.postgres):
             self.execute(statement)
 
-    def has(self, table: Table) -> bool:
+    def has(self, table: DatabaseTable) -> bool:
         """Return whether the table is there."""
         query = (
             "SELECT 1 AS one WHERE to_regclass(?) IS NOT NULL"
@@ -199,7 +199,7 @@ class Database:
         return closing(sqlite3.connect(file, timeout=_WAIT, isolation_level=None))
 
     @contextmanager
-    def transaction(self, table: Table) -> Iterator[Connection]:
+    def transaction(self, table: DatabaseTable) -> Iterator[Connection]:
         """Let one writer at a time work, from first read to last write; make a missing table.
 
         Raises
@@ -243,7 +243,7 @@ class Database:
         connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
 
     @contextmanager
-    def reading(self, table: Table) -> Iterator[Connection]:
+    def reading(self, table: DatabaseTable) -> Iterator[Connection]:
         """Read a state between two transactions; an empty table where nobody has made one.
 
         Raises

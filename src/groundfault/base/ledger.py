@@ -23,7 +23,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from groundfault.base.database import Connection, Database, Table
+from groundfault.base.database import Connection, Database, DatabaseTable
 from groundfault.base.openings import (
     ALL,
     OPENED,
@@ -366,7 +366,7 @@ def _name_change(before: Sequence[Event], body: Mapping[str, Any]) -> str:
 
 
 # that no two events have the same predecessor is what keeps the chain from forking
-_TABLE = Table(
+_TABLE = DatabaseTable(
     "groundfault_ledger",
     ("time", "actor", "kind", "body", "previous", "hash"),
     unique="previous",

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from groundfault.base.database import Database, Table
+from groundfault.base.database import Database, DatabaseTable
 from groundfault.base.files import write_text
 from groundfault.errors import LedgerError
 from groundfault.models.question import Question, Response
 
 # hashes in one query: SQLite's limit of parameters was 999 for long
 _MAX_HASHES = 500
-_TABLE = Table(
+_TABLE = DatabaseTable(
     "groundfault_calls",
     ("time", "target", "question", "asked", "response"),
     index="question",
