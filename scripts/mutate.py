@@ -40,6 +40,7 @@ ROOMS = {
         ),
     ),
     "audit": (("auditing/flow.py", "auditing/prepared.py"), ("tests/auditing",)),
+    "modes": (("modes/*.py",), ("tests/modes",)),
     "sequential": (("sequential/*.py", "sequential/policies/*.py"), ("tests/sequential",)),
 }
 """Modules of each room, inside the package, and their tests."""
