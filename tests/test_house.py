@@ -64,9 +64,8 @@ NAMED = {("groundfault.core.evidence", "readers")}
 # rooms whose files are known one by one: a new one is a decision
 CLOSED = {
     "": "__init__ __main__ errors plugins pytest_plugin",
-    "base": "__init__ anchors database deprecation digests files folders json_diff ledger ledgers"
-    " memory openings overlap places progress reading registry sheets streams threads time_stamps"
-    " workers",
+    "base": "__init__ anchors database deprecation digests files folders holdout_events json_diff"
+    " ledger ledgers machine progress reading registry row_sketch sheets streams",
     "core": "__init__ candidate column_names columns counted_units equivalence evidence finding"
     " fitted_column judge pairs patterns plan roles row_names rules status time_split units",
 }

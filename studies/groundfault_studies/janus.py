@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from groundfault.auditing.report import Report
+from groundfault.base.machine import enough_threads
 from groundfault.base.progress import Progress, listener
-from groundfault.base.threads import enough_threads
 from groundfault.core.finding import Finding, Verdict
 from groundfault.core.plan import to_fraction
 from groundfault.errors import InputError

@@ -18,7 +18,7 @@ from groundfault import Candidate, Evidence, Plan
 from groundfault.auditing.report_examples import look_up_examples
 from groundfault.base.ledger import Ledger
 from groundfault.base.ledgers import VARIABLE
-from groundfault.base.places import is_inside
+from groundfault.base.reading import is_inside
 from groundfault.core.candidate import Library
 from groundfault.errors import InputError
 from groundfault.exports.inspect import annotate

@@ -15,7 +15,7 @@ from groundfault.auditing.guarantee import (
     describe_looks,
     spend_level,
 )
-from groundfault.base.openings import Look
+from groundfault.base.holdout_events import Look
 
 HOLM, BH = Look("holm", 0.1), Look("bh", 0.05)
 

@@ -66,7 +66,7 @@ def test_a_ledger_gets_the_rows_that_it_gets_in_memory(
     folder: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, rows in (("ROWS", 40), ("MOST_ROWS", 60)):
-        monkeypatch.setattr(f"groundfault.base.overlap.{name}", rows)
+        monkeypatch.setattr(f"groundfault.base.row_sketch.{name}", rows)
     monkeypatch.setattr("groundfault.auditing.lazy_evidence._DRAWN", 150)
     whole = Evidence.from_table(folder, outcome="error", id="id", null_outcome="missing")
     lazy, salt = scan(folder, engine=engine), "0a" * 16

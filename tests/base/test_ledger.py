@@ -13,7 +13,6 @@ import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
+from groundfault.base.holdout_events import OPENED, REPLAYED, Look, Opening
 from groundfault.base.ledger import Ledger
-from groundfault.base.openings import OPENED, REPLAYED, Look, Opening
-from groundfault.base.overlap import RowSample, sample_rows
+from groundfault.base.row_sketch import RowSample, sample_rows
 from groundfault.errors import InputError, LedgerError, MissingExtraError
 
 SPAWN = multiprocessing.get_context("spawn" if os.name == "nt" else "fork")
@@ -179,7 +179,7 @@ def test_a_first_opening_is_recorded(place: str) -> None:
         "rule": "",
         "level": None,
     }
-    assert asdict(opening)["path"] == Ledger(place).place
+    assert structs.asdict(opening)["path"] == Ledger(place).place
 
 
 def test_the_same_audit_again_is_a_replay_and_not_counted(place: str) -> None:

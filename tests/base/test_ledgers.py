@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from groundfault.base.holdout_events import OPENED
 from groundfault.base.ledger import Ledger
 from groundfault.base.ledgers import DEFAULT, EARLIER, VARIABLE, find_ledger, find_witness
-from groundfault.base.openings import OPENED
 from groundfault.errors import InputError
 
 URL = "postgresql+psycopg://reader@db.example/audits"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from signatures import make_authority, needs_openssl, stamp
 
-from groundfault.base.time_stamps import read_time_stamp
+from groundfault.base.anchors import read_time_stamp
 from groundfault.errors import InputError, LedgerError, MissingExtraError
 
 pytestmark = needs_openssl

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
+from groundfault.base.holdout_events import OPENED
 from groundfault.base.ledger import Ledger
-from groundfault.base.openings import OPENED
 from groundfault.cli.audit import audit
 from groundfault.cli.ledger_options import choose_ledger
 from groundfault.cli.main import cli

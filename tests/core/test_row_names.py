@@ -8,9 +8,9 @@ from pathlib import Path
 
 import polars as pl
 
+from groundfault.base.holdout_events import Opening
 from groundfault.base.ledger import Ledger
-from groundfault.base.openings import Opening
-from groundfault.base.overlap import measure_overlap
+from groundfault.base.row_sketch import measure_overlap
 from groundfault.core.evidence import Evidence
 from groundfault.core.row_names import sampler_of
 

@@ -14,7 +14,7 @@ from bench_reports import open_bench, serve_in_thread
 from browser_watch import Watch
 
 from groundfault.auditing.report import Report
-from groundfault.base.openings import TRIED
+from groundfault.base.holdout_events import TRIED
 from groundfault.core.rules import Rule
 from groundfault.render import words
 

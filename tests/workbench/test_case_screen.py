@@ -13,8 +13,8 @@ from commands import run_program
 from markupsafe import escape
 
 from groundfault import Case, Evidence
+from groundfault.base.holdout_events import TRIED
 from groundfault.base.ledger import Ledger
-from groundfault.base.openings import TRIED
 from groundfault.case.case import LEDGER
 from groundfault.case.verification import verify_case
 from groundfault.workbench.openers import holds_case, open_case

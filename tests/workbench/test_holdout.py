@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 
 from groundfault.auditing.report import Report
 from groundfault.auditing.verification import verify
+from groundfault.base.holdout_events import OPENED, TRIED
 from groundfault.base.ledger import Ledger
-from groundfault.base.openings import OPENED, TRIED
 from groundfault.core.candidate import Candidate, Library
 from groundfault.workbench.opened_report import Bench
 

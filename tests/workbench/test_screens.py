@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 import groundfault
 from groundfault import Candidate, Evidence, Plan
 from groundfault.auditing.report import Report
-from groundfault.base.openings import TRIED
+from groundfault.base.holdout_events import TRIED
 from groundfault.core.rules import Rule
 from groundfault.render import words
 from groundfault.render.audit_groups import main_cell

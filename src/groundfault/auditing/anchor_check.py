@@ -6,8 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from groundfault.auditing.verification_result import VerificationCheck
-from groundfault.base.anchors import AnchorFiles, name_key, read_anchor
-from groundfault.base.time_stamps import read_time_stamp
+from groundfault.base.anchors import AnchorFiles, name_key, read_anchor, read_time_stamp
 from groundfault.errors import InputError, LedgerError, PlanError
 
 if TYPE_CHECKING:

@@ -39,7 +39,6 @@ from groundfault.auditing.report_schema import (
     Manifest,
     PlanSettings,
     PowerSummary,
-    RecordedLook,
     RecordedOpening,
     ReportData,
     ReportHashes,
@@ -55,7 +54,7 @@ from groundfault.judges.rule import Ruling
 from groundfault.stats import bits, multiple
 
 if TYPE_CHECKING:
-    from groundfault.base.openings import Opening
+    from groundfault.base.holdout_events import Opening
 
 _TOP_K = 5
 _MAX_EXAMPLES = 5
@@ -227,8 +226,7 @@ def make_hashes(audit: PreparedAudit, evidence: str, outcome: str) -> ReportHash
 
 def make_opening(opening: Opening) -> RecordedOpening:
     """What the ledger says of the opening, as a report states it."""
-    looks = tuple(RecordedLook(rule=look.rule, level=look.level) for look in opening.looks)
-    return RecordedOpening(**{**asdict(opening), "looks": looks}, sentence=opening.sentence)
+    return RecordedOpening(**msgspec.structs.asdict(opening), sentence=opening.sentence)
 
 
 def _manifest(audit: PreparedAudit) -> Manifest:

@@ -36,8 +36,8 @@ from groundfault.judges.rule import rule
 from groundfault.stats.loss_counts import LossCounts
 
 if TYPE_CHECKING:
+    from groundfault.base.holdout_events import Opening
     from groundfault.base.ledger import Ledger
-    from groundfault.base.openings import Opening
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from groundfault.base.threads import enough_threads
+from groundfault.base.machine import enough_threads
 from groundfault.core.judge import ConfirmationBar, Judge
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.stages import Timing, list_columns
 from groundfault.auditing.unit_table import tabulate_units
-from groundfault.base.threads import enough_openmp_threads
+from groundfault.base.machine import enough_openmp_threads
 from groundfault.core.columns import Kind, profile
 from groundfault.errors import InputError
 

@@ -25,9 +25,9 @@ from groundfault.errors import InputError, PlanError
 from groundfault.judges.rule import Ruling
 
 if TYPE_CHECKING:
+    from groundfault.base.holdout_events import Opening
     from groundfault.base.ledger import Ledger
     from groundfault.base.ledgers import LedgerChoice
-    from groundfault.base.openings import Opening
 
 _MAX_SPLITS = 10_000
 """Of the repeats; a report names how many it had, and to verify it is to do as much work."""

@@ -23,9 +23,9 @@ from groundfault.auditing.counted_outcomes import (
 )
 from groundfault.auditing.lazy_evidence import SAMPLE, LazyEvidence, draw_by
 from groundfault.auditing.unit_table import tabulate_units
-from groundfault.base.memory import measure_free_memory
-from groundfault.base.overlap import RowSample
+from groundfault.base.machine import measure_free_memory
 from groundfault.base.progress import Progress, listener
+from groundfault.base.row_sketch import RowSample
 from groundfault.core.evidence import Evidence
 from groundfault.core.roles import Roles
 from groundfault.core.rules import literal, quote

@@ -19,7 +19,7 @@ from groundfault.core.plan import to_fraction
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
-    from groundfault.base.openings import Look, Opening
+    from groundfault.base.holdout_events import Look, Opening
     from groundfault.core.judge import Judge
     from groundfault.core.plan import Plan
 

@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 
 from groundfault.base.files import spell_path
-from groundfault.base.overlap import DIGITS, EVERY_PLACE, MOST_ROWS, RowSample
 from groundfault.base.reading import readable
+from groundfault.base.row_sketch import DIGITS, EVERY_PLACE, MOST_ROWS, RowSample
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.roles import LISTS, Roles, check_shape

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import partial
 
 import msgspec
 
 from groundfault.auditing.report_schema import RecordedOpening, ReportData
 from groundfault.auditing.verification_result import CheckStatus, VerificationCheck
+from groundfault.base.holdout_events import Opening, select_looks
 from groundfault.base.ledger import Ledger
-from groundfault.base.openings import Look, Opening, select_looks
 from groundfault.errors import InputError, LedgerError
 
 # what openings of 0.1 do not record
@@ -49,7 +48,7 @@ def check_opening(data: ReportData, book: Ledger | None, absent: CheckStatus) ->
         return state("failed", f"the ledger {book.place} holds no openings of groundfault: {error}")
     stated = read_opening(data.ledger)
     # events of 0.1 say less; whether one is of 0.1, the ledger says and not the report
-    names = [f.name for f in fields(Opening) if f.name not in ("path", *_LATER)]
+    names = [name for name in Opening.__struct_fields__ if name not in ("path", *_LATER)]
     is_later = bool(data.ledger.looks) or any(look.rule for look in opening.looks)
     for name in (*names, *(_LATER if is_later else ())):
         if getattr(stated, name) != getattr(opening, name):
@@ -63,10 +62,7 @@ def check_opening(data: ReportData, book: Ledger | None, absent: CheckStatus) ->
 
 def read_opening(entry: RecordedOpening) -> Opening:
     """The opening that a report states."""
-    content = msgspec.structs.asdict(entry)
-    del content["sentence"]
-    looks = tuple(Look(look.rule, look.level) for look in entry.looks)
-    return Opening(**{**content, "looks": looks})
+    return msgspec.convert(entry, Opening, from_attributes=True)
 
 
 def _say_looks(data: ReportData, book: Ledger | None) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, get_type_hints
 
 from msgspec import Struct, defstruct, json
 
+from groundfault.base.holdout_events import Opening
 from groundfault.core.finding import Finding
 from groundfault.core.plan import ALWAYS_SEALED, Plan
 from groundfault.modes.mode import Mode, ModeSearch
@@ -175,34 +176,10 @@ class Robustness(_Section, frozen=True, kw_only=True):
     nonempty: float
 
 
-class RecordedLook(_Section, frozen=True, kw_only=True):
-    """One look at the outcomes; see `groundfault.base.openings.Look`."""
+class RecordedOpening(Opening, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The opening of the holdout that the ledger recorded, with the sentence that was printed."""
 
-    rule: str
-    level: float | None
-
-
-class RecordedOpening(_Section, frozen=True, kw_only=True):
-    """What the ledger says of the holdout's opening; see `groundfault.base.openings.Opening`."""
-
-    path: str
-    head: str
-    replay: bool
-    times: int
-    libraries: int
-    plans: int
-    splits: int
-    versions: int
-    reasons: tuple[str, ...]
     sentence: str
-    holdout: bool = True
-    all_outcomes: bool = False
-    all_before: bool = False
-    looks: tuple[RecordedLook, ...] = ()
-    overlapping: int = 0
-    overlap: float = 0.0
-    tried: int = 0
-    rescored: int = 0
 
 
 class ReportHashes(_Section, frozen=True, kw_only=True):

@@ -17,8 +17,8 @@ from groundfault.judges.rule import Ruling, find_duplicates
 
 if TYPE_CHECKING:
     from groundfault.auditing.robustness import Frequency
+    from groundfault.base.holdout_events import Opening
     from groundfault.base.ledger import Ledger
-    from groundfault.base.openings import Opening
     from groundfault.modes.mode import Mode, ModeSearch
 
 

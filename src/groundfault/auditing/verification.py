@@ -38,7 +38,7 @@ from groundfault.auditing.verification_result import (
     judge_differences,
 )
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
-from groundfault.base.places import is_inside
+from groundfault.base.reading import is_inside
 from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence

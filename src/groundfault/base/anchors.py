@@ -29,7 +29,8 @@ from groundfault.errors import InputError, LedgerError, MissingExtraError
 NAMESPACE = "groundfault-ledger"
 """What an anchor's signature is for: one made for anything else is not taken."""
 
-_MAX_BYTES = 1 << 16
+_MAX_BYTES = 1 << 16  # an anchor has some 150 bytes, an RSA key of 16,384 bits 3 KB
+_MAX_STAMP_BYTES = 1 << 20  # a stamp with its chain has some 10 KB, a bundle of roots 300 KB
 _PUBLIC_KEY = re.compile(
     r"(?:ssh-(?:ed25519|rsa)|ecdsa-sha2-nistp\d+|sk-[a-z0-9-]+@openssh\.com) [A-Za-z0-9+/]+=*"
 )
@@ -196,9 +197,9 @@ def _read_public_key(path: str | Path) -> str:
     return match.group()
 
 
-def _read(path: str | Path, what: str) -> bytes:
+def _read(path: str | Path, what: str, limit: int = _MAX_BYTES) -> bytes:
     try:
-        return read_bytes(path, _MAX_BYTES)
+        return read_bytes(path, limit)
     except OSError as error:
         raise InputError(f"cannot read the {what} {path}: {error.strerror}") from None
 
@@ -221,3 +222,59 @@ def _find_program() -> str:
             "8.2 or newer (apt install openssh-client)"
         )
     return program
+
+
+def read_time_stamp(stamp: str | Path, authority: str | Path, content: bytes) -> datetime:
+    """When an authority saw some bytes.
+
+    Parameters
+    ----------
+    stamp : path
+        The authority's response, as ``openssl ts`` and others store it (``.tsr``).
+    authority : path
+        PEM certificates: the authority's root, and those between it and the signer that the
+        response lacks.
+    content : bytes
+        What was stamped.
+
+    Returns
+    -------
+    datetime
+        UTC.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or is something else.
+    LedgerError
+        If the stamp is of other bytes, or no certificate of the authority vouches for it.
+    MissingExtraError
+        If rfc3161-client is not installed.
+    """
+    try:
+        from cryptography.x509 import load_pem_x509_certificates
+        from rfc3161_client import VerificationError, VerifierBuilder, decode_timestamp_response
+    except ImportError:
+        raise MissingExtraError(
+            "time stamps are checked by rfc3161-client: pip install 'groundfault[stamp]'"
+        ) from None
+    pem = _read(authority, "certificates", _MAX_STAMP_BYTES)
+    token = _read(stamp, "time stamp", _MAX_STAMP_BYTES)
+    try:
+        certificates = load_pem_x509_certificates(pem)
+    except ValueError:
+        raise InputError(f"{authority} holds no certificates in PEM form") from None
+    try:
+        response = decode_timestamp_response(token)
+        time = response.tst_info.gen_time
+    except ValueError:
+        raise InputError(f"{stamp} is no RFC 3161 time stamp, or one that was refused") from None
+    roots = [one for one in certificates if one.issuer == one.subject]
+    others = [one for one in certificates if one.issuer != one.subject]
+    if not roots:
+        raise InputError(f"{authority} holds no root certificate: none that signed itself")
+    try:
+        VerifierBuilder(roots=roots, intermediates=others).build().verify_message(response, content)
+    except (VerificationError, ValueError) as error:
+        raise LedgerError(f"the time stamp {stamp} does not hold: {error}") from None
+    return time

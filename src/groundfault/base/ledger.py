@@ -24,7 +24,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from groundfault.base.database import Connection, Database, DatabaseTable
-from groundfault.base.openings import (
+from groundfault.base.holdout_events import (
     ALL,
     OPENED,
     REPLAYED,
@@ -36,7 +36,7 @@ from groundfault.base.openings import (
 from groundfault.errors import InputError, LedgerError
 
 if TYPE_CHECKING:
-    from groundfault.base.overlap import RowSample
+    from groundfault.base.row_sketch import RowSample
 
 # stands for the predecessor of the first event
 _START = "0" * 64
@@ -258,7 +258,7 @@ class Ledger:
                 _refuse_another_look(before, body)
             if sample is not None:
                 # only here: NumPy would double the time in which a command of reviews starts
-                from groundfault.base.overlap import compare_samples
+                from groundfault.base.row_sketch import compare_samples
 
                 body |= compare_samples(events, outcome_hash, sample)
             event = _append(connection, REPLAYED if replay else OPENED, _canonical(body))

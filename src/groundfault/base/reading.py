@@ -7,9 +7,12 @@ groundfault reads as a whole are read here; logs, which may be far larger, are r
 
 from __future__ import annotations
 
+import glob
 import json
+import os
 import re
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +145,27 @@ class readable:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, OSError):
             raise InputError(f"cannot read {self.path}: {error.strerror or error}") from None
+
+
+def is_inside(place: str | Path, folders: Iterable[str | Path]) -> bool:
+    """Whether a place that a file names lies in one of some folders, links followed.
+
+    Parameters
+    ----------
+    place : path
+        A path, or a pattern of paths. A URL, and a path on a server (``//server/share``), lie
+        nowhere; neither is asked.
+    folders : iterable of path
+    """
+    text = str(place)
+    if "://" in text or "\0" in text or text.startswith(("//", "\\\\")):
+        return False
+    parts = Path(text).parts
+    fixed = [part for part in parts if not glob.has_magic(part)]
+    if len(fixed) < len(parts):
+        # behind a wildcard ".." leads to where nobody has looked
+        if ".." in parts:
+            return False
+        fixed = fixed[: next(i for i, part in enumerate(parts) if glob.has_magic(part))]
+    real = Path(os.path.realpath(Path(*fixed)))
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.base.ledgers import DEFAULT, VARIABLE
-from groundfault.base.workers import use_workers
+from groundfault.base.machine import use_workers
 from groundfault.cli.anchor import choose_anchor
 from groundfault.cli.case_option import step_of_case
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option

@@ -11,8 +11,8 @@ import click
 from click.core import ParameterSource
 
 from groundfault.base.files import write_text
+from groundfault.base.machine import use_workers
 from groundfault.base.reading import read_text
-from groundfault.base.workers import use_workers
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
 from groundfault.cli.extra_options import jobs_option, workers_option
 from groundfault.cli.options import candidate_options, plan_options, table_options

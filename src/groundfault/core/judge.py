@@ -9,7 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.threads import enough_threads
+from groundfault.base.machine import enough_threads
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.stats.decoys import Floor

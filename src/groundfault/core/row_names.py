@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.base.overlap import EVERY_PLACE, RowSample, sample_rows
+from groundfault.base.row_sketch import EVERY_PLACE, RowSample, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

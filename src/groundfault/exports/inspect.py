@@ -14,7 +14,7 @@ import polars as pl
 
 from groundfault.base.files import explain_failure, write_bytes
 from groundfault.base.folders import replace_folder
-from groundfault.base.places import is_inside
+from groundfault.base.reading import is_inside
 from groundfault.errors import InputError, MissingExtraError, first_line
 from groundfault.exports.slices import ReportSlices
 from groundfault.readers.inspect import Inspect

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from groundfault.base.threads import one_blas_thread
+from groundfault.base.machine import one_blas_thread
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.core.fitted_column import FittedColumn

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.machine import run_in_order
 from groundfault.base.streams import stream
-from groundfault.base.workers import run_in_order
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
 from groundfault.improve.acquisition import Acquisition, AcquisitionRound

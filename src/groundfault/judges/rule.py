@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.threads import enough_threads
+from groundfault.base.machine import enough_threads
 from groundfault.core.counted_units import CountedMarks
 from groundfault.core.finding import Verdict
 from groundfault.core.judge import Judge, Screening

@@ -10,7 +10,7 @@ import polars as pl
 from msgspec.structs import replace as restate
 from numpy.typing import NDArray
 
-from groundfault.base.threads import enough_threads
+from groundfault.base.machine import enough_threads
 from groundfault.core.candidate import Candidate
 from groundfault.modes.describe import describe
 from groundfault.modes.detectable import compute_detectable

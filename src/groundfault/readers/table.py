@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from groundfault.base.files import spell_path
-from groundfault.base.memory import measure_free_memory
+from groundfault.base.machine import measure_free_memory
 from groundfault.base.reading import readable
 from groundfault.errors import InputError, first_line
 from groundfault.readers.configurations import CONFIGURATION, split_source

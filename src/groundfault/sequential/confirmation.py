@@ -31,8 +31,8 @@ from groundfault.sequential.survivors import require_plan, select_survivors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from groundfault.base.holdout_events import Opening
     from groundfault.base.ledgers import LedgerChoice
-    from groundfault.base.openings import Opening
     from groundfault.core.candidate import Candidate
     from groundfault.core.evidence import Evidence
 

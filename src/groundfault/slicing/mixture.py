@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.deprecation import rename_members
-from groundfault.base.threads import one_blas_thread
+from groundfault.base.machine import one_blas_thread
 from groundfault.core.candidate import Candidate
 from groundfault.core.columns import match_attributes, select_example_rows
 from groundfault.core.evidence import Evidence

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.base.threads import enough_threads
+from groundfault.base.machine import enough_threads
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.units import Marks, Units, average_losses

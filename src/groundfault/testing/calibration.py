@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from groundfault import judges
-from groundfault.base.workers import run_in_order
+from groundfault.base.machine import run_in_order
 from groundfault.core.finding import Verdict
 from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan, to_fraction

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from groundfault.auditing.flow import audit
 from groundfault.auditing.verification import read_evidence_again, select_audited
-from groundfault.base.openings import OPENED, TRIED, select_looks
+from groundfault.base.holdout_events import OPENED, TRIED, select_looks
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, LedgerError, PlanError

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from groundfault.base.deprecation import rename_attributes, rename_fields
-from groundfault.base.threads import one_thread
+from groundfault.base.machine import one_thread
 from groundfault.errors import PlanError
 from groundfault.probes.policies.history import (
     Bools,

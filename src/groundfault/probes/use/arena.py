@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from groundfault.base.machine import run_in_order
 from groundfault.base.progress import Progress, listener
-from groundfault.base.workers import run_in_order
 from groundfault.core.plan import Plan
 from groundfault.errors import PlanError
 from groundfault.probes.policies import POLICIES, get

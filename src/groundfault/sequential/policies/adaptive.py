@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from groundfault.base.threads import one_thread
+from groundfault.base.machine import one_thread
 from groundfault.errors import PlanError
 from groundfault.sequential.policies import History, Query
 from groundfault.sequential.policies.learned import Cache, claim_lowest, predict_group_rests

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.deprecation import rename_attributes, rename_members
-from groundfault.base.threads import one_thread
+from groundfault.base.machine import one_thread
 from groundfault.errors import PlanError
 from groundfault.sequential.policies import History, Query
 

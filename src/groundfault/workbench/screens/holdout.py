@@ -12,7 +12,7 @@ from starlette.routing import Route
 from groundfault.auditing.manifest import WRITTEN
 from groundfault.auditing.report_versions import read_report
 from groundfault.auditing.verification import check_writing
-from groundfault.base.openings import OPENED, REPLAYED, TRIED
+from groundfault.base.holdout_events import OPENED, REPLAYED, TRIED
 from groundfault.errors import GroundfaultError
 from groundfault.render import words
 from groundfault.render.audit_groups import main_cell

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import importlib.util
+import resource
+import sys
+from pathlib import Path
 from typing import Any
 
 import joblib
+import numba
+import numpy as np
 import pytest
 from joblib import delayed
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from groundfault.base.workers import run_in_order, use_workers
+from groundfault.base import machine
+from groundfault.base.machine import (
+    enough_openmp_threads,
+    enough_threads,
+    measure_free_memory,
+    one_blas_thread,
+    one_thread,
+    run_in_order,
+    use_workers,
+)
 from groundfault.errors import InputError, MissingExtraError, PlanError
 from groundfault.testing import World, calibrate
 
@@ -86,3 +101,56 @@ def test_ray_gives_the_same_card() -> None:
     finally:
         ray.shutdown()
     assert there.rows == here.rows
+
+
+def test_small_work_takes_one_thread() -> None:
+    before = numba.get_num_threads()
+    with enough_threads(10):
+        assert numba.get_num_threads() == 1
+    with enough_threads(10**9):
+        assert numba.get_num_threads() == before
+    assert numba.get_num_threads() == before
+
+
+def test_small_fits_take_one_openmp_thread() -> None:
+    # the library that scikit-learn brings
+    import sklearn.utils._openmp_helpers  # noqa: F401
+
+    def count() -> list[int]:
+        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "openmp"]
+
+    with threadpool_limits(2, "openmp"):
+        with enough_openmp_threads(10):
+            assert set(count()) == {1}
+        with enough_openmp_threads(10**9):
+            assert set(count()) == {2}
+        assert set(count()) == {2}
+
+
+def test_products_are_the_same_under_a_limit() -> None:
+    a = np.random.default_rng(0).random((50, 50))
+    for limit in (one_thread, one_blas_thread):
+        with limit():
+            np.testing.assert_allclose(a @ a, np.einsum("ij,jk", a, a))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="read from Linux")
+def test_a_limit_of_the_process_counts() -> None:
+    free = measure_free_memory()
+    assert free is not None
+    assert 2**20 < free < 2**50
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        # far above what is in use, so that nothing fails meanwhile
+        resource.setrlimit(resource.RLIMIT_AS, (2**43, before[1]))
+        assert 2**43 in machine._list_limits()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def test_no_limit_is_none(tmp_path: Path) -> None:
+    (tmp_path / "machine.max").write_text("max\n")
+    (tmp_path / "machine.current").write_text("17\n")
+    assert machine._read_number(tmp_path / "machine.max") is None
+    assert machine._read_number(tmp_path / "machine.current") == 17
+    assert machine._read_number(tmp_path / "nowhere") is None

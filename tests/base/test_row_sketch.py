@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groundfault.base.overlap import (
+from groundfault.base.row_sketch import (
     ANSWERS,
     ROWS,
     RowSample,

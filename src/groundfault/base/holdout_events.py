@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from groundfault.base.ledger import Event
@@ -22,8 +23,7 @@ _HASHES = ("evidence", "outcome", "split", "library", "plan")
 _IDENTITY = (*_HASHES, "compare")
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(Struct, frozen=True, forbid_unknown_fields=True):
     """One look at outcomes, and the error level that was spent on it.
 
     Attributes
@@ -38,8 +38,7 @@ class Look:
     level: float | None
 
 
-@dataclass(frozen=True)
-class Opening:
+class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the ledger says of the holdout that was just opened.
 
     Attributes

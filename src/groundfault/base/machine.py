@@ -1,0 +1,202 @@
+"""The machine: workers for repeats, here or on a named farm; threads; free memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from groundfault.errors import InputError, MissingExtraError, PlanError, first_line
+
+FARMS = ("dask", "ray")
+# on smaller inputs, waking the other threads takes longer than the work
+_SMALL = 20_000_000
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def run_in_order(calls: Iterable[Any], jobs: int) -> Iterator[Any]:
+    """Results of delayed calls in their order, each as soon as it and those before it are there.
+
+    Where the backend of joblib cannot do that, as Ray's cannot, all come at the end.
+
+    Parameters
+    ----------
+    calls : iterable of joblib.delayed calls
+    jobs : int
+        Processes; -1 is all cores, or all workers of a farm.
+    """
+    from joblib import Parallel
+
+    try:
+        run = Parallel(n_jobs=jobs, return_as="generator")
+    except ValueError:
+        # a backend without generators says so when it is asked for one
+        run = Parallel(n_jobs=jobs)
+    yield from run(calls)
+
+
+@contextmanager
+def use_workers(address: str | None) -> Iterator[None]:
+    """Let everything that is repeated inside run on a farm; with None, on this machine.
+
+    Parameters
+    ----------
+    address : str, optional
+        ``dask://HOST:PORT`` of a Dask scheduler, or ``ray://HOST:PORT`` of a Ray cluster. Its
+        workers have to have the same version of groundfault.
+
+    Raises
+    ------
+    PlanError
+        If it is neither.
+    InputError
+        If nobody answers there.
+    MissingExtraError
+        If the farm's library is not installed.
+    """
+    if address is None:
+        yield
+        return
+    kind, _, place = address.partition("://")
+    if kind not in FARMS or not place:
+        raise PlanError(f"workers {address!r} are neither dask://HOST:PORT nor ray://HOST:PORT")
+    from joblib import parallel_config
+
+    disconnect = _join_dask(place) if kind == "dask" else _join_ray(address)
+    try:
+        with parallel_config(kind):
+            yield
+    finally:
+        disconnect()
+
+
+def _join_dask(place: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtraError(
+            "workers at dask://... need Dask: pip install 'groundfault[dask]'"
+        ) from None
+    try:
+        client = Client(f"tcp://{place}", timeout="10s")
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at {place}: {first_line(error)}") from None
+    return client.close
+
+
+def _join_ray(address: str) -> Any:
+    try:
+        import ray
+        from ray.util.joblib import register_ray
+    except ImportError:
+        raise MissingExtraError("workers at ray://... need Ray: pip install ray") from None
+    try:
+        ray.init(address=address)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(f"no Ray cluster answers at {address}: {first_line(error)}") from None
+    register_ray()
+    return ray.shutdown
+
+
+@contextmanager
+def enough_threads(work: int) -> Iterator[None]:
+    """One compiled thread below twenty million descriptor-unit pairs, all of them above."""
+    if work < _SMALL and "numba" not in sys.modules:
+        # nothing is compiled yet, and of what is small nothing will be: loading numba takes a
+        # second
+        yield
+        return
+    import numba
+
+    # restored afterwards: the number is global, and callers may have set it
+    before = numba.get_num_threads()
+    if work < _SMALL:
+        numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def enough_openmp_threads(work: int) -> AbstractContextManager[object]:
+    """`enough_threads`, for what scikit-learn compiled.
+
+    Its threads wait by spinning: where a second one shares its core with other work, a fit of a
+    thousand rows took thirty times as long as with one.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    limit: AbstractContextManager[object] = threadpool_limits(
+        1 if work < _SMALL else None, "openmp"
+    )
+    return limit
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """One thread for many small products, so that no digit depends on the number of cores.
+
+    The libraries are looked up once a process: cheap enough to be entered at every step.
+    """
+    limit: AbstractContextManager[object] = _libraries().limit(limits=1)
+    return limit
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """One thread for matrix products of small blocks, where a pool of our own uses the cores."""
+    from threadpoolctl import threadpool_limits
+
+    limit: AbstractContextManager[object] = threadpool_limits(1, "blas")
+    return limit
+
+
+@cache
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def measure_free_memory() -> int | None:
+    """Bytes that are free for this process: of the machine, its container and its own limit.
+
+    None where the system does not say, as outside Linux.
+    """
+    return min((size for size in _list_limits() if size is not None), default=None)
+
+
+def _list_limits() -> Iterator[int | None]:
+    yield _read_free()
+    limit, usage = (_read_number(_CGROUP / name) for name in ("memory.max", "memory.current"))
+    yield None if limit is None or usage is None else limit - usage
+    yield _read_address_space()
+
+
+def _read_free() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    sizes = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    return sizes[0] if sizes else None
+
+
+def _read_number(path: Path) -> int | None:
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    # "max" where there is no limit
+    return int(text) if text.isdigit() else None
+
+
+def _read_address_space() -> int | None:
+    if os.name != "posix":
+        return None
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit
