@@ -68,9 +68,6 @@ def test_a_description_of_two_arms_is_one() -> None:
         ("I would rather not.", "not the JSON asked for"),
         (answer_with(*map(str, range(6))), "6 descriptions, and must hold at most 5"),
         (answer_with("x" * 201), "201 characters, and must have 1 to 200"),
-        (answer_with("two\nlines"), "does not print"),
-        (answer_with("\x1b[31mred"), "does not print"),
-        (answer_with("turned \u202e round"), "does not print"),
         (answer_with(" "), "0 characters"),
         ('{"descriptions": ["x"], "also": 1}', "also"),
     ],
@@ -82,6 +79,21 @@ def test_a_reply_that_cannot_be_read_is_asked_for_once_more(reply: str, why: str
     with pytest.raises(InputError, match=f"no description that can be read: unparsed.*{why}"):
         propose_descriptions(TEXTS, FAILING, model, budget, settings)
     assert budget.calls == 2
+
+
+@pytest.mark.parametrize("is_raw", [False, True])
+def test_a_control_character_is_spelled_and_the_reply_kept(is_raw: bool) -> None:
+    """Also where it stands inside a text as it is, which is no JSON."""
+    reply = answer_with("two\nlines", "\x1b[31mred", "turned \u202e round")
+    if is_raw:
+        reply = reply.replace("\\n", "\n").replace("\\u001b", "\x1b")
+        assert "\x1b" in reply
+    _, descriptions, replies = propose(reply, ("outcomes",))
+    texts = ["two\\nlines", "\\x1b[31mred", "turned \\u202e round"]
+    assert [one.text for one in descriptions] == texts
+    assert set(replies["outcomes"]) == {"read"}
+    with pytest.raises(InputError, match="does not print"):
+        ExampleDescription("two\nlines", ("named",))
 
 
 def test_settings_that_cannot_be() -> None:

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from groundfault import models
+from groundfault.errors import InputError
 from groundfault.models import Record
-from groundfault.models.question import Response
-from groundfault.models.reply_size import MAX_REPLY
+from groundfault.models.openai_server import MAX_REPLY
+from groundfault.models.question import Response, is_same_model
 from groundfault.models.secrets import hide, spell
-from groundfault.models.served import is_same_model
 
 pytest.importorskip("openai", reason="pip install 'groundfault[openai]'")
 KEY = "sk-right-0123456789abcdef"
@@ -64,6 +64,25 @@ def test_a_compressed_reply_has_no_size(url: str) -> None:
     target = models.get("openai/tiny", base_url=url, api_key=KEY)
     (answer,) = models.ask(target, ["zipped"], retries=0)
     assert "is compressed (gzip), which was not asked for" in answer.error
+
+
+# ------------------------------------------------------------------------------------ redirects
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_questions_go_to_no_other_server(url: str, status: int) -> None:
+    """Also not to another port of the host; within the server a redirect is followed."""
+    target = models.get("openai/tiny", base_url=url, api_key=KEY)
+    elsewhere = ("http://localhost:9/v1", "//127.0.0.1:9/v1", "https://127.0.0.1/v1", "http://[")
+    for place in elsewhere:
+        with pytest.raises(InputError, match=r"redirects to .* name it"):
+            models.ask(target, [f"redirect {status} {place}"], retries=0)
+    # the place that it is sent to answers with the same redirect, until the client gives up
+    (answer,) = models.ask(target, [f"redirect {status} {url}/chat/completions"], retries=0)
+    assert "no connection" in answer.error
+    seen = json.loads(urllib.request.urlopen(url).read())["seen"]
+    bodies = [each["body"]["messages"][-1]["content"] for each in seen]
+    assert bodies.count(f"redirect {status} {url}/chat/completions") > 1
 
 
 # -------------------------------------------------------------------------------- another model

@@ -112,6 +112,8 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(b'{"choices": [')
             self.close_connection = True
+        elif kind == "redirect":  # with this status, to this server and path
+            self.reply(int(first), b"", {"location": second})
         elif kind in RAW and times <= int(first or 1):
             self.reply(200, RAW[kind])
         else:

@@ -22,6 +22,7 @@ from groundfault.models.replies import (
     Unreadable,
     check_line,
     decode,
+    escape_unprintable,
     fence,
 )
 from groundfault.models.target import Target
@@ -236,4 +237,6 @@ def _read(most: int, text: str) -> list[str]:
     lines = decode(text, _DescriptionsReply).descriptions
     if len(lines) > most:
         raise Unreadable(f"it holds {len(lines)} descriptions, and must hold at most {most}")
-    return [check_line(line, MAX_LENGTH, "description") for line in lines]
+    return [
+        check_line(escape_unprintable(line.strip()), MAX_LENGTH, "description") for line in lines
+    ]

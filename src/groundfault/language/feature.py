@@ -76,148 +76,106 @@ class Feature:
         return self.function(doc) if aid is None else self.function(doc, aid)
 
 
-def _entity_feature(name: str, what: str, labels: frozenset[str]) -> Feature:
-    function = pragmatic.entities(labels)
-    return Feature(
-        name,
-        "pragmatic",
-        f"number of {what} named",
-        function,
-        Need.ENTITIES,
-        f"names over {{}} {what}",
-        labels,
-    )
+def _declare(
+    function: Callable[..., float], need: Need, says: str, over: str = "", *, name: str = ""
+) -> Feature:
+    """Declare a feature of the set, and by the name, that its function has."""
+    set_name = function.__module__.rpartition(".")[2]
+    return Feature(name or function.__name__, set_name, says, function, need, over)
 
 
-def _count_feature(name: str, what: str, function: Callable[..., float]) -> Feature:
-    return Feature(
-        name, "pragmatic", f"number of {what}", function, Need.WORDS, f"mentions over {{}} {what}"
-    )
+def _declare_count(function: Callable[..., float], what: str) -> Feature:
+    return _declare(function, Need.WORDS, f"number of {what}", f"mentions over {{}} {what}")
 
 
-def _mention_feature(name: str, says: str) -> Feature:
-    return Feature(name, "pragmatic", says, pragmatic.mentions(name), Need.WORDS)
+def _declare_entity(name: str, what: str, labels: frozenset[str]) -> Feature:
+    function, says = pragmatic.entities(labels), f"number of {what} named"
+    over = f"names over {{}} {what}"
+    return Feature(name, "pragmatic", says, function, Need.ENTITIES, over, labels)
+
+
+def _declare_mention(name: str, says: str) -> Feature:
+    return _declare(pragmatic.mentions(name), Need.WORDS, says, name=name)
 
 
 _ALL = (
-    Feature(
-        "length",
-        "surface",
-        "length in word tokens",
-        surface.length,
-        Need.WORDS,
-        "has over {} word tokens",
-    ),
-    Feature(
-        "word_frequency",
-        "surface",
-        "mean Zipf frequency of the words",
+    _declare(surface.length, Need.WORDS, "length in word tokens", "has over {} word tokens"),
+    _declare(
         surface.word_frequency,
         Need.CORPUS,
+        "mean Zipf frequency of the words",
         "has words of a mean Zipf frequency above {}",
     ),
-    Feature(
-        "foreign_word",
-        "surface",
-        "number of foreign words",
-        surface.foreign_word,
-        Need.TAGS,
-        "has over {} foreign words",
+    _declare(
+        surface.foreign_word, Need.TAGS, "number of foreign words", "has over {} foreign words"
     ),
-    Feature("negation", "syntax", "has a negation", syntax.negation, Need.WORDS),
-    Feature(
-        "reflexive", "syntax", "has a reflexive or reciprocal pronoun", syntax.reflexive, Need.WORDS
-    ),
-    Feature("aspect", "syntax", "has a verb in the perfect", syntax.aspect, Need.PARSE),
-    Feature("tense", "syntax", "has a verb in the past tense", syntax.tense, Need.TAGS),
-    Feature("voice", "syntax", "has a verb in the passive", syntax.voice, Need.PARSE),
-    Feature(
-        "comparison",
-        "syntax",
-        "has a comparative, superlative or equative",
-        syntax.comparison,
-        Need.TAGS,
-    ),
-    Feature("echo_question", "syntax", "has an echo question", syntax.echo_question, Need.PARSE),
-    Feature("multiple_modal", "syntax", "has a double modal", syntax.multiple_modal, Need.TAGS),
-    Feature(
-        "multiple_prepositions",
-        "syntax",
-        "share of prepositions among the words",
+    _declare(syntax.negation, Need.WORDS, "has a negation"),
+    _declare(syntax.reflexive, Need.WORDS, "has a reflexive or reciprocal pronoun"),
+    _declare(syntax.aspect, Need.PARSE, "has a verb in the perfect"),
+    _declare(syntax.tense, Need.TAGS, "has a verb in the past tense"),
+    _declare(syntax.voice, Need.PARSE, "has a verb in the passive"),
+    _declare(syntax.comparison, Need.TAGS, "has a comparative, superlative or equative"),
+    _declare(syntax.echo_question, Need.PARSE, "has an echo question"),
+    _declare(syntax.multiple_modal, Need.TAGS, "has a double modal"),
+    _declare(
         syntax.multiple_prepositions,
         Need.PARSE,
+        "share of prepositions among the words",
         "has a share of prepositions above {}",
     ),
-    Feature("np_subordinate", "syntax", "has a relative clause", syntax.np_subordinate, Need.PARSE),
-    Feature("quantifier", "syntax", "has a quantifier or numeral", syntax.quantifier, Need.TAGS),
-    Feature(
-        "long_distance",
-        "syntax",
-        "longest dependency, as a share of its sentence",
+    _declare(syntax.np_subordinate, Need.PARSE, "has a relative clause"),
+    _declare(syntax.quantifier, Need.TAGS, "has a quantifier or numeral"),
+    _declare(
         syntax.long_distance,
         Need.PARSE,
+        "longest dependency, as a share of its sentence",
         "has a dependency longer than {} of its sentence",
     ),
-    Feature(
-        "tree_depth",
-        "syntax",
-        "depth of the dependency tree",
+    _declare(
         syntax.tree_depth,
         Need.PARSE,
+        "depth of the dependency tree",
         "has a dependency tree deeper than {}",
     ),
-    Feature(
-        "extra_infinitive", "syntax", 'has "to" after a modal', syntax.extra_infinitive, Need.TAGS
-    ),
-    Feature("how_question", "syntax", 'asks "how ...?"', syntax.how_question, Need.WORDS),
-    Feature("why_question", "syntax", 'asks "why ...?"', syntax.why_question, Need.WORDS),
-    _mention_feature("age", "mentions the age of people"),
-    _mention_feature("gender", "has gendered words"),
-    _mention_feature("nationality", "mentions a nationality"),
-    _mention_feature("physical_appearance", "mentions how people look"),
-    _mention_feature("race_ethnicity", "mentions race or ethnicity"),
-    _mention_feature("religion", "mentions religion"),
-    _mention_feature("socioeconomic_status", "mentions wealth or class"),
-    _mention_feature("sexual_orientation", "mentions sexual orientation"),
-    Feature(
-        "toxicity",
-        "pragmatic",
-        "toxicity",
-        pragmatic.toxicity,
-        Need.CLASSIFIER,
-        "has a toxicity above {}",
-    ),
-    Feature(
-        "valence",
-        "pragmatic",
-        "valence of the words, from -1 to 1",
+    _declare(syntax.extra_infinitive, Need.TAGS, 'has "to" after a modal'),
+    _declare(syntax.how_question, Need.WORDS, 'asks "how ...?"'),
+    _declare(syntax.why_question, Need.WORDS, 'asks "why ...?"'),
+    _declare_mention("age", "mentions the age of people"),
+    _declare_mention("gender", "has gendered words"),
+    _declare_mention("nationality", "mentions a nationality"),
+    _declare_mention("physical_appearance", "mentions how people look"),
+    _declare_mention("race_ethnicity", "mentions race or ethnicity"),
+    _declare_mention("religion", "mentions religion"),
+    _declare_mention("socioeconomic_status", "mentions wealth or class"),
+    _declare_mention("sexual_orientation", "mentions sexual orientation"),
+    _declare(pragmatic.toxicity, Need.CLASSIFIER, "toxicity", "has a toxicity above {}"),
+    _declare(
         pragmatic.valence,
         Need.WORDS,
+        "valence of the words, from -1 to 1",
         "has words of a valence above {}",
     ),
-    Feature(
-        "arousal",
-        "pragmatic",
+    _declare(
+        pragmatic.norm,
+        Need.NORMS,
         "mean arousal of the words",
-        pragmatic.norm,
-        Need.NORMS,
         "has words of a mean arousal above {}",
+        name="arousal",
     ),
-    Feature(
-        "dominance",
-        "pragmatic",
-        "mean dominance of the words",
+    _declare(
         pragmatic.norm,
         Need.NORMS,
+        "mean dominance of the words",
         "has words of a mean dominance above {}",
+        name="dominance",
     ),
-    _entity_feature("people", "people", pragmatic.PEOPLE),
-    _entity_feature("organisations", "organisations", pragmatic.ORGANISATIONS),
-    _entity_feature("locations", "places", pragmatic.LOCATIONS),
-    _count_feature("money", "sums of money", pragmatic.money),
-    _count_feature("date", "dates", pragmatic.date),
-    _entity_feature("products", "products", pragmatic.PRODUCTS),
-    _count_feature("ordinal", "ordinal numbers", pragmatic.ordinal),
+    _declare_entity("people", "people", pragmatic.PEOPLE),
+    _declare_entity("organisations", "organisations", pragmatic.ORGANISATIONS),
+    _declare_entity("locations", "places", pragmatic.LOCATIONS),
+    _declare_count(pragmatic.money, "sums of money"),
+    _declare_count(pragmatic.date, "dates"),
+    _declare_entity("products", "products", pragmatic.PRODUCTS),
+    _declare_count(pragmatic.ordinal, "ordinal numbers"),
 )
 
 FEATURES: dict[str, Feature] = {feature.name: feature for feature in _ALL}

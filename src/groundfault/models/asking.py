@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from groundfault.errors import InputError, PlanError
-from groundfault.models.question import Prompt, Question, Response
+from groundfault.models.question import Prompt, Question, Response, warn_of_others
 from groundfault.models.record import Call, Record
 from groundfault.models.secrets import read_environment
-from groundfault.models.served import warn_of_others
 from groundfault.models.target import Target, get
 
 T = TypeVar("T")
@@ -50,9 +49,7 @@ def ask(
     >>> ask(f"replay:{file}", ["2 + 2?"])[0].text
     '4'
     """
-    responses = _on_a_loop(_ask(target, prompts, **options))
-    warn_of_others(responses)
-    return responses
+    return _on_a_loop(ask_async(target, prompts, **options))
 
 
 async def ask_async(
@@ -115,31 +112,6 @@ async def ask_async(
     Calls in progress when the process is killed, at most ``concurrency`` of them, may have been
     paid for and are asked again: their replies never arrived.
     """
-    responses = await _ask(
-        target,
-        prompts,
-        record=record,
-        concurrency=concurrency,
-        timeout=timeout,
-        retries=retries,
-        progress=progress,
-        **settings,
-    )
-    warn_of_others(responses)
-    return responses
-
-
-async def _ask(
-    target: str | Target,
-    prompts: Iterable[Prompt | Question],
-    *,
-    record: str | Path | Record | None = None,
-    concurrency: int = 8,
-    timeout: float = 60.0,
-    retries: int = 4,
-    progress: Callable[[str], object] | None = None,
-    **settings: Any,
-) -> list[Response]:
     model = get(target) if isinstance(target, str) else target
     if concurrency < 1:
         raise PlanError(f"concurrency={concurrency} (--concurrency) must be at least 1")
@@ -175,7 +147,9 @@ async def _ask(
             else ""
         )
         raise InputError(f"{model.name} cannot be asked: {run.stop_reason}{safe}")
-    return [run.responses[question.hash] for question in questions]
+    asked = [run.responses[question.hash] for question in questions]
+    warn_of_others(asked)
+    return asked
 
 
 def _questions(prompts: Iterable[Prompt | Question], settings: dict[str, Any]) -> list[Question]:

@@ -10,9 +10,8 @@ from typing import Any
 
 from groundfault.errors import MissingExtraError, PlanError, first_line
 from groundfault.models.openai_server import public
-from groundfault.models.question import Question, Response, whole_text
+from groundfault.models.question import Question, Response, note_other, whole_text
 from groundfault.models.secrets import read_credentials
-from groundfault.models.served import note_other
 
 # connections of the provider's client; `ask` has the bound on concurrency
 _MANY = 1000

@@ -13,14 +13,21 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from groundfault.errors import MissingExtraError, PlanError, first_line
-from groundfault.models.question import Question, Response, whole_text
-from groundfault.models.reply_size import ReplyTooLargeError, event_hooks
+from groundfault.models.question import Question, Response, note_other, whole_text
 from groundfault.models.secrets import read_credentials
-from groundfault.models.served import note_other
 
 if TYPE_CHECKING:
     import openai
+from collections.abc import AsyncIterator
+from importlib import import_module
 
+MAX_REPLY = 4 << 20
+"""Bytes of a reply: a million tokens, or any error."""
+MAX_REPLY_WITH_LOGPROBS = 64 << 20
+"""Bytes of a reply with log-probabilities, which are some hundred times as long as its text."""
+
+_LIMIT = "groundfault_limit"
+_ORIGIN = ("scheme", "host", "port")
 _HOME = "api.openai.com"
 _FILTERS = (
     "content_filter",
@@ -96,10 +103,11 @@ class OpenAIServer:
             return _read_error(
                 error.status_code, error.response.headers, error.response.text
             ).without(self._secrets)
-        except (openai.APIConnectionError, ReplyTooLargeError) as error:
+        except (openai.APIConnectionError, ReplyTooLargeError, RedirectError) as error:
             cause = error.__cause__ or error  # some versions of the SDK wrap it
-            if isinstance(cause, ReplyTooLargeError):
-                return Response.failed(str(cause))
+            if isinstance(cause, ReplyTooLargeError | RedirectError):
+                fatal = isinstance(cause, RedirectError)
+                return Response.failed(str(cause), fatal=fatal).without(self._secrets)
             message = f"no connection: {first_line(cause)}"
             return Response.failed(message, again=True).without(self._secrets)
 
@@ -114,7 +122,9 @@ class OpenAIServer:
                 base_url=self._url,
                 max_retries=0,
                 timeout=openai.Timeout(None),
-                http_client=openai.DefaultAsyncHttpxClient(event_hooks=event_hooks()),
+                http_client=openai.DefaultAsyncHttpxClient(
+                    event_hooks={"request": [prepare_request], "response": [check_reply]}
+                ),
             )
             self._client = (loop, client)
         return self._client[1]
@@ -263,3 +273,79 @@ def public(url: str) -> str:
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+
+
+class ReplyTooLargeError(Exception):
+    """A reply that is not read to its end."""
+
+
+class _BoundedStream:
+    """The bytes of a reply as they come, up to a bound."""
+
+    def __init__(self, stream: Any, limit: int) -> None:
+        self._stream, self._limit = stream, limit
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for part in self._stream:
+            size += len(part)
+            if size > self._limit:
+                raise ReplyTooLargeError(
+                    f"the reply has more than {self._limit >> 20} MB, the most that is read"
+                )
+            yield part
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class RedirectError(Exception):
+    """A redirect to another server, which would get the questions."""
+
+
+async def prepare_request(request: Any) -> None:
+    """Ask for a reply as it is: a compressed one may unpack to a thousand times its size."""
+    request.headers["accept-encoding"] = "identity"
+    # a redirect has the extensions of its first request, but perhaps not its body
+    if _LIMIT not in request.extensions:
+        asked = json.loads(request.content)
+        limit = MAX_REPLY_WITH_LOGPROBS if asked.get("logprobs") else MAX_REPLY
+        request.extensions[_LIMIT] = limit
+
+
+async def check_reply(response: Any) -> None:
+    """Let no more be read of a reply than belongs to its request, nor the request go elsewhere.
+
+    Raises
+    ------
+    ReplyTooLargeError
+        If it is compressed although that was not asked for; while it is read, if it is too large.
+    RedirectError
+        If it is a redirect to another scheme, host or port.
+    """
+    if response.has_redirect_location:
+        _require_same_origin(response.request.url, response.headers["location"])
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise ReplyTooLargeError(
+            f"the reply is compressed ({encoding[:40]}), which was not asked for, so that its size "
+            "is not known"
+        )
+    # httpx, or the copy of it that newer clients bring along: a stream has to be one of its own
+    library = import_module(type(response).__module__.partition(".")[0])
+    kind = type("BoundedStream", (_BoundedStream, library.AsyncByteStream), {})
+    response.stream = kind(response.stream, response.request.extensions[_LIMIT])
+
+
+def _require_same_origin(url: Any, location: str) -> None:
+    try:
+        # by the client's own parser, which is the one that would follow it
+        target = url.join(location)
+        is_same = all(getattr(url, part) == getattr(target, part) for part in _ORIGIN)
+    except Exception:  # each version of the client raises its own
+        is_same = False
+    if not is_same:
+        raise RedirectError(
+            f"the server redirects to {location[:200]}, and questions are sent to no other "
+            "server than the one that was named; if it is right, name it (base_url)"
+        )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -15,6 +17,19 @@ from groundfault.models.secrets import MIN_IN_ANSWERS, hide, hide_in_json, spell
 
 Prompt = str | Sequence[Mapping[str, str]]
 
+
+def _is_whole(value: Any, low: float = -math.inf) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= low
+
+
+_RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "temperature": ("at least 0", lambda v: 0 <= v < math.inf),
+    "top_p": ("in (0, 1]", lambda v: 0 < v <= 1),
+    "max_tokens": ("a whole number of at least 1", lambda v: _is_whole(v, 1)),
+    "seed": ("a whole number", _is_whole),
+    "logprobs": ("a whole number of at least 0", lambda v: _is_whole(v, 0)),
+    "repeat": ("a whole number of at least 0", lambda v: _is_whole(v, 0)),
+}
 _ROLES = ("system", "developer", "user", "assistant")
 
 
@@ -75,24 +90,10 @@ class Question:
         for name in ("temperature", "top_p"):  # 0 and 0.0 are one setting, with one hash
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else _number(name, value))
-        _check("temperature", self.temperature, "at least 0", lambda v: 0 <= v < math.inf)
-        _check("top_p", self.top_p, "in (0, 1]", lambda v: 0 < v <= 1)
-        _check(
-            "max_tokens",
-            self.max_tokens,
-            "a whole number of at least 1",
-            lambda v: _whole(v) and v >= 1,
-        )
-        _check("seed", self.seed, "a whole number", _whole)
-        _check(
-            "logprobs",
-            self.logprobs,
-            "a whole number of at least 0",
-            lambda v: _whole(v) and v >= 0,
-        )
-        _check(
-            "repeat", self.repeat, "a whole number of at least 0", lambda v: _whole(v) and v >= 0
-        )
+        for name, (words, fits) in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None and not fits(value):
+                raise PlanError(f"{name} is {value!r}; it must be {words}")
         try:
             json.dumps(self.to_dict(), allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -273,20 +274,54 @@ def _number(name: str, value: Any) -> float:
         raise PlanError(f"{name} is {value!r:.60}; give a number") from None
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _check(name: str, value: Any, range_: str, fits: Any) -> None:
-    if value is not None and not fits(value):
-        raise PlanError(f"{name} is {value!r}; it must be {range_}")
-
-
 def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+# what servers add to a name: a date, the number of a version, "latest"; "-8b" and ".1" are others
+_VERSION = re.compile(r"[-:@](latest|\d{3,4}|\d{6,8}|\d{4}-\d\d-\d\d|v\d+)")
+
+
+def is_same_model(asked: str, answered: str) -> bool:
+    """Whether a server's name of a model is that of the one that was asked, or of a version of it.
+
+    Capitals do not count, nor do the folders or the provider in front.
+
+    Examples
+    --------
+    >>> is_same_model("gpt-4o", "gpt-4o-2024-08-06")
+    True
+    >>> is_same_model("gpt-4o", "gpt-4o-mini")
+    False
+    """
+    first, second = (name.casefold().rpartition("/")[2] for name in (asked, answered))
+    rest = second.removeprefix(first)
+    return first == second or (rest != second and _VERSION.fullmatch(rest) is not None)
+
+
+def note_other(response: Response, asked: str) -> Response:
+    """The response; it names the model that was asked if the server answered as another one."""
+    if not response.model or is_same_model(asked, response.model):
+        return response
+    return replace(response, asked=asked)
+
+
+def list_others(responses: Iterable[Response]) -> list[tuple[str, str]]:
+    """Pairs of a model that was asked and the other one that answered, each once, in order."""
+    return sorted({(one.asked, one.model) for one in responses if one.asked})
+
+
+def describe_other(asked: str, answered: str) -> str:
+    """What there is to say of such a pair."""
     return (
-        list(value)
-        if isinstance(value, tuple)
-        else dict(value)
-        if isinstance(value, Mapping)
-        else value
+        f"{asked[:200]!r} was asked, and the server answered as {answered[:200]!r}: what follows "
+        "is of that model, if the server is right"
     )
+
+
+def warn_of_others(responses: Iterable[Response]) -> None:
+    """Warn once of each model that answered in the place of another."""
+    for asked, answered in list_others(responses):
+        warnings.warn(describe_other(asked, answered), UserWarning, stacklevel=3)

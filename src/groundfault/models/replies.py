@@ -6,6 +6,7 @@ A reply that cannot be read is requested once more; a value is never made up.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -146,9 +147,16 @@ def decode(text: str, kind: type[T]) -> T:
         raise Unreadable(f"it has {len(body):,} characters, and at most {_LONGEST:,} are read")
     fence_match = _FENCED.fullmatch(body)
     try:
-        return msgspec.json.decode(fence_match[1] if fence_match else body, type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
+        # a control character inside a text is no JSON, and no reason to drop the whole of it
+        content = json.loads(fence_match[1] if fence_match else body, strict=False)
+        return msgspec.json.decode(json.dumps(content), type=kind)
+    except (ValueError, RecursionError) as error:
         raise Unreadable(f"it is not the JSON asked for: {first_line(error)}") from None
+
+
+def escape_unprintable(text: str) -> str:
+    """Return a text in which line breaks and control characters are spelled: ``\\n``, ``\\x1b``."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def check_line(text: str, max_length: int, what: str) -> str:

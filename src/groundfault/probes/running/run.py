@@ -29,7 +29,7 @@ from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models import Question, Record, Response, Target
-from groundfault.models.served import list_others
+from groundfault.models.question import list_others
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.bank.rendering import Probe, probes
