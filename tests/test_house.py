@@ -67,7 +67,7 @@ CLOSED = {
     "base": "__init__ anchors database deprecation digests files folders holdout_events json_diff"
     " ledger ledgers machine progress reading registry row_sketch sheets streams",
     "core": "__init__ candidate column_names columns counted_units equivalence evidence finding"
-    " fitted_column judge pairs patterns plan roles row_names rules status time_split units",
+    " judge pairs plan roles row_names rules status time_split units",
 }
 HEAVY = set("sklearn sqlglot psycopg rich jinja2 joblib torch spacy duckdb uvicorn".split())
 

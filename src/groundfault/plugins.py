@@ -45,11 +45,10 @@ if TYPE_CHECKING:
     from groundfault.auditing.report import Report
     from groundfault.base.files import write_bytes, write_text
     from groundfault.base.sheets import write_table
-    from groundfault.core.candidate import Candidate, Library
+    from groundfault.core.candidate import Candidate, FittedColumn, Library
     from groundfault.core.columns import Column, Kind, list_examples, profile
     from groundfault.core.evidence import Evidence
     from groundfault.core.finding import Cell, Finding, Verdict
-    from groundfault.core.fitted_column import FittedColumn
     from groundfault.core.judge import Confirmation, ConfirmationBar, Judge, Screening
     from groundfault.core.plan import Plan, to_fraction
     from groundfault.core.roles import Roles

@@ -18,9 +18,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 import groundfault
-from groundfault.core.candidate import Candidate
+from groundfault.core.candidate import Candidate, add_fitted_columns
 from groundfault.core.evidence import Evidence
-from groundfault.core.fitted_column import add_fitted_columns
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError
 from groundfault.finders import get

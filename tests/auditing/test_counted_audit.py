@@ -14,8 +14,7 @@ from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.units import Marks
 from groundfault.errors import InputError, PlanError, RuleError
-from groundfault.judges import NAMES
-from groundfault.judges.auto import choose_judge
+from groundfault.judges import NAMES, choose_judge
 from groundfault.judges.rule import find_duplicates
 
 

@@ -15,7 +15,7 @@ from planted_tables import make_embedded_evidence
 
 import groundfault
 from groundfault import Candidate, Evidence, InputError, Library, Plan, RuleError, finders
-from groundfault.core.fitted_column import FittedColumn
+from groundfault.core.candidate import FittedColumn
 from groundfault.core.units import Marks
 from groundfault.testing import check_finder
 

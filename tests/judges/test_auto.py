@@ -9,7 +9,7 @@ from audit_tables import make_planted_evidence, make_planted_table
 import groundfault
 from groundfault import Candidate, Evidence, Plan
 from groundfault.auditing.prepared import prepare, start_audit
-from groundfault.judges.auto import choose_judge
+from groundfault.judges import choose_judge
 
 
 def test_all_units_test_what_owes_nothing_to_outcomes() -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
-from groundfault import Plan, Verdict
+from groundfault import Candidate, Evidence, Plan, Verdict, audit, judges
 from groundfault.core.units import Marks, Units
 from groundfault.judges.confirm import (
+    compute_graded_p_values,
     compute_p_values,
     confirm,
+    find_gaps_by_outcome,
     has_support,
     is_at_most,
     is_big_enough,
@@ -19,10 +22,13 @@ from groundfault.judges.confirm import (
 )
 from groundfault.judges.max_t import MaxT
 from groundfault.judges.rule import rule
-from groundfault.stats import bits
-from groundfault.testing import World
+from groundfault.stats import bits, permutation
+from groundfault.testing import World, calibrate
+from groundfault.testing.worlds import PlantedEffect
 
 PLAN = Plan(min_lift=0.1, alpha=0.1).resolve(lift_ranked=True, gated=True)
+PLAN_graded = Plan(permutations=199).resolve(lift_ranked=False, gated=False)
+PLAN_gaps = Plan(min_lift=0.1, permutations=199).resolve(lift_ranked=False, gated=True)
 
 
 def draw_units(units: int = 200) -> Units:
@@ -193,3 +199,136 @@ def test_of_several_outcomes_each_hypothesis_is_held_against_its_own_candidate()
     marks = Marks(200, bits.pack(np.stack([on, ~on, last])), None, ("",) * 3)
     units = Units.of(marks, np.stack([errors, errors]).astype(float), strata)
     assert keeps_sign_within_strata(units, np.arange(6)).tolist() == [False] * 4 + [True] * 2
+
+
+def draw_p_values(world: World, replicates: int = 100) -> np.ndarray:
+    p = []
+    for seed in range(replicates):
+        rng = np.random.default_rng(seed)
+        p.append(compute_p_values(world.draw(rng), np.arange(1), PLAN_graded, rng)[0])
+    return np.array(p)
+
+
+def test_a_slice_that_varies_more_has_no_smaller_p() -> None:
+    """Of the plain lift nearly half are at most .10, which three standard errors rule out."""
+    p = draw_p_values(World(units=300, candidates=1, losses="spread"))
+    assert (p <= 0.1).mean() <= 0.19
+
+
+def test_small_groups_of_a_size_class_have_no_smaller_p() -> None:
+    world = World(units=300, candidates=1, variants=15, fewest=8, uneven=0.2, rate=0.2)
+    assert (draw_p_values(world, 60) <= 0.1).mean() <= 0.21
+
+
+def test_a_difference_of_means_has_a_small_p() -> None:
+    world = World(units=300, candidates=1, losses="grid", effects=(PlantedEffect(0, 0.15, 0.3),))
+    assert (draw_p_values(world, 40) <= 0.1).mean() >= 0.9
+
+
+@pytest.mark.parametrize("strata", [None, np.arange(120) % 2])
+def test_one_side_is_counted_in_its_direction(strata: np.ndarray | None) -> None:
+    units = World(
+        units=120, candidates=3, losses="grid", effects=(PlantedEffect(0, 0.4, 0.4),)
+    ).draw(np.random.default_rng(0))
+    units = type(units)(units.marks, units.losses, units.scored, units.denominator, strata)
+    up, down = (
+        compute_graded_p_values(
+            units, np.arange(3), 199, np.random.default_rng(1), np.full(3, side)
+        )
+        for side in (1, -1)
+    )
+    assert up[0] == 1 / 200
+    assert down[0] > 0.9
+    both = compute_graded_p_values(units, np.arange(3), 199, np.random.default_rng(1))
+    assert both[0] == 1 / 200
+    assert (up + down >= 1).all()
+
+
+def test_permutations_of_a_slice_within_strata_and_by_order_agree() -> None:
+    """One stratum for all is no stratum: two ways to draw the same distribution."""
+    rng = np.random.default_rng(5)
+    units = World(units=80, candidates=2, losses="real").draw(rng)
+    one, many = (
+        compute_graded_p_values(
+            type(units)(units.marks, units.losses, None, 0, strata), np.arange(2), 4000, rng
+        )
+        for strata in (None, np.zeros(80, dtype=np.int64))
+    )
+    assert one == pytest.approx(many, abs=0.04)
+
+
+def test_max_t_studentises_only_what_is_graded() -> None:
+    rng = np.random.default_rng(6)
+    assert permutation.has_two_values(np.array([[0, 3, 0, 3]]))
+    assert not permutation.has_two_values(np.array([[0, 1, 2]]))
+    world = World(units=300, candidates=1, losses="spread")
+    low = 0
+    for seed in range(100):
+        units = world.draw(np.random.default_rng(seed))
+        p = permutation.max_t(units.marks.on, units.losses, 99, rng)
+        low += p[0, 0] <= 0.1
+    assert low <= 19
+
+
+def make_units(empty: np.ndarray, losses: np.ndarray, on: np.ndarray | None = None) -> Units:
+    n = len(losses)
+    on = np.arange(n) % 2 == 0 if on is None else on
+    marks = Marks(n, bits.pack((on & ~empty)[None]), None, ("",), bits.pack(empty[None]))
+    return Units.of(marks, losses[None].astype(float))
+
+
+@pytest.mark.parametrize("name", ["janus", "split-holm", "holm", "max-t"])
+@pytest.mark.parametrize("lost", [0.1, 0.3])
+def test_values_lost_by_failing_confirm_nothing(name: str, lost: float) -> None:
+    """Nothing is related to the losses but the gaps: without the test, up to 1.00 of audits."""
+    world = World(units=300, candidates=10, lost=lost)
+    assert calibrate(name, PLAN_gaps, worlds=[world], replicates=30).passed
+
+
+def test_gaps_are_tested_in_each_part_and_for_each_outcome() -> None:
+    rng = np.random.default_rng(0)
+    losses, empty = (rng.random(400) < 0.4), rng.random(400) < 0.2
+    harmless = make_units(empty, losses)
+    harmful = make_units(losses & (rng.random(400) < 0.5), losses)
+    for parts, answer in (
+        ([harmless], False),
+        ([harmful], True),
+        ([harmless, harmless], False),
+        ([harmful, harmless], True),
+        ([harmless, harmful], True),
+        ([replace(harmful, marks=replace(harmful.marks, empty=None))], False),
+    ):
+        assert find_gaps_by_outcome(parts, PLAN_gaps, rng).tolist() == [answer]
+    two = replace(harmful, losses=np.stack([harmful.losses[0], rng.permutation(losses)]))
+    assert find_gaps_by_outcome([two], PLAN_gaps, rng)[0]
+
+
+def test_only_the_copy_with_gaps_is_refused() -> None:
+    """A flag that is off wherever the value is missing is another rule, and has no gaps."""
+    rng = np.random.default_rng(1)
+    losses = rng.random(400) < 0.4
+    empty = losses & (rng.random(400) < 0.5)
+    on = ~empty & (rng.random(400) < 0.8)
+    packed = bits.pack(np.stack([on, on]))
+    nowhere = np.zeros_like(empty)
+    marks = Marks(400, packed, None, ("", ""), bits.pack(np.stack([empty, nowhere])))
+    units = Units.of(marks, losses[None].astype(float))
+    plan = replace(PLAN_gaps, min_lift=0)
+    ruling = rule(judges.get("holm"), plan, units, None, marks)
+    assert ruling.verdicts == (Verdict.UNTESTABLE, Verdict.CONFIRMED)
+    assert ruling.reasons == (("missing_by_outcome",), ())
+
+
+@pytest.mark.parametrize("missing", ["drop", "off"])
+def test_the_finding_says_it(missing: str) -> None:
+    rng = np.random.default_rng(2)
+    failed = rng.random(600) < 0.4
+    tool = rng.random(600) < 0.5
+    lost = failed & (rng.random(600) < np.where(tool, 0.6, 0.1))
+    values = [None if gone else bool(used) for gone, used in zip(lost, tool, strict=True)]
+    table = pl.DataFrame({"error": failed.astype(int), "tool": values})
+    evidence = Evidence.from_table(table, outcome="error")
+    candidates = [Candidate("tool", "tool", missing=missing)]
+    (finding,) = audit(evidence, Plan(judge="max-t"), candidates, modes=False).findings
+    assert finding.verdict is Verdict.UNTESTABLE
+    assert finding.reason.startswith("missing_by_outcome: whether it has a value goes with the")

@@ -9,7 +9,7 @@ import pytest
 
 from groundfault import Plan, judges
 from groundfault.core.units import Units
-from groundfault.judges.janus import count_expected_decoys
+from groundfault.judges.janus import count_expected_decoys, draw_scores
 from groundfault.judges.null_worlds import draw_null_worlds
 from groundfault.stats.decoys import procedure_a
 from groundfault.testing import World
@@ -53,3 +53,23 @@ def test_the_bar_of_one_true_candidate_is_where_procedure_a_lets_it_through() ->
             expected = distributions.pool_tail(counts, levels)
             survives = procedure_a(scores, expected, 0.3).survives(scores)
             assert survives[-1] == passes
+
+
+def test_the_threshold_is_the_percentile_of_decoys(planted: Units, plan: Plan) -> None:
+    rng = np.random.default_rng(0)
+    screening = judges.get("janus-lite").screen(planted, HYPOTHESES, plan, rng)
+    assert screening.floor is not None
+    decoys = draw_scores(planted, HYPOTHESES, 4000, plan.effect, rng)
+    assert (decoys > screening.floor.threshold).mean() == pytest.approx(0.05, abs=0.015)
+    assert screening.survives[0]
+
+
+def test_a_score_equal_to_the_threshold_does_not_survive(planted: Units, plan: Plan) -> None:
+    rng = np.random.default_rng(0)
+    floor = judges.get("janus-lite").screen(planted, HYPOTHESES, plan, rng).floor
+    assert floor is not None
+    assert floor.survives(np.array([floor.threshold])).tolist() == [False]
+    with_draws = replace(plan, decoys=2000)
+    other = judges.get("janus-lite").screen(planted, HYPOTHESES, with_draws, rng).floor
+    assert other is not None
+    assert other.threshold == pytest.approx(floor.threshold, abs=0.03)

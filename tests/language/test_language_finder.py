@@ -14,10 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 import groundfault
-from groundfault.core.candidate import Candidate, Library
+from groundfault.core.candidate import Candidate, FittedColumn, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Verdict
-from groundfault.core.fitted_column import FittedColumn
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, MissingExtraError, PlanError, RuleError
 

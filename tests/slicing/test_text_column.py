@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from groundfault import Evidence, Library, propose
-from groundfault.core.fitted_column import FittedColumn
+from groundfault.core.candidate import FittedColumn
 from groundfault.errors import InputError
 from groundfault.finders import Domino, Edisa
 

@@ -29,7 +29,7 @@ from groundfault.core.plan import Plan
 from groundfault.engines.agreement import find_disagreements
 from groundfault.engines.cells import CellCounts
 from groundfault.errors import InputError, PlanError
-from groundfault.judges.auto import choose_judge
+from groundfault.judges import choose_judge
 
 JUDGES = ("holm", "bh", "by", "split-holm", "janus", "janus-a", "janus-lite")
 """Judges that read contingency tables and nothing else."""

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from groundfault.auditing.prepared import PreparedAudit
 from groundfault.core.units import Marks, Units
-from groundfault.judges.confirm import compute_p_values
-from groundfault.judges.gaps import LEVEL
+from groundfault.judges.confirm import GAP_LEVEL, compute_p_values
 from groundfault.stats import bits
 
 
@@ -31,8 +30,9 @@ def find_gap_columns(
 
     Notes
     -----
-    Tested for each column on all units, two sided at `groundfault.judges.gaps.LEVEL`, for each
-    outcome. The tests of values hold what it saw fixed: the outcomes of units without a value.
+    Tested for each column on all units, two sided at `groundfault.judges.confirm.GAP_LEVEL`,
+    for each outcome. The tests of values hold what it saw fixed: the outcomes of units without a
+    value.
     """
     names = [
         name
@@ -47,4 +47,4 @@ def find_gap_columns(
     hypotheses = np.arange(len(names) * len(losses), dtype=np.intp)
     p = compute_p_values(units, hypotheses, audit.plan, audit.plan.rng("modes/gaps"))
     lowest = p.reshape(len(names), -1).min(axis=1)
-    return [name for name, low in zip(names, lowest, strict=True) if low <= LEVEL]
+    return [name for name, low in zip(names, lowest, strict=True) if low <= GAP_LEVEL]

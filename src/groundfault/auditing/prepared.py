@@ -26,7 +26,7 @@ from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan
 from groundfault.core.units import Marks, Units, average_losses, classify_sizes, count_scored_rows
 from groundfault.errors import InputError, PlanError, RuleError
-from groundfault.judges.auto import choose_judge
+from groundfault.judges import choose_judge
 from groundfault.judges.rule import Ruling, rule
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from groundfault.auditing.report_schema import UnitRecord
 from groundfault.auditing.results import AuditResults
+from groundfault.core.candidate import add_fitted_columns
 from groundfault.core.finding import Finding
-from groundfault.core.fitted_column import add_fitted_columns
 from groundfault.errors import InputError
 from groundfault.modes.mode import EVERY_MODEL
 from groundfault.stats import bits

@@ -14,9 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.base.deprecation import rename_members
-from groundfault.core.candidate import Candidate, Library
+from groundfault.core.candidate import Candidate, Library, add_fitted_columns
 from groundfault.core.evidence import Evidence
-from groundfault.core.fitted_column import add_fitted_columns
 from groundfault.core.row_names import find_cluster_leaders
 from groundfault.errors import RuleError, first_line
 from groundfault.stats import bits as bitset

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.core.fitted_column import FittedColumn
+from groundfault.core.candidate import FittedColumn
 from groundfault.descriptions.annotating import MISSING, DescriptionAgreement, Marks
 from groundfault.descriptions.proposing import ExampleDescription
 from groundfault.errors import InputError

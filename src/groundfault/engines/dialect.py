@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from groundfault.core.patterns import ESCAPE
-from groundfault.core.rules import quote
+from groundfault.core.rules import ESCAPE, quote
 from groundfault.engines.cells import ROWS, name_counts
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.machine import one_blas_thread
-from groundfault.core.candidate import Candidate
+from groundfault.core.candidate import Candidate, FittedColumn
 from groundfault.core.evidence import Evidence
-from groundfault.core.fitted_column import FittedColumn
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, PlanError
 from groundfault.slicing.estimator import Estimator, Projection

@@ -1,12 +1,15 @@
-"""Judges: one rule a file. `get` finds one by name, also those of installed packages."""
+"""Judges: `get` finds one by name, also those of packages; `choose_judge` takes one for a plan."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from groundfault.base.registry import Registry
 from groundfault.core.judge import Judge
+from groundfault.core.plan import AUTO, Plan
+from groundfault.core.roles import Roles
 from groundfault.errors import PlanError
 
 _REGISTRY = Registry(
@@ -15,7 +18,7 @@ _REGISTRY = Registry(
     {
         "janus": "groundfault.judges.janus:Janus",
         "janus-a": "groundfault.judges.janus:JanusA",
-        "janus-lite": "groundfault.judges.janus_lite:JanusLite",
+        "janus-lite": "groundfault.judges.janus:JanusLite",
         "split-holm": "groundfault.judges.split_holm:SplitHolm",
         "max-t": "groundfault.judges.max_t:MaxT",
         "holm": "groundfault.judges.full_sample:Holm",
@@ -26,6 +29,8 @@ _REGISTRY = Registry(
 )
 
 NAMES = tuple(_REGISTRY.built_in)
+# 9,999 decide no more than 999 where the level is 0.1, and take ten times as long
+_PERMUTATIONS = 999
 
 
 def get(judge: str | Judge, settings: Mapping[str, Any] | None = None) -> Judge:
@@ -53,3 +58,39 @@ def get(judge: str | Judge, settings: Mapping[str, Any] | None = None) -> Judge:
     except TypeError as error:
         raise PlanError(f"the judge {judge!r} cannot be made with its settings: {error}") from None
     return instance
+
+
+def choose_judge(plan: Plan, roles: Roles, *, mined: bool) -> tuple[Plan, str]:
+    """The plan with a judge in place of ``auto``, and why it is that one.
+
+    Parameters
+    ----------
+    plan : Plan
+        One that names its judge is returned as it is, without a reason.
+    roles : Roles
+        Of the evidence.
+    mined : bool
+        Whether a candidate was, or a finder of the audit will be, led by outcomes of the evidence.
+
+    Notes
+    -----
+    Rules that were fixed by attributes and texts alone owe nothing to the outcomes, so all of these
+    may test them. What was selected by outcomes needs others, which are held out. ``max-t`` draws
+    999 permutations here, unless the plan asks for another number than 9,999.
+    """
+    if plan.judge != AUTO:
+        return plan, ""
+    if mined:
+        reason = "a candidate was found by looking at outcomes, so others are held out to test it"
+    elif roles.split is not None:
+        reason = f"the column {roles.split!r} says what is held out"
+    elif plan.asks_for_holdout:
+        reason = "the plan asks for a holdout"
+    else:
+        usual = plan.permutations == Plan.permutations
+        count = _PERMUTATIONS if usual else plan.permutations
+        return replace(plan, judge="max-t", permutations=count), (
+            "no candidate was chosen by looking at outcomes, so all units may test all of them and "
+            "nothing is held out: judged by max-t"
+        )
+    return replace(plan, judge="split-holm"), f"{reason}: judged by split-holm"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import log
 
 import numpy as np
@@ -11,10 +12,66 @@ from numpy.typing import NDArray
 from groundfault.core.counted_units import CountedUnits
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Number, Plan, to_fraction
-from groundfault.core.units import Units
-from groundfault.judges.graded import compute_graded_p_values
+from groundfault.core.units import Marks, Units
 from groundfault.stats import bits, flips, multiple, permutation
 from groundfault.stats.contingency import ContingencyTables
+from groundfault.stats.lifts import centre_losses
+
+GAP_LEVEL = 0.1
+"""Lenient: a true candidate is refused this often by chance, where its gaps are harmless."""
+
+
+def compute_graded_p_values(
+    units: Units,
+    hypotheses: NDArray[np.intp],
+    draws: int,
+    rng: np.random.Generator,
+    direction: NDArray[np.int64] | None = None,
+) -> NDArray[np.float64]:
+    """(1 + exceedances) / (1 + draws) of studentised lifts, within strata if there are any.
+
+    A slice whose losses vary more than the rest, or less, has no small p where the means are equal;
+    see `groundfault.stats.lifts`.
+
+    Parameters
+    ----------
+    units : Units
+    hypotheses : intp array, shape (H,)
+    draws : int
+        Random permutations, shared by the hypotheses of one population.
+    rng : numpy.random.Generator
+    direction : int64 array, shape (H,), optional
+        One-sided where given, in these directions; else two-sided.
+    """
+    exceed = np.zeros(len(hypotheses), dtype=np.int64)
+    for at, lifts in _redraw(units, hypotheses, draws, rng):
+        side = None if direction is None else np.where(direction[at] > 0, 1.0, -1.0)
+        sizes = (np.abs(batch) if side is None else side * batch for batch in lifts)
+        observed = next(sizes)[0]
+        # sums of reals depend on the order of addition
+        bar = observed - 1e-9 * np.maximum(np.abs(observed), 1e-3)
+        for batch in sizes:
+            exceed[at] += (batch >= bar).sum(axis=0)
+    # the data count as one draw: unbiased tests need it (Phipson and Smyth 2010,
+    # doi:10.2202/1544-6115.1585)
+    return np.asarray((1 + exceed) / (draws + 1))
+
+
+def _redraw(
+    units: Units, hypotheses: NDArray[np.intp], draws: int, rng: np.random.Generator
+) -> Iterator[tuple[NDArray[np.intp], Iterator[NDArray[np.float64]]]]:
+    """Hypotheses of one population, and their lifts: first of the data, then of permutations."""
+    if isinstance(units, CountedUnits):
+        for place, h in enumerate(hypotheses):
+            lifts = units.counts.redraw_robust_lifts(int(h), draws, rng)
+            yield np.array([place], dtype=np.intp), lifts
+        return
+    for inside, outcome, at in units.populations(hypotheses):
+        members = np.flatnonzero(inside)
+        strata = None if units.strata is None else units.strata[members]
+        rows = bits.take(units.marks.on[hypotheses[at] // len(units.losses)], len(units), members)
+        residuals = centre_losses(units.losses[outcome][members][None], strata=strata)[0]
+        yield at, permutation.redraw_robust_lifts(rows, residuals, draws, rng, strata)
 
 
 @dataclass(frozen=True)
@@ -199,3 +256,51 @@ def compute_p_values(
 def _count_draws(hypotheses: NDArray[np.intp], plan: Plan) -> int:
     # at least ten draws for each Holm level alpha / H, or the smallest p could not reach it
     return max(plan.permutations, int(10 * len(hypotheses) / float(to_fraction(plan.alpha))))
+
+
+def find_gaps_by_outcome(
+    parts: Sequence[Units], plan: Plan, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Hypotheses whose rule lacks a value more often, or less, where losses are high.
+
+    Such a rule is associated with the outcome by what is missing, and not by what it says: if
+    values are lost where a model fails, "off" collects failures, and leaving gaps out does too
+    where they are lost from one side of the slice.
+
+    Parameters
+    ----------
+    parts : sequence of Units
+        Discovery, and the holdout where there is one. Each is tested at its share of `GAP_LEVEL`,
+        two sided: discovery alone misses what the holdout then shows.
+    plan : Plan
+    rng : numpy.random.Generator
+        Used only where p-values are sampled.
+
+    Returns
+    -------
+    bool array, shape (L * M,)
+
+    Notes
+    -----
+    This can only take confirmations away, so no error rate grows. What it cannot see: values lost
+    from failures on the slice and as often from passes off it, which leaves the rate of gaps alike.
+    """
+    candidates, outcomes = parts[0].shape
+    gaps = np.zeros((candidates, outcomes), dtype=np.bool_)
+    for units in parts:
+        if isinstance(units, CountedUnits):
+            if units.gaps is not None:
+                everyone = np.arange(candidates, dtype=np.intp)
+                p = compute_p_values(units.gaps, everyone, plan, rng)
+                gaps |= (p <= GAP_LEVEL / len(parts))[:, None]
+            continue
+        empty = units.marks.empty
+        if empty is None:
+            continue
+        # all candidates of one column lack the same values
+        distinct, which = np.unique(empty, axis=0, return_inverse=True)
+        marks = Marks(len(units), distinct, None, ("",) * len(distinct))
+        hypotheses = np.arange(len(distinct) * outcomes, dtype=np.intp)
+        p = compute_p_values(replace(units, marks=marks), hypotheses, plan, rng)
+        gaps |= (p <= GAP_LEVEL / len(parts)).reshape(-1, outcomes)[which.reshape(-1)]
+    return gaps.reshape(-1)

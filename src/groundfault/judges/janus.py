@@ -1,4 +1,4 @@
-"""Janus: Procedure A's decoy floor, then the holdout (arXiv:2606.09046, sections 2.1-2.3)."""
+"""Janus and its ablations: a floor of decoys, then the holdout (arXiv:2606.09046)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from groundfault.judges.confirm import compute_p_values
 from groundfault.judges.null_worlds import draw_null_worlds
 from groundfault.stats import decoys
 from groundfault.stats.contingency import ContingencyTables
+from groundfault.stats.decoys import Floor, count_levels
 from groundfault.stats.power import lone_floor
+
+_LITE_LEVEL = 0.95  # of the paper's ablation, section 3.4
 
 
 @dataclass(frozen=True)
@@ -152,3 +155,59 @@ def draw_scores(
     return ContingencyTables(tables.n, tables.on, tables.total, sums, tables.denominator).score(
         effect
     )
+
+
+@dataclass(frozen=True)
+class JanusLite:
+    """The paper's ablation: lifts above the 95th percentile of decoys, then the holdout gate.
+
+    The percentile is the smallest value that at least 95 % of decoys do not exceed, of the exact
+    pooled mixture or, with ``plan.decoys``, of those drawn. Guarantee: none; a library of L null
+    candidates passes about L/20 of them."""
+
+    name: str = "janus-lite"
+    confirmation: Confirmation = "gate"
+    lift_ranked: bool = True
+    distinct: bool = False
+    bounds: ErrorRate = "none"
+
+    def screen(
+        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+    ) -> Screening:
+        """Keep what lies above the percentile."""
+        tables = units.tables[hypotheses]
+        scores = tables.score(plan.effect)
+        distinct, real = count_levels(scores)
+        # the floor's curve for the report only; the threshold below does not use it
+        decoy_counts = count_expected_decoys(units, hypotheses, distinct[::-1].copy(), plan, rng)
+        if plan.decoys is None and units.strata is None:
+            distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
+            threshold = distributions.pool_quantile(counts, _LITE_LEVEL, plan.effect)
+        else:
+            decoy_scores = np.sort(
+                redraw_scores(units, hypotheses, plan, rng)
+                if plan.decoys is None
+                else draw_scores(units, hypotheses, plan.decoys, plan.effect, rng)
+            )
+            # the smallest decoy score that 95 % of them do not exceed, as `pool_quantile` defines
+            # it
+            threshold = float(decoy_scores[int(np.ceil(_LITE_LEVEL * len(decoy_scores))) - 1])
+        floor = Floor(threshold, None, False, distinct, real, decoy_counts[::-1].copy())
+        return Screening(
+            floor.survives(scores),
+            p=compute_p_values(units, hypotheses, plan, rng),
+            floor=floor,
+            decoys=decoy_counts[np.searchsorted(distinct[::-1], scores)],
+        )
+
+    def find_bar(
+        self,
+        units: Units,
+        hypotheses: NDArray[np.intp],
+        plan: Plan,
+        rng: np.random.Generator,  # noqa: ARG002
+    ) -> ConfirmationBar:
+        """The percentile, which an effect has to exceed."""
+        distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
+        floor = distributions.pool_quantile(counts, _LITE_LEVEL, plan.effect)
+        return ConfirmationBar(floors=np.array([np.nextafter(floor, np.inf)]))

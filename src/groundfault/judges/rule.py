@@ -19,10 +19,10 @@ from groundfault.errors import InternalError
 from groundfault.judges.confirm import (
     HoldoutResult,
     confirm,
+    find_gaps_by_outcome,
     has_support,
     keeps_sign_within_strata,
 )
-from groundfault.judges.gaps import find_gaps_by_outcome
 
 
 @dataclass(frozen=True)

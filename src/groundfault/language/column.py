@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from groundfault.core.fitted_column import FittedColumn
+from groundfault.core.candidate import FittedColumn
 from groundfault.errors import InputError, RuleError
 from groundfault.language.feature import FEATURES
 from groundfault.language.pipeline import AIDED, BLANK, is_package, load_pipeline

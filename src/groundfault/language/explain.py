@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from groundfault.base.deprecation import rename_members
 from groundfault.base.progress import Progress, listener
-from groundfault.core.candidate import Candidate
+from groundfault.core.candidate import Candidate, add_fitted_columns
 from groundfault.core.columns import match_attributes, select_example_rows
 from groundfault.core.evidence import Evidence
-from groundfault.core.fitted_column import add_fitted_columns
 from groundfault.core.plan import Plan
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from groundfault.core.patterns import quote_character, split_pattern
-from groundfault.core.rules import Rule
+from groundfault.core.rules import Rule, quote_character, split_pattern
 from groundfault.render.page import Highlight, Line
 
 # a pattern that matches as much of a text as this says nothing about a place in it

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groundfault.core.fitted_column import decode_array, encode_array
+from groundfault.core.candidate import decode_array, encode_array
 from groundfault.errors import InputError, MissingExtraError, first_line
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.core.fitted_column import matrix
+from groundfault.core.candidate import matrix
 from groundfault.errors import InputError
 from groundfault.slicing.embedding import embed
 from groundfault.slicing.predictions import (

@@ -17,10 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.deprecation import rename_members
 from groundfault.base.machine import one_blas_thread
-from groundfault.core.candidate import Candidate
+from groundfault.core.candidate import Candidate, FittedColumn
 from groundfault.core.columns import match_attributes, select_example_rows
 from groundfault.core.evidence import Evidence
-from groundfault.core.fitted_column import FittedColumn
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, PlanError
 from groundfault.slicing.embedding import Embedding

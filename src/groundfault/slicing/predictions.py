@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from groundfault.core.candidate import matrix
 from groundfault.core.columns import match_attributes, select_example_rows
 from groundfault.core.evidence import Evidence
-from groundfault.core.fitted_column import matrix
 from groundfault.errors import InputError
 
 EMBEDDING = "embedding*"

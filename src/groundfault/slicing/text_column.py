@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.core.candidate import FittedColumn, decode_array
 from groundfault.core.columns import Kind, list_examples, profile
 from groundfault.core.evidence import Evidence
-from groundfault.core.fitted_column import FittedColumn, decode_array
 from groundfault.errors import InputError
 from groundfault.slicing.embedding import Embedding
 

@@ -10,10 +10,8 @@ from groundfault.testing.calibration import calibrate
 from groundfault.testing.card import Card
 from groundfault.testing.checks import check_finder, check_judge
 from groundfault.testing.counting import check_counter
-from groundfault.testing.exporting import check_exporter
-from groundfault.testing.policies import check_policy
-from groundfault.testing.probe_policies import check_probe_policy
-from groundfault.testing.reading import check_reader
+from groundfault.testing.formats import check_exporter, check_reader
+from groundfault.testing.policies import check_policy, check_probe_policy
 from groundfault.testing.worlds import PlantedEffect, World
 
 __all__ = [

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from groundfault.core.patterns import quote_character
-from groundfault.core.rules import Rule
+from groundfault.core.rules import Rule, quote_character
 from groundfault.render.highlights import find_patterns, find_spans
 from groundfault.workbench.texts import write_value
 

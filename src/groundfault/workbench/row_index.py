@@ -13,8 +13,7 @@ import polars as pl
 
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.finding import Cell
-from groundfault.core.patterns import quote_character
-from groundfault.core.rules import Rule, literal, quote
+from groundfault.core.rules import Rule, literal, quote, quote_character
 from groundfault.core.units import Marks
 from groundfault.errors import InputError, first_line
 from groundfault.modes.near_misses import NearMiss, find_near_misses

@@ -14,8 +14,8 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.progress import Progress, listener
+from groundfault.core.candidate import matrix as numbers_of
 from groundfault.core.evidence import Evidence
-from groundfault.core.fitted_column import matrix as numbers_of
 from groundfault.errors import InputError
 from groundfault.stats import irt
 from groundfault.stats.irt import OneAbility

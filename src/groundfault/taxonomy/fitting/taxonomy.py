@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from groundfault.base.files import write_bytes, write_text
 from groundfault.base.folders import replace_folder
 from groundfault.base.reading import MAX_ROWS, read_bytes
-from groundfault.core.candidate import Candidate
-from groundfault.core.fitted_column import FittedColumn
+from groundfault.core.candidate import Candidate, FittedColumn
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, first_line
 from groundfault.readers.safely import Archive
