@@ -378,13 +378,13 @@ def test_the_old_name_of_a_column_is_still_read() -> None:
 
 
 def door_command() -> Any:
-    from groundfault.cli.gate import gate as command
+    from groundfault.cli.reports import gate as command
 
     return command
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setitem(door._COMMANDS, "gate", ("groundfault.cli.gate", ""))
+    monkeypatch.setitem(door._COMMANDS, "gate", ("groundfault.cli.reports", ""))
     monkeypatch.setattr(sys, "argv", ["groundfault", "gate", *arguments])
     with pytest.raises(SystemExit) as result:
         door.main()

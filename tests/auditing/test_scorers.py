@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from groundfault import Evidence, InputError, Plan
 from groundfault.auditing.scorers import ScorerAudits, audit_scorers
+from groundfault.cli.audit import name_folders
 from groundfault.cli.main import cli
-from groundfault.cli.scorers import name_folders
 
 LOG = Path(__file__).parents[1] / "fixtures/logs/inspect_0.3.285_base.eval"
 

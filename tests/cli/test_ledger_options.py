@@ -10,9 +10,9 @@ import pytest
 from groundfault.base.holdout_events import OPENED
 from groundfault.base.ledger import Ledger
 from groundfault.cli.audit import audit
-from groundfault.cli.ledger_options import choose_ledger
 from groundfault.cli.main import cli
 from groundfault.cli.probe import probe
+from groundfault.cli.reading import choose_ledger
 from groundfault.cli.sequential import sequential
 from groundfault.cli.taxonomy import taxonomy
 from groundfault.errors import PlanError
@@ -58,16 +58,16 @@ def test_the_default_is_the_variables_or_one_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert choose_ledger(NONE) is None, "off"
+    assert choose_ledger(**NONE) is None, "off"
     monkeypatch.delenv("GROUNDFAULT_LEDGER")
-    assert choose_ledger(NONE).place == str(tmp_path / "groundfault-ledger.db")
+    assert choose_ledger(**NONE).place == str(tmp_path / "groundfault-ledger.db")
     monkeypatch.setenv("GROUNDFAULT_LEDGER", "team.db")
-    assert choose_ledger(NONE).place == str(tmp_path / "team.db")
-    assert choose_ledger({**NONE, "ledger": "mine.db"}).place == str(tmp_path / "mine.db")
-    assert choose_ledger({**NONE, "no_ledger": True}) is None
+    assert choose_ledger(**NONE).place == str(tmp_path / "team.db")
+    assert choose_ledger(**{**NONE, "ledger": "mine.db"}).place == str(tmp_path / "mine.db")
+    assert choose_ledger(**{**NONE, "no_ledger": True}) is None
     for other in ("ledger", "reopen"):
         with pytest.raises(PlanError, match="--no-ledger goes neither"):
-            choose_ledger({**NONE, "no_ledger": True, other: "x"})
+            choose_ledger(**{**NONE, "no_ledger": True, other: "x"})
 
 
 def test_an_old_ledger_beside_is_a_note(
@@ -76,8 +76,8 @@ def test_an_old_ledger_beside_is_a_note(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GROUNDFAULT_LEDGER")
     Ledger("audit.db").append(OPENED, {})
-    choose_ledger(NONE)
+    choose_ledger(**NONE)
     assert "note: audit.db holds looks that an earlier groundfault" in capsys.readouterr().err
     Ledger("runs.db").append(OPENED, {})
-    choose_ledger(NONE, earlier=["runs.db"])
+    choose_ledger(**NONE, earlier=["runs.db"])
     assert "note: runs.db" in capsys.readouterr().err

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import groundfault
 from groundfault import Candidate, Evidence, InputError, Plan, Report
 from groundfault.base.sheets import write_table
-from groundfault.cli.export import export
+from groundfault.cli.reports import export
 from groundfault.errors import GroundfaultError, MissingExtraError
 from groundfault.exports import ReportSlices, every_eval_ever, inspect, label_studio
 

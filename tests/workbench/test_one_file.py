@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from explorer_files import HOSTILE, ExplorerFile, make_hostile, make_results, write_report
 
 from groundfault import Report
-from groundfault.cli.export import export
+from groundfault.cli.reports import export
 from groundfault.core.rules import Rule
 from groundfault.modes.examples import find_near
 from groundfault.workbench.one_file.rules import find_rule_marks

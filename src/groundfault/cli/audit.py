@@ -1,47 +1,61 @@
-"""``audit``, ``check`` and ``verify``: batch audits."""
+"""``audit`` and ``check``: batch audits, of rows or of counts by an engine, or by each scorer."""
 
 from __future__ import annotations
 
-import sys
-from functools import partial
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.base.ledgers import DEFAULT, VARIABLE
 from groundfault.base.machine import use_workers
-from groundfault.cli.anchor import choose_anchor
 from groundfault.cli.case_option import step_of_case
-from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
-from groundfault.cli.engines import ENGINE, TABLE, read_lazy_evidence
-from groundfault.cli.extra_options import jobs_option, json_option, workers_option
-from groundfault.cli.ledger_options import choose_ledger, ledger_options
+from groundfault.cli.command import GroupedCommand
 from groundfault.cli.options import (
     WHERE,
     candidate_options,
     evidence_options,
+    jobs_option,
+    json_option,
+    ledger_options,
     plan_options,
     step_options,
+    workers_option,
 )
 from groundfault.cli.output import (
     claim_folder,
     echo_warnings,
     require_writable,
+    show_page,
     show_progress,
     write_json,
+    write_result,
 )
-from groundfault.cli.reading import read_candidates, read_evidence, read_plan
-from groundfault.cli.scorers import audit_every_scorer, show_audits
-from groundfault.errors import PlanError
+from groundfault.cli.reading import (
+    choose_ledger,
+    name_flag,
+    read_candidates,
+    read_evidence,
+    read_plan,
+    read_sources,
+    require_outcome_orientation,
+    select_rows,
+)
+from groundfault.cli.settings import Whole, call, own_options
+from groundfault.errors import InputError
 
 if TYPE_CHECKING:
+    from groundfault.auditing.lazy_evidence import LazyEvidence
     from groundfault.auditing.report import Report
-    from groundfault.auditing.verification_result import Verification
-    from groundfault.base.anchors import AnchorFiles
-    from groundfault.base.ledgers import LedgerChoice
+    from groundfault.auditing.scorers import ScorerAudits
+    from groundfault.core.candidate import Candidate
+    from groundfault.core.plan import Plan
 
-_STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
+_NEED_ROWS = (
+    "model models repeat where compare robustness scorer disagreement reader map scale "
+    "count_as_failed".split()
+)
 
 
 @click.command(
@@ -51,47 +65,24 @@ _STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
 @step_of_case("groundfault.cli.case:audit_case", "no_text", "json_path")
 @step_options
 @WHERE
-@ENGINE
-@TABLE
-@option(
-    "--compare",
-    nargs=2,
-    metavar="A B",
-    group=INPUT,
-    help="Judge what changed from model or configuration A to B on the same examples.",
-)
-@option(
-    "--every-scorer",
-    is_flag=True,
-    group=INPUT,
-    help="Audit the logs once by each scorer, at a level that holds for all, and compare.",
-)
+@own_options
 @candidate_options
 @plan_options
-@option(
-    "--robustness",
-    type=click.IntRange(0),
-    default=0,
-    metavar="N",
-    group=RULE,
-    help="Number of random splits to repeat the audit on; default 0.",
-)
 @jobs_option()
-@workers_option()
-@option(
-    "--out",
-    type=click.Path(),
-    metavar="DIR",
-    help="Write report.html, report.md, report.json, library.json and SHA256SUMS to this folder.",
-)
-@option(
-    "--no-text",
-    is_flag=True,
-    help="Leave the texts of examples out of the report; their ids stay.",
-)
+@workers_option
 @json_option("the report")
-@ledger_options()
-def audit(**options: Any) -> None:
+@ledger_options
+def audit(
+    *,
+    engine: str | None = None,
+    table: str = "",
+    compare: tuple[str, str] | None = None,
+    every_scorer: bool = False,
+    robustness: Whole = 0,
+    out: str | None = None,
+    no_text: bool = False,
+    **options: Any,
+) -> None:
     """Name the failure modes in SOURCE, and say which explanations of them hold up.
 
     SOURCE is a CSV, JSONL, Parquet or Arrow file, or a directory of them, with its outcome column
@@ -112,48 +103,152 @@ def audit(**options: Any) -> None:
     groundfault audit logs/ --every-scorer --out reports/
     groundfault audit base=logs/a new=logs/b --compare base new
     groundfault audit parquet/ --id id --outcome error --engine polars --out report/
+
+    Input
+    -----
+    engine : NAME
+        Count in Parquet files too large for memory by this engine, and read no row but a sample:
+        polars, duckdb or spark.
+    table : TABLE
+        Table or view to count in, where SOURCE is a database of DuckDB (--engine duckdb).
+    compare : A B
+        Judge what changed from model or configuration A to B on the same examples.
+    every_scorer
+        Audit the logs once by each scorer, at a level that holds for all, and compare.
+
+    Rule
+    ----
+    robustness : N
+        Number of random splits to repeat the audit on; default 0.
+
+    Output
+    ------
+    out : DIR
+        Write report.html, report.md, report.json, library.json and SHA256SUMS to this folder.
+    no_text
+        Leave the texts of examples out of the report; their ids stay.
     """
     from groundfault.auditing.flow import audit as run
 
     require_writable(options["json_path"])
     quiet = options["json_path"] == "-"
     plan = read_plan(options)
-    candidates, finders = read_candidates(options)
+    candidates, finders = call(read_candidates, options)
     # before the holdout is opened: a report that cannot be written would have used it for nothing
     with (
-        claim_folder(options["out"]) as place,
+        claim_folder(out) as place,
         echo_warnings(),
         show_progress(quiet) as progress,
         use_workers(options["workers"]),
     ):
         settings: dict[str, Any] = {
             "finders": finders,
-            "compare": options["compare"] or None,
-            "ledger": choose_ledger(options),
+            "compare": compare,
+            "ledger": call(choose_ledger, options),
             "reopen": options["reopen"],
-            "robustness": options["robustness"],
+            "robustness": robustness,
             "jobs": options["jobs"],
-            "texts": not options["no_text"],
+            "texts": not no_text,
             "progress": progress,
         }
-        if options["every_scorer"]:
-            audits = audit_every_scorer(options, plan, candidates, settings, place)
+        if every_scorer:
+            audits = _audit_every_scorer(options, plan, candidates, settings, place)
         else:
-            audits = None
-            read = (
-                read_lazy_evidence
-                if options["engine"] or options["table"]
-                else partial(read_evidence, progress=progress)
-            )
-            report = run(read(options), plan, candidates, **settings)
+            if engine or table:
+                evidence: Any = _read_lazy_evidence(
+                    {**options, "compare": compare, "robustness": robustness}, engine, table
+                )
+            else:
+                evidence = read_evidence(options, progress)
+            report = run(evidence, plan, candidates, **settings)
             if place:
                 report.write(place)
             if options["json_path"] and not quiet:
                 report.to_json(options["json_path"])
-    if audits is None:
-        show_report(report, quiet, options["out"])
-    else:
-        show_audits(audits, options)
+    if not every_scorer:
+        show_report(report, quiet, out)
+    elif not write_json(audits.to_json(), options["json_path"]):
+        from groundfault.render.scorer_page import make_scorer_page
+
+        show_page(make_scorer_page(audits, out))
+
+
+def show_report(report: Report, quiet: bool, out: str | None) -> None:
+    """Print what matters most of a report, or all of it as JSON."""
+    if quiet:
+        write_json(report.to_json(), "-")
+        return
+    from groundfault.render.audit_page import make_summary
+
+    show_page(make_summary(report, Path(out) / "report.html" if out else None))
+
+
+def _audit_every_scorer(
+    options: dict[str, Any],
+    plan: Plan,
+    candidates: Sequence[Candidate] | None,
+    settings: dict[str, Any],
+    place: Path | None,
+) -> ScorerAudits:
+    """Audit the logs by each scorer, and write a folder of reports for each."""
+    from groundfault.auditing.scorers import audit_scorers
+
+    for name in ("scorer", "disagreement", "outcome"):
+        if options[name]:
+            raise InputError(f"--every-scorer takes each scorer of the logs: leave --{name} out")
+    audits = audit_scorers(
+        read_sources(options, settings["progress"]),
+        plan,
+        candidates,
+        scale=options["scale"],
+        select=lambda evidence: call(select_rows, options, evidence),
+        **settings,
+    )
+    if place:
+        folders = name_folders(tuple(audits.reports))
+        for folder, report in zip(folders, audits.reports.values(), strict=True):
+            report.write(place / folder)
+    return audits
+
+
+def name_folders(scorers: Sequence[str]) -> list[str]:
+    """Return a folder for each scorer: its name, without what no folder may be called."""
+    folders: dict[str, None] = {}
+    for scorer in scorers:
+        # most file systems take 255 bytes of a name, and a letter has at most 3 of these
+        name = re.sub(r"[^\w.,=+-]+", "-", scorer).strip("-.")[:80] or "scorer"
+        free, count = name, 2
+        while free in folders:
+            free, count = f"{name}-{count}", count + 1
+        folders[free] = None
+    return list(folders)
+
+
+def _read_lazy_evidence(options: dict[str, Any], engine: str | None, table: str) -> LazyEvidence:
+    """Return lazy evidence, which an engine counts in.
+
+    Raises
+    ------
+    InputError
+        If an option needs rows, or one that engines need is missing.
+    """
+    from groundfault.auditing.lazy_evidence import LazyEvidence
+
+    if not engine:
+        raise InputError("--table is counted in by an engine: --engine duckdb")
+    for name in _NEED_ROWS:
+        if options[name]:
+            raise InputError(
+                f"{name_flag(name)} needs single rows, and --engine gives counts: leave one of "
+                "them out"
+            )
+    if not options["outcome"] or not options["id"] or len(options["sources"]) != 1:
+        raise InputError(
+            "--engine counts in one Parquet file, one directory of them, or one database, whose "
+            "columns of the outcome and of ids are named: --outcome COL --id COL"
+        )
+    require_outcome_orientation(options)
+    return call(LazyEvidence.scan, options, options["sources"][0], engine=engine, table=table)
 
 
 @click.command(
@@ -162,155 +257,37 @@ def audit(**options: Any) -> None:
 )
 @evidence_options
 @WHERE
-@option(
-    "--compare",
-    nargs=2,
-    metavar="A B",
-    group=INPUT,
-    help="Compare models A and B on the same examples.",
-)
+@own_options
 @candidate_options
 @plan_options
-@option(
-    "--freeze",
-    metavar="FILE",
-    help="Freeze the candidates in this library, for audit --library.",
-)
 @json_option("the check")
-def check(**options: Any) -> None:
+def check(
+    *, compare: tuple[str, str] | None = None, freeze: str | None = None, **options: Any
+) -> None:
     """Say which candidates SOURCE can test, and how large a lift it could detect.
 
     Uses the error rate of the discovery part and no held-out outcome, and records nothing: the
     holdout stays unopened. A judge that holds nothing out uses the error rate of all units.
-    """
-    import json
 
+    Input
+    -----
+    compare : A B
+        Compare models A and B on the same examples.
+
+    Output
+    ------
+    freeze : FILE
+        Freeze the candidates in this library, for audit --library.
+    """
     from groundfault.auditing.checking import check as run
+    from groundfault.render.preview_pages import make_check_page
 
     require_writable(options["json_path"])
-    candidates, finders = read_candidates(options)
+    candidates, finders = call(read_candidates, options)
     with echo_warnings():
-        result = run(
-            read_evidence(options),
-            read_plan(options),
-            candidates,
-            finders=finders,
-            compare=options["compare"] or None,
-        )
-    if options["freeze"]:
-        result.library.freeze(options["freeze"])
-    text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-    if write_json(text, options["json_path"]):
-        return
-    from rich.console import Console
-
-    from groundfault.render.preview_pages import make_check_page
-    from groundfault.render.terminal import show
-
-    show(make_check_page(result), Console())
-
-
-@click.command()
-@click.argument("source", type=click.Path())
-@click.option(
-    "--evidence",
-    metavar="SRC",
-    multiple=True,
-    help="Where the evidence is now, if it has moved; repeatable, in the order of the report's "
-    "sources.",
-)
-@click.option(
-    "--ledger",
-    metavar="FILE|URL",
-    help=f"Ledger to check the report against; default ${VARIABLE}, else {DEFAULT} if the report "
-    "names that one, else a file of the name that it states in its own folder.",
-)
-@click.option("--no-ledger", is_flag=True, help="Do without a ledger, and check the rest.")
-@click.option(
-    "--anchor",
-    metavar="FILE",
-    help="Signed head of the ledger, which it has to hold still; see groundfault anchor.",
-)
-@click.option("--signer", metavar="FILE", help="Public SSH key that the anchor is signed with.")
-@click.option("--time-stamp", metavar="FILE", help="RFC 3161 time stamp of the anchor.")
-@click.option("--authority", metavar="FILE", help="Certificates of the time stamp's authority.")
-def verify(
-    source: str,
-    evidence: tuple[str, ...],
-    ledger: str | None,
-    no_ledger: bool,
-    anchor: str | None,
-    signer: str | None,
-    time_stamp: str | None,
-    authority: str | None,
-) -> None:
-    """Check every statement of a report: its numbers, files, pages and its opening in the ledger.
-
-    SOURCE is the directory of a report, of a sequential report or of a case, or the certificate
-    file of a sequential audit. Exit status 0 if every check passed, 1 if one failed, and 3 if none
-    did but one could not be made.
-    """
-    from groundfault.render.words import clean
-
-    if no_ledger and ledger:
-        raise PlanError("--no-ledger does not go with --ledger")
-    choice = None if no_ledger else ledger or True
-    files = choose_anchor(anchor, signer, time_stamp, authority)
-    verification = _verify(source, evidence, choice, files)
-    for check in verification.checks:
-        for difference in check.differences:
-            click.echo(clean(f"differs: {difference}"))
-        # a report may come from anybody, and name a ledger or a file as it likes
-        click.echo(clean(f"{check.name} {check.status}: {check.detail}"))
-    click.echo(verification.verdict)
-    sys.exit(_STATUSES[verification.verdict])
-
-
-def _verify(
-    source: str, evidence: tuple[str, ...], choice: LedgerChoice, files: AnchorFiles | None
-) -> Verification:
-    from groundfault.sequential.verification import CONFIRMATION, find_result, verify_confirmation
-
-    if (Path(source) / "case.json").is_file():
-        return _verify_case(source, evidence, choice, files)
-    # only reports have evidence that may have moved
-    result = find_result(source)
-    if result is not None and result.name == CONFIRMATION and not evidence:
-        if files is not None:
-            raise PlanError("an anchor is of a ledger's head, and a confirmation states none")
-        return verify_confirmation(result, ledger=choice)
-    if (result is not None or Path(source).is_file()) and not evidence:
-        from groundfault.sequential import verify_certificate
-
-        check = verify_certificate(source, ledger=choice, anchor=files)
-        click.echo(f"draws: {check.draws}")
-        return check
-    from groundfault.auditing.verification import verify as run
-
-    return run(source, evidence=evidence or None, ledger=choice, anchor=files)
-
-
-def _verify_case(
-    folder: str, evidence: tuple[str, ...], choice: LedgerChoice, files: AnchorFiles | None
-) -> Verification:
-    from groundfault.case.verification import verify_case
-
-    if evidence or choice is not True or files is not None:
-        raise PlanError(
-            "a case has its evidence and its ledger in its folder: leave out --evidence, --ledger, "
-            "--no-ledger and --anchor; to check an anchor, name its audit folder and ledger.db"
-        )
-    return verify_case(folder)
-
-
-def show_report(report: Report, quiet: bool, out: str | None) -> None:
-    """Print what matters most of a report, or all of it as JSON."""
-    if quiet:
-        write_json(report.to_json(), "-")
-        return
-    from rich.console import Console
-
-    from groundfault.render.audit_page import make_summary
-    from groundfault.render.terminal import show
-
-    show(make_summary(report, Path(out) / "report.html" if out else None), Console())
+        plan = read_plan(options)
+        result = run(read_evidence(options), plan, candidates, finders=finders, compare=compare)
+    if freeze:
+        result.library.freeze(freeze)
+    if not write_result(result.to_dict(), options["json_path"]):
+        show_page(make_check_page(result))

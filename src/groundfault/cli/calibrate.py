@@ -14,9 +14,15 @@ from groundfault.base.files import write_text
 from groundfault.base.machine import use_workers
 from groundfault.base.reading import read_text
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
-from groundfault.cli.extra_options import jobs_option, workers_option
-from groundfault.cli.options import candidate_options, plan_options, table_options
+from groundfault.cli.options import (
+    candidate_options,
+    jobs_option,
+    plan_options,
+    table_options,
+    workers_option,
+)
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
+from groundfault.cli.settings import call
 from groundfault.core.plan import AUTO, Plan
 from groundfault.errors import InputError, PlanError
 
@@ -49,7 +55,7 @@ if TYPE_CHECKING:
     help="Number of simulations of each world.",
 )
 @jobs_option()
-@workers_option()
+@workers_option
 @option(
     "--out",
     type=click.Path(),
@@ -129,6 +135,6 @@ def _prepare(options: dict[str, Any]) -> PreparedAudit:
     if not options["outcome"]:
         raise PlanError("--like needs --outcome, the column that says which examples failed")
     evidence = read_evidence({**options, "sources": (options["source"],), "split": None})
-    candidates, finders = read_candidates(options)
+    candidates, finders = call(read_candidates, options)
     # all units: no verdict is computed for them, only for permutations of their losses
     return prepare(evidence, read_plan(options), candidates, finders=finders)

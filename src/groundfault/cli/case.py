@@ -12,8 +12,7 @@ import click
 from groundfault.cli.audit import show_report
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
 from groundfault.cli.confirm import label_holdout, require_program
-from groundfault.cli.extra_options import json_option
-from groundfault.cli.options import WHERE, case_options
+from groundfault.cli.options import WHERE, case_options, json_option
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
 from groundfault.cli.reading import read_evidence
 

@@ -11,12 +11,24 @@ import click
 from groundfault.cli.asking import INTERRUPTED, Quit, ask, clean
 from groundfault.cli.case_option import step_of_case
 from groundfault.cli.command import CANDIDATES, GroupedCommand, option
-from groundfault.cli.extra_options import json_option, label_options
-from groundfault.cli.ledger_options import choose_ledger, ledger_options
-from groundfault.cli.options import candidate_options, plan_options, step_options
-from groundfault.cli.orientation import ask_orientation
+from groundfault.cli.options import (
+    candidate_options,
+    json_option,
+    label_options,
+    ledger_options,
+    plan_options,
+    step_options,
+)
 from groundfault.cli.output import require_writable, write_json
-from groundfault.cli.reading import read_candidates, read_evidence, read_plan, read_program
+from groundfault.cli.reading import (
+    ask_orientation,
+    choose_ledger,
+    read_candidates,
+    read_evidence,
+    read_plan,
+    read_program,
+)
+from groundfault.cli.settings import call
 from groundfault.errors import PlanError
 from groundfault.render.words import plural
 
@@ -31,7 +43,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=GroupedCommand,
-    first="outcome id positive_is_good split null_outcome candidate_file label ledger",
+    first="outcome id positive_is_good split null_outcome candidates label ledger",
 )
 @step_of_case(
     "groundfault.cli.case:confirm_case",
@@ -57,7 +69,7 @@ if TYPE_CHECKING:
     help="Column with a cheap grade of every case, as the outcome column would hold it: labels are "
     "bought for what it cannot tell, and a wrong one misleads nobody.",
 )
-@ledger_options()
+@ledger_options
 @option("--gate", is_flag=True, help="Exit with status 1 if a candidate is confirmed.")
 @json_option("the result")
 def confirm(**options: Any) -> None:
@@ -82,7 +94,7 @@ def confirm(**options: Any) -> None:
     require_writable(options["json_path"])
     if options["label"] == "cmd":
         require_program(options)
-    candidates, finders = read_candidates(options)
+    candidates, finders = call(read_candidates, options)
     evidence = read_evidence(options)
     if options["label"] == "file":
         _require_labels(evidence)
@@ -93,7 +105,7 @@ def confirm(**options: Any) -> None:
         finders=finders,
         budget=options["budget"],
         grader=options["grader"],
-        ledger=choose_ledger(options),
+        ledger=call(choose_ledger, options),
         reopen=options["reopen"],
     )
     if options["json_path"] != "-":

@@ -10,8 +10,7 @@ import click
 from rich.console import Console
 
 from groundfault.cli.command import GroupedCommand, option
-from groundfault.cli.extra_options import call_options, holdout_option
-from groundfault.cli.options import evidence_options
+from groundfault.cli.options import call_options, evidence_options, holdout_option
 from groundfault.cli.output import echo_warnings, require_writable, show_progress
 from groundfault.cli.reading import read_evidence
 from groundfault.errors import PlanError

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.cli.command import COLUMNS, RULE, GroupedCommand, option
-from groundfault.cli.extra_options import SEARCHES, holdout_options, json_option, settings_option
-from groundfault.cli.options import evidence_options
+from groundfault.cli.options import (
+    SEARCHES,
+    evidence_options,
+    holdout_options,
+    json_option,
+    settings_option,
+)
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
-from groundfault.cli.reading import read_evidence, read_settings, read_value
+from groundfault.cli.reading import read_evidence, read_values
 
 if TYPE_CHECKING:
     from groundfault.language.explain import Explanation, Mark, SliceProfile
@@ -139,7 +144,7 @@ def explain(**options: Any) -> None:
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:
     usual = _PAPER if options["finder"] == "edisa" else {}
-    return usual | {name: read_value(value) for name, value in read_settings(options["settings"])}
+    return usual | read_values(options["settings"])
 
 
 def _show(explanation: Explanation, finder: str, pipeline: str) -> None:

@@ -9,9 +9,9 @@ import click
 from rich.console import Console
 
 from groundfault.cli.command import COLUMNS, RULE, GroupedCommand, option
-from groundfault.cli.extra_options import json_option, settings_option
+from groundfault.cli.options import json_option, settings_option
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
-from groundfault.cli.reading import read_settings, read_value
+from groundfault.cli.reading import read_values
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -136,8 +136,7 @@ def improve(**options: Any) -> None:
 def _make_slicer(options: dict[str, Any]) -> Any:
     from groundfault.auditing.proposals import configure_finder
 
-    settings = {name: read_value(value) for name, value in read_settings(options["settings"])}
-    slicer = configure_finder(options["finder"], settings)
+    slicer = configure_finder(options["finder"], read_values(options["settings"]))
     if not hasattr(slicer, "error_probability"):
         raise PlanError(
             f"the finder {options['finder']!r} cannot be applied to examples without a label; "

@@ -10,7 +10,7 @@ import click
 
 from groundfault.base.ledgers import DEFAULT, VARIABLE
 from groundfault.cli.command import INPUT, OUTPUT, GroupedCommand, option
-from groundfault.cli.extra_options import store_option
+from groundfault.cli.options import store_option
 from groundfault.cli.server_options import serve_bench, server_options
 from groundfault.errors import PlanError
 

@@ -1,218 +1,77 @@
-"""Options that describe an audit: evidence, candidates and plan, each declared once."""
+"""Options that several commands share: evidence, candidates, plan, ledger, searches and models."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated, Any
 
 import click
 
-from groundfault.cli.command import (
-    CANDIDATES,
-    COLUMNS,
-    INPUT,
-    RULE,
-    Decorator,
-    apply,
-    option,
-)
-from groundfault.cli.orientation import orientation_option
-from groundfault.cli.settings import derive_options
+from groundfault.cli.command import COLUMNS, INPUT, RULE, Decorator, apply, option
+from groundfault.cli.reading import BAD, GOOD, choose_ledger, read_candidates, select_rows
+from groundfault.cli.settings import Flag, derive_options, list_options
+from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
+from groundfault.core.roles import Roles
 
 SOURCES = click.argument("sources", type=click.Path(), nargs=-1, required=True, metavar="SOURCE...")
 _SOURCES_OR_CASE = click.argument("sources", type=click.Path(), nargs=-1, metavar="SOURCE...")
 
-_input = partial(option, group=INPUT)
-_column = partial(option, group=COLUMNS)
-_candidate = partial(option, group=CANDIDATES)
-_rule = partial(option, group=RULE)
+SEARCHES = 39
+"""Searches on permuted errors that tell what chance gives: the smallest p is then 1/40."""
 
-MODELS = _input(
-    "--model",
-    "models",
-    metavar="NAME",
-    multiple=True,
-    help="Use only the results of this model; repeatable.",
+MODELS = list_options(select_rows, "models")
+WHERE = list_options(select_rows, "where")
+
+_FAILED = derive_options(Roles, "count_as_failed", group=INPUT, metavar="STATUS")
+_LOGS = derive_options(
+    Evidence.from_logs,
+    "reader scorer disagreement scale map conflicts",
+    group=INPUT,
+    reader={"metavar": "NAME"},
+    scorer={"metavar": "NAME"},
+    disagreement={"metavar": "A B"},
+    scale={"metavar": "WORST BEST"},
+    map={"metavar": "FILE"},
 )
-WHERE = _input(
-    "--where",
-    metavar="SQL",
-    help="Use only the rows for which this is true, such as \"task = 'addition'\".",
+
+_derive_columns = partial(
+    derive_options,
+    Roles,
+    group=COLUMNS,
+    metavar="COL",
+    outcome={"required": False},
+    positive_is_good={"flag": f"{GOOD}/{BAD}", "default": None},
+    model={"flag": "--model-column"},
+    null_outcome={"metavar": "STATUS", "old_name": "--empty"},
+    allow_leakage={"old_name": "--allow-leak"},
 )
-_LOGS: list[Decorator] = [
-    _input(
-        "--reader",
-        metavar="NAME",
-        help="Reader of the logs, such as inspect; the default is recognised by their content.",
-    ),
-    _input(
-        "--scorer",
-        metavar="NAME",
-        multiple=True,
-        help="Scorer in the logs whose score becomes the outcome, instead of the tool's own; "
-        "repeatable, one for each task.",
-    ),
-    _input(
-        "--disagreement",
-        metavar="A B",
-        nargs=2,
-        help="Audit where scorers A and B differ: that is then what counts as a failure.",
-    ),
-    _input(
-        "--scale",
-        type=float,
-        nargs=2,
-        metavar="WORST BEST",
-        help="Range of that scorer's values, where it is not 0 to 1.",
-    ),
-    _input(
-        "--count-as-failed",
-        metavar="STATUS",
-        multiple=True,
-        help="Count answers of this status as failures, as some leaderboards do: unparsed, "
-        "refused, error or missing; repeatable.",
-    ),
-    _input(
-        "--map",
-        "mapping",
-        metavar="FILE",
-        help="Mapping file (TOML) that names the columns of tables with another layout.",
-    ),
-    _input(
-        "--conflicts",
-        type=click.Choice(["error", "keep"]),
-        default="error",
-        show_default=True,
-        help="Stop where logs give one id two texts, or one answer two results; or keep both.",
-    ),
-]
-
-_SPLIT = _column(
-    "--split", metavar="COL", help="Column that says discovery or holdout for each row."
+_UNSPLIT = (
+    "outcome positive_is_good id model repeat group status null_outcome ignore instrument "
+    "post_outcome allow_leakage"
 )
-# every column that has a role in Evidence.from_table; the others are attributes of the examples
-_COLUMNS: list[Decorator] = [
-    _column(
-        "--outcome",
-        metavar="COL",
-        help="Column of a table with the outcome: 0/1 error, true/false, or a loss in [0, 1].",
-    ),
-    orientation_option(
-        "in the outcome; by default a failure, but a column named like correct or score stops."
-    ),
-    _column(
-        "--id",
-        metavar="COL",
-        help="Column of example ids; by default each row is an example of its own.",
-    ),
-    _column("--model-column", metavar="COL", help="Column that names the model of each row."),
-    _column(
-        "--repeat",
-        metavar="COL",
-        help="Column that numbers repeats (epochs) of the same example and model.",
-    ),
-    _column(
-        "--group",
-        metavar="COL",
-        help="Column of groups of dependent examples; each group then counts as one unit.",
-    ),
-    _SPLIT,
-    _column(
-        "--status",
-        metavar="COL",
-        help="Column that says scored, error, refused, unparsed, artefact or missing.",
-    ),
-    _column(
-        "--null-outcome",
-        metavar="STATUS",
-        old_name="--empty",
-        help="Status of rows without an outcome: missing, error, refused, unparsed or artefact.",
-    ),
-    _column(
-        "--ignore",
-        metavar="COL",
-        multiple=True,
-        help="Column that no finder may use; repeatable.",
-    ),
-    _column(
-        "--instrument",
-        metavar="COL",
-        multiple=True,
-        help="Column that describes the measurement, not the example; repeatable.",
-    ),
-    _column(
-        "--post-outcome",
-        metavar="COL",
-        multiple=True,
-        help="Column that is a consequence of failing, so no candidate may use it; repeatable.",
-    ),
-    _column(
-        "--allow-leakage",
-        metavar="COL",
-        multiple=True,
-        old_name="--allow-leak",
-        help="Skip the leakage check for this column, although it predicts the outcome almost "
-        "perfectly; repeatable.",
-    ),
-]
+_COLUMNS = _derive_columns(_UNSPLIT.replace("group", "group split"))
+_COLUMNS_UNSPLIT = _derive_columns(_UNSPLIT)
 
-_CANDIDATES: list[Decorator] = [
-    _candidate(
-        "--candidate",
-        metavar="'NAME: SQL'",
-        multiple=True,
-        help="Judge this rule, such as 'long: n_words > 400'; repeatable.",
-    ),
-    _candidate(
-        "--candidates",
-        "candidate_file",
-        metavar="FILE",
-        help="Judge the rules in a text, TOML or library file.",
-    ),
-    _candidate(
-        "--declare",
-        metavar="GLOB",
-        multiple=True,
-        help="Judge the 0/1 columns whose names match, such as 'd__*'; repeatable.",
-    ),
-    _candidate(
-        "--finders",
-        metavar="NAMES",
-        help="Finders that propose candidates, such as thresholds,categories,interactions:2.",
-    ),
-    _candidate(
-        "--library",
-        metavar="FILE",
-        help="Judge the candidates frozen in this library, and no others.",
-    ),
-    _candidate(
-        "--missing",
-        type=click.Choice(["reject", "off", "drop"]),
-        default="reject",
-        show_default=True,
-        help="Where a rule is NULL: reject the rule, count the row as off it, or drop the row.",
-    ),
-]
-
-evidence_options = apply([SOURCES, MODELS, *_LOGS, *_COLUMNS])
+evidence_options = apply([SOURCES, MODELS, _LOGS, _FAILED, _COLUMNS])
 """How tables, or logs, become evidence."""
 
-step_options = apply([_SOURCES_OR_CASE, MODELS, *_LOGS, *_COLUMNS])
+step_options = apply([_SOURCES_OR_CASE, MODELS, _LOGS, _FAILED, _COLUMNS])
 """The same for a command that may also be a step of a case, which has its evidence already."""
 
-case_options = apply([MODELS, *_LOGS, *(column for column in _COLUMNS if column is not _SPLIT)])
+case_options = apply([MODELS, _LOGS, _FAILED, _COLUMNS_UNSPLIT])
 """How sources that another option names become the evidence of a case."""
 
-log_options = apply([SOURCES, *_LOGS])
+log_options = apply([SOURCES, _LOGS, _FAILED])
 """How logs become evidence."""
 
-results_options = apply([*_LOGS, *_COLUMNS])
+results_options = apply([_LOGS, _FAILED, _COLUMNS])
 """How a file that another option names becomes evidence of one model."""
 
-table_options = apply([MODELS, *(column for column in _COLUMNS if column is not _SPLIT)])
+table_options = apply([MODELS, _COLUMNS_UNSPLIT])
 """How a table that another option names becomes evidence, none of it held out."""
 
-candidate_options = apply(_CANDIDATES)
+candidate_options = list_options(read_candidates)
 """Where candidates come from."""
 
 plan_options = derive_options(
@@ -227,3 +86,167 @@ plan_options = derive_options(
     decoys={"metavar": "K"},
 )
 """What is decided in advance."""
+
+ledger_options = list_options(choose_ledger)
+"""Where looks at outcomes are recorded, and why a further one is taken."""
+
+holdout_option = derive_options(
+    Plan,
+    "holdout",
+    group=RULE,
+    holdout={"help": "Share of the units that is held out, and not looked at here."},
+)
+"""How many units a search leaves to a later audit."""
+
+seed_option = derive_options(
+    Plan,
+    "seed",
+    group=RULE,
+    seed={"help": "Seed that draws the held-out units; audit with the same seed."},
+)
+
+holdout_options = apply([holdout_option, seed_option])
+"""Which units a search leaves to a later audit."""
+
+
+settings_option = option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    group="Search",
+    help="Any other setting of the finder; repeatable.",
+)
+
+store_option = option(
+    "--store",
+    metavar="FILE|URL",
+    help="Database of review decisions; by default reviews.db in RUNS.",
+)
+
+moved_option = option(
+    "--evidence",
+    metavar="SRC",
+    multiple=True,
+    group=INPUT,
+    help="Where the evidence is now, if it has moved; repeatable, in the order of the report's "
+    "sources.",
+)
+
+workers_option = option(
+    "--workers",
+    metavar="URL",
+    help="Farm that works instead of this machine, such as dask://host:8786; results do not "
+    "depend on it.",
+)
+
+
+def json_option(what: str) -> Decorator:
+    """Make the option that says where to write the result as JSON."""
+    return option(
+        "--json",
+        "json_path",
+        metavar="FILE|-",
+        help=f"Write {what} as JSON to FILE; - prints the JSON and nothing else.",
+    )
+
+
+def jobs_option(default: int = -1) -> Decorator:
+    """Make the option that says how many processes work."""
+    return option(
+        "--jobs",
+        type=int,
+        default=default,
+        show_default=True,
+        help="Number of processes (-1: one for each core); results do not depend on it.",
+    )
+
+
+def orientation_option(what: str, group: str = COLUMNS) -> Decorator:
+    """Make the option that says whether a 1 is a pass or a failure; None where it is left out.
+
+    Parameters
+    ----------
+    what : str
+        Where the 1 stands, and what it is by default.
+    group : str
+        Heading that it is listed under.
+    """
+    return option(
+        f"{GOOD}/{BAD}",
+        "positive_is_good",
+        default=None,
+        group=group,
+        help=f"Whether 1 is a pass or a failure {what}",
+    )
+
+
+def label_options(*, in_browser: bool = False) -> Decorator:
+    """Make the options of who scores one case at a time; and whether in the browser."""
+    browser = ", in the browser" if in_browser else ""
+    source = option(
+        "--label",
+        type=click.Choice(["ask", *(["browser"] if in_browser else []), "cmd", "file"]),
+        required=True,
+        group="Labelling",
+        help=f"Source of the scores: you at the prompt{browser}, a program, or a column of the "
+        "file.",
+    )
+    return apply([source, list_options(_list_label_settings)])
+
+
+def _list_label_settings(
+    *,
+    program: Annotated[str | None, Flag("--command")] = None,
+    show: tuple[str, ...] = (),
+    budget: Annotated[int | None, Flag(old="--limit")] = None,
+    cost: float | None = None,
+) -> None:
+    """List what goes with any source of scores.
+
+    Labelling
+    ---------
+    program : CMD
+        Program for --label cmd: reads a case as JSON and prints its score.
+    show : COL
+        Column to show of a case, all by default; repeatable.
+    budget
+        Largest number of cases to label; all of them by default.
+    cost
+        Cost of one label; progress then shows the total.
+    """
+
+
+def list_call_settings(
+    *,
+    record: str | None = None,
+    concurrency: int = 8,
+    timeout: float = 120.0,
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return the settings that `groundfault.models.ask` takes.
+
+    Model calls
+    -----------
+    record : FILE
+        Database of model calls, to resume and replay; by default calls.db beside the output.
+    concurrency
+        Largest number of calls at a time.
+    timeout
+        Time limit of one attempt, in seconds.
+    temperature
+        Temperature; by default the server's.
+    max_tokens
+        Largest number of tokens of a reply; by default the server's.
+    seed
+        Seed of every random draw; it is sent to the model too.
+    """
+    settings = {"temperature": temperature, "max_tokens": max_tokens}
+    given = {name: value for name, value in settings.items() if value is not None}
+    return given | {"record": record, "concurrency": concurrency, "timeout": timeout, "seed": seed}
+
+
+call_options = list_options(list_call_settings)
+"""How a language model is called."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import warnings
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +21,8 @@ from groundfault.errors import InputError, shorten
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from groundfault.render.page import Page, Table
 
 
 def require_writable(path: str | None, *, directory: bool = False) -> None:
@@ -88,6 +91,33 @@ def write_json(text: str, path: str | None) -> bool:
     elif path:
         write_text(Path(path), text)
     return path == "-"
+
+
+def write_result(content: Any, path: str | None) -> bool:
+    """Write a result as JSON where asked for, as `write_json` does."""
+    if path is None:
+        return False
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    return write_json(text, path)
+
+
+def show_page(page: Page) -> None:
+    """Print a page on standard output."""
+    from rich.console import Console
+
+    from groundfault.render.terminal import show
+
+    show(page, Console(highlight=False))
+
+
+def show_table(table: Table) -> None:
+    """Print a table on standard output, as wide as that is."""
+    from rich.console import Console
+
+    from groundfault.render.terminal import fit_table
+
+    console = Console()
+    console.print(fit_table(table, console.width))
 
 
 @contextmanager

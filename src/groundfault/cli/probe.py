@@ -13,7 +13,7 @@ import click
 from groundfault.base.files import write_text
 from groundfault.cli.case_option import step_of_case
 from groundfault.cli.command import GroupedCommand, option
-from groundfault.cli.extra_options import json_option
+from groundfault.cli.options import json_option
 from groundfault.cli.output import require_writable, write_json
 from groundfault.cli.probe_arena import arena
 from groundfault.cli.probe_report import release, report

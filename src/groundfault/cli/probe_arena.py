@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.cli.extra_options import jobs_option, json_option, store_option
+from groundfault.cli.options import jobs_option, json_option, store_option
 from groundfault.cli.output import require_writable, show_progress, write_json
 from groundfault.render.words import clean
 

@@ -12,9 +12,10 @@ import click
 
 from groundfault.base.files import write_text
 from groundfault.cli.command import GroupedCommand
-from groundfault.cli.extra_options import json_option, store_option
-from groundfault.cli.ledger_options import choose_ledger, ledger_options
+from groundfault.cli.options import json_option, ledger_options, store_option
 from groundfault.cli.output import require_writable, write_json
+from groundfault.cli.reading import choose_ledger
+from groundfault.cli.settings import call
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ _REASON = click.option(
 )
 @_REASON
 @store_option
-@ledger_options()
+@ledger_options
 def report(runs: str, **options: Any) -> None:
     """Report the results of RUNS after review, apart from the signals that routed to it.
 
@@ -216,7 +217,7 @@ def _evidence(summary: Summary, audit: ReviewedRuns, options: dict[str, Any], qu
         )
     if options["audit_dir"]:
         # where looks were recorded by 0.1, beside what the run itself records
-        ledger = choose_ledger(options, earlier=[audit.runs.folder / LEDGER])
+        ledger = call(choose_ledger, options, earlier=[audit.runs.folder / LEDGER])
         reports = source.run_audits(
             rows, summary, seed=options["seed"], ledger=ledger, reopen=options["reopen"]
         )

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from groundfault.cli.case_option import step_of_case
 from groundfault.cli.command import GroupedCommand, option
-from groundfault.cli.extra_options import json_option, store_option
+from groundfault.cli.options import json_option, store_option
 from groundfault.cli.output import require_writable, write_json
 from groundfault.errors import InputError, PlanError
 from groundfault.render.words import clean, plural

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from groundfault.cli.case_option import step_of_case
-from groundfault.cli.extra_options import json_option
+from groundfault.cli.options import json_option
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
-from groundfault.cli.reading import read_settings, read_value
+from groundfault.cli.reading import read_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,8 +97,7 @@ def ask_prompts(ask: Callable[[Target, Progress], Runs], options: dict[str, Any]
 
     quiet, json_path = options["quiet"], options["json_path"]
     require_writable(json_path)
-    settings = read_settings(options["settings"])
-    target = models.get(options["model"], **{name: read_value(value) for name, value in settings})
+    target = models.get(options["model"], **read_values(options["settings"]))
     try:
         with echo_warnings(), show_progress(quiet or json_path == "-") as progress:
             runs = ask(target, progress)

@@ -1,82 +1,103 @@
-"""Evidence, candidates and plans from the options of a command."""
+"""Evidence, candidates, ledgers and words of the shell from the options of a command."""
 
 from __future__ import annotations
 
+import inspect
 import shlex
 import shutil
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import click
+
+from groundfault.base.ledgers import EARLIER, find_ledger
 from groundfault.base.progress import Progress
-from groundfault.cli.orientation import require_orientation
-from groundfault.cli.settings import call
+from groundfault.cli.command import ARGUMENTS
+from groundfault.cli.output import echo_warnings
+from groundfault.cli.settings import Flag, call
 from groundfault.core.candidate import Candidate, Library
+from groundfault.core.column_names import means_pass
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
-from groundfault.core.roles import LISTS
 from groundfault.errors import InputError, PlanError
 from groundfault.readers.configurations import split_source
 
-_OF_TABLES = (
-    "id",
-    "model_column",
-    "repeat",
-    "status",
-    "null_outcome",
-    "positive_is_good",
-    "instrument",
-)
-_OF_LOGS = ("scorer", "disagreement", "every_scorer", "reader", "mapping", "scale")
+if TYPE_CHECKING:
+    from groundfault.base.ledger import Ledger
+
+GOOD, BAD = "--positive-is-good", "--positive-is-bad"
+_FLAGS = {"model": "--model-column", "models": "--model", "positive_is_good": f"{GOOD}/{BAD}"}
 
 
 def read_evidence(options: dict[str, Any], progress: Progress | None = None) -> Evidence:
-    """Evidence from the options: of the models that ``--model`` names, and rows of ``--where``.
+    """Read evidence: of the models that ``--model`` names, and rows of ``--where``.
 
     With ``--outcome`` the source is a table whose columns the options name; without it, the sources
     are logs.
     """
-    return select_rows(read_sources(options, progress), options)
+    return call(select_rows, options, read_sources(options, progress))
 
 
 def read_sources(options: dict[str, Any], progress: Progress | None = None) -> Evidence:
-    """All evidence in the sources."""
-    return _from_table(options) if options["outcome"] else _from_logs(options, progress)
-
-
-def select_rows(evidence: Evidence, options: dict[str, Any]) -> Evidence:
-    """Of some evidence the models that ``--model`` names, and the rows of ``--where``."""
-    if options.get("models"):
-        evidence = evidence.select_model(*options["models"])
-    return evidence.where(options["where"]) if options.get("where") else evidence
-
-
-def _from_table(options: dict[str, Any]) -> Evidence:
-    # an option that would be ignored is an error: the audit would be of something else than meant
-    misplaced = [name for name in _OF_LOGS if options.get(name)]
-    if misplaced:
-        raise InputError(
-            f"{_flag(misplaced[0])} is for logs and --outcome for tables: leave one of them out"
+    """Read all evidence in the sources."""
+    if options["outcome"]:
+        _refuse(
+            options,
+            Evidence.from_logs,
+            Evidence.from_table,
+            "is for logs and --outcome for tables: leave one of them out",
         )
-    source = _choose_table(options)
-    if options["positive_is_good"] is None:
-        require_orientation(options["outcome"], one_is_pass=False)
-    return Evidence.from_table(
-        source,
-        outcome=options["outcome"],
-        id=options["id"],
-        model=options["model_column"],
-        repeat=options["repeat"],
-        group=options["group"],
-        split=options["split"],
-        status=options["status"],
-        positive_is_good=options["positive_is_good"],
-        null_outcome=options["null_outcome"],
-        **{name: options.get(name, ()) for name in (*LISTS, "instrument", "count_as_failed")},
+        source = _choose_table(options)
+        require_outcome_orientation(options)
+        return call(Evidence.from_table, options, source)
+    _refuse(
+        options,
+        Evidence.from_table,
+        Evidence.from_logs,
+        "describes a table: name its outcome column too (--outcome)",
     )
+    return call(Evidence.from_logs, options, *options["sources"], progress=progress)
+
+
+def select_rows(
+    evidence: Evidence,
+    *,
+    models: Annotated[tuple[str, ...], Flag("--model")] = (),
+    where: str | None = None,
+) -> Evidence:
+    """Select models and rows of evidence.
+
+    Input
+    -----
+    models : NAME
+        Use only the results of this model; repeatable.
+    where : SQL
+        Use only the rows for which this is true, such as "task = 'addition'".
+    """
+    if models:
+        evidence = evidence.select_model(*models)
+    return evidence.where(where) if where else evidence
+
+
+def _refuse(
+    options: dict[str, Any], theirs: Callable[..., Any], ours: Callable[..., Any], why: str
+) -> None:
+    """Stop at an option that would be ignored: the audit would be of something else than meant."""
+    taken = inspect.signature(ours).parameters
+    for name, parameter in inspect.signature(theirs).parameters.items():
+        is_theirs = parameter.kind is parameter.KEYWORD_ONLY and name not in taken
+        if is_theirs and options.get(name) not in (None, (), parameter.default):
+            raise InputError(f"{name_flag(name)} {why}")
+
+
+def name_flag(name: str) -> str:
+    """Return the flag of an option of evidence."""
+    return _FLAGS.get(name, "--" + name.replace("_", "-"))
 
 
 def _choose_table(options: dict[str, Any]) -> str | tuple[str, ...]:
-    """The one table, or the tables of several configurations, each with a name."""
+    """Return the one table, or the tables of several configurations, each with a name."""
     sources = tuple(options["sources"])
     names = [split_source(source)[0] for source in sources]
     if not any(names) and len(sources) == 1:
@@ -86,7 +107,7 @@ def _choose_table(options: dict[str, Any]) -> str | tuple[str, ...]:
             "with --outcome name one table, or one directory of tables with the same columns; or "
             "give each of several a name, as configurations of one model: base=old.csv new=new.csv"
         )
-    if options["model_column"] or not options["id"]:
+    if options["model"] or not options["id"]:
         raise InputError(
             "tables with names are compared example by example: name the column of their ids "
             "(--id), and leave --model-column out"
@@ -94,30 +115,40 @@ def _choose_table(options: dict[str, Any]) -> str | tuple[str, ...]:
     return sources
 
 
-def _from_logs(options: dict[str, Any], progress: Progress | None) -> Evidence:
-    misplaced = [name for name in _OF_TABLES if options.get(name) not in (None, ())]
-    if misplaced:
-        raise InputError(
-            f"{_flag(misplaced[0])} describes a table: name its outcome column too (--outcome)"
-        )
-    return Evidence.from_logs(
-        *options["sources"],
-        scorer=options["scorer"] or None,
-        disagreement=options.get("disagreement") or None,
-        reader=options["reader"],
-        map=options["mapping"],
-        scale=options["scale"],
-        conflicts=options["conflicts"],
-        group=options.get("group"),
-        split=options.get("split"),
-        **{name: options.get(name, ()) for name in (*LISTS, "count_as_failed")},
-        progress=progress,
+def require_outcome_orientation(options: dict[str, Any]) -> None:
+    """Stop where only the name of the outcome says which way it points, and it says a pass."""
+    if options["positive_is_good"] is None:
+        require_orientation(options["outcome"], one_is_pass=False)
+
+
+def require_orientation(column: str, *, one_is_pass: bool) -> None:
+    """Stop unless a column may be read in the direction that is the command's default.
+
+    Raises
+    ------
+    InputError
+        If the column's name says the other one; the message holds both commands.
+    """
+    if means_pass(column) is (not one_is_pass):
+        name, default = ("failure", "pass") if one_is_pass else ("pass", "failure")
+        ask_orientation(f"{column!r} is named as if 1 were a {name}, and 1 is read as a {default}")
+
+
+def ask_orientation(why: str) -> None:
+    """Stop, and give the command in both directions.
+
+    Raises
+    ------
+    InputError
+        Always; the line begins with the reason.
+    """
+    context = click.get_current_context()
+    arguments = context.meta.get(ARGUMENTS, ())
+    command = shlex.join([*context.command_path.split(), *arguments])
+    raise InputError(
+        f"{why} unless you say so: {command} {GOOD} if 1 is a pass, {command} {BAD} if 1 is a "
+        "failure"
     )
-
-
-def _flag(name: str) -> str:
-    names = {"mapping": "--map", "positive_is_good": "--positive-is-good/--positive-is-bad"}
-    return names.get(name, "--" + name.replace("_", "-"))
 
 
 def read_plan(options: dict[str, Any]) -> Plan:
@@ -125,49 +156,104 @@ def read_plan(options: dict[str, Any]) -> Plan:
     return call(Plan, options)
 
 
-def read_candidates(options: dict[str, Any]) -> tuple[list[Candidate] | None, list[Any] | None]:
-    """Named candidates and finders; both None where the default finders are to propose."""
-    if options["library"]:
-        mixed = [o for o in ("declare", "candidate", "candidate_file", "finders") if options[o]]
-        if mixed:
-            raise PlanError(
-                "--library is judged as it is in the file: leave out "
-                f"--{mixed[0].replace('_file', 's')}"
-            )
-        return list(Library.load(options["library"])), []
+def read_candidates(
+    *,
+    candidate: tuple[str, ...] = (),
+    candidates: str | None = None,
+    declare: tuple[str, ...] = (),
+    finders: str | None = None,
+    library: str | None = None,
+    missing: Literal["reject", "off", "drop"] = "reject",
+) -> tuple[list[Candidate] | None, list[Any] | None]:
+    """Return named candidates and finders; both None where the default finders are to propose.
+
+    Candidates
+    ----------
+    candidate : 'NAME: SQL'
+        Judge this rule, such as 'long: n_words > 400'; repeatable.
+    candidates : FILE
+        Judge the rules in a text, TOML or library file.
+    declare : GLOB
+        Judge the 0/1 columns whose names match, such as 'd__*'; repeatable.
+    finders : NAMES
+        Finders that propose candidates, such as thresholds,categories,interactions:2.
+    library : FILE
+        Judge the candidates frozen in this library, and no others.
+    missing
+        Where a rule is NULL: reject the rule, count the row as off it, or drop the row.
+    """
+    if library:
+        names = {"declare": declare, "candidate": candidate, "candidates": candidates}
+        for name, value in (names | {"finders": finders}).items():
+            if value:
+                raise PlanError(f"--library is judged as it is in the file: leave out --{name}")
+        return list(Library.load(library)), []
     from groundfault.finders.declared import Declared
     from groundfault.finders.declared import read_candidates as from_file
 
-    candidates = [
-        Candidate.from_text(text, missing=options["missing"]) for text in options["candidate"]
-    ]
-    if options["candidate_file"]:
-        candidates += from_file(options["candidate_file"])
-    finders: list[Any] = (
-        [Declared(tuple(options["declare"]), missing=options["missing"])]
-        if options["declare"]
-        else []
-    )
-    finders += [name.strip() for name in (options["finders"] or "").split(",") if name.strip()]
+    named = [Candidate.from_text(text, missing=missing) for text in candidate]
+    proposers: list[Any] = [Declared(tuple(declare), missing=missing)] if declare else []
+    named += from_file(candidates) if candidates else []
+    proposers += split_names(finders)
     # None and not empty: an audit takes the default finders only where neither was chosen
-    if not candidates and not finders:
-        return None, None
-    return candidates, finders
+    return (named, proposers) if named or proposers else (None, None)
 
 
-def read_settings(pairs_text: Sequence[str]) -> list[tuple[str, str]]:
-    """The names and values of ``--set NAME=VALUE``."""
-    pairs = []
-    for text in pairs_text:
+def split_names(text: str | None) -> list[str]:
+    """Return the names in a text that commas separate."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def choose_ledger(
+    *,
+    ledger: str | None = None,
+    no_ledger: bool = False,
+    reopen: str | None = None,
+    earlier: Sequence[str | Path] = EARLIER,
+) -> Ledger | None:
+    """Return the ledger to record in; None where nothing is recorded.
+
+    Output
+    ------
+    ledger : FILE|URL
+        Record of looks at outcomes, and of labels, to resume from; default $GROUNDFAULT_LEDGER, or
+        groundfault-ledger.db.
+    no_ledger
+        Record nothing; the result says so, and no label outlives an interruption.
+    reopen : REASON
+        Look at the same outcomes again in another way; the reason stays in every report.
+
+    Other Parameters
+    ----------------
+    earlier : sequence of path
+        As for `groundfault.base.ledgers.find_ledger`.
+
+    Raises
+    ------
+    PlanError
+        If one is named, or a reason given, where nothing is to be recorded.
+    """
+    if no_ledger:
+        if ledger or reopen:
+            raise PlanError("--no-ledger goes neither with --ledger nor with --reopen")
+        return None
+    with echo_warnings():
+        return find_ledger(ledger or True, earlier=earlier)
+
+
+def read_settings(pairs: Sequence[str]) -> dict[str, str]:
+    """Return the names and values of ``--set NAME=VALUE``."""
+    settings = {}
+    for text in pairs:
         name, equals, value = text.partition("=")
         if not equals:
             raise PlanError(f"--set {text!r} is not of the form NAME=VALUE")
-        pairs.append((name, value))
-    return pairs
+        settings[name] = value
+    return settings
 
 
 def read_value(text: str) -> str | int | float | bool | None:
-    """A word of the shell as a number, true, false or none, where it is one; else as text."""
+    """Return a word as a number, true, false or none, where it is one; else as text."""
     words: dict[str, bool | None] = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]
@@ -179,8 +265,13 @@ def read_value(text: str) -> str | int | float | bool | None:
     return text
 
 
+def read_values(pairs: Sequence[str]) -> dict[str, Any]:
+    """Return the settings of ``--set NAME=VALUE``, each value as `read_value` takes it."""
+    return {name: read_value(value) for name, value in read_settings(pairs).items()}
+
+
 def read_program(options: dict[str, Any]) -> list[str]:
-    """The program that scores cases (``--command``), and its arguments.
+    """Return the program that scores cases (``--command``), and its arguments.
 
     Ask before anything is drawn or decided: a slip of the pen should not fix a plan.
     """

@@ -14,11 +14,15 @@ import click
 from groundfault.cli.asking import INTERRUPTED, Quit, ask
 from groundfault.cli.command import GroupedCommand, option
 from groundfault.cli.confirm import confirm
-from groundfault.cli.extra_options import jobs_option, json_option, label_options
-from groundfault.cli.ledger_options import choose_ledger, ledger_options
-from groundfault.cli.orientation import orientation_option
+from groundfault.cli.options import (
+    jobs_option,
+    json_option,
+    label_options,
+    ledger_options,
+    orientation_option,
+)
 from groundfault.cli.output import echo_warnings, write_json
-from groundfault.cli.reading import read_program
+from groundfault.cli.reading import choose_ledger, read_program
 from groundfault.cli.sequential_options import (
     pool_options,
     read_numbers,
@@ -29,6 +33,7 @@ from groundfault.cli.sequential_options import (
 from groundfault.cli.sequential_output import echo_state, format_progress, tabulate_prospects
 from groundfault.cli.sequential_report import report
 from groundfault.cli.server_options import serve_bench, server_options
+from groundfault.cli.settings import call
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -75,7 +80,7 @@ def sequential() -> None:
 @_labelling("--labellers", metavar="A,B", help="Names of all who label each case on their own.")
 @_labelling("--adjudicator", metavar="C", help="Name of who settles their disagreements.")
 @server_options
-@ledger_options()
+@ledger_options
 @option("--gate", is_flag=True, help="Exit with status 1 if a failure mode is found.")
 @option("--certificate", metavar="FILE", help="Write the certificate to this file.")
 @json_option("the certificate")
@@ -96,7 +101,7 @@ def run(**options: Any) -> None:
     audit = SequentialAudit.of(
         pool,
         plan,
-        ledger=choose_ledger(options),
+        ledger=call(choose_ledger, options),
         reopen=options["reopen"],
     )
     quiet = options["json_path"] == "-"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.cli.command import INPUT, RULE, apply, option
-from groundfault.cli.orientation import require_orientation
+from groundfault.cli.reading import require_orientation
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:

@@ -22,6 +22,10 @@ from groundfault.cli.command import OUTPUT, Decorator, apply, option
 
 R = TypeVar("R")
 
+_OTHER_SECTIONS = frozenset(
+    ["Other Parameters", "Returns", "Yields", "Raises", "Warns", "Notes", "References"]
+)
+
 Count = Annotated[int, click.IntRange(1)]
 """A whole number from 1."""
 
@@ -59,6 +63,7 @@ def derive_options(
     names: str = "",
     *,
     group: str = OUTPUT,
+    metavar: str = "",
     **changes: Mapping[str, Any] | None,
 ) -> Decorator:
     """Make options of the parameters of a function or settings class.
@@ -82,41 +87,63 @@ def derive_options(
     chosen = names.split() or [name for name in parameters if name in texts]
     return apply(
         [
-            _make_option(target, parameters[name], group, texts.get(name), change)
+            _make_option(target, parameters[name], group, texts.get(name), change, metavar)
             for name in chosen
             if (change := changes.get(name, {})) is not None
         ]
     )
 
 
-def own_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate the function of a command whose signature and docstring list its options.
+def list_options(function: Callable[..., Any], names: str = "", group: str = "") -> Decorator:
+    """Make options of the keyword parameters that a function of the shell describes.
 
-    Positional parameters become arguments. Keyword parameters that the docstring describes become
-    options: the heading is their group, and the words after the colon say what to type. The help of
-    the command is the docstring before the first heading.
+    Parameters
+    ----------
+    function : function
+        In its docstring headings are groups of options, the words after a colon say what to type,
+        and the text is the help.
+    names : str
+        The parameters, with spaces between them; left out, all that are described.
+    group : str
+        Heading to list them under, in place of the docstring's.
     """
-    texts = read_parameter_texts(function)
-    function.__doc__ = _split_sections(function)[0]
-    decorators = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-            decorators.append(_make_argument(function, parameter, texts.get(name)))
-        elif name in texts:
-            text = texts[name]
-            decorators.append(
-                _make_option(
-                    function,
-                    parameter,
-                    text.section,
-                    text,
-                    {"help": text.text} | ({"metavar": text.kind} if text.kind else {}),
-                )
+    texts, parameters = read_parameter_texts(function), inspect.signature(function).parameters
+    chosen = names.split() or [
+        name for name, one in parameters.items() if name in texts and one.kind is one.KEYWORD_ONLY
+    ]
+    return apply(
+        [
+            _make_option(
+                function,
+                parameters[name],
+                group or texts[name].section,
+                texts[name],
+                {"help": texts[name].text}
+                | ({"metavar": texts[name].kind} if texts[name].kind else {}),
             )
+            for name in chosen
+        ]
+    )
+
+
+def own_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a command's function, whose signature and docstring list the options of its own.
+
+    Positional parameters become arguments, and keyword parameters options as in `list_options`. The
+    help of the command is the docstring before the first heading.
+    """
+    texts, parameters = read_parameter_texts(function), inspect.signature(function).parameters
+    decorators = [
+        _make_argument(function, parameter, texts.get(name))
+        for name, parameter in parameters.items()
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
+    decorators.append(list_options(function))
+    function.__doc__ = _split_sections(function)[0]
     return apply(decorators)(function)
 
 
-def call(function: Callable[..., R], options: Mapping[str, Any], **more: Any) -> R:
+def call(function: Callable[..., R], options: Mapping[str, Any], *more: Any, **others: Any) -> R:
     """Call a function with the options that are parameters of it, and with more arguments."""
     parameters = inspect.signature(function).parameters
     values = {
@@ -124,16 +151,18 @@ def call(function: Callable[..., R], options: Mapping[str, Any], **more: Any) ->
         if options[name] == () and parameter.default is not parameter.empty
         else options[name]
         for name, parameter in parameters.items()
-        if name in options and name not in more
+        if name in options
+        and name not in others
+        and parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     }
-    return function(**values, **more)
+    return function(*more, **values, **others)
 
 
 def read_parameter_texts(target: Callable[..., Any]) -> dict[str, ParameterText]:
     """Return the entries on parameters in a numpydoc docstring, by name."""
     entries: dict[str, ParameterText] = {}
     for section, lines in _split_sections(target)[1]:
-        if section in ("Returns", "Raises", "Warns", "Notes", "Examples", "References"):
+        if section in _OTHER_SECTIONS:
             continue
         names: list[str] = []
         for line in lines:
@@ -167,17 +196,23 @@ def _make_option(
     group: str,
     text: ParameterText | None,
     changes: Mapping[str, Any],
+    metavar: str = "",
 ) -> Decorator:
     hint, flag = _read_hint(target, parameter)
     settings: dict[str, Any] = {"help": _take_first_sentence(text.text) if text else ""}
     settings |= _describe_type(hint) | _describe_default(parameter.default)
+    if "is_flag" in settings:
+        # None is told from False where a flag has an opposite
+        settings["default"] = parameter.default
+    if metavar and settings.get("type") is str:
+        settings["metavar"] = metavar
     settings |= {key: value for key, value in changes.items() if key not in ("flag", "name")}
     settings["help"] = settings["help"].replace("`", "")
     if settings.get("multiple") and "repeatable" not in settings["help"]:
         settings["help"] = settings["help"].removesuffix(".") + "; repeatable."
     spelling = changes.get("flag") or flag.name or "--" + parameter.name.replace("_", "-")
     name = changes.get("name", parameter.name)
-    return option(*spelling.split(), name, group=group, old_name=flag.old, **settings)
+    return option(*spelling.split(), name, group=group, **({"old_name": flag.old} | settings))
 
 
 def _make_argument(

@@ -9,8 +9,13 @@ import click
 from rich.console import Console
 
 from groundfault.cli.command import GroupedCommand, option
-from groundfault.cli.extra_options import SEARCHES, holdout_options, json_option, settings_option
-from groundfault.cli.options import evidence_options
+from groundfault.cli.options import (
+    SEARCHES,
+    evidence_options,
+    holdout_options,
+    json_option,
+    settings_option,
+)
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
 from groundfault.cli.reading import read_evidence, read_settings, read_value
 
@@ -116,7 +121,7 @@ def _finder(options: dict[str, Any]) -> Any:
         settings["permutations"] = options["permutations"]
     usual = {"k": options["max_slices"], "permutations": _PERMUTATIONS}
     settings = {name: value for name, value in usual.items() if name in types} | settings
-    for name, value in read_settings(options["settings"]):
+    for name, value in read_settings(options["settings"]).items():
         many = "tuple" in types.get(name, "")
         settings[name] = tuple(map(read_value, value.split(","))) if many else read_value(value)
     return configure_finder(options["finder"], settings)

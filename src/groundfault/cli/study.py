@@ -13,7 +13,7 @@ from rich.console import Console
 
 from groundfault.base.registry import Registry
 from groundfault.cli.command import INPUT, OUTPUT, RULE, GroupedCommand, option
-from groundfault.cli.extra_options import json_option
+from groundfault.cli.options import json_option
 from groundfault.cli.output import require_writable, show_progress, write_json
 from groundfault.errors import InputError, MissingExtraError, PlanError
 

@@ -11,11 +11,11 @@ import click
 
 from groundfault.cli import taxonomy_regimes, taxonomy_use, taxonomy_words
 from groundfault.cli.command import RULE, GroupedCommand, option
-from groundfault.cli.extra_options import examples_options, jobs_option
-from groundfault.cli.ledger_options import choose_ledger, ledger_options
-from groundfault.cli.options import evidence_options
+from groundfault.cli.options import evidence_options, jobs_option
 from groundfault.cli.output import claim_folder, show_progress
-from groundfault.cli.reading import read_evidence
+from groundfault.cli.reading import choose_ledger, read_evidence
+from groundfault.cli.settings import call, list_options
+from groundfault.cli.taxonomy_use import examples_options
 from groundfault.core.plan import Plan
 from groundfault.errors import PlanError
 
@@ -34,7 +34,7 @@ def taxonomy() -> None:
 
 @taxonomy.command(
     cls=GroupedCommand,
-    first="outcome id model_column positive_is_good text preset hold_out out",
+    first="outcome id model positive_is_good text preset hold_out out",
 )
 @evidence_options
 @examples_options
@@ -120,7 +120,7 @@ def taxonomy() -> None:
     help="Number of resamples of the examples; default 20, 50 in the paper.",
 )
 @_rule("--seed", type=int, help="Seed of every random draw; default 0, 42 in the paper's preset.")
-@ledger_options("Claims")
+@list_options(choose_ledger, group="Claims")
 @jobs_option()
 @option(
     "--out",
@@ -210,7 +210,7 @@ def _judge_claims(
         plan,
         outcome=of,
         unstable=options["unstable"],
-        ledger=choose_ledger(options),
+        ledger=call(choose_ledger, options),
         reopen=options["reopen"],
         progress=progress,
     )

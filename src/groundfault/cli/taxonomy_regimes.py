@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from groundfault.cli.command import COLUMNS, RULE, GroupedCommand, option
-from groundfault.cli.extra_options import score_options
 from groundfault.cli.options import evidence_options
 from groundfault.cli.output import require_writable, show_progress
 from groundfault.cli.reading import read_evidence
+from groundfault.cli.settings import own_options
 
 _OUT = option(
     "--out", metavar="FILE", help="Write all numbers to this file: .parquet, .csv or .jsonl."
@@ -32,7 +32,7 @@ def attach(group: click.Group) -> None:
         group.add_command(command)
 
 
-@click.command(cls=GroupedCommand, first="outcome id model_column repeat column score rate out")
+@click.command(cls=GroupedCommand, first="outcome id model repeat column score rate out")
 @evidence_options
 @option(
     "--depth",
@@ -42,11 +42,17 @@ def attach(group: click.Group) -> None:
     group=COLUMNS,
     help="Column of the depth: turns, budget, or another order.",
 )
-@score_options
+@own_options
 @_LEVEL
 @_OUT
 def depth(
-    column: str, out: str | None, score: float, rate: float, level: float, **options: Any
+    *,
+    column: str,
+    out: str | None,
+    score: float = 0.7,
+    rate: float = 0.5,
+    level: float,
+    **options: Any,
 ) -> None:
     """Show the failure rate of each model by depth of the conversation.
 
@@ -56,6 +62,13 @@ def depth(
     \b
     groundfault taxonomy depth mint.parquet --id id --model-column model --outcome error \\
         --repeat turns --depth turns
+
+    Rule
+    ----
+    score
+        Score from which a try is a pass.
+    rate
+        Share of passed tries from which an example is passed.
     """
     from groundfault.render.regimes_page import make_depth_page
     from groundfault.taxonomy.use.regimes import depth_profile

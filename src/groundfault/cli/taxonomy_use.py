@@ -9,11 +9,31 @@ import click
 
 from groundfault.base.files import write_text
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
-from groundfault.cli.extra_options import examples_options, jobs_option, json_option
-from groundfault.cli.options import evidence_options, results_options
+from groundfault.cli.options import evidence_options, jobs_option, json_option, results_options
 from groundfault.cli.output import require_writable, show_progress, write_json
 from groundfault.cli.reading import read_evidence
+from groundfault.cli.settings import list_options
 from groundfault.errors import InputError, PlanError
+
+
+def _list_example_settings(
+    *, examples: str | None = None, vectors: str | None = None, benchmark: str | None = None
+) -> None:
+    """List what describes the examples whose failures are clustered.
+
+    Examples
+    --------
+    examples : FILE
+        Table that describes the examples, joined by --id.
+    vectors : COL
+        Column of vectors of the examples, used instead of their texts.
+    benchmark : COL
+        Column of the benchmark of an example.
+    """
+
+
+examples_options = list_options(_list_example_settings)
+"""What describes the examples whose failures are clustered."""
 
 
 def attach(group: click.Group) -> None:
@@ -167,7 +187,7 @@ def predict(directory: str, results: str, method: Any, out: str | None, **option
     click.echo(f"written to {out}" if out else "name a file for all of them (--out)")
 
 
-@click.command(cls=GroupedCommand, first="outcome id model_column text trials jobs out json_path")
+@click.command(cls=GroupedCommand, first="outcome id model text trials jobs out json_path")
 @evidence_options
 @examples_options
 @option(

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from groundfault.cli.command import GroupedCommand, option
-from groundfault.cli.extra_options import call_options
+from groundfault.cli.options import call_options
 from groundfault.cli.output import echo_warnings, require_writable, show_progress
 
 _task = partial(option, group="Tasks")

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -110,21 +110,14 @@ class Evidence:
             CSV, JSONL, Parquet or Arrow file, a directory of files of one kind, or one that
             ``save_to_disk`` of Hugging Face wrote; a polars, pandas, Arrow or DuckDB table, a data
             set of Hugging Face, a dict of columns or a list of dicts.
-        outcome : str
-            Column with 0/1 error, a boolean, a loss in [0, 1], or Inspect's letters C, P, I and N.
-        id, model, repeat, group, split, status : str, optional
-            See `Roles`. Without ``id`` each row is an example of its own, named by its position.
+        outcome, id, model, repeat, group, split, status, null_outcome : str, optional
+            Columns, and a status; see `Roles`.
         positive_is_good : bool, optional
-            Whether a 1 in the outcome column is a pass: the loss is then one minus it. Left out, a
-            1 is a failure, unless the column's name says otherwise: one called ``correct``,
-            ``passed`` or ``score`` stops with both calls to choose from.
-        null_outcome : {"error", "refused", "unparsed", "artefact", "missing"}, optional
-            What an empty outcome means. Without it, and without a status column that says so, empty
-            outcomes are an error: an observation must not leave the denominator silently.
-        ignore : sequence of str
-            Columns that must not be used as attributes.
-        instrument, post_outcome, allow_leakage, count_as_failed : sequence of str
-            See `Roles`.
+            Whether a 1 in the outcome column is a pass. Left out, it is a failure, unless the
+            column's name says otherwise: one called ``correct``, ``passed`` or ``score`` stops
+            with both calls to choose from.
+        ignore, instrument, post_outcome, allow_leakage, count_as_failed : sequence of str
+            Columns, and statuses; see `Roles`.
 
         Raises
         ------
@@ -157,7 +150,7 @@ class Evidence:
         reader: str | Reader | None = None,
         map: str | Path | dict[str, Any] | None = None,
         scale: tuple[float, float] | None = None,
-        conflicts: str = "error",
+        conflicts: Literal["error", "keep"] = "error",
         group: str | None = None,
         split: str | None = None,
         ignore: Sequence[str] = (),
@@ -173,25 +166,22 @@ class Evidence:
         *sources : path
             Logs, folders of logs, or patterns such as ``logs/*.eval``; they become one evidence.
         scorer : str or sequence of str, optional
-            Whose score is the outcome. Left out, it is the one that the tool itself takes for the
-            result, such as the first of an Inspect task; where there is none, one of several has to
-            be chosen. They are never averaged: the scores of the others become columns.
+            Scorer in the logs whose score becomes the outcome, instead of the tool's own; one for
+            each task. Scores are never averaged: the others become columns.
         disagreement : pair of str, optional
-            Two scorers: the outcome is then whether they agree, and a failure where they do not.
+            Audit where scorers A and B differ: that is then what counts as a failure.
         reader : str or Reader, optional
-            A reader or its name; left out, each file is recognised by its content.
+            Reader of the logs, such as inspect; the default is recognised by their content.
         map : path, optional
-            A mapping file that says what the columns of a table are, or its content.
+            Mapping file (TOML) that names the columns of tables with another layout. A dict
+            is its content.
         scale : pair of float, optional
-            The worst and the best value of the scorer, where its values are not 0 to 1.
+            Range of that scorer's values, where it is not 0 to 1.
         conflicts : {"error", "keep"}
-            What to do with the same id under other texts, and with other results of the same
-            example and model: stop, or keep them as different examples, and as repeats.
-        group, split, ignore, post_outcome, allow_leakage
+            Stop where logs give one id two texts, or one answer two results; or keep both. Kept
+            are different examples, or repeats of one example and model.
+        group, split, ignore, post_outcome, allow_leakage, count_as_failed
             As in `from_table`.
-        count_as_failed : sequence of str
-            Statuses that count as failures, as the leaderboards of some benchmarks count them, such
-            as ``unparsed``: BFCL's answers without a call, SWE-bench's runs without a patch.
         progress : callable, optional
             Called with a message at each step.
 

@@ -30,29 +30,42 @@ class Roles:
     Attributes
     ----------
     outcome : str
-        0/1 error, or a bounded loss in [0, 1]; 1 is failure, unless ``positive_is_good``.
-    id, model, repeat, group, split, status : str, optional
-        Example id; model; repeat or epoch; cluster of dependent examples;
-        ``discovery``/``holdout``; outcome status.
+        Column of a table with the outcome: 0/1 error, true/false, or a loss in [0, 1]. It may also
+        hold Inspect's letters C, P, I and N.
+    id : str, optional
+        Column of example ids; by default each row is an example of its own.
+    model : str, optional
+        Column that names the model of each row.
+    repeat : str, optional
+        Column that numbers repeats (epochs) of the same example and model.
+    group : str, optional
+        Column of groups of dependent examples; each group then counts as one unit.
+    split : str, optional
+        Column that says discovery or holdout for each row.
+    status : str, optional
+        Column that says scored, error, refused, unparsed, artefact or missing.
     positive_is_good : bool
-        The outcome column says "correct" rather than "error".
+        Whether 1 is a pass or a failure in the outcome; by default a failure, but a column named
+        like correct or score stops. The loss of a pass is one minus the outcome.
     null_outcome : str, optional
-        The status of observations whose outcome is empty.
+        Status of rows without an outcome: missing, error, refused, unparsed or artefact. Without
+        it, and without a status column that says so, empty outcomes are an error: an observation
+        must not leave the denominator silently.
     ignore : tuple of str
-        Columns that are no attributes, such as consequences of failing.
+        Column that no finder may use.
     instrument : tuple of str
-        Columns that describe an answer or how it was measured, not the example: length, finish
-        reason, judge.
+        Column that describes the measurement, not the example. Such as length, finish reason or
+        judge.
     post_outcome : tuple of str
-        Columns that follow from the outcome; a candidate that reads one is refused.
+        Column that is a consequence of failing, so no candidate may use it.
     allow_leakage : tuple of str
-        Columns that are used although they predict the outcome almost perfectly; others that do are
-        taken for consequences of it.
+        Skip the leakage check for this column, although it predicts the outcome almost perfectly.
+        Other columns that do are taken for consequences of it.
     numbered : bool
         The id is the number of the row: the table has none.
     count_as_failed : tuple of str
-        Statuses of observations that count as failures although they could not be scored, as some
-        tools count them: of `groundfault.core.status.COUNTABLE`.
+        Count answers of this status as failures, as some leaderboards do: unparsed, refused, error
+        or missing. BFCL counts answers without a call, SWE-bench runs without a patch.
     """
 
     outcome: str

@@ -1,0 +1,349 @@
+"""``verify``, ``anchor``, ``show``, ``gate`` and ``export``: commands that read a report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from groundfault.auditing.gating import FAIL_ON, LEVEL
+from groundfault.base.files import write_text
+from groundfault.base.ledgers import VARIABLE, find_ledger
+from groundfault.cli.command import GroupedCommand
+from groundfault.cli.options import json_option, moved_option
+from groundfault.cli.output import echo_warnings, require_writable, show_page, write_result
+from groundfault.cli.settings import Flag, own_options
+from groundfault.errors import InputError, PlanError
+
+if TYPE_CHECKING:
+    from groundfault.auditing.verification_result import Verification
+    from groundfault.base.anchors import AnchorFiles
+    from groundfault.base.ledgers import LedgerChoice
+    from groundfault.modes.mode import Side
+
+_STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
+
+
+@click.command()
+@moved_option
+@own_options
+def verify(
+    source: str,
+    *,
+    evidence: tuple[str, ...],
+    ledger: str | None = None,
+    no_ledger: bool = False,
+    anchor: str | None = None,
+    signer: str | None = None,
+    time_stamp: str | None = None,
+    authority: str | None = None,
+) -> None:
+    """Check every statement of a report: its numbers, files, pages and its opening in the ledger.
+
+    SOURCE is the directory of a report, of a sequential report or of a case, or the certificate
+    file of a sequential audit. Exit status 0 if every check passed, 1 if one failed, and 3 if none
+    did but one could not be made.
+
+    Output
+    ------
+    ledger : FILE|URL
+        Ledger to check the report against; default $GROUNDFAULT_LEDGER, else groundfault-ledger.db
+        if the report names that one, else a file of the name that it states in its own folder.
+    no_ledger
+        Do without a ledger, and check the rest.
+    anchor : FILE
+        Signed head of the ledger, which it has to hold still; see groundfault anchor.
+    signer : FILE
+        Public SSH key that the anchor is signed with.
+    time_stamp : FILE
+        RFC 3161 time stamp of the anchor.
+    authority : FILE
+        Certificates of the time stamp's authority.
+    """
+    from groundfault.render.words import clean
+
+    if no_ledger and ledger:
+        raise PlanError("--no-ledger does not go with --ledger")
+    choice = None if no_ledger else ledger or True
+    files = _choose_anchor(anchor, signer, time_stamp, authority)
+    verification = _verify(source, evidence, choice, files)
+    for check in verification.checks:
+        for difference in check.differences:
+            click.echo(clean(f"differs: {difference}"))
+        # a report may come from anybody, and name a ledger or a file as it likes
+        click.echo(clean(f"{check.name} {check.status}: {check.detail}"))
+    click.echo(verification.verdict)
+    sys.exit(_STATUSES[verification.verdict])
+
+
+def _verify(
+    source: str, evidence: tuple[str, ...], choice: LedgerChoice, files: AnchorFiles | None
+) -> Verification:
+    from groundfault.sequential.verification import CONFIRMATION, find_result, verify_confirmation
+
+    if (Path(source) / "case.json").is_file():
+        return _verify_case(source, evidence, choice, files)
+    # only reports have evidence that may have moved
+    result = find_result(source)
+    if result is not None and result.name == CONFIRMATION and not evidence:
+        if files is not None:
+            raise PlanError("an anchor is of a ledger's head, and a confirmation states none")
+        return verify_confirmation(result, ledger=choice)
+    if (result is not None or Path(source).is_file()) and not evidence:
+        from groundfault.sequential import verify_certificate
+
+        check = verify_certificate(source, ledger=choice, anchor=files)
+        click.echo(f"draws: {check.draws}")
+        return check
+    from groundfault.auditing.verification import verify as run
+
+    return run(source, evidence=evidence or None, ledger=choice, anchor=files)
+
+
+def _verify_case(
+    folder: str, evidence: tuple[str, ...], choice: LedgerChoice, files: AnchorFiles | None
+) -> Verification:
+    from groundfault.case.verification import verify_case
+
+    if evidence or choice is not True or files is not None:
+        raise PlanError(
+            "a case has its evidence and its ledger in its folder: leave out --evidence, --ledger, "
+            "--no-ledger and --anchor; to check an anchor, name its audit folder and ledger.db"
+        )
+    return verify_case(folder)
+
+
+def _choose_anchor(
+    anchor: str | None, signer: str | None, time_stamp: str | None, authority: str | None
+) -> AnchorFiles | None:
+    if anchor is None:
+        if signer or time_stamp or authority:
+            raise PlanError("--signer, --time-stamp and --authority belong to an --anchor")
+        return None
+    if signer is None:
+        raise PlanError("--anchor needs --signer: the public key that it has to be signed with")
+    from groundfault.base.anchors import AnchorFiles
+
+    return AnchorFiles(anchor, signer, time_stamp, authority)
+
+
+@click.command()
+@own_options
+def anchor(
+    key: str, *, ledger: str | None = None, out: Annotated[str | None, Flag("-o --out")] = None
+) -> None:
+    """Sign the head of a ledger with the SSH key KEY, by ssh-keygen.
+
+    Give the anchor, and the signature beside it, to those who shall be able to tell later whether
+    the ledger still holds what it held: groundfault verify --anchor FILE --signer KEY.pub. Kept
+    with the ledger alone they are erased along with it.
+
+    \b
+    groundfault anchor ~/.ssh/id_ed25519
+
+    Output
+    ------
+    ledger : FILE|URL
+        Ledger to sign; default $GROUNDFAULT_LEDGER, or groundfault-ledger.db.
+    out : FILE
+        Where to write the anchor; default beside the ledger, with the number of its events.
+    """
+    from groundfault.base.anchors import sign_head
+
+    book = find_ledger(ledger or True)
+    if book is None:
+        raise PlanError(f"${VARIABLE} is off; name the ledger to sign with --ledger")
+    place = sign_head(book, key, out)
+    click.echo(f"signed: {place} and {place.name}.sig")
+
+
+@click.command()
+@own_options
+@moved_option
+@json_option("the examples")
+def show(
+    report: str,
+    mode: str,
+    *,
+    passing: bool = False,
+    near: bool = False,
+    count: Annotated[int, click.IntRange(1, 200), Flag("-n --count")] = 20,
+    evidence: tuple[str, ...],
+    json_path: str | None,
+) -> None:
+    """Show failing examples of a failure mode of REPORT, typical and different ones first.
+
+    REPORT is a folder that audit --out wrote. MODE is the number of a failure mode, from 1, or the
+    name of a finding. The examples are read from the evidence of the report, which has to be there
+    unchanged; words that the rule names are highlighted.
+
+    \b
+    groundfault show report/ 1
+    groundfault show report/ 2 --passing -n 5
+    groundfault show report/ 'task = add' --near --evidence moved.parquet
+
+    Output
+    ------
+    passing
+        Show passing examples that match the rule.
+    near
+        Show near misses: examples that match all conditions but one.
+    count : N
+        Largest number of examples to show.
+    """
+    import msgspec
+
+    from groundfault.auditing.report_examples import look_up_examples
+    from groundfault.render.example_page import make_example_page
+
+    if passing and near:
+        raise click.UsageError("--passing and --near exclude each other; choose one")
+    require_writable(json_path)
+    side: Side = "passing" if passing else "near" if near else "failing"
+    name = int(mode) if mode.isdecimal() else mode
+    with echo_warnings():
+        lookup = look_up_examples(report, name, side=side, count=count, evidence=evidence or None)
+    subject = lookup.subject
+    content = {
+        "name": mode,
+        "rule": subject.rule,
+        "meaning": subject.meaning,
+        "outcome": subject.outcome,
+        "side": side,
+        "examples": msgspec.to_builtins(lookup.examples),
+    }
+    if not write_result(content, json_path):
+        show_page(make_example_page(lookup, side))
+
+
+@click.command()
+@own_options
+@json_option("the verdict")
+def gate(
+    report: str,
+    *,
+    fail_on: str = FAIL_ON,
+    baseline: str | None = None,
+    level: float = LEVEL,
+    must_detect: float | None = None,
+    junit: str | None = None,
+    markdown: Annotated[str | None, Flag("--markdown --summary")] = None,
+    json_path: str | None,
+) -> None:
+    """Exit with status 1 if REPORT has a finding or failure mode that meets --fail-on and is new.
+
+    New is what fails more often than in the baseline, beyond chance; without one, everything.
+    REPORT and the baseline are files that audit --json wrote, or folders that audit --out wrote.
+    The condition is SQL over the columns of a finding or failure mode: name, rule, meaning, source,
+    outcome, model, verdict, confirmed, reason, representative, n_on, n_off, lift, p, p_adjusted,
+    low, high, discovery_lift, frequency and kind. The kind is 'finding', 'mode' or, in a
+    comparison, 'overall', and a mode counts as confirmed.
+
+    \b
+    groundfault gate report.json --baseline main/report.json --junit gate.xml
+
+    Output
+    ------
+    fail_on : SQL
+        Condition on a finding, failure mode or overall change that fails the gate.
+    baseline : FILE
+        Earlier report; what is no worse than in it does not fail the gate.
+    level
+        Level of the test that something is worse than in the baseline.
+    must_detect : LIFT
+        Fail too if a real lift of this size could have been missed.
+    junit : FILE
+        Write the verdict as JUnit XML.
+    markdown : FILE
+        Write a Markdown summary, for a pull request or a step summary.
+    """
+    from groundfault.auditing.gating import gate as run
+    from groundfault.render import gate as render
+    from groundfault.render import words
+    from groundfault.render.junit import junit as make_junit
+
+    for path in (junit, markdown, json_path):
+        require_writable(path)
+    verdict = run(report, fail_on, baseline=baseline, must_detect=must_detect, level=level)
+    for path, make in ((junit, make_junit), (markdown, render.markdown)):
+        if path:
+            write_text(Path(path), make(verdict))
+    if not write_result(verdict.to_dict(), json_path):
+        for finding in verdict.new:
+            name = words.name_candidate(finding.name, finding.outcome)
+            click.echo(words.clean(f"{name}: {render.describe_match(finding)}"))
+        for line in render.lines(verdict):
+            click.echo(line)
+        click.echo(render.headline(verdict))
+    sys.exit(0 if verdict.passed else 1)
+
+
+@click.command(cls=GroupedCommand)
+@own_options
+@moved_option
+def export(
+    report: str,
+    *,
+    to: str,
+    out: Annotated[str, Flag("-o --out")],
+    log: tuple[str, ...] = (),
+    all_candidates: Annotated[bool, Flag(old="--every")] = False,
+    no_text: bool = False,
+    evidence: tuple[str, ...],
+) -> None:
+    """Write which examples are in the failure modes and confirmed slices of REPORT, for a tool.
+
+    REPORT is the directory that audit --out wrote; the evidence is read again and must be
+    unchanged.
+
+    \b
+    inspect       copies of the Inspect logs, with slices as sample metadata and
+                  findings as log metadata; OUT is a directory
+    eee           Every Eval Ever instance records, with slices as metadata;
+                  OUT is a .jsonl file
+    label-studio  tasks for the examples on the slices, without their scores;
+                  OUT is a .json file
+    memberships   a table with one column for each slice; OUT is a .csv, .parquet
+                  or .jsonl file
+    html-explorer one .html file that shows the report and its examples in any
+                  browser, without a server; of a report with a holdout, the
+                  discovery rows
+
+    Installed packages may add names.
+
+    \b
+    groundfault export report/ --to inspect -o annotated/
+    groundfault export report/ --to memberships -o slices.csv
+    groundfault export report/ --to html-explorer -o report.html
+
+    Output
+    ------
+    to : NAME
+        Tool to write for.
+    out : OUT
+        File to write, or folder for inspect.
+    log : FILE
+        Log to copy, for inspect; repeatable; by default every log of the evidence.
+    all_candidates
+        Export all candidates, not only the confirmed ones.
+    no_text
+        Leave columns of texts out, for html-explorer.
+    """
+    from groundfault import exports
+    from groundfault.render.words import plural
+
+    if log and to != "inspect":
+        raise InputError("--log goes with --to inspect")
+    if no_text and to != "html-explorer":
+        raise InputError("--no-text goes with --to html-explorer")
+    settings: dict[str, Any] = {"logs": log} if log else {}
+    exporter = exports.get(to, **settings, **({"texts": False} if no_text else {}))
+    # OUT of inspect may be one log or a folder of several; its suffix tells
+    require_writable(out, directory=to == "inspect" and not Path(out).suffix)
+    slices = exports.ReportSlices.load(report, evidence or None, every=all_candidates)
+    result = exporter.export(slices, Path(out))
+    modes = len(slices.report.modes)
+    named = f"{plural(modes, 'failure mode')} and " if modes else ""
+    click.echo(f"{named}{plural(len(slices.library), 'slice')}: wrote {result} to {out}")
