@@ -14,7 +14,16 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import json_file
-from groundfault.readers.values import mapping, number, text, texts_by
+from groundfault.readers.values import (
+    dig,
+    drop_empty,
+    last_by,
+    listing,
+    mapping,
+    number,
+    settle,
+    text,
+)
 
 _STATS, _STATES = "per_instance_stats.json", "scenario_state.json"
 _SHOWN, _INSTANCES = "display_predictions.json", "instances.json"
@@ -205,12 +214,10 @@ class _Run:
         return states
 
     def _best_state(self, states: list[_State], scores: dict[str, float | None]) -> _State | None:
-        """The request of the answer: of several choices, the one that the metric took."""
+        """Return the request of the answer: of several choices, the one that the metric took."""
         index = scores.get("predicted_index")
-        return next(
-            (s for s in states if index is not None and s.reference_index == index),
-            states[0] if states else None,
-        )
+        best = (s for s in states if index is not None and s.reference_index == index)
+        return next(best, next(iter(states), None))
 
     def _base(
         self,
@@ -220,68 +227,38 @@ class _Run:
         scores: dict[str, float | None],
         position: int,
     ) -> Observation:
-        instance = state.instance if state else _Instance()
+        adapter, instance = self.spec.adapter_spec, state.instance if state else _Instance()
         completion = _completion(state)
-        response = (
-            text(completion.get("text"))
-            if completion
-            else text(display.predicted_text)
-            if display
-            else None
-        )
+        response = completion.get("text") if completion else display and display.predicted_text
         logprob = number(completion.get("logprob"))
         # HELM writes a log-probability of 0 where the model gives none
         certain = scores.get("max_prob") if logprob else None
         base = Observation(
             example_id=f"{key[0]}/{key[1]}" if key[1] else key[0],
-            model=str(
-                self.spec.adapter_spec.get("model")
-                or self.spec.adapter_spec.get("model_deployment")
-                or ""
-            ),
+            model=str(adapter.get("model") or adapter.get("model_deployment") or ""),
             task=self._task(),
             epoch=key[2] + 1,
             prompt=_question(instance.input),
-            response=response,
+            response=text(response),
             target=_target(instance),
             logprob=logprob or None,
             confidence=certain if certain is not None and 0 <= certain <= 1 else None,
             attributes=self._attributes(instance, key[1]),
         )
-        base.measured = _measurements(state, completion, scores, position)
-        self._add_answer(base, state, display, instance, scores)
-        return base
-
-    def _add_answer(
-        self,
-        base: Observation,
-        state: _State | None,
-        display: _Entry | None,
-        instance: _Instance,
-        scores: dict[str, float | None],
-    ) -> None:
-        """Add the answer that the run extracted from the response."""
-        response = base.response
+        measured = _measurements(state, completion, scores, position)
+        answer = display and display.mapped_output
         # multiple choice in one request: the output is a letter, which output_mapping translates
         choices = mapping(state.output_mapping) if state else {}
-        answer = (
-            choices.get(response.strip())
-            if choices and response is not None
-            else display and display.mapped_output
-        )
-        if (
-            state
-            and state.reference_index is not None
-            and scores.get("predicted_index") is not None
-        ):
-            answer = _reference(instance, state.reference_index)
-        base.answer = (
-            text(answer)
-            if answer is not None or choices
-            else (response.strip() if response else response)
-        )
-        if choices and response is not None:
-            base.measured = {**base.measured, "parsed": answer is not None}
+        if choices and base.response is not None:
+            answer = choices.get(base.response.strip())
+        if state and state.reference_index is not None and "predicted_index" in drop_empty(scores):
+            answer = _read_reference(instance, state.reference_index)
+        is_whole = answer is None and not choices
+        base.answer = base.response and base.response.strip() if is_whole else text(answer)
+        if choices and base.response is not None:
+            measured["parsed"] = answer is not None
+        base.measured = measured
+        return base
 
     def _task(self) -> str:
         """The run's name without the model.
@@ -289,32 +266,20 @@ class _Run:
         Its other arguments stay, such as the subject: instances of two subjects share their ids.
         """
         name, _, arguments = self.spec.name.partition(":")
-        parts = [
-            p
-            for p in arguments.split(",")
-            if p and p.partition("=")[0] not in ("model", "model_deployment")
-        ]
+        skipped = ("", "model", "model_deployment")
+        parts = [p for p in arguments.split(",") if p.partition("=")[0] not in skipped]
         return f"{name}:{','.join(parts)}" if parts else name
 
     def _attributes(self, instance: _Instance, variant: str) -> dict[str, Any]:
-        attributes = {
-            k: v
-            for k, v in mapping(mapping(self.spec.scenario_spec).get("args")).items()
-            if v is not None
+        attributes = drop_empty(mapping(dig(self.spec.scenario_spec, "args")))
+        splits = {"split": instance.split, "sub_split": instance.sub_split}
+        attributes |= drop_empty({**splits, **mapping(instance.extra_data)})
+        more = {
+            "references": len(instance.references) or None,
+            "perturbation": variant or None,
+            "groups": text(self.spec.groups) if self.spec.groups else None,
         }
-        extra = {
-            "split": instance.split,
-            "sub_split": instance.sub_split,
-            **mapping(instance.extra_data),
-        }
-        attributes |= {k: v for k, v in extra.items() if v is not None}
-        if instance.references:
-            attributes["references"] = len(instance.references)
-        if variant:
-            attributes["perturbation"] = variant
-        if self.spec.groups:
-            attributes["groups"] = text(self.spec.groups)
-        return attributes
+        return attributes | drop_empty(more)
 
 
 def _observations(
@@ -330,24 +295,23 @@ def _observations(
     if not names:
         base.status = base.status if base.status != Status.SCORED else Status.MISSING
         yield base
+    reason = None if base.status == Status.SCORED else base.status
     for name in names:
-        value = scores[name] if base.status == Status.SCORED else None
-        status = (
-            base.status if base.status != Status.SCORED or value is not None else Status.MISSING
+        # a score that is there rests on a verdict that is not
+        is_empty = is_ungraded and scores[name] is not None and needs_grader(name)
+        yield base.rescore(
+            name, *settle(scores[name], reason or (Status.ERROR if is_empty else None))
         )
-        if is_ungraded and status == Status.SCORED and needs_grader(name):
-            value, status = None, Status.ERROR
-        yield base.rescore(name, value, status)
 
 
 def _measurements(
     state: _State | None, completion: dict[str, Any], scores: dict[str, float | None], position: int
 ) -> dict[str, Any]:
-    finish_reason = mapping(completion.get("finish_reason")).get("reason")
+    prefix = "finish_reason_"
     reasons = (
-        name[14:] for name, value in scores.items() if name.startswith("finish_reason_") and value
+        n.removeprefix(prefix) for n, value in scores.items() if n.startswith(prefix) and value
     )
-    reason = finish_reason or next(reasons, None)
+    reason = dig(completion, "finish_reason", "reason") or next(reasons, None)
     measurements = {
         "position": position,
         "finish_reason": reason,
@@ -379,13 +343,12 @@ def _question(question: Any) -> str | None:
     """The text of an input; of a conversation, the user's last message."""
     if isinstance(question, str):
         return question
-    users = texts_by(mapping(question).get("messages"), "user")
-    return text(mapping(question).get("text")) or (users[-1] if users else None)
+    return text(dig(question, "text")) or last_by(dig(question, "messages"), "user")
 
 
 def _completion(state: _State | None) -> dict[str, Any]:
-    completions = mapping(state.result).get("completions") if state else None
-    return mapping(completions[0]) if isinstance(completions, list) and completions else {}
+    completions = listing(dig(state.result, "completions")) if state else []
+    return mapping(completions[0]) if completions else {}
 
 
 def _target(instance: _Instance) -> str | None:
@@ -393,20 +356,17 @@ def _target(instance: _Instance) -> str | None:
         words
         for reference in map(mapping, instance.references)
         if "correct" in (text(reference.get("tags")) or "").split(" | ")
-        and (words := _reference_text(reference)) is not None
+        and (words := _read_output(reference)) is not None
     ]
     return text(correct) if correct else None
 
 
-def _reference(instance: _Instance, index: int) -> str | None:
-    return (
-        _reference_text(mapping(instance.references[index]))
-        if 0 <= index < len(instance.references)
-        else None
-    )
+def _read_reference(instance: _Instance, index: int) -> str | None:
+    is_there = 0 <= index < len(instance.references)
+    return _read_output(mapping(instance.references[index])) if is_there else None
 
 
-def _reference_text(reference: dict[str, Any]) -> str | None:
+def _read_output(reference: dict[str, Any]) -> str | None:
     output = reference.get("output")
     return output if isinstance(output, str) else text(mapping(output).get("text"))
 
@@ -415,14 +375,11 @@ def _variant(perturbation: Any) -> str:
     """The name of a perturbation with its settings, which tell several of one name apart."""
     details = mapping(perturbation)
     name = str(details.pop("name", ""))
-    settings = {
-        k: v
-        for k, v in sorted(details.items())
-        if isinstance(v, str | int | float) and not isinstance(v, bool)
-    }
     # computed_on and prefix are no settings: they differ between the files of one run
     arguments = ",".join(
-        f"{key}={value}" for key, value in settings.items() if key not in ("computed_on", "prefix")
+        f"{key}={value}"
+        for key, value in sorted(details.items())
+        if type(value) in (str, int, float) and key not in ("computed_on", "prefix")
     )
     return f"{name}({arguments})" if name and arguments else name
 
@@ -464,9 +421,7 @@ def find_ungraded(annotations: Mapping[K, Any]) -> set[K]:
     return {
         key
         for key, row in annotations.items()
-        if any(
-            _lacks_verdict(mapping(notes), graders[name]) for name, notes in mapping(row).items()
-        )
+        if any(_lacks_verdict(mapping(x), graders[name]) for name, x in mapping(row).items())
     }
 
 

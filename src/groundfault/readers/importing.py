@@ -106,13 +106,7 @@ def read_logs(
     _require_places(sources)
     if len(sources) == 1 and (Path(sources[0]) / _CARD).is_file():
         return _read_directory(Path(sources[0]), scorers, disagreement, scale)
-    mapped = (
-        Mapped.from_file(map)
-        if isinstance(map, str | Path)
-        else Mapped(**map)
-        if isinstance(map, dict)
-        else map
-    )
+    mapped = Mapped.of(map)
     if mapped is not None and scale is None:
         _require_direction(mapped)
     logs, unread = _find(sources, _readers(reader, mapped), reader, report)
@@ -120,7 +114,7 @@ def read_logs(
     report("putting the logs together")
     frame, roles, account = rows.choose(scorers, disagreement=disagreement, scale=scale)
     reading: dict[str, Any] = {"reader": readers.name_of(reader) if reader else None}
-    reading |= {"map": asdict(mapped) if mapped else None, "scorer": list(scorers) or None}
+    reading |= {"map": msgspec.to_builtins(mapped), "scorer": list(scorers) or None}
     reading |= {"scale": scale, "conflicts": conflicts, "disagreement": disagreement}
     provenance = tuple(spell_path(source) for source in sources)
     rows_of_all = rows if len(rows.scorers) > 1 else None

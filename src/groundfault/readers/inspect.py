@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,17 @@ from groundfault.readers.inspect_layout import (
 )
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head
-from groundfault.readers.values import mapping, number, text, texts_by
+from groundfault.readers.values import (
+    add_numbers,
+    dig,
+    last_by,
+    listing,
+    mapping,
+    number,
+    settle,
+    text,
+    texts_by,
+)
 
 _FIRST_ENTRY = re.compile(
     rb"PK\x03\x04.{26}(_journal/start|header|summaries|reductions|samples/.+_epoch_\d+)", re.DOTALL
@@ -100,18 +111,12 @@ class _Run:
 
     def __post_init__(self) -> None:
         spec = self.header.eval
-        scorers = {
-            str(s["name"]): mapping(s.get("options"))
-            for s in map(mapping, spec.scorers or [])
-            if "name" in s
-        }
-        self.scorers = scorers
-        self.arguments = {
-            f"task_{key}": value for key, value in mapping(spec.task_args).items() if _short(value)
-        }
-        clusters = {
-            text(mapping(m.get("options")).get("cluster")) for m in _metrics(spec.scorers or [])
-        } - {None}
+        declared = [scorer for scorer in map(mapping, spec.scorers or []) if "name" in scorer]
+        self.scorers = {str(each["name"]): mapping(each.get("options")) for each in declared}
+        arguments = mapping(spec.task_args).items()
+        self.arguments = {f"task_{key}": value for key, value in arguments if _is_short(value)}
+        metrics = [m for scorer in spec.scorers or [] for m in listing(dig(scorer, "metrics"))]
+        clusters = {text(dig(metric, "options", "cluster")) for metric in metrics} - {None}
         # the author of the task says by `cluster` which samples depend on each other; where metrics
         # name several, there is no one grouping
         self.cluster = clusters.pop() if len(clusters) == 1 else None
@@ -158,30 +163,24 @@ class _Run:
         A run that broke off on its hard samples must not look better than one that went on.
         """
         header, spec = self.header, self.header.eval
-        ids, epochs = mapping(spec.dataset).get("sample_ids"), mapping(spec.config).get("epochs")
-        ids = [str(each) for each in ids] if isinstance(ids, list) else []
-        times = (
-            range(1, epochs + 1) if isinstance(epochs, int) and 0 < epochs <= _MAX_EPOCHS else (1,)
-        )
-        planned = [(each, epoch) for epoch in times for each in ids]
+        ids, epochs = listing(dig(spec.dataset, "sample_ids")), dig(spec.config, "epochs")
+        times = epochs if isinstance(epochs, int) and 0 < epochs <= _MAX_EPOCHS else 1
+        planned = [(str(each), epoch) for epoch in range(1, times + 1) for each in ids]
         missing = [key for key in planned if key not in keys]
-        count = (
-            f"{len(keys):,} of {len(planned):,} samples" if planned else f"{len(keys):,} samples"
-        )
+        count = f"{len(keys):,}{f' of {len(planned):,}' if planned else ''} samples"
         if not keys:
             self.notes.append("no samples")
         if header.status != "success":
-            reason = {"error": "ended in an error", "started": "not finished: read"}.get(
-                header.status, header.status
+            words = {"error": "ended in an error", "started": "not finished: read"}
+            reason = words.get(header.status, header.status)
+            error = text(dig(header.error, "message"))
+            self.notes.append(
+                f"{reason} after {count}" + (f": {_shorten_error(error)}" if error else "")
             )
-            error = text(mapping(header.error).get("message"))
-            self.notes.append(f"{reason} after {count}" + (f": {_first(error)}" if error else ""))
         elif missing and keys:
             self.notes.append(f"holds {count} of the run")
         for each, epoch in missing:
-            yield Observation(
-                each, None, Status.MISSING, model=spec.model, task=spec.task, epoch=epoch
-            )
+            yield Observation(each, *settle(None), model=spec.model, task=spec.task, epoch=epoch)
 
     def _sample(self, sample: Sample, attachments: Attachments, position: int) -> Observation:
         """What the rows of a sample share."""
@@ -196,7 +195,10 @@ class _Run:
             prompt=_resolve(_prompt(sample.input), attachments),
             response=_resolve(_response(output), attachments),
             target=_resolve(text(sample.target), attachments),
-            logprob=_logprob(choice.logprobs),
+            # of the whole answer
+            logprob=add_numbers(
+                [dig(t, "logprob") for t in listing(dig(choice.logprobs, "content"))]
+            ),
             attributes={"choices": len(sample.choices), **metadata} if sample.choices else metadata,
             measured=self._measurements(sample, output, choice, position),
             # a retry takes over the samples that were done, with their uuid
@@ -215,12 +217,10 @@ class _Run:
     ) -> dict[str, Any]:
         messages = sample.messages or []
         turns = sample.turn_count or sum(m.role == "assistant" for m in messages)
-        limit = mapping(sample.limit).get("type")
+        limit = dig(sample.limit, "type")
         # with one turn the last call is the answer; with more, tokens of all calls are summed
-        all_calls = (
-            mapping(mapping(sample.model_usage).get(self.header.eval.model)) if turns > 1 else {}
-        )
-        usage = all_calls or mapping(output.usage)
+        all_calls = dig(sample.model_usage, self.header.eval.model) if turns > 1 else None
+        usage = mapping(all_calls) or mapping(output.usage)
         measurements = {
             "position": position,
             "finish_reason": choice.stop_reason,
@@ -236,10 +236,9 @@ class _Run:
             "output_model": output.model or None,
         }
         if sample.error is not None:
-            measurements["error"] = _first(
-                text(mapping(sample.error).get("message")) or text(sample.error)
-            )
-        return {**measurements, **self.arguments} if self.arguments else measurements
+            error = text(dig(sample.error, "message")) or text(sample.error)
+            measurements["error"] = _shorten_error(error)
+        return {**measurements, **self.arguments}
 
     def _scores(
         self, sample: Sample, base: Observation, attachments: Attachments
@@ -253,26 +252,20 @@ class _Run:
             remarks = self._remarks(name, score, reason)
             answer = _resolve(text(score.answer), attachments)
             for scorer, raw in _single(name, score.value):
-                value, status = _value(raw, reason, is_blocked)
+                value = _read_value(raw, reason, is_blocked)
                 if base.status != Status.SCORED:
-                    value, status = None, base.status
-                row = base.rescore(scorer, value, status)
-                row.answer = answer
-                own = {
-                    "score_given": text(raw),
-                    "parsed": status != Status.UNPARSED and remarks.get("parsed"),
-                }
-                row.measured = {
-                    **base.measured,
-                    **remarks,
-                    **({} if status == Status.SCORED else own),
-                }
+                    value = settle(None, base.status)
+                row = base.rescore(scorer, *value)
+                row.answer, row.measured = answer, {**base.measured, **remarks}
+                if row.status != Status.SCORED:
+                    parsed = row.status != Status.UNPARSED and remarks.get("parsed")
+                    row.measured |= {"score_given": text(raw), "parsed": parsed}
                 yield row
 
     def _remarks(self, name: str, score: Score, reason: str | None) -> dict[str, Any]:
         """How this score was made: parsed, edited, graded by which model."""
         metadata = mapping(score.metadata)
-        remarks = {f"{name}_{key}": value for key, value in metadata.items() if _short(value)}
+        remarks = {f"{name}_{key}": value for key, value in metadata.items() if _is_short(value)}
         if isinstance(score.answer, str):
             # an empty answer is the scorer's sign that it found none
             remarks["parsed"] = bool(score.answer.strip())
@@ -281,8 +274,7 @@ class _Run:
         if isinstance(score.history, list) and len(score.history) > 1:
             remarks["edited"] = True
         # the conversation with the grader; its replies name the exact version that answered
-        grading = metadata.get("grading")
-        graders = [mapping(m).get("model") for m in grading] if isinstance(grading, list) else []
+        graders = [dig(message, "model") for message in listing(metadata.get("grading"))]
         version = next((model for model in reversed(graders) if model), None)
         if (
             version
@@ -311,30 +303,25 @@ def _single(name: str, value: Any) -> list[tuple[str, Any]]:
     return [(name, value)]
 
 
-def _value(raw: Any, reason: str | None, is_blocked: bool) -> tuple[float | None, str]:
-    """The number that a score stands for, or the status that says why there is none."""
+def _read_value(raw: Any, reason: str | None, is_blocked: bool) -> tuple[float | None, str]:
+    """Return the number that a score stands for, or the status that says why there is none."""
     value = number(raw)
     if isinstance(raw, str):
         value = _LETTERS.get(raw, _WORDS.get(raw.lower()))
         if value is None and raw != _NO_ANSWER:
-            try:
+            with suppress(ValueError):
                 value = number(float(raw))
-            except ValueError:
-                value = None
     # a full score stands: the scorer found a right answer, whatever happened on the way
     if value == 1:
-        return value, Status.SCORED
-    if reason in _REASONS:
-        return None, _REASONS[reason]
-    if is_blocked or raw == _NO_ANSWER:
-        return None, Status.REFUSED
-    return value, Status.SCORED if value is not None else Status.MISSING
+        return settle(value)
+    is_refused = is_blocked or raw == _NO_ANSWER
+    return settle(value, _REASONS.get(reason or "", Status.REFUSED if is_refused else None))
 
 
 def _reason(score: Score) -> str | None:
     if isinstance(score.reason, str):
         return score.reason
-    noted = mapping(score.metadata).get("unscored_reason")
+    noted = dig(score.metadata, "unscored_reason")
     if isinstance(noted, str):
         return noted
     if isinstance(score.explanation, str) and score.explanation.startswith(_NO_GRADE):
@@ -343,10 +330,7 @@ def _reason(score: Score) -> str | None:
 
 
 def _prompt(prompt: Any) -> str | None:
-    if isinstance(prompt, list):
-        users = texts_by(prompt, "user")
-        return users[-1] if users else None
-    return prompt if isinstance(prompt, str) else None
+    return prompt if isinstance(prompt, str) else last_by(prompt, "user")
 
 
 def _response(output: Output) -> str | None:
@@ -354,17 +338,6 @@ def _response(output: Output) -> str | None:
         message = mapping(output.choices[0].message)
         return (texts_by([message], "assistant") or [""])[0]
     return output.completion if isinstance(output.completion, str) and output.completion else None
-
-
-def _logprob(logprobs: Any) -> float | None:
-    """Log-probability of the whole answer: the sum over its tokens; None if one lacks it."""
-    tokens = mapping(logprobs).get("content")
-    each = (
-        [number(mapping(token).get("logprob")) for token in tokens]
-        if isinstance(tokens, list)
-        else []
-    )
-    return sum(x for x in each if x is not None) if each and None not in each else None
 
 
 def _resolve(value: Any, attachments: Attachments) -> Any:
@@ -378,12 +351,6 @@ def _resolve(value: Any, attachments: Attachments) -> Any:
     return value
 
 
-def _metrics(scorers: list[Any]) -> Iterator[dict[str, Any]]:
-    for scorer in map(mapping, scorers):
-        metrics = scorer.get("metrics")
-        yield from map(mapping, metrics if isinstance(metrics, list) else [])
-
-
 def _model_name(model: Any) -> str | None:
     if isinstance(model, list):
         names = [name for each in model if (name := _model_name(each))]
@@ -391,11 +358,11 @@ def _model_name(model: Any) -> str | None:
     return text(model.get("model")) if isinstance(model, Mapping) else text(model)
 
 
-def _short(value: Any) -> bool:
+def _is_short(value: Any) -> bool:
     return isinstance(value, bool | int | float) or (
         isinstance(value, str) and len(value) <= _MAX_REMARK
     )
 
 
-def _first(message: str | None) -> str | None:
+def _shorten_error(message: str | None) -> str | None:
     return first_line(ValueError(message)) if message else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -20,23 +19,10 @@ from groundfault.readers.safely import escape_pattern, json_file
 from groundfault.readers.stacking import stack
 from groundfault.readers.table import read_table
 
-_TEXTS = [name for name, dtype in COLUMNS.items() if dtype == pl.String]
+_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".arrow")
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    """A mapping file; see `Mapped`."""
-
-    columns: dict[str, str] = {}
-    constants: dict[str, str | int | float] = {}
-    values: dict[str, float] = {}
-    statuses: dict[str, str] = {}
-    wide: dict[str, list[str]] = {}
-    measured: list[str] = []
-    ignore: list[str] = []
-
-
-@dataclass(frozen=True)
-class Mapped:
+class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Read CSV, JSONL, JSON, Parquet or Arrow tables in which columns have other names.
 
     Parameters
@@ -60,13 +46,31 @@ class Mapped:
         Columns to leave out.
     """
 
-    columns: Mapping[str, str] = field(default_factory=dict)
-    constants: Mapping[str, Any] = field(default_factory=dict)
-    values: Mapping[str, float] = field(default_factory=dict)
-    statuses: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = {}
+    constants: Mapping[str, str | int | float] = {}
+    values: Mapping[str, float] = {}
+    statuses: Mapping[str, str] = {}
     wide: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, source: str | Path | Mapped | dict[str, Any] | None) -> Mapped | None:
+        """Return the mapping that a caller gave, as a file, as itself or as its parameters.
+
+        Raises
+        ------
+        InputError
+            As `from_file`.
+        """
+        if source is None or isinstance(source, Mapped):
+            return source
+        if not isinstance(source, dict):
+            return cls.from_file(source)
+        try:
+            return msgspec.convert(source, cls)
+        except msgspec.ValidationError as error:
+            raise InputError(f"map is not a mapping: {first_line(error)}") from None
 
     @classmethod
     def from_file(cls, path: str | Path) -> Mapped:
@@ -79,44 +83,26 @@ class Mapped:
         """
         try:
             data = tomllib.loads(read_text(path))
-            file = msgspec.convert(data, _File)
+            wide = msgspec.convert(data.pop("wide", {}), dict[str, tuple[str, ...]])
+            mapped = msgspec.convert({**data, "wide": wide.get("models", ())}, cls)
         except OSError as error:
             raise InputError(f"cannot read the mapping {path}: {error.strerror or error}") from None
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path} is not a mapping: {first_line(error)}") from None
-        strange = [word for word in (*file.columns, *file.constants) if word not in COLUMNS]
-        if strange:
-            raise InputError(f"{path}: {strange[0]!r} is none of the words {', '.join(COLUMNS)}")
-        statuses = {str(status) for status in Status}
-        wrong = [status for status in file.statuses.values() if status not in statuses]
+        words = [word for word in (*mapped.columns, *mapped.constants) if word not in COLUMNS]
+        if words:
+            raise InputError(f"{path}: {words[0]!r} is none of the words {', '.join(COLUMNS)}")
+        statuses = sorted(str(status) for status in Status)
+        wrong = [status for status in mapped.statuses.values() if status not in statuses]
         if wrong:
-            raise InputError(
-                f"{path}: status {wrong[0]!r} is none of {', '.join(sorted(statuses))}"
-            )
-        if set(file.wide) - {"models"}:
+            raise InputError(f"{path}: status {wrong[0]!r} is none of {', '.join(statuses)}")
+        if set(wide) - {"models"}:
             raise InputError(f"{path}: [wide] takes models = [...] alone")
-        return cls(
-            file.columns,
-            file.constants,
-            file.values,
-            file.statuses,
-            tuple(file.wide.get("models", ())),
-            tuple(file.measured),
-            tuple(file.ignore),
-        )
+        return mapped
 
     def sniff(self, path: Path) -> bool:
         """Whether this is a table."""
-        return path.suffix.lower() in {
-            ".csv",
-            ".tsv",
-            ".jsonl",
-            ".ndjson",
-            ".json",
-            ".parquet",
-            ".pq",
-            ".arrow",
-        }
+        return path.suffix.lower() in _SUFFIXES
 
     def read(self, path: Path) -> TableLog:
         """The table in the columns of a log."""

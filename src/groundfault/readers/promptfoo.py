@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +18,18 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError, MissingExtraError, first_line
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import escape_pattern, head, json_file, json_lines
-from groundfault.readers.values import listing, mapping, name_of, number, text, texts_by
+from groundfault.readers.values import (
+    add_numbers,
+    dig,
+    drop_empty,
+    last_by,
+    listing,
+    mapping,
+    name_of,
+    number,
+    settle,
+    text,
+)
 
 PASS = "pass"
 """The scorer of whether all assertions held; named metrics are scorers of their own."""
@@ -64,6 +76,16 @@ class _Row(msgspec.Struct, rename="camel"):
         )
 
 
+@dataclass
+class _Lines:
+    """The results of a JSONL file, read anew each time."""
+
+    path: Path
+
+    def __iter__(self) -> Iterator[_Row]:
+        return json_lines(self.path, _Row)
+
+
 class _Results(msgspec.Struct):
     results: list[_Row]
 
@@ -104,22 +126,22 @@ class Promptfoo:
 
     def read(self, path: Path) -> Log:
         """The results of one evaluation."""
-        rows: Callable[[], Iterable[_Row]]
         notes: list[str] = []
+        rows: Iterable[_Row]
         harness, eval_id = "promptfoo", ""
         if path.suffix == ".csv":
-            csv_rows = list(_read_csv(path))
-            rows = lambda: csv_rows  # noqa: E731
-            if any(row.failure_reason == _FAILED for row in csv_rows):
+            rows = list(_read_csv(path))
+            if any(row.failure_reason == _FAILED for row in rows):
                 notes.append(_BLIND)
         elif path.suffix in _YAML_SUFFIXES or b'"results"' in head(path).lstrip()[:200]:
             decode_file = yaml_file if path.suffix in _YAML_SUFFIXES else json_file
             file = decode_file(path, _File)
-            rows = lambda: file.results.results  # noqa: E731
+            rows = file.results.results
             harness = f"promptfoo {mapping(file.metadata).get('promptfooVersion', '')}".strip()
             eval_id = text(file.eval_id) or ""
         else:
-            rows = lambda: json_lines(path, _Row)  # noqa: E731
+            # decoded twice rather than kept: models are named by what all rows say
+            rows = _Lines(path)
         run = _Run(rows, eval_id, notes)
         return Log(
             run.observations(),
@@ -134,7 +156,7 @@ class Promptfoo:
 
 @dataclass
 class _Run:
-    rows: Callable[[], Iterable[_Row]]
+    rows: Iterable[_Row]
     eval_id: str
     notes: list[str]
     settings: dict[str, Any] = field(default_factory=dict)
@@ -142,12 +164,12 @@ class _Run:
     repeats: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def observations(self) -> Iterator[Observation]:
-        pairs = dict.fromkeys((row.label, _name(row.provider)) for row in self.rows())
+        pairs = dict.fromkeys((row.label, _name_provider(row.provider)) for row in self.rows)
         models = self._name_models(list(pairs))
         position = 0
-        for position, row in enumerate(self.rows(), 1):
-            model = models[row.label, _name(row.provider)]
-            yield from _observations(row, self._base(row, model, position))
+        for position, row in enumerate(self.rows, 1):
+            model = models[row.label, _name_provider(row.provider)]
+            yield from _score_row(row, self._base(row, model, position))
         if position == 0:
             self.notes.append("no samples")
 
@@ -172,7 +194,7 @@ class _Run:
         return {(label, provider): f"{provider} ({short[label]})" for label, provider in pairs}
 
     def _base(self, row: _Row, model: str, position: int) -> Observation:
-        test, response = mapping(row.test_case), _response(row)
+        test, response = mapping(row.test_case), _read_response(row)
         variables = {k: v for k, v in mapping(row.vars).items() if k != "sessionId"}
         # --repeat gives a test another number each time, so its content identifies it
         content = json.dumps(
@@ -188,37 +210,31 @@ class _Run:
         attributes = {**metadata, "vars": variables}
         if test.get("description"):
             attributes["description"] = test["description"]
-        logprobs = response.get("logProbs")
-        values = [number(each) for each in logprobs] if isinstance(logprobs, list) else []
         return Observation(
             example_id=test_id,
             model=model,
             epoch=self.repeats[key],
-            prompt=_prompt(row.prompt),
+            prompt=_read_prompt(row.prompt),
             response=text(response.get("output")),
-            target=_target(test),
-            logprob=sum(x for x in values if x is not None)
-            if values and None not in values
-            else None,
+            target=_read_target(test),
+            logprob=add_numbers(listing(response.get("logProbs"))),
             attributes=attributes,
             measured=_measurements(row, response, test, position),
             origin=self.eval_id or None,
         )
 
 
-def _observations(row: _Row, base: Observation) -> Iterator[Observation]:
-    response = _response(row)
-    grading = mapping(row.grading_result)
+def _score_row(row: _Row, base: Observation) -> Iterator[Observation]:
+    response, grading = _read_response(row), mapping(row.grading_result)
     is_pass = row.success if isinstance(row.success, bool) else grading.get("pass")
+    is_refused = (
+        response.get("isRefusal") is True or response.get("finishReason") == "content_filter"
+    )
     if row.failure_reason == _ERROR or (row.failure_reason is None and row.error and not grading):
         base.status = Status.ERROR
-        base.measured = {
-            **base.measured,
-            "error": first_line(ValueError(text(row.error) or "error")),
-        }
-    elif not is_pass and (
-        response.get("isRefusal") is True or response.get("finishReason") == "content_filter"
-    ):
+        error = first_line(ValueError(text(row.error) or "error"))
+        base.measured = {**base.measured, "error": error}
+    elif is_refused and not is_pass:
         base.status = Status.REFUSED
     elif is_pass is None:
         base.status = Status.MISSING
@@ -228,11 +244,7 @@ def _observations(row: _Row, base: Observation) -> Iterator[Observation]:
     metrics = mapping(row.named_scores) or mapping(grading.get("namedScores"))
     unreached = _find_unreached(row)
     for name, raw in {PASS: is_pass, **metrics}.items():
-        value = number(raw)
-        status = Status.SCORED if value is not None else Status.MISSING
-        if name in unreached:
-            value, status = None, Status.ERROR
-        yield base.rescore(name, value, status)
+        yield base.rescore(name, *settle(raw, Status.ERROR if name in unreached else None))
 
 
 def _find_unreached(row: _Row) -> set[str]:
@@ -242,9 +254,9 @@ def _find_unreached(row: _Row) -> set[str]:
     a whole has no outcome then, whatever its other assertions say: where only failures counted in
     spite of it, the examples that a grader did not reach would be all failures.
     """
-    parts = [mapping(part) for part in listing(mapping(row.grading_result).get("componentResults"))]
-    down = [part for part in parts if mapping(part.get("metadata")).get("graderError") is True]
-    metrics = {str(mapping(part.get("assertion")).get("metric")) for part in down}
+    parts = listing(dig(row.grading_result, "componentResults"))
+    down = [part for part in parts if dig(part, "metadata", "graderError") is True]
+    metrics = {str(dig(part, "assertion", "metric")) for part in down}
     return {PASS, *metrics} if down else set()
 
 
@@ -254,14 +266,10 @@ def _measurements(
     usage = mapping(response.get("tokenUsage")) or mapping(row.token_usage)
     latency = number(row.latency_ms)
     reason = response.get("finishReason")
-    parts = mapping(row.grading_result).get("componentResults")
-    asserted = (
-        [mapping(mapping(part).get("assertion")) for part in parts]
-        if isinstance(parts, list)
-        else []
-    )
-    graders = [_name(each["provider"]) for each in asserted if each.get("provider")]
-    provider = mapping(test.get("options")).get("provider")
+    parts = listing(dig(row.grading_result, "componentResults"))
+    asserted = [mapping(dig(part, "assertion")) for part in parts]
+    graders = [_name_provider(each["provider"]) for each in asserted if each.get("provider")]
+    provider = dig(test, "options", "provider")
     measurements = {
         "position": position,
         "score": number(row.score),
@@ -272,18 +280,19 @@ def _measurements(
         "seconds": latency / 1000 if latency is not None else None,
         "cached": response.get("cached"),
         "cost": number(row.cost),
-        "judge": ", ".join(dict.fromkeys(graders)) or (_name(provider) if provider else None),
+        "judge": ", ".join(dict.fromkeys(graders))
+        or (_name_provider(provider) if provider else None),
     }
     if any(each.get("type") == "human" for each in asserted):
         measurements["edited"] = True
-    return {key: value for key, value in measurements.items() if value is not None}
+    return drop_empty(measurements)
 
 
-def _response(row: _Row) -> dict[str, Any]:
+def _read_response(row: _Row) -> dict[str, Any]:
     return mapping(row.response) if not isinstance(row.response, str) else {"output": row.response}
 
 
-def _name(provider: Any) -> str:
+def _name_provider(provider: Any) -> str:
     """The provider's label, which a user gives, else its id."""
     details = mapping(provider)
     return str(
@@ -291,22 +300,18 @@ def _name(provider: Any) -> str:
     )
 
 
-def _prompt(prompt: Any) -> str | None:
+def _read_prompt(prompt: Any) -> str | None:
     """The prompt that was sent; of a conversation, the user's last message."""
     raw = mapping(prompt).get("raw") if not isinstance(prompt, str) else prompt
     if isinstance(raw, str) and raw.lstrip().startswith("["):
-        try:
-            users = texts_by(json.loads(raw), "user")
-        except (ValueError, RecursionError):
-            users = []
-        return users[-1] if users else raw
+        with suppress(ValueError, RecursionError):
+            return last_by(json.loads(raw), "user") or raw
     return text(raw)
 
 
-def _target(test: dict[str, Any]) -> str | None:
-    asserted = test.get("assert")
-    each = [mapping(one) for one in asserted] if isinstance(asserted, list) else []
-    values = [one.get("value") for one in each if _EXPECTED.fullmatch(str(one.get("type")))]
+def _read_target(test: dict[str, Any]) -> str | None:
+    asserted = listing(test.get("assert"))
+    values = [dig(one, "value") for one in asserted if _EXPECTED.fullmatch(str(dig(one, "type")))]
     texts = [words for value in values if (words := text(value)) is not None]
     return text(list(dict.fromkeys(texts))) if texts else None
 

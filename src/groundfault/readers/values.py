@@ -64,6 +64,12 @@ def dig(value: Any, *keys: str) -> Any:
     return value
 
 
+def add_numbers(values: list[Any]) -> float | None:
+    """Return the sum of numbers; None where there are none, or one is no number."""
+    numbers = [n for value in values if (n := number(value)) is not None]
+    return sum(numbers) if numbers and len(numbers) == len(values) else None
+
+
 def drop_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries that are not None."""
     return {name: value for name, value in values.items() if value is not None}
