@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import httpx
 import polars as pl
 import uvicorn
 from starlette.testclient import TestClient
@@ -16,7 +18,8 @@ from starlette.testclient import TestClient
 import groundfault
 from groundfault import Candidate, Evidence, Plan
 from groundfault.workbench.app import make_app
-from groundfault.workbench.auth import Doors
+from groundfault.workbench.auth import ENTRY, SECRET, Access
+from groundfault.workbench.connections import bound_connections
 from groundfault.workbench.opened_report import Bench
 
 COUNT = 200
@@ -56,19 +59,34 @@ def open_bench(report: Path) -> Bench:
     return replace(bench, apart=False)
 
 
-def visit(bench: Bench) -> TestClient:
+class Visitor(TestClient):
+    """Who asks as the script of the page does: with the secret, and for a new rule by a POST."""
+
+    def get(self, url: Any, **settings: Any) -> httpx.Response:  # type: ignore[override]
+        """Look; where the page asks whether a new rule is to be counted, count it."""
+        answer = super().get(url, **settings)
+        if "data-try>" not in answer.text:
+            return answer
+        kind = {"content-type": "application/x-www-form-urlencoded"}
+        return self.post(answer.url.path, content=answer.url.query, headers=kind)
+
+
+def visit(bench: Bench) -> Visitor:
     """A visitor who has shown the token, in this process."""
     app = make_app(bench)
-    client = TestClient(app, base_url="http://localhost", headers={"origin": "http://localhost"})
-    assert client.get("/", params={"token": app.state.doors.token}).status_code == 200
+    client = Visitor(app, base_url="http://localhost", headers={"origin": "http://localhost"})
+    answer = client.post(ENTRY, headers={SECRET: app.state.access.token})
+    assert answer.status_code == 200
+    client.headers[SECRET] = answer.text
     return client
 
 
 @contextmanager
 def serve_in_thread(bench: Bench) -> Iterator[str]:
     """Serve a workbench on any free port; the address with its token."""
-    doors = Doors()
-    config = uvicorn.Config(make_app(bench, doors), port=0, log_level="warning", lifespan="off")
+    access = Access()
+    settings = {"port": 0, "log_level": "warning", "lifespan": "off", **bound_connections()}
+    config = uvicorn.Config(make_app(bench, access), **settings)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -76,7 +94,7 @@ def serve_in_thread(bench: Bench) -> Iterator[str]:
         while not server.started:
             time.sleep(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}/?token={doors.token}"
+        yield f"http://127.0.0.1:{port}/#token={access.token}"
     finally:
         server.should_exit = True
         thread.join()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from shutil import copytree
 from typing import TYPE_CHECKING
@@ -77,7 +79,7 @@ def test_from_a_mode_to_an_example_and_back_by_key(page: Page, bench: Bench) -> 
 def test_lists_are_those_that_the_rule_holds_for(page: Page, bench: Bench) -> None:
     from playwright.sync_api import expect
 
-    page.goto(page.url.split("/?")[0].rstrip("/") + "/rows")
+    page.goto(page.url.split("/#")[0].rstrip("/") + "/rows")
     page.keyboard.press("g")
     page.keyboard.type(RULE)
     page.keyboard.press("Enter")
@@ -153,6 +155,61 @@ def test_a_holdout_is_spent_with_a_seal_and_a_reason(page: Page, bench: Bench) -
     expect(page.locator(".checks")).to_contain_text("Chain passed")
 
 
+def test_a_page_of_another_port_gets_no_secret_and_records_nothing(
+    page: Page, home: str, bench: Bench, tmp_path: Path
+) -> None:
+    """Another user of the machine serves a page at another port; cookies would go there, too."""
+    from playwright.sync_api import expect
+
+    seen: list[dict[str, str]] = []
+
+    class Stranger(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(dict(self.headers))
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<main>a page of somebody else</main>")
+
+        def log_message(self, *_: object) -> None: ...
+
+    assert bench.ledger is not None
+    before = bench.ledger.head
+    inside = home.split("/#")[0]
+    with ThreadingHTTPServer(("127.0.0.1", 0), Stranger) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        other = page.context.new_page()
+        other.goto(f"http://127.0.0.1:{server.server_port}/")
+        for path in ("/rule?rule=n_words=12", "/rows?where=n_words=13", "/static/client.js"):
+            other.evaluate(
+                "(url) => fetch(url, { mode: 'no-cors', credentials: 'include' }).catch(() => 0)",
+                inside + path,
+            )
+            other.evaluate(
+                "(url) => fetch(url, { method: 'POST', mode: 'no-cors' }).catch(() => 0)",
+                inside + path,
+            )
+        # nor is a page of ours opened from there
+        popup = other.evaluate_handle("(url) => window.open(url)", f"{inside}/rule?rule=n_words=12")
+        popup.dispose()
+        server.shutdown()
+    secret = page.evaluate("secret")
+    assert len(secret) > 20
+    assert secret not in str(seen)
+    assert not [head for head in seen if "Cookie" in head]
+    assert page.context.cookies() == []
+    assert bench.ledger.head == before
+    # an address that somebody made asks first, and a further tab of ours knows the secret
+    tab = page.context.new_page()
+    tab.goto(f"{inside}/rule?rule=n_words=12")
+    expect(tab.locator("h1")).to_have_text("Count this rule?")
+    assert bench.ledger.head == before
+    tab.get_by_role("button", name="Count").click()
+    expect(tab.locator("#counts-head")).to_be_visible()
+    (event,) = bench.ledger.events(TRIED)
+    assert event.body["rule"] == '"n_words" = 12'
+
+
 PATHS = ("/", "/findings", "/examples?mode=1", "/rows?rule=n_words>12&column=lang", "/row?at=0")
 
 
@@ -165,7 +222,7 @@ def test_nothing_is_wider_than_the_window(
     with Watch(browser, home, viewport=size, color_scheme=scheme) as page:
         page.goto(home)
         for path in (*PATHS, "/rule", "/holdout", "/ledger", "/keys"):
-            page.goto(home.split("/?")[0] + path)
+            page.goto(home.split("/#")[0] + path)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
 
 
@@ -186,5 +243,5 @@ def test_what_a_screen_reader_needs_is_there(page: Page, home: str) -> None:
       return trouble;
     }"""
     for path in (*PATHS, "/rule?rule=n_words>12", "/holdout", "/ledger", "/keys"):
-        page.goto(home.split("/?")[0] + path)
+        page.goto(home.split("/#")[0] + path)
         assert page.evaluate(check) == [], path

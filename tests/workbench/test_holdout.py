@@ -60,6 +60,39 @@ def test_a_rule_is_recorded_once_and_a_rule_of_the_report_never(
     assert "Rule tried" in client.get("/ledger").text
 
 
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/rule", {"rule": RULE}),
+        ("/examples", {"rule": RULE}),
+        ("/rows", {"rule": RULE}),
+        ("/rows", {"where": RULE}),
+        ("/row", {"rule": RULE, "at": "0"}),
+    ],
+)
+def test_a_look_records_nothing_and_shows_no_count(
+    client: TestClient, bench: Bench, path: str, query: dict[str, str]
+) -> None:
+    answer = TestClient.get(client, path, params=query)
+    assert "Count this rule?" in answer.text
+    assert 'class="counts"' not in answer.text
+    assert "fails" not in answer.text
+    assert events(bench, TRIED) == []
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    counted = client.post(path, content=answer.url.query, headers=kind)
+    assert str(counted.url) == str(answer.url)
+    assert "Count this rule?" not in counted.text
+    assert len(events(bench, TRIED)) == 1
+    # then it is a page like all others
+    assert "Count this rule?" not in TestClient.get(client, path, params=query).text
+
+
+def test_a_try_that_another_page_sends_is_none(client: TestClient, bench: Bench) -> None:
+    for headers in ({"sec-fetch-site": "same-site"}, {"origin": "http://localhost:9999"}):
+        assert client.post("/rule", data={"rule": RULE}, headers=headers).status_code == 403
+    assert events(bench, TRIED) == []
+
+
 def test_tried_rules_are_taken_along_as_a_library(client: TestClient, bench: Bench) -> None:
     assert "none is" in client.get("/rule/tried.json").text
     client.get("/rule", params={"rule": RULE})

@@ -53,7 +53,9 @@ def test_what_is_no_decision_is_refused_in_a_line(tmp_path: Path) -> None:
     client = visit(open_review(tmp_path / "r.db", "ana", make_items(2)))
     turn = find_turn(client.get("/review").text)
     answer = client.post(
-        "/review/decide", data={"turn": turn, "prompt_valid": "yes"}, headers={"hx-request": "true"}
+        "/review/decide",
+        data={"turn": turn, "prompt_valid": "yes"},
+        headers={"x-groundfault-part": "1"},
     )
     assert answer.status_code == 400
     assert 'role="alert"' in answer.text

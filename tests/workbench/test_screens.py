@@ -20,6 +20,7 @@ from groundfault.base.holdout_events import TRIED
 from groundfault.core.rules import Rule
 from groundfault.render import words
 from groundfault.render.audit_groups import main_cell
+from groundfault.workbench.auth import SECRET
 from groundfault.workbench.opened_report import Bench
 from groundfault.workbench.pages import load_templates
 from groundfault.workbench.row_index import PAGE, RowQuery
@@ -394,7 +395,8 @@ def test_behind_a_proxy_every_address_has_its_path(bench: Bench) -> None:
 
     app = make_app(bench)
     client = TestClient(app, base_url="http://localhost", root_path="/audits")
-    page = client.get("/audits/rule", params={"token": app.state.doors.token}).text
+    page = client.get("/audits/rule", headers={SECRET: app.state.access.secret}).text
+    page += client.get("/audits/rows", headers={"accept": "text/html"}).text
     addresses = re.findall(r'(?:href|src|action)="([^"#]+)', page)
     assert len(addresses) > 8
     assert all(one.startswith("/audits/") for one in addresses)

@@ -59,7 +59,7 @@ def open_(place: str, **options: Any) -> None:
     Or a case, to see where it stands, and its audit; or a folder of probe runs, to review their
     responses blind and read what was found; or a folder that taxonomy fit wrote; or the ledger of a
     sequential audit, to watch it (sequential run --label browser labels). The printed address opens
-    it once, in one browser; it listens on this machine alone.
+    one tab, once; it listens on this machine alone.
 
     \b
     groundfault open report/

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from groundfault.errors import GroundfaultError
-from groundfault.workbench.auth import DoorKeeper, Doors
-from groundfault.workbench.pages import make_link, show_page
+from groundfault.workbench.auth import Access, AccessControl
+from groundfault.workbench.pages import PART, load_templates, make_link, show_page
 from groundfault.workbench.screens import holdout, modes, review, rows
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+    from starlette.types import Scope
 
     from groundfault.workbench.opened_report import Bench
 
@@ -39,16 +40,16 @@ SCREENS = (
 """All screens, in the order of the top bar."""
 
 
-def make_app(bench: Bench, doors: Doors | None = None) -> Starlette:
+def make_app(bench: Bench, access: Access | None = None) -> Starlette:
     """Return the workbench as an ASGI application; screens with nothing to show are left out.
 
     Parameters
     ----------
     bench : Bench
-    doors : Doors, optional
-        Left out, doors of their own, at ``app.state.doors``.
+    access : Access, optional
+        Left out, a new one, at ``app.state.access``.
     """
-    doors = doors or Doors()
+    access = access or Access()
     screens = tuple(screen for screen in SCREENS if screen.shown(bench))
     routes = [route for screen in screens for route in screen.routes]
     files = StaticFiles(directory=str(resources.files("groundfault.workbench") / "static"))
@@ -59,10 +60,10 @@ def make_app(bench: Bench, doors: Doors | None = None) -> Starlette:
             Route("/keys", _show_keys),
             Mount("/static", files),
         ],
-        middleware=[Middleware(DoorKeeper, doors)],
+        middleware=[Middleware(AccessControl, access, _make_shell)],
         exception_handlers={GroundfaultError: _show_error, 404: _show_missing},
     )
-    app.state.bench, app.state.screens, app.state.doors = bench, screens, doors
+    app.state.bench, app.state.screens, app.state.access = bench, screens, access
     return app
 
 
@@ -72,14 +73,19 @@ def _go_to_first(request: Request) -> Response:
     return RedirectResponse(make_link(request, titles[0].path), 303)
 
 
+def _make_shell(scope: Scope) -> Response:
+    """Return the page that asks for all others: it is the same whatever was opened."""
+    root = scope.get("root_path", "").rstrip("/")
+    return HTMLResponse(load_templates().get_template("shell.html.j2").render(root=root))
+
+
 def _show_keys(request: Request) -> Response:
     return show_page(request, "keys.html.j2")
 
 
 def _show_error(request: Request, error: Exception) -> Response:
-    if "hx-request" in request.headers:
-        return show_page(request, "alert.html.j2", status=400, message=str(error))
-    return show_page(request, "error.html.j2", status=400, message=str(error))
+    template = "alert.html.j2" if PART in request.headers else "error.html.j2"
+    return show_page(request, template, status=400, message=str(error))
 
 
 def _show_missing(request: Request, _: Exception) -> Response:

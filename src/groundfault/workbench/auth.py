@@ -1,22 +1,26 @@
-"""Doors: who may see a workbench, and which page may write to it.
+"""Access: who may see a workbench, and which page may ask it.
 
-A workbench listens on this machine alone, but every page that a browser shows and every user of
-the machine can reach it there. So a visitor needs the token of the printed address, once, and then
-the cookie that it is exchanged for; a request has to name a host that is expected, or another
-site's name could be pointed at this machine (DNS rebinding); and what changes something has to come
-from a page of the workbench itself."""
+A workbench listens on this machine alone, but every user of the machine can reach it there, and so
+can every page that a browser shows. Browsers send a cookie to all ports of a host, also to the one
+where another user serves a page. So the secret is no cookie: it goes in a header, which only a
+script of this very origin can set, and stays in the storage of the browser's tab. The tab gets it
+for the token of the printed address, once. The token stands behind a #, which no browser sends.
+
+A request has to name a host that is expected, or another site's name could be pointed at this
+machine (DNS rebinding), and has to come from a page of the workbench itself. The page that asks for
+the rest holds nothing, so it is for everybody."""
 
 from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, Response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,6 +28,12 @@ if TYPE_CHECKING:
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 TOKEN = "token"
 """Name of the token in the printed address."""
+SECRET = "x-groundfault-secret"
+"""Header of a request's secret, or of the token that is exchanged for it."""
+ENTRY = "/enter"
+"""Where the token is exchanged."""
+MAX_BODY = 65_536
+"""Bytes of a request's body: the longest form, a note of 4,000 characters, has a third of it."""
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _HEADERS = {
@@ -37,70 +47,81 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+_CLOSED = (
+    "Open the address that groundfault printed: it has the token, which opens one tab once. For "
+    "another browser start the workbench again."
+)
+
+_FOREIGN = (
+    "A request has to come from a page of this workbench: paste the address that groundfault "
+    "printed into the address bar."
+)
 
 
 @dataclass
-class Doors:
+class Access:
     """What a visitor has to show.
 
     Attributes
     ----------
     hosts : frozenset of str
         Names that a request may address; a port does not matter.
-    cookie : str
-        Name of the cookie: those of two workbenches on one machine must differ.
     token : str or None
-        What the printed address holds; None once it was used.
+        Part of the printed address; None once it was used.
     secret : str
-        What the cookie holds.
+        Sent with every request by the tab that has used the token.
     """
 
     hosts: frozenset[str] = LOOPBACK
-    cookie: str = "groundfault"
     token: str | None = field(default_factory=lambda: secrets.token_urlsafe(24))
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
 
     def use(self, token: str) -> bool:
-        """Whether this is the token, which then is so no more."""
+        """Return whether this is the token, which then is so no more."""
         matches = self.token is not None and _are_same(token, self.token)
         self.token = None if matches else self.token
         return matches
 
     def knows(self, headers: Headers) -> bool:
-        """Whether a request has the cookie."""
-        try:
-            cookies = SimpleCookie(headers.get("cookie", ""))
-        except CookieError:
-            return False
-        return self.cookie in cookies and _are_same(cookies[self.cookie].value, self.secret)
+        """Return whether a request has the secret."""
+        return _are_same(headers.get(SECRET, ""), self.secret)
 
     def refuse(self, method: str, headers: Headers) -> tuple[int, str] | None:
-        """The status and the reason for which a request is refused before its cookie is read."""
+        """Return status and reason where a request is refused whatever its secret."""
         host = headers.get("host", "")
         if _host_name(host) not in self.hosts:
             return 400, "This workbench does not answer to that name; see --allow-host."
-        if method in _SAFE:
-            return None
-        origin = urlsplit(headers.get("origin", "")).netloc
-        if origin != host or headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            return 403, "What changes something has to come from a page of this workbench."
+        # a browser that says nothing of the site is an old one, or talks plain HTTP to another host
+        site = headers.get("sec-fetch-site", "same-origin")
+        sites = ("same-origin", "none") if method in _SAFE else ("same-origin",)
+        origin = headers.get("origin")
+        is_named = method in _SAFE and origin is None
+        if site not in sites or not (is_named or urlsplit(origin or "").netloc == host):
+            return 403, _FOREIGN
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > MAX_BODY:
+            return 413, f"A request has at most {MAX_BODY:,} bytes."
         return None
 
 
-class DoorKeeper:
-    """An application behind doors.
+class AccessControl:
+    """An application for those alone who have its secret.
 
     Parameters
     ----------
     app : ASGI application
-    doors : Doors
+    access : Access
+    make_shell : callable
+        Takes the scope of a request; returns the page that asks for all others.
     """
 
-    def __init__(self, app: ASGIApp, doors: Doors) -> None:
-        self._app, self._doors = app, doors
+    def __init__(
+        self, app: ASGIApp, access: Access, make_shell: Callable[[Scope], Response]
+    ) -> None:
+        self._app, self._access, self._make_shell = app, access, make_shell
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it; every answer has the headers of the doors."""
+        """Answer a request, or refuse it; every answer has the headers of the policy."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -110,40 +131,24 @@ class DoorKeeper:
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        refusal = self._check(scope)
-        await (refusal or self._app)(scope, receive, send_with_headers)
+        answer = self._answer(scope) if scope["type"] == "http" else None
+        await (answer or self._app)(scope, receive, send_with_headers)
 
-    def _check(self, scope: Scope) -> Response | None:
-        """What is answered in the application's place; None lets the request in."""
-        headers = Headers(scope=scope)
-        refusal = self._doors.refuse(scope["method"], headers)
+    def _answer(self, scope: Scope) -> Response | None:
+        """Return the answer in the application's place; None lets the request in."""
+        headers, method = Headers(scope=scope), scope["method"]
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        refusal = self._access.refuse(method, headers)
         if refusal is not None:
             return PlainTextResponse(refusal[1], refusal[0])
-        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        token = dict(query).get(TOKEN)
-        if token is not None and scope["method"] == "GET" and self._doors.use(token):
-            return self._welcome(scope, [pair for pair in query if pair[0] != TOKEN])
-        if self._doors.knows(headers):
+        if method == "POST" and path == ENTRY and self._access.use(headers.get(SECRET, "")):
+            return PlainTextResponse(self._access.secret)
+        if self._access.knows(headers) or (method in _SAFE and path.startswith("/static/")):
             return None
-        return PlainTextResponse(
-            "Open the address that groundfault printed: it has the token, which opens one browser "
-            "once. For another browser start the workbench again.",
-            403,
-        )
-
-    def _welcome(self, scope: Scope, query: list[tuple[str, str]]) -> Response:
-        """The same address without the token, and the cookie."""
-        # the path alone: // would lead to another host
-        path = "/" + scope["path"].lstrip("/")
-        answer = RedirectResponse(f"{path}?{urlencode(query)}" if query else path, 303)
-        root = scope.get("root_path") or "/"
-        answer.set_cookie(
-            self._doors.cookie, self._doors.secret, path=root, httponly=True, samesite="strict"
-        )
-        return answer
+        accepts = "text/html" in headers.get("accept", "")
+        if method == "GET" and headers.get("sec-fetch-mode", "navigate") == "navigate" and accepts:
+            return self._make_shell(scope)
+        return PlainTextResponse(_CLOSED, 403)
 
 
 def _are_same(one: str, other: str) -> bool:
@@ -151,7 +156,7 @@ def _are_same(one: str, other: str) -> bool:
 
 
 def _host_name(host: str) -> str:
-    """The name in a Host header, without its port."""
+    """Return the name in a Host header, without its port."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:

@@ -17,13 +17,12 @@ from groundfault.auditing.verification import read_evidence_again, select_audite
 from groundfault.base.holdout_events import OPENED, TRIED, select_looks
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.rules import Rule
-from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.errors import InputError, LedgerError, PlanError, RuleError
 
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
     from groundfault.base.ledger import Event, Ledger
     from groundfault.case.settings import CaseSettings
-    from groundfault.core.finding import Cell
     from groundfault.workbench.opened_report import Bench
     from groundfault.workbench.row_index import RowQuery
 
@@ -184,82 +183,79 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def try_rule(bench: Bench, rule: str) -> dict[str, Cell]:
-    """Count a rule on the discovery rows, and record that it was tried.
-
-    Parameters
-    ----------
-    bench : Bench
-        With a report.
-    rule : str
-        In SQL.
-
-    Returns
-    -------
-    dict of str to Cell
-        Units and failures on and off the rule, by outcome.
-
-    Raises
-    ------
-    RuleError
-        If the rule cannot be read or evaluated; nothing is recorded then.
-    InputError
-        If the ledger cannot be written to.
-    """
-    cells = bench.index.count(rule)
-    counts = {
-        outcome: [cell.on, cell.on_errors, cell.off, cell.off_errors]
-        for outcome, cell in cells.items()
-    }
-    _record(bench, rule, counts)
-    return cells
+def join_rule(query: RowQuery) -> str:
+    """Return the rule and the filters of a selection as one rule, in SQL; empty for neither."""
+    if not query.where:
+        return query.rule
+    conditions = (*([query.rule] if query.rule else []), *query.where)
+    return " AND ".join(f"({condition})" for condition in conditions)
 
 
-def try_filters(bench: Bench, query: RowQuery, views: Mapping[str, int]) -> str:
-    """Record what a selection counts: filters show how many rows fail, as a rule does.
+def count_untried(bench: Bench, query: RowQuery) -> dict[str, dict[str, Sequence[float]]]:
+    """Count the rules of a selection that are new: neither the report's, nor in the ledger.
+
+    Filters show how many rows fail, as a rule does, so they are one, too.
 
     Parameters
     ----------
     bench : Bench
         With a report.
     query : RowQuery
-    views : mapping of str to int
-        Rows of each view, by `RowIndex.count_views`.
 
     Returns
     -------
-    str
-        Its rule and filters as one rule, in SQL; empty where it has neither.
+    dict of str to dict of str to sequence of float
+        By rule in its normal form, and outcome: units and failures on and off the rule. Empty where
+        there is no ledger to record them in.
+
+    Raises
+    ------
+    RuleError, InputError
+        If a rule cannot be read or evaluated.
     """
-    if not query.where:
-        return query.rule
-    conditions = (*([query.rule] if query.rule else []), *query.where)
-    rule = " AND ".join(f"({condition})" for condition in conditions)
-    rows, (on, failing) = bench.index.rows, (views["inside"], views["failing"])
-    counts = [on, failing, len(rows) - on, int(rows.fails.sum()) - failing]
-    _record(bench, rule, {query.model: counts})
-    return rule
-
-
-def _record(bench: Bench, rule: str, counts: Mapping[str, Sequence[float]]) -> None:
-    report, state = bench.report, bench.state
-    assert report is not None
+    state, untried = bench.state, dict[str, dict[str, Sequence[float]]]()
     assert state is not None
-    sql = Rule.parse(rule).sql
-    is_new = sql not in {event.body.get("rule") for event in state.tried}
-    if bench.ledger is None or not is_new or sql in list_rules(report):
-        return
-    hashes = report.hashes
-    body = {
-        "evidence": hashes.evidence,
-        "outcome": hashes.outcome,
-        "split": hashes.split,
-        "plan": hashes.plan,
-        "rule": sql,
-        "counts": counts,
-        "via": "web",
-    }
-    bench.ledger.append(TRIED, body)
+    if bench.ledger is None:
+        return untried
+    known = list_rules(bench.audited) | {event.body.get("rule") for event in state.tried}
+    if query.rule and (sql := Rule.parse(query.rule).sql) not in known:
+        untried[sql] = {
+            outcome: [cell.on, cell.on_errors, cell.off, cell.off_errors]
+            for outcome, cell in bench.index.count(query.rule).items()
+        }
+    if query.where and (sql := Rule.parse(join_rule(query)).sql) not in known:
+        rows, views = bench.index.rows, bench.index.count_views(query)
+        on, failing = views["inside"], views["failing"]
+        off = len(rows) - on
+        untried[sql] = {query.model: [on, failing, off, int(rows.fails.sum()) - failing]}
+    return untried
+
+
+def try_rules(bench: Bench, query: RowQuery) -> None:
+    """Record the new rules of a selection with their counts; none where one cannot be evaluated.
+
+    Raises
+    ------
+    InputError
+        If the ledger cannot be written to.
+    """
+    try:
+        untried = count_untried(bench, query)
+    except (RuleError, InputError):
+        return  # the page says what is wrong
+    hashes = bench.audited.hashes
+    for rule, counts in untried.items():
+        assert bench.ledger is not None
+        body = {
+            "evidence": hashes.evidence,
+            "outcome": hashes.outcome,
+            "split": hashes.split,
+            "plan": hashes.plan,
+            "rule": rule,
+            "counts": counts,
+            "via": "web",
+        }
+        bench.ledger.append(TRIED, body)
 
 
 def needs_fresh_data(bench: Bench, rule: str) -> bool:

@@ -114,8 +114,13 @@ class LiveDesk:
         # the page asks every second: of a long audit that takes long to draw and to count
         self._drawn: tuple[str, Figure, ToStop] | None = None
 
-    def look(self) -> LiveStage:
+    def look(self, *, ask: bool = True) -> LiveStage:
         """Where it stands, labels from elsewhere among them.
+
+        Parameters
+        ----------
+        ask : bool
+            Whether the next query is drawn, and so recorded, where none is open.
 
         Raises
         ------
@@ -123,7 +128,7 @@ class LiveDesk:
             If the record was altered.
         """
         with self._lock:
-            return self._stage()
+            return self._stage(ask)
 
     def label(self, step: int, reply: str) -> tuple[bool, LiveStage]:
         """Take a score, once; whether it was of the query that is open, and what is next.
@@ -162,9 +167,10 @@ class LiveDesk:
         with self._lock:
             return self._audit.certificate()
 
-    def _stage(self) -> LiveStage:
+    def _stage(self, ask: bool = True) -> LiveStage:
         audit, seat = self._audit, self._seat
-        query = audit.ask() if seat else self._watch()
+        waiting = self._watch()
+        query = audit.ask() if seat and (ask or waiting) else waiting
         version = f"{audit.labelled}.{len(audit.rounds)}.{len(audit.reviews)}"
         if self._drawn is None or self._drawn[0] != version:
             self._drawn = version, self._draw(), count_to_stop(audit)

@@ -10,21 +10,30 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from starlette.responses import HTMLResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
+from starlette.requests import ClientDisconnect
+from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.routing import Route
 
-from groundfault.errors import InputError
+from groundfault.errors import GroundfaultError, InputError
 from groundfault.render import words
 from groundfault.render.drawing import Drawing
+from groundfault.workbench.auth import MAX_BODY
+from groundfault.workbench.holdout_state import count_untried, try_rules
+from groundfault.workbench.row_index import RowQuery
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from starlette.requests import Request
-    from starlette.routing import Route
+    from starlette.responses import Response
 
     from groundfault.workbench.opened_report import Bench
 
-_MAX_FORM = 65_536
-"""Bytes of a form; there are no uploads."""
+PART = "x-groundfault-part"
+"""Header of a request for a part of a page."""
+_MAX_FIELDS = 100
+"""Of a form: a choice of rules to test has the most."""
 
 
 def bench_of(request: Request) -> Bench:
@@ -73,22 +82,65 @@ def make_link(request: Request, path: str, **query: Any) -> str:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form that was sent, each once.
+    """Return the fields of a form that was sent, of each the last.
 
     Raises
     ------
     InputError
-        If it is no form, or too large.
+        If it is no form, was cut off, or is too large.
     """
+    return dict(await _read_fields(request))
+
+
+async def _read_fields(request: Request) -> list[tuple[str, str]]:
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _MAX_FORM:
-            raise InputError(f"a form has at most {_MAX_FORM:,} bytes")
     try:
-        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=100))
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY:
+                break
+    except ClientDisconnect:
+        raise InputError("the form was cut off") from None
+    if len(body) > MAX_BODY:
+        raise InputError(f"a form has at most {MAX_BODY:,} bytes")
+    try:
+        return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError:
         raise InputError("the form cannot be read") from None
+
+
+def make_trial_routes(path: str, show: Callable[[Request], Response]) -> tuple[Route, Route]:
+    """Return the routes of a page that counts rules: a new rule is counted only by a POST.
+
+    Looking records nothing: where the rule or a filter of an address was not tried yet, the page
+    that asks for it is shown instead.
+
+    Parameters
+    ----------
+    path : str
+    show : callable
+        Makes the page.
+    """
+
+    def look(request: Request) -> Response:
+        try:
+            rules = count_untried(bench_of(request), RowQuery.of(request.query_params))
+        except GroundfaultError:
+            rules = {}  # the page says what is wrong
+        fields = request.query_params.multi_items()
+        return (
+            show_page(request, "try.html.j2", rules=rules, fields=fields)
+            if rules
+            else show(request)
+        )
+
+    async def count(request: Request) -> Response:
+        fields = await _read_fields(request)
+        query = RowQuery.of(QueryParams(fields))
+        await run_in_threadpool(try_rules, bench_of(request), query)
+        return RedirectResponse(f"{make_link(request, path)}?{urlencode(fields)}", 303)
+
+    return Route(path, look), Route(path, count, methods=["POST"])
 
 
 _OPTION = re.compile(r"--[a-z][a-z-]*")

@@ -70,7 +70,8 @@ def serve(
     import uvicorn
 
     from groundfault.workbench.app import make_app
-    from groundfault.workbench.auth import LOOPBACK, TOKEN, Doors
+    from groundfault.workbench.auth import LOOPBACK, TOKEN, Access
+    from groundfault.workbench.connections import bound_connections
 
     if root_path and not root_path.startswith("/"):
         raise PlanError(f"--root-path is a path such as /audits, not {root_path!r}")
@@ -78,19 +79,20 @@ def serve(
     with _listen_at_file(unix_socket) if unix_socket else _listen(host, port) as listener:
         number = 0 if unix_socket else int(listener.getsockname()[1])
         names = frozenset({*LOOPBACK, *allow_hosts, *({host} - {"0.0.0.0", "::"})})
-        doors = Doors(hosts=names, cookie=f"groundfault-{number or 'socket'}")
+        access = Access(hosts=names)
         config = uvicorn.Config(
-            make_app(bench, doors),
+            make_app(bench, access),
             root_path=root_path,
             log_level="warning",
             access_log=False,
             server_header=False,
             # a header that anybody can send must not say where a request is from
             proxy_headers=False,
+            **bound_connections(),
         )
         # before anybody asks: a large file takes seconds
         threading.Thread(target=_read_ahead, args=(bench, complain), daemon=True).start()
-        path = f"{root_path}/?{TOKEN}={doors.token}"
+        path = f"{root_path}/#{TOKEN}={access.token}"
         shown = f"[{host}]" if ":" in host else host
         if unix_socket:
             announce(f"unix:{unix_socket} {path}", "")

@@ -29,9 +29,8 @@ from groundfault.workbench.holdout_state import (
     list_rules,
     list_tried,
     needs_fresh_data,
-    try_rule,
 )
-from groundfault.workbench.pages import Screen, bench_of, show_page
+from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, show_page
 from groundfault.workbench.row_index import describe_type
 from groundfault.workbench.subjects import Subject, list_modes, read_subject
 
@@ -168,7 +167,7 @@ def download_tried(request: Request) -> Response:
 
 
 def _count(bench: Bench, text: str) -> dict[str, Any]:
-    cells = try_rule(bench, text)
+    cells = bench.index.count(text)
     parts, units = split_conditions(text), bench.rows.evidence.unit_index
     shorter = [
         (part, " AND ".join(f"({other})" for other in parts if other != part)) for part in parts
@@ -191,7 +190,7 @@ def _count(bench: Bench, text: str) -> dict[str, Any]:
 RULES = Screen(
     "Rules",
     "/rule",
-    (Route("/rule", edit_rule), Route("/rule/tried.json", download_tried)),
+    (*make_trial_routes("/rule", edit_rule), Route("/rule/tried.json", download_tried)),
     keys=(
         ("g", "The box of the rule"),
         ("Ctrl Enter", "Count the rule in the box; ⌘ Enter on a Mac"),
@@ -228,8 +227,8 @@ def show_examples(request: Request) -> Response:
     bench = bench_of(request)
     assert bench.report is not None
     subject = read_subject(bench.report, request.query_params)
-    cells = try_rule(bench, subject.rule)
     index = bench.index
+    cells = index.count(subject.rule)
     failing, passing = _choose_inside(index, subject)
     return show_page(
         request,
@@ -334,7 +333,7 @@ def _show(index: RowIndex, subject: Subject, places: NDArray[np.intp]) -> tuple[
 EXAMPLES = Screen(
     "",
     "/examples",
-    (Route("/examples", show_examples),),
+    make_trial_routes("/examples", show_examples),
     keys=(
         ("f", "All that fail inside"),
         ("a", "All that pass inside"),

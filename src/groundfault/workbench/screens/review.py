@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from groundfault.errors import GroundfaultError, InputError
@@ -17,7 +17,7 @@ from groundfault.probes.review.progress import ReviewProgress
 from groundfault.render.agreement_table import tabulate_agreement
 from groundfault.review.decision import summarize_agreement
 from groundfault.review.queue import GUIDANCE
-from groundfault.workbench.pages import Screen, bench_of, make_link, read_form, show_page
+from groundfault.workbench.pages import Screen, bench_of, read_form, show_page
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -189,11 +189,11 @@ def _live_of(request: Request) -> LiveDesk:
 
 def show_live(request: Request) -> Response:
     """Show a sequential audit: both e-values, what is next, and its label."""
-    return show_page(request, "live.html.j2", stage=_live_of(request).look(), notice="")
+    return show_page(request, "live.html.j2", stage=_live_of(request).look(ask=False), notice="")
 
 
 def show_stage(request: Request) -> Response:
-    """Answer with what changed since a version; with nothing where nothing did."""
+    """Draw the next query, and answer with the changes since a version, if there are any."""
     stage = _live_of(request).look()
     if request.query_params.get("version") == stage.version:
         return Response(status_code=204)
@@ -214,8 +214,6 @@ async def save_label(request: Request) -> Response:
         # what was shown stays, with the reason above it
         stage = await run_in_threadpool(desk.look)
         status, notice = 400, f"Not recorded: {error}"
-    if status == 200 and "hx-request" not in request.headers:
-        return RedirectResponse(make_link(request, "/live"), 303)
     return show_page(request, "live_stage.html.j2", status=status, stage=stage, notice=notice)
 
 
@@ -233,7 +231,7 @@ LIVE = Screen(
     path="/live",
     routes=(
         Route("/live", show_live),
-        Route("/live/stage", show_stage),
+        Route("/live/stage", show_stage, methods=["POST"]),
         Route("/live/label", save_label, methods=["POST"]),
         Route("/live/certificate.json", download_certificate),
     ),

@@ -15,8 +15,8 @@ from groundfault.render import gate as gate_words
 from groundfault.render.change_words import describe_overall
 from groundfault.workbench.comparison import compare_models, find_unit_rows
 from groundfault.workbench.excerpts import SHORT, WHOLE, show_rows
-from groundfault.workbench.holdout_state import needs_fresh_data, try_filters, try_rule
-from groundfault.workbench.pages import Screen, bench_of, show_page
+from groundfault.workbench.holdout_state import join_rule, needs_fresh_data
+from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, show_page
 from groundfault.workbench.row_index import PAGE, RowQuery, summarise_column
 
 if TYPE_CHECKING:
@@ -38,10 +38,8 @@ def list_rows(request: Request) -> Response:
     index = bench.index
     assert bench.report is not None
     try:
-        if query.rule:
-            try_rule(bench, query.rule)
         places, counts = index.select(query), index.count_views(query)
-        rule = try_filters(bench, query, counts)
+        rule = join_rule(query)
         late = bool(rule) and needs_fresh_data(bench, rule)
     except (RuleError, InputError) as error:
         # what was typed stays in its box
@@ -73,8 +71,6 @@ def list_rows(request: Request) -> Response:
 def show_row(request: Request) -> Response:
     """One row whole, the same example under other models, and its neighbours in the list."""
     bench, query = bench_of(request), RowQuery.of(request.query_params)
-    if query.rule:
-        try_rule(bench, query.rule)
     index = bench.index
     name, at = request.query_params.get("id", ""), request.query_params.get("at", "")
     places = index.select(query) if at.isdecimal() and at.isascii() else np.zeros(0, dtype=int)
@@ -138,7 +134,7 @@ def _choose_columns(index: RowIndex, query: RowQuery) -> tuple[str, ...]:
 ROWS = Screen(
     "Rows",
     "/rows",
-    (Route("/rows", list_rows), Route("/row", show_row)),
+    (*make_trial_routes("/rows", list_rows), *make_trial_routes("/row", show_row)),
     keys=(
         ("g", "The box of the rule"),
         ("1 2 3 4 5", "Failing, passing, near misses, inside, all"),

@@ -2,122 +2,113 @@
 // ready then takes the place at once; if nothing was stored, the old one comes back, answers and all.
 "use strict";
 
-const stage = document.getElementById("stage");
-let queue = Promise.resolve();
+{
+  let queue = Promise.resolve();
 
-const item = () => stage.querySelector(".item");
-const isAnswered = (question) => question.querySelector("[aria-pressed=true]");
+  const findStage = () => document.getElementById("stage");
+  const item = () => findStage().querySelector(".item");
+  const isAnswered = (question) => question.querySelector("[aria-pressed=true]");
 
-// The questions that were answered, in their order, and the one that is open.
-function listAsked() {
-  const asked = [];
-  let name = "prompt_valid";
-  while (name) {
-    const question = item().querySelector(`[data-question=${name}]`);
-    if (!question) break;
-    asked.push(question);
-    name = isAnswered(question) ? isAnswered(question).dataset.follows : "";
+  // The questions that were answered, in their order, and the one that is open.
+  function listAsked() {
+    const asked = [];
+    let name = "prompt_valid";
+    while (name) {
+      const question = item().querySelector(`[data-question=${name}]`);
+      if (!question) break;
+      asked.push(question);
+      name = isAnswered(question) ? isAnswered(question).dataset.follows : "";
+    }
+    return asked;
   }
-  return asked;
-}
 
-const isComplete = () => listAsked().length > 0 && listAsked().every(isAnswered);
+  const isComplete = () => listAsked().length > 0 && listAsked().every(isAnswered);
 
-function answer(question, button) {
-  for (const each of question.querySelectorAll("button")) each.ariaPressed = String(each === button);
-  show();
-}
+  function answer(question, button) {
+    for (const each of question.querySelectorAll("button")) each.ariaPressed = String(each === button);
+    show();
+  }
 
-// Shows what is asked; only the open question has keys, and only what is asked is sent.
-function show() {
-  const asked = listAsked();
-  for (const question of stage.querySelectorAll("form [data-question]")) {
-    const chosen = isAnswered(question);
-    const isAsked = asked.includes(question);
-    question.hidden = !isAsked;
-    question.querySelector("input").value = isAsked && chosen ? chosen.value : "";
-    for (const button of question.querySelectorAll("button")) {
-      if (isAsked && !chosen) button.dataset.key = button.dataset.letter;
-      else delete button.dataset.key;
+  // Shows what is asked; only the open question has keys, and only what is asked is sent.
+  function show() {
+    const asked = listAsked();
+    for (const question of findStage().querySelectorAll("form [data-question]")) {
+      const chosen = isAnswered(question);
+      const isAsked = asked.includes(question);
+      question.hidden = !isAsked;
+      question.querySelector("input").value = isAsked && chosen ? chosen.value : "";
+      for (const button of question.querySelectorAll("button")) {
+        if (isAsked && !chosen) button.dataset.key = button.dataset.letter;
+        else delete button.dataset.key;
+      }
     }
   }
-}
 
-async function send(act) {
-  const body = new URLSearchParams(new FormData(document.getElementById("decision")));
-  const [before, ready] = [item(), document.getElementById("ready")];
-  const shown = act === "decide" && ready ? ready.innerHTML : "";
-  stage.ariaBusy = "true";
-  if (shown) {
-    before.replaceWith(ready.content.cloneNode(true));
-    begin();
+  async function send(act) {
+    const stage = findStage();
+    const body = new URLSearchParams(new FormData(document.getElementById("decision")));
+    const [before, ready] = [item(), document.getElementById("ready")];
+    const shown = act === "decide" && ready ? ready.innerHTML : "";
+    stage.ariaBusy = "true";
+    if (shown) {
+      before.replaceWith(ready.content.cloneNode(true));
+      begin();
+    }
+    try {
+      // kept alive: who closes the page at once has decided all the same
+      const response = await ask(stage.dataset.home + act, { ...post(body, true), keepalive: true });
+      const page = read(await response.text());
+      if (!response.ok) throw new Error(`Not stored. ${page.body.textContent.trim()}`);
+      const fresh = page.querySelector(".item");
+      const hasAnswers = shown && fresh.outerHTML === shown.trim();
+      if (hasAnswers) fresh.replaceWith(item());
+      stage.replaceChildren(...page.body.childNodes);
+      if (hasAnswers) show();
+      else begin();
+    } catch (error) {
+      item().replaceWith(before);
+      complain(error instanceof TypeError ? `Not stored. ${AWAY}` : error.message);
+      const again = stage.querySelector("[data-act=decide]");
+      if (again && isComplete()) {
+        again.hidden = false;
+        again.dataset.key = "Enter";
+      }
+    }
+    stage.ariaBusy = "false";
   }
-  try {
-    // kept alive: who closes the page at once has decided all the same
-    const settings = { method: "POST", body, headers: { "HX-Request": "true" }, keepalive: true };
-    const response = await fetch(stage.dataset.home + act, settings);
-    const page = document.createElement("template");
-    page.innerHTML = await response.text();
-    if (!response.ok) throw new Error(page.content.textContent.trim());
-    const fresh = page.content.querySelector(".item");
-    const hasAnswers = shown && fresh.outerHTML === shown.trim();
-    if (hasAnswers) fresh.replaceWith(item());
-    stage.replaceChildren(page.content);
-    document.getElementById("alerts").replaceChildren();
-    if (hasAnswers) show();
-    else begin();
-  } catch (error) {
-    item().replaceWith(before);
-    complain(error);
+
+  function begin() {
+    show();
+    scrollTo(0, 0);
+    item().focus({ preventScroll: true });
   }
-  stage.ariaBusy = "false";
-}
 
-function complain(error) {
-  const away = "The server does not answer: start it again, and open the address that it prints.";
-  const words = document.createElement("p");
-  words.className = "notice bad";
-  words.role = "alert";
-  words.textContent = `Not stored. ${error instanceof TypeError ? away : error.message}`;
-  document.getElementById("alerts").replaceChildren(words);
-  const again = stage.querySelector("[data-act=decide]");
-  if (again && isComplete()) {
-    again.hidden = false;
-    again.dataset.key = "Enter";
+  // one after the other: each needs the turn that the one before brought
+  function act(name) {
+    queue = queue.then(() => send(name));
   }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("#stage button");
+    if (!button) return;
+    const question = button.closest("[data-question]");
+    const last = listAsked().filter(isAnswered).pop();
+    if (question) {
+      answer(question, button);
+      if (isComplete()) act("decide");
+    } else if (button.dataset.act === "back" && last) {
+      answer(last, null);
+    } else {
+      act(button.dataset.act);
+    }
+  });
+
+  // 1, 2 and 3 for those who prefer them
+  document.addEventListener("keydown", (event) => {
+    if (event.target.matches("textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+    const buttons = document.querySelectorAll("#stage [data-question] [data-key]");
+    if ("123".includes(event.key) && buttons[event.key - 1]) buttons[event.key - 1].click();
+  });
+
+  document.addEventListener("page", () => findStage() && show());
 }
-
-function begin() {
-  show();
-  scrollTo(0, 0);
-  item().focus({ preventScroll: true });
-}
-
-// one after the other: each needs the turn that the one before brought
-function act(name) {
-  queue = queue.then(() => send(name));
-}
-
-stage.addEventListener("click", (event) => {
-  const button = event.target.closest("button");
-  if (!button) return;
-  const question = button.closest("[data-question]");
-  const last = listAsked().filter(isAnswered).pop();
-  if (question) {
-    answer(question, button);
-    if (isComplete()) act("decide");
-  } else if (button.dataset.act === "back" && last) {
-    answer(last, null);
-  } else {
-    act(button.dataset.act);
-  }
-});
-
-// 1, 2 and 3 for those who prefer them
-document.addEventListener("keydown", (event) => {
-  if (event.target.matches("textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
-  const buttons = stage.querySelectorAll("[data-question] [data-key]");
-  if ("123".includes(event.key) && buttons[event.key - 1]) buttons[event.key - 1].click();
-});
-
-show();

@@ -1,6 +1,6 @@
-// Keys of the workbench. An element with data-key obeys that key: a box takes the focus, everything
-// else is clicked. Elements with data-item are a list for j, k and Enter. The key "Ctrl+Enter", which
-// is Cmd+Enter too, works in a box.
+// Keys of the workbench and of the one file. An element with data-key obeys that key: a box takes the
+// focus, everything else is clicked. Elements with data-item are a list for j, k and Enter. The key
+// "Ctrl+Enter", which is Cmd+Enter too, works in a box.
 "use strict";
 
 const isBox = (element) => element.matches("input:not([type=checkbox]):not([type=radio]), textarea, select");
@@ -31,12 +31,7 @@ function openItem() {
   return Boolean(link);
 }
 
-const ALWAYS = {
-  j: () => moveBy(1),
-  k: () => moveBy(-1),
-  Enter: openItem,
-  "?": () => location.assign(document.body.dataset.help),
-};
+const ALWAYS = { j: () => moveBy(1), k: () => moveBy(-1), Enter: openItem };
 
 function press(key) {
   const target = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
@@ -65,25 +60,24 @@ document.addEventListener("keydown", (event) => {
   if (press(event.key)) event.preventDefault();
 });
 
+// A key that is pressed before the next screen is there is meant for that screen.
+const early = [];
+let isBehind = () => false;
+addEventListener("keydown", (event) => {
+  const isOurs = event.key.length === 1 || event.key === "Enter";
+  const isOther = event.ctrlKey || event.metaKey || event.altKey || isBox(event.target);
+  if (!isOurs || isOther || !isBehind()) return;
+  event.preventDefault();
+  event.stopPropagation();
+  early.push(event.key);
+}, true);
+
+// One of them may lead on, and the rest then wait again.
+function pressEarly() {
+  for (const key of early.splice(0)) document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+}
+
 // A box with data-submit sends its form when a value was chosen.
 document.addEventListener("change", (event) => {
   if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
 });
-
-// A request that got no answer: whoever sent a label must not think that it was recorded.
-document.addEventListener("htmx:error", (event) => {
-  if (!(event.detail.error instanceof TypeError)) return;
-  const words = document.createElement("p");
-  words.className = "notice bad";
-  words.role = "alert";
-  words.textContent =
-    "The server does not answer: what was sent last may not be recorded. Start it again, and open " +
-    "the address that it prints.";
-  const alerts = document.getElementById("alerts");
-  // the same again every second would be read out again every second
-  if (!alerts.hasChildNodes()) alerts.append(words);
-});
-
-document.addEventListener("htmx:after:request", () =>
-  document.getElementById("alerts").replaceChildren(),
-);

@@ -396,19 +396,7 @@ async function render() {
     element("words").setSelectionRange(box.selectionStart, box.selectionEnd);
   }
   shown = address;
-  // one of them may lead on, and the rest then wait again
-  for (const key of early.splice(0)) document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-}
-
-// a key that is pressed before the next screen is there is meant for that screen
-const early = [];
-function wait(event) {
-  const isOurs = event.key.length === 1 || event.key === "Enter";
-  const isOther = event.ctrlKey || event.metaKey || event.altKey || isBox(event.target);
-  if (shown === location.hash || !isOurs || isOther) return;
-  event.preventDefault();
-  event.stopPropagation();
-  early.push(event.key);
+  pressEarly();
 }
 
 async function start() {
@@ -417,7 +405,7 @@ async function start() {
   masks = bytes;
   losses = Array.from({ length: report.rows }, (_, row) => at(row));
   element("title").textContent = report.title;
-  addEventListener("keydown", wait, true);
+  isBehind = () => shown !== location.hash;
   addEventListener("hashchange", () => render().then(() => scrollTo(0, 0)));
   await render();
 }
