@@ -33,7 +33,7 @@ def random_split(case: PreparedAudit, units: Units, number: int) -> tuple[Units,
     """One random half to see and the other to hold out, the same ones for the same number."""
     holdout = np.zeros(len(units), dtype=np.bool_)
     holdout[case.plan.rng(f"study/{number}").permutation(len(units))[: len(units) // 2]] = True
-    return units.only(~holdout), units.only(holdout)
+    return units.select_units(~holdout), units.select_units(holdout)
 
 
 ROBUSTNESS: Columns = {

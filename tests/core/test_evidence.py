@@ -51,7 +51,9 @@ def test_of_one_model_more_may_describe_an_example() -> None:
 
 def test_views_hide_outcomes_and_columns() -> None:
     whole = evidence()
-    blind = whole.blind()
+    with pytest.warns(DeprecationWarning, match="without_outcomes"):
+        assert callable(whole.blind)  # type: ignore[attr-defined]
+    blind = whole.without_outcomes()
     assert "error" not in blind.frame.columns
     assert blind.loss.null_count() == len(blind)
     assert blind.attributes == whole.attributes

@@ -44,7 +44,7 @@ def test_parts_keep_both_models() -> None:
     part = pairs.take(np.array([3, 0]))
     assert isinstance(part, Pairs)
     assert part.changes.tolist() == [-1, 1]
-    only = pairs.only(np.array([True, False, False, True, True, True]))
+    only = pairs.select_units(np.array([True, False, False, True, True, True]))
     assert isinstance(only, Pairs)
     assert only.changes.tolist() == [1, 0, 0, -1, 0, 0]
     assert only.tables.on.tolist() == [1, 1]

@@ -97,7 +97,7 @@ def test_parts_of_units() -> None:
     np.testing.assert_array_equal(part.losses, units.losses[:, some])
     mask = np.zeros(70, dtype=np.bool_)
     mask[some] = True
-    masked, again = units.only(mask).tables, units.take(np.sort(some)).tables
+    masked, again = units.select_units(mask).tables, units.take(np.sort(some)).tables
     np.testing.assert_array_equal(masked.on_sum, again.on_sum)
     np.testing.assert_array_equal(masked.n, again.n)
     np.testing.assert_array_equal(

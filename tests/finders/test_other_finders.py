@@ -55,7 +55,7 @@ def test_pysubgroup_is_named_where_it_is_lacking(monkeypatch: pytest.MonkeyPatch
 
 def test_random_looks_at_no_outcome_and_follows_its_seed():
     data = results()
-    assert list(Random().propose(data)) == list(Random().propose(data.blind()))
+    assert list(Random().propose(data)) == list(Random().propose(data.without_outcomes()))
     assert list(Random(seed=1).propose(data)) != list(Random().propose(data))
     assert not getattr(Random(), "uses_outcomes", False)
     bare = Evidence.from_table(data.frame.select("item", "error"), id="item", outcome="error")

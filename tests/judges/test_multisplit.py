@@ -38,7 +38,11 @@ def test_null_e_values_sum_to_their_number_at_most(planted: Units) -> None:
         units = Units.of(planted.marks, losses[None])
         half = np.zeros(300, dtype=np.bool_)
         half[rng.permutation(300)[:150]] = True
-        sums.append(_compute_split_e_values(units.only(half), units.only(~half), HYPOTHESES).sum())
+        sums.append(
+            _compute_split_e_values(
+                units.select_units(half), units.select_units(~half), HYPOTHESES
+            ).sum()
+        )
     assert np.mean(sums) <= 10 + 4 * np.std(sums) / np.sqrt(len(sums))
     assert multiple.e_benjamini_hochberg(np.full(10, 10.0), 0.1).all()
 

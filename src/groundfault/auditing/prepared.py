@@ -218,7 +218,7 @@ class PreparedAudit:
     @property
     def _visible_rows(self) -> Evidence:
         if self.judge.confirmation == "none":
-            return self.evidence.blind()
+            return self.evidence.without_outcomes()
         discovery = self.evidence if self.discovery_evidence is None else self.discovery_evidence
         # by name: other models may have answered other units. What is hard for one model is often
         # hard for the next, so units of the holdout stay unseen for every model

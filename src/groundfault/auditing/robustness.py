@@ -73,5 +73,12 @@ def _one(judge: Judge, plan: Plan, units: Units, number: int) -> NDArray[np.bool
         holdout[
             plan.rng(purpose).permutation(len(units))[: int(to_fraction(plan.holdout) * len(units))]
         ] = True
-        ruling = rule(judge, plan, units.only(~holdout), units.only(holdout), units.marks, purpose)
+        ruling = rule(
+            judge,
+            plan,
+            units.select_units(~holdout),
+            units.select_units(holdout),
+            units.marks,
+            purpose,
+        )
     return np.array([v is Verdict.CONFIRMED for v in ruling.verdicts])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from groundfault.base.deprecation import rename_parameters
+from groundfault.base.deprecation import rename_members, rename_parameters
 from groundfault.base.digests import feed
 from groundfault.base.registry import load_object
 from groundfault.core.roles import Roles, count_failed_statuses, read_rows
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from groundfault.readers.log_rows import LogRows
 
 
+@rename_members(blind="without_outcomes")
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """What happened: one row per (example, model, repeat), with an outcome and example attributes.
@@ -454,8 +455,8 @@ class Evidence:
             self, roles=replace(self.roles, instrument=instrument), fixed_attributes=attributes
         )
 
-    def blind(self) -> Evidence:
-        """The same rows without their outcomes, for finders that must not see them."""
+    def without_outcomes(self) -> Evidence:
+        """Return the same rows without their outcomes, for finders that must not see them."""
         loss = pl.repeat(None, len(self), dtype=pl.Float64, eager=True).alias("loss")
         # dropped, not blanked: a finder that reads it by mistake fails instead of finding nothing
         frame = self.frame.drop(self.roles.outcome)

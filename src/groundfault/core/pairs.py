@@ -45,9 +45,9 @@ class Pairs(Units):
         part = super().take(units)
         return self._like(part, self.first[:, units])
 
-    def only(self, units: NDArray[np.bool_]) -> Pairs:
+    def select_units(self, units: NDArray[np.bool_]) -> Pairs:
         """The same units with losses only where a mask is true; marks are not copied."""
-        return self._like(super().only(units), np.where(units[None], self.first, 0))
+        return self._like(super().select_units(units), np.where(units[None], self.first, 0))
 
     def select(self, candidates: NDArray[np.intp]) -> Pairs:
         """Some candidates."""

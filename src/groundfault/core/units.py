@@ -118,7 +118,7 @@ class Marks:
         return np.array_equal(self.on[one], self.on[other])
 
 
-@rename_members(margins="tables", laws="null_distributions")
+@rename_members(margins="tables", laws="null_distributions", only="select_units")
 @dataclass(frozen=True)
 class Units:
     """Marks together with the losses of the same units.
@@ -173,8 +173,8 @@ class Units:
             self.marks.take(units), self.losses[:, units], scored, self.denominator, strata
         )
 
-    def only(self, units: NDArray[np.bool_]) -> Units:
-        """The same units with losses only where a mask is true; marks are not copied."""
+    def select_units(self, units: NDArray[np.bool_]) -> Units:
+        """Return the same units with losses only where a mask is true; marks are not copied."""
         scored = units[None] if self.scored is None else self.scored & units
         scored = np.broadcast_to(scored, self.losses.shape)
         return Units(

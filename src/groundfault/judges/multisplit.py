@@ -173,7 +173,7 @@ class MultiSplit:
             in_discovery[rng.permutation(len(units))[: len(units) // 2]] = True
             e += (
                 _compute_split_e_values(
-                    units.only(in_discovery), units.only(~in_discovery), hypotheses
+                    units.select_units(in_discovery), units.select_units(~in_discovery), hypotheses
                 )
                 / plan.splits
             )
@@ -194,7 +194,7 @@ class MultiSplit:
         rivals = []
         for world in draw_null_worlds(units, hypotheses, rng):
             half = rng.permutation(len(units)) < len(units) // 2
-            rivals.append(_weigh_all(world.only(half), hypotheses).sum())
+            rivals.append(_weigh_all(world.select_units(half), hypotheses).sum())
         evidence = SplitEvidence(
             len(units),
             round(rate * len(units)),

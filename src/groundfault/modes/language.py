@@ -331,7 +331,7 @@ class RuleLanguage:
             return np.asarray(self.layout.unpack(self.bits[[rule.parts[0][0]]])[0])
         return self.literals[rule.parts[0][0]].tested if rule.kind in ("partial", "own") else None
 
-    def names_texts(self, rule: ModeRule) -> bool:
+    def reads_text(self, rule: ModeRule) -> bool:
         """Whether a rule reads texts rather than attributes."""
         return any(
             Tier.ATTRIBUTE < self.literals[i].tier < Tier.PARTIAL

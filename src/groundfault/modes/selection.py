@@ -260,7 +260,7 @@ class Selection:
             # what somebody named is said in their words
             if p.rule.kind == "own" and overlap >= _SAME_UNITS:
                 return p
-        length, texts = self._length(best.rule), language.names_texts(best.rule)
+        length, texts = self._length(best.rule), language.reads_text(best.rule)
         same = [best]
         for p, overlap in zip(proposals, overlaps, strict=True):
             shorter = (
@@ -270,7 +270,7 @@ class Selection:
             )
             plainer = (
                 texts
-                and not language.names_texts(p.rule)
+                and not language.reads_text(p.rule)
                 and p.score >= 0.6 * best.score
                 and overlap >= 0.9
             )
@@ -280,7 +280,7 @@ class Selection:
 
     def _length(self, rule: ModeRule) -> float:
         """Reading length; what names attributes reads better than what names texts."""
-        return self.language.size(rule) + _TEXTS * self.language.names_texts(rule)
+        return self.language.size(rule) + _TEXTS * self.language.reads_text(rule)
 
     def _drop_nested(self, modes: list[Listed]) -> list[Listed]:
         """Without the modes that lie inside the latest one and are hardly worse than it."""

@@ -363,7 +363,7 @@ class SequentialConfirmation:
     def _case(self, unit: int) -> dict[str, Any]:
         evidence = self.screen.evidence
         rows = (
-            evidence.blind()
+            evidence.without_outcomes()
             .frame.filter(evidence.unit_index == self._holdout_units[unit])
             .drop(self.grader or ())
             .to_dicts()
