@@ -23,8 +23,7 @@ from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.config import Config
 from groundfault.probes.running.run import run
 from groundfault.probes.running.runs import CALLS, TRAJECTORY, Runs
-from groundfault.probes.use.package import Package
-from groundfault.probes.use.release import check, release
+from groundfault.probes.use.release import Package, check, release
 from groundfault.probes.use.summary import Summary
 from groundfault.render.markdown import markdown
 from groundfault.render.probe_figures import draw_curves

@@ -31,7 +31,7 @@ from groundfault.improve.learning import Learning
 from groundfault.models import Call, Question, Record, Response
 from groundfault.probes import Bank, Config, Grammar, Runs
 from groundfault.probes.use import release
-from groundfault.probes.use.landscapes import load_replay
+from groundfault.probes.use.arena import load_replay
 from groundfault.probes.use.summary import ProbeSummary, ProbeTables
 from groundfault.readers.mapped import Mapped
 from groundfault.review import Item, Store, sheets

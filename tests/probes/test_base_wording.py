@@ -18,11 +18,11 @@ from groundfault.errors import InputError
 from groundfault.models import Question, Response
 from groundfault.probes import Bank, Config, Grammar, Runs, Task, route, run
 from groundfault.probes.bank.bank import SHIPPED
-from groundfault.probes.bank.checking import check as check_bank
+from groundfault.probes.bank.rendering import check as check_bank
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.review.statuses import items, queue, score_row, split_by_signal
 from groundfault.probes.running.runs import BASE
-from groundfault.probes.use.effects import compute_effects
+from groundfault.probes.use.comparison import compute_effects
 from groundfault.probes.use.release import check, release
 from groundfault.probes.use.summary import Summary
 from groundfault.render.bank_card import card

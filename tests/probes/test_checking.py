@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from groundfault.cli.probe import probe
 from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.probes import Bank, ComponentGroup, Grammar, Option, Task, generate
-from groundfault.probes.bank.checking import check
+from groundfault.probes.bank.rendering import check
 from groundfault.render import bank_card
 
 

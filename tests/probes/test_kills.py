@@ -22,7 +22,7 @@ import pytest
 from groundfault.base.ledger import Ledger
 from groundfault.models import Record
 from groundfault.probes import Bank, Runs
-from groundfault.probes.running.sealing import hold
+from groundfault.probes.running.runs import hold
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs fork and kill -9")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from probe_rows import GRAMMAR, everything, manifest, row
 
-from groundfault.probes.use import comparison, effects
+from groundfault.probes.use import comparison
 from groundfault.probes.use import evidence as source
 from groundfault.probes.use.endpoints import Results, RunEndpoints
 from groundfault.probes.use.summary import Summary
@@ -71,7 +71,7 @@ def test_hard_tasks_make_no_component_effect(worlds: int) -> None:
     for _ in range(worlds):
         rows, statuses = everything(16, hard_tasks(rng, 16))
         queries = [each for each in rows if rng.random() < 0.6]
-        errors += any(e.p <= 0.05 for e in effects.compute_effects(queries, statuses, GRAMMAR))
+        errors += any(e.p <= 0.05 for e in comparison.compute_effects(queries, statuses, GRAMMAR))
     assert within(errors, worlds, 0.05)
 
 

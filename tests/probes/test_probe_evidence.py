@@ -14,8 +14,8 @@ from groundfault.core.status import Status as Outcome
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.bank.grammar import ComponentGroup, Grammar, Option
 from groundfault.probes.review.statuses import score_row
-from groundfault.probes.use import effects
 from groundfault.probes.use import evidence as source
+from groundfault.probes.use.comparison import compute_effects
 from groundfault.probes.use.summary import Summary
 
 
@@ -175,7 +175,7 @@ def test_the_table_reads_back_as_the_command_says(tmp_path: Path) -> None:
 
 def test_effects_are_differences_within_tasks() -> None:
     rows, statuses = everything(8, lambda t, c, d: t < 4 and d == "shortcut")
-    result = {(e.group, e.option): e for e in effects.compute_effects(rows, statuses, GRAMMAR)}
+    result = {(e.group, e.option): e for e in compute_effects(rows, statuses, GRAMMAR)}
     shortcut = result["distractor", "shortcut"]
     assert (shortcut.tasks, shortcut.difference) == (8, 0.5)
     assert shortcut.p == pytest.approx(2 / 2**4)  # four tasks differ, all to one side
@@ -195,14 +195,13 @@ def test_hard_tasks_are_no_effect_of_a_component_that_met_them_more_often() -> N
     ]
     statuses = {r.id: CONFIRMED for r in queries if r.signal == "mismatch"}
     result = {
-        (e.group, e.option): e.difference
-        for e in effects.compute_effects(queries, statuses, GRAMMAR)
+        (e.group, e.option): e.difference for e in compute_effects(queries, statuses, GRAMMAR)
     }
     assert result["distractor", "shortcut"] == 0
 
 
 def test_without_both_sides_there_is_no_effect() -> None:
     rows = [row(1, "t1|plain|none"), row(2, "t2|plain|none")]
-    assert {(e.tasks, e.difference, e.p) for e in effects.compute_effects(rows, {}, GRAMMAR)} == {
+    assert {(e.tasks, e.difference, e.p) for e in compute_effects(rows, {}, GRAMMAR)} == {
         (0, None, 1.0)
     }

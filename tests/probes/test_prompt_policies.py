@@ -23,8 +23,7 @@ from groundfault.probes.policies import (
     _list_respects,
     get,
 )
-from groundfault.probes.use.arena import arena, play_policy
-from groundfault.probes.use.landscapes import SIZES, TASKS, WORLDS, draw_landscape
+from groundfault.probes.use.arena import SIZES, TASKS, WORLDS, arena, draw_landscape, play_policy
 from groundfault.testing import check_probe_policy
 
 FRESH = [name for name in POLICIES if "repeats" not in name]

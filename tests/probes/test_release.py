@@ -28,8 +28,15 @@ from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.config import Config
 from groundfault.probes.running.run import run
 from groundfault.probes.running.runs import LEDGER
-from groundfault.probes.use.package import FILES, INDEX, make_package, make_public_names
-from groundfault.probes.use.release import RELEASED, check, release
+from groundfault.probes.use.release import (
+    FILES,
+    INDEX,
+    RELEASED,
+    check,
+    make_package,
+    make_public_names,
+    release,
+)
 from groundfault.review import Decision, open_items
 from groundfault_studies.brittle import Brittle, Planted, Reviewer, plant
 

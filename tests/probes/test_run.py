@@ -25,7 +25,7 @@ from groundfault.models import Question, Record, Response
 from groundfault.probes import Bank, Config, Grammar, Runs, run
 from groundfault.probes.bank.bank import SHIPPED
 from groundfault.probes.running import run as run_module
-from groundfault.probes.running import sealing
+from groundfault.probes.running import runs as runs_file
 
 PROBES = {probe.prompt: probe for probe in probes.probes(Bank.shipped(), Grammar.shipped())}
 
@@ -356,7 +356,7 @@ def test_a_crash_between_any_two_writes(home: Path, monkeypatch: pytest.MonkeyPa
         return act
 
     for owner, name in (
-        (sealing, "write_bytes"),
+        (runs_file, "write_bytes"),
         (run_module, "write_bytes"),
         (run_module.Journal, "_append"),
     ):
@@ -402,7 +402,7 @@ def test_a_line_that_was_cut_short_is_written_anew(home: Path) -> None:
 
 
 def test_a_second_process_is_refused(home: Path) -> None:
-    with sealing.hold(home / "runs"), pytest.raises(InputError, match="another process runs in"):
+    with runs_file.hold(home / "runs"), pytest.raises(InputError, match="another process runs in"):
         run(config(home), Brittle())
     run(config(home), Brittle())
 

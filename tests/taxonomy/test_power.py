@@ -14,10 +14,10 @@ from groundfault.render.markdown import markdown
 from groundfault.render.taxonomy_page import make_page
 from groundfault.stats.irt import OneAbility
 from groundfault.taxonomy import Matrix, Settings, Taxonomy, fit
-from groundfault.taxonomy.fitting import power
-from groundfault.taxonomy.fitting.nulls import count_directions
-from groundfault.taxonomy.fitting.power import (
+from groundfault.taxonomy.fitting import nulls
+from groundfault.taxonomy.fitting.nulls import (
     DetectableClasses,
+    count_directions,
     measure_detectable_classes,
     plant_class,
 )
@@ -86,13 +86,13 @@ def test_effects_are_looked_up_by_halving(monkeypatch: pytest.MonkeyPatch) -> No
         asked.append(float(str(parts[4])))
         return asked[-1]
 
-    monkeypatch.setattr(power, "_measure_planted", strength)
+    monkeypatch.setattr(nulls, "_measure_planted", strength)
     matrix = draw(1, examples=60, models=6)
-    test = power.Test("direction", 0.0, (0.4,) * 19)
+    test = nulls.Test("direction", 0.0, (0.4,) * 19)
     population = OneAbility.fit(matrix.passed, matrix.trials)
     result = measure_detectable_classes(matrix, QUICK, test, population)
     assert set(result.effects.values()) == {0.5}
-    assert len(set(asked)) < len(power.EFFECTS)
+    assert len(set(asked)) < len(nulls.EFFECTS)
     never = replace(test, draws=(2.0,) * 19)
     result = measure_detectable_classes(matrix, QUICK, never, population)
     assert set(result.effects.values()) == {None}

@@ -205,7 +205,7 @@ def check(folder: str, samples: int, seed: int, card: str | None, json_path: str
     the review.
     """
     from groundfault.probes import Bank, Grammar
-    from groundfault.probes.bank.checking import check as run
+    from groundfault.probes.bank.rendering import check as run
     from groundfault.render import bank_card
 
     require_writable(card)

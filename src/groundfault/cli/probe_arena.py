@@ -94,7 +94,7 @@ def arena(**options: Any) -> None:
     """
     from groundfault.probes.policies import POLICIES
     from groundfault.probes.use.arena import arena as run
-    from groundfault.probes.use.landscapes import load_replay
+    from groundfault.probes.use.arena import load_replay
 
     require_writable(options["json_path"])
     replay = load_replay(options["replay"], options["store"]) if options["replay"] else None

@@ -20,7 +20,7 @@ from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
-    from groundfault.probes.use.package import Package
+    from groundfault.probes.use.release import Package
     from groundfault.probes.use.summary import Summary
 
 _REASON = click.option(

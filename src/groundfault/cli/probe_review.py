@@ -23,8 +23,7 @@ from groundfault.errors import InputError, PlanError
 from groundfault.render.words import clean, plural
 
 if TYPE_CHECKING:
-    from groundfault.probes.review.progress import ReviewProgress
-    from groundfault.probes.review.reviewed_runs import ReviewedRuns
+    from groundfault.probes.review.reviewed_runs import ReviewedRuns, ReviewProgress
     from groundfault.review import Decision, Item, Session
     from groundfault.review.queue import ReviewQuestion
 
@@ -263,7 +262,7 @@ def review(runs: str, **options: Any) -> None:
 
 def review_runs(open_review: Callable[[], ReviewedRuns], options: dict[str, Any]) -> None:
     """Do with a review what the options of `review` ask for."""
-    from groundfault.probes.review.progress import ReviewProgress
+    from groundfault.probes.review.reviewed_runs import ReviewProgress
     from groundfault.review.decision import summarize_agreement
 
     _check(options)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from groundfault.probes.bank.bank import Task
-from groundfault.probes.bank.checking import BankCheck
+from groundfault.probes.bank.rendering import BankCheck
 from groundfault.render import words
 from groundfault.render.markdown import code, escape
 

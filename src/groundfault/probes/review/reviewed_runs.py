@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from groundfault.base.deprecation import rename_attributes, rename_members
 from groundfault.base.ledger import Event, Ledger
-from groundfault.base.reading import MAX_ROWS, read_bytes
+from groundfault.base.reading import read_bytes
 from groundfault.errors import InputError, LedgerError
-from groundfault.probes.review.statuses import Status, items, queue, split_by_signal, statuses
-from groundfault.probes.running.runs import LEDGER, MANIFEST, REVIEWS, TRAJECTORY, Runs
-from groundfault.probes.running.sealing import ITERATION
-from groundfault.probes.running.sealing import SEALED as RUN_SEALED
+from groundfault.probes.review.statuses import Status, Unit, items, queue, split_by_signal, statuses
+from groundfault.probes.running.runs import (
+    ITERATION,
+    LEDGER,
+    MANIFEST,
+    REVIEWS,
+    RUN_SEALED,
+    Runs,
+)
 from groundfault.review import Decision, Item, Queue, Resolution, Store, resolve
+from groundfault.review.decision import select_latest
 from groundfault.review.session import SEALED, UNBLINDED
 from groundfault.stats.intervals import wilson
 
-_COVERAGE = 0.95  # of the interval for missed errors
+# of the interval for missed errors: the usual 95%, as its documentation says
+_COVERAGE = 0.95
 
 
 class MissedErrors(Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,7 +83,7 @@ class ReviewedRuns:
         self.runs = runs if isinstance(runs, Runs) else Runs(Path(runs))
         self.runs.manifest  # noqa: B018  (a folder without one holds no runs)
         manifest = hashlib.sha256(read_bytes(self.runs.folder / MANIFEST)).hexdigest()
-        _require_recorded(self.runs.folder, manifest)
+        _require_recorded(self.runs, manifest)
         self.store = Store(store or self.runs.folder / REVIEWS, manifest)
         self._ledger = Ledger(self.runs.folder / LEDGER)
 
@@ -133,22 +142,17 @@ class ReviewedRuns:
         )
         # in both records: the head in the runs' ledger shows if the store was cut off later
         self._ledger.append(UNBLINDED, {**event.body, "head": event.hash})
-        items_by_row = self._items
         # what reviewers must not see: who answered, who asked, and what the machine made of it
         names = ("id", "model", "policy", "seed", "query", "key", "signal")
-        rows = [
-            row
-            for row in self.runs.rows
-            if row.id in items_by_row and items_by_row[row.id].id in queue.by_id
-        ]
         return [
-            {"item": items_by_row[row.id].id, **{name: getattr(row, name) for name in names}}
-            for row in rows
+            {"item": item.id, **{name: getattr(row, name) for name in names}}
+            for row in self.runs.rows
+            if (item := self._items.get(row.id)) and item.id in queue.by_id
         ]
 
     @cached_property
     def queue(self) -> Queue:
-        """The queue as it is sealed.
+        """Return the queue as it is sealed.
 
         Raises
         ------
@@ -176,17 +180,17 @@ class ReviewedRuns:
 
     @property
     def decisions(self) -> list[Decision]:
-        """Every decision, revised ones among them, in the order in which they were made."""
+        """Return every decision, revised ones among them, in their order."""
         return self.store.decisions()
 
     @property
     def resolutions(self) -> dict[str, Resolution]:
-        """The resolution of each item, by its id."""
+        """Return the resolution of each item, by its id."""
         return resolve(self.decisions, self.queue.reviewers)
 
     @property
     def statuses(self) -> dict[str, Status]:
-        """The status of each row, by its id; all are unaudited where no review has begun."""
+        """Return the status of each row, by its id; without a review all are unaudited."""
         self._require_here()
         settings = self._settings
         return statuses(
@@ -195,16 +199,12 @@ class ReviewedRuns:
 
     @property
     def control_errors(self) -> MissedErrors:
-        """How many of the items that matched are errors all the same, by the controls."""
+        """Estimate from the controls how many of the items that matched are errors all the same."""
         resolutions, queue = self.resolutions, self.queue
         _, matched = split_by_signal(self.runs.rows, self._items)
         # controls are a random sample of the matches, so their error rate is that of all matches
         controls = [item.id for item in matched if item.id in queue.by_id]
-        verdicts = [
-            resolutions[id].verdict
-            for id in controls
-            if id in resolutions and resolutions[id].verdict
-        ]
+        verdicts = [one.verdict for id in controls if (one := resolutions.get(id)) and one.verdict]
         errors, size = verdicts.count("model_error"), len(verdicts)
         if not size:
             return MissedErrors(len(matched), len(controls), 0, 0, None, None, None)
@@ -215,13 +215,12 @@ class ReviewedRuns:
 
     @property
     def unblindings(self) -> list[Event]:
-        """When, by whom and why hidden fields were shown."""
-        place = self.runs.folder / LEDGER
-        return self._ledger.events(UNBLINDED) if place.exists() else []
+        """Return when, by whom and why hidden fields were shown."""
+        return self.runs.events(UNBLINDED)
 
     @property
     def is_blind(self) -> bool:
-        """Whether a review has begun whose hidden fields nobody was shown yet, by the record."""
+        """Tell whether a review has begun whose hidden fields were never shown, by the record."""
         return self.store.last_sealing() is not None and not self.unblindings
 
     @cached_property
@@ -230,7 +229,7 @@ class ReviewedRuns:
 
     @cached_property
     def _items(self) -> dict[str, Item]:
-        """What a reviewer would see of each row, by the row's id."""
+        """Return the item that a reviewer would see of each row, by the row's id."""
         return items(self.runs.rows, unit=self._settings["unit"], questions=self._questions)
 
     def _queue(self, split: Sequence[str]) -> Queue:
@@ -238,7 +237,7 @@ class ReviewedRuns:
 
     @property
     def _settings(self) -> dict[str, Any]:
-        """The review settings of the run's config."""
+        """Return the review settings of the run's config."""
         manifest = self.runs.manifest
         return {
             "reviewers": 1,
@@ -249,33 +248,29 @@ class ReviewedRuns:
 
     @property
     def _where(self) -> str:
-        """Where the reviews are, in words that hold when the folder is moved."""
+        """Return the place of the reviews, in words that hold when the folder is moved."""
         own = str((self.runs.folder / REVIEWS).absolute())
         return REVIEWS if self.store.place == own else self.store.place
 
     def _last_sealing(self) -> Mapping[str, Any] | None:
-        """The last sealing in the runs' ledger."""
-        place = self.runs.folder / LEDGER
-        sealed = self._ledger.events(SEALED) if place.exists() else []
+        """Return the last sealing in the runs' ledger."""
+        sealed = self.runs.events(SEALED)
         return sealed[-1].body if sealed else None
 
     def _require_here(self) -> None:
-        """A second place for the reviews of these runs would hide half of them."""
+        """Refuse a second place for the reviews of these runs, which would hide half of them."""
         body = self._last_sealing()
         if body is not None and body["reviews"] != self._where:
-            hint = (
-                "leave --store out"
-                if body["reviews"] == REVIEWS
-                else f"say --store {body['reviews']}"
-            )
+            place = body["reviews"]
+            hint = "leave --store out" if place == REVIEWS else f"say --store {place}"
             raise InputError(
-                f"the reviews of these runs are kept in {body['reviews']}, not in {self._where}: "
-                f"{hint}"
+                f"the reviews of these runs are kept in {place}, not in {self._where}: {hint}"
             )
 
 
-def _require_recorded(folder: Path, manifest: str) -> None:
+def _require_recorded(runs: Runs, manifest: str) -> None:
     """Raise `LedgerError` if a file differs from its run's record; runs without record pass."""
+    folder = runs.folder
     if not (folder / LEDGER).exists():
         return
     ledger = Ledger(folder / LEDGER)
@@ -287,18 +282,88 @@ def _require_recorded(folder: Path, manifest: str) -> None:
     hashes = {event.body["record"] for event in ledger.events(ITERATION)}
     if not hashes:
         return
-    for place in sorted(folder.glob(f"*/*/*/{TRAJECTORY}")):
-        for number, line in enumerate(read_bytes(place, MAX_ROWS).split(b"\n")[:-1], start=1):
-            record = hashlib.sha256(line + b"\n").hexdigest()
-            if record not in hashes:
-                raise LedgerError(
-                    f"{place}, line {number} is not what the run recorded; take the file away and "
-                    "run again: answers "
-                    "on record are not asked for twice"
-                )
-            hashes.remove(record)
+    for place, number, line in runs.lines():
+        record = hashlib.sha256(line + b"\n").hexdigest()
+        if record not in hashes:
+            raise LedgerError(
+                f"{place}, line {number} is not what the run recorded; take the file away and run "
+                "again: answers on record are not asked for twice"
+            )
+        hashes.remove(record)
 
 
 __getattr__ = rename_attributes(
     __name__, {"Audit": "groundfault.probes.review.reviewed_runs:ReviewedRuns"}
 )
+
+
+class QueueSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The settings of the sealed queue."""
+
+    seed: int
+    reviewers: int
+    split: tuple[str, ...]
+    unit: Unit
+    controls: float
+
+
+class ReviewProgress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many items are decided, and by whom.
+
+    Attributes
+    ----------
+    items : int
+        Items of the sealed queue.
+    queue, store : str
+        The hash of the queue, and where decisions are kept.
+    decisions, revised, unblinded : int
+        Decisions; of these replaced later by their reviewer, and made after unblinding.
+    reviewers, adjudicators : dict of str to int
+        Items that each person decided.
+    settled, adjudicated, disputed, waiting : int
+        Items by their resolution.
+    """
+
+    items: int
+    settings: QueueSettings
+    queue: str
+    store: str
+    decisions: int
+    revised: int
+    unblinded: int
+    reviewers: dict[str, int]
+    adjudicators: dict[str, int]
+    settled: int
+    adjudicated: int
+    disputed: int
+    waiting: int
+
+    @classmethod
+    def of(cls, reviewed: ReviewedRuns) -> ReviewProgress:
+        """Count the progress of a review that has begun."""
+        queue, decisions, resolutions = reviewed.queue, reviewed.decisions, reviewed.resolutions
+        last_decisions = select_latest(decisions)
+        people = Counter[tuple[str, str]]((name, role) for _, name, role in last_decisions)
+        counts = Counter[str](
+            resolutions[item.id].how if item.id in resolutions else "waiting"
+            for item in queue.items
+        )
+        return cls(
+            items=len(queue.items),
+            settings=msgspec.convert(queue.settings, QueueSettings),
+            queue=queue.hash,
+            store=reviewed.store.place,
+            decisions=len(decisions),
+            revised=len(decisions) - len(last_decisions),
+            unblinded=sum(decision.unblinded for decision in decisions),
+            reviewers=_count_items(people, "reviewer"),
+            adjudicators=_count_items(people, "adjudicator"),
+            settled=counts["settled"],
+            adjudicated=counts["adjudicated"],
+            disputed=counts["disputed"],
+            waiting=counts["waiting"],
+        )
+
+
+def _count_items(people: Counter[tuple[str, str]], role: str) -> dict[str, int]:
+    return {name: count for (name, of_role), count in sorted(people.items()) if of_role == role}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from typing import Any
@@ -17,13 +17,64 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.streams import stream
+from groundfault.core import equivalence
 from groundfault.errors import PlanError
 from groundfault.models import Response
+from groundfault.probes.bank.bank import Task
 from groundfault.probes.bank.rendering import Probe
 from groundfault.probes.policies import Capped, Caps, PromptHistory, PromptPolicy, chances_of
-from groundfault.probes.running.base_wording import route_by_base
+from groundfault.probes.policies.history import Keys
+from groundfault.probes.running.answers import Routing, route
 from groundfault.probes.running.config import Config
-from groundfault.probes.running.runs import ProbeRow
+from groundfault.probes.running.runs import BASE, ProbeRow
+
+
+class BaseWording:
+    """Asks each task in its base wording, all of them in one iteration."""
+
+    name = BASE
+
+    def ask(
+        self,
+        history: PromptHistory,
+        size: int,
+        tasks: np.random.Generator,  # noqa: ARG002  (nothing is drawn)
+        rng: np.random.Generator,  # noqa: ARG002
+    ) -> Keys:
+        """The first assignment of every task, unless it must not be asked."""
+        keys = np.arange(history.tasks, dtype=np.intp) * history.assignments
+        return keys[history.fresh[keys]][:size]
+
+    def chances(self, history: PromptHistory) -> None:  # noqa: ARG002
+        """None: the rows estimate no rate of other wordings."""
+        return
+
+
+def make_base_config(config: Config, tasks: int) -> Config:
+    """A config with which the base wordings of so many tasks are one iteration."""
+    return replace(config, iterations=1, batch=tasks, budget=None)
+
+
+def route_by_base(task: Task, response: Response, bases: Mapping[str, ProbeRow] | None) -> Routing:
+    """Compare a response with the key, or with the answer to the base wording.
+
+    Parameters
+    ----------
+    task : Task
+    response : Response
+    bases : mapping of task id to ProbeRow, or None
+        None where tasks have keys, and for the base wordings themselves. A response to a task whose
+        base wording has no answer that can be read goes to a person.
+    """
+    base = None if bases is None else bases.get(task.id)
+    if base is not None and base.signal == "match":
+        return route(task, response, equivalence.read(base.extracted or "", task.rule))
+    routing = route(task, response)
+    if bases is None or routing.signal != "match":
+        return routing
+    reason = "the base wording has no answer that can be read, to compare it with"
+    return replace(routing, signal="unreadable", reason=reason)
+
 
 _SCORES = {"mismatch": 1.0, "match": 0.0}
 

@@ -33,11 +33,19 @@ from groundfault.models.question import list_others
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.bank.rendering import Probe, probes
-from groundfault.probes.running.base_wording import BaseWording, make_base_config
 from groundfault.probes.running.config import Config, slug
-from groundfault.probes.running.policy_run import PolicyRun, RunSpec
-from groundfault.probes.running.runs import CALLS, LEDGER, OTHER_MODEL, STATUS, TRAJECTORY, Runs
-from groundfault.probes.running.sealing import ITERATION, hold, seal
+from groundfault.probes.running.policy_run import BaseWording, PolicyRun, RunSpec, make_base_config
+from groundfault.probes.running.runs import (
+    CALLS,
+    ITERATION,
+    LEDGER,
+    OTHER_MODEL,
+    STATUS,
+    TRAJECTORY,
+    Runs,
+    hold,
+    seal,
+)
 
 _MAX_PROMPTS = 1_000_000  # prompts
 

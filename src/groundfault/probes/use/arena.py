@@ -2,20 +2,250 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from groundfault.base.machine import run_in_order
 from groundfault.base.progress import Progress, listener
+from groundfault.base.reading import MAX_ROWS, read_text
 from groundfault.core.plan import Plan
-from groundfault.errors import PlanError
+from groundfault.errors import InputError, PlanError
 from groundfault.probes.policies import POLICIES, get
-from groundfault.probes.policies.history import Floats, Keys, PromptHistory, PromptPolicy
-from groundfault.probes.use.landscapes import WORLDS, Landscape, ReplayedRun, draw_landscape
+from groundfault.probes.policies.history import Bools, Floats, Keys, PromptHistory, PromptPolicy
 from groundfault.stats.paired import ratio, student
+
+TASKS, SIZES = 18, (3, 3, 3)
+_MAX_KEYS = 1_000_000  # prompt keys
+_ARTEFACTS = 0.1  # share of the keys of one format whose right answers are read wrongly
+
+
+@dataclass(frozen=True, eq=False)
+class Landscape:
+    """What a model does with every prompt key, always the same.
+
+    Attributes
+    ----------
+    wrong : bool array, shape (K,)
+        The model errs: what an audit would confirm.
+    mismatch : bool array, shape (K,)
+        The routing signal: errors, and answers that are read wrongly.
+    tasks : int
+    sizes : tuple of int
+        Options of each group.
+    blocked : bool array, shape (K,), optional
+        Keys that cannot be asked.
+    """
+
+    wrong: Bools
+    mismatch: Bools
+    tasks: int = TASKS
+    sizes: tuple[int, ...] = SIZES
+    blocked: Bools | None = None
+
+
+def draw_landscape(world: str, rng: np.random.Generator) -> Landscape:
+    """A landscape of 18 tasks by 27 assignments, drawn from one of `WORLDS`."""
+    if world not in WORLDS:
+        raise PlanError(f"there is no landscape {world!r}; there are {', '.join(WORLDS)}")
+    options = np.stack(np.unravel_index(np.arange(27), SIZES), axis=1)
+    wrong = rng.random((TASKS, 27)) < WORLDS[world](options, rng)
+    # artefacts gather in one format, as a reader that fails on a format would make them
+    misread_rate = (options[:, 2] == rng.integers(3)) & (rng.random((TASKS, 27)) < _ARTEFACTS)
+    return Landscape(wrong.ravel(), (wrong | misread_rate).ravel())
+
+
+@dataclass(frozen=True, eq=False)
+class ReplayedRun:
+    """An exhaustive run, by model.
+
+    Attributes
+    ----------
+    landscapes : mapping of str to Landscape
+    audited : bool
+        Whether ``wrong`` is what people confirmed. Otherwise it is the routing signal itself, a
+        proxy.
+    """
+
+    landscapes: Mapping[str, Landscape]
+    audited: bool
+
+
+def load_replay(path: str | Path, store: str | Path | None = None) -> ReplayedRun:
+    """What was answered to every prompt key, to be asked again by other policies.
+
+    Parameters
+    ----------
+    path : path
+        A folder that ``groundfault probe run`` wrote with every valid prompt in it, or a JSONL file
+        with an object for each prompt: ``key`` (task and options, joined by bars), ``mismatch``
+        (true or false), after a review ``wrong``, and ``model`` where there are several.
+    store : path or str, optional
+        Where the reviews of a folder are, if not in it.
+
+    Raises
+    ------
+    InputError
+        If the file is no such thing, or a valid prompt has no answer.
+    """
+    by_model = _read_runs(Path(path), store) if Path(path).is_dir() else _read_lines(Path(path))
+    audited = all(
+        key.wrong is not None for keys in by_model.values() for key in keys.values() if key
+    )
+    return ReplayedRun(
+        {model: _make_landscape(path, keys, audited) for model, keys in by_model.items()}, audited
+    )
+
+
+class _KeyOutcome(NamedTuple):
+    """The outcome of a key; whether the model erred is known only after a review."""
+
+    mismatch: bool
+    wrong: bool | None
+
+
+_Keys = dict[str, _KeyOutcome | None]  # None for a key that cannot be asked
+
+
+def _read_runs(folder: Path, store: str | Path | None) -> dict[str, _Keys]:
+    from groundfault.probes.bank.rendering import probes
+    from groundfault.probes.review.reviewed_runs import ReviewedRuns
+    from groundfault.probes.running.runs import Runs
+
+    runs = Runs(folder)
+    statuses = ReviewedRuns(runs, store).statuses
+    routed = [row for row in runs.rows if row.is_routed]
+    # one open row would make a landscape of two kinds of truth: then all of it is the signal
+    audited = not any(statuses[row.id] in ("unaudited", "disputed") for row in routed)
+    by_model: dict[str, _Keys] = {}
+    for row in runs.rows:
+        if row.status == "answered":  # the first answer to a key counts
+            wrong = statuses[row.id] == "confirmed_model_error" if audited else None
+            by_model.setdefault(row.model, {}).setdefault(
+                row.key, _KeyOutcome(row.signal == "mismatch", wrong)
+            )
+    prompts = list(probes(runs.bank, runs.grammar))
+    valid = [probe.key for probe in prompts if not probe.errors]
+    for model, keys in by_model.items():
+        lacking = [key for key in valid if key not in keys]
+        if lacking:
+            raise InputError(
+                f"{folder} is no exhaustive run of {model}: {len(lacking):,} of {len(valid):,} "
+                "valid prompts have no "
+                f"answer (first {lacking[0]}); run the policy exhaustive with a budget of "
+                f"{len(valid):,}"
+            )
+    return {
+        model: {probe.key: keys.get(probe.key) for probe in prompts}
+        for model, keys in by_model.items()
+    }
+
+
+def _read_lines(path: Path) -> dict[str, _Keys]:
+    by_model: dict[str, _Keys] = {}
+    try:
+        lines = read_text(path, MAX_ROWS).splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
+        ) from None
+    for number, line in enumerate(lines, start=1):
+        model, key, outcome = _read_line(line, f"{path}, line {number}")
+        if key in by_model.setdefault(model, {}):
+            raise InputError(f"{path}, line {number}: the key {key!r} was there before")
+        by_model[model][key] = outcome
+    if not by_model:
+        raise InputError(f"{path} holds no prompt keys")
+    return by_model
+
+
+def _read_line(line: str, where: str) -> tuple[str, str, _KeyOutcome]:
+    try:
+        row = json.loads(line)
+        model, key, outcome = (
+            row.get("model", "model"),
+            row["key"],
+            _KeyOutcome(row["mismatch"], row.get("wrong")),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise InputError(
+            f'{where}: write {{"key": "task|option|option", "mismatch": true, "wrong": true}}'
+        ) from None
+    if not (isinstance(model, str) and isinstance(key, str)):
+        raise InputError(f"{where}: model and key must be texts")
+    if not (isinstance(outcome.mismatch, bool) and isinstance(outcome.wrong, bool | None)):
+        raise InputError(f"{where}: mismatch and wrong must be true or false")
+    return model, key, outcome
+
+
+def _make_landscape(path: str | Path, keys: _Keys, audited: bool) -> Landscape:
+    by_parts = {tuple(key.split("|")): outcome for key, outcome in keys.items()}
+    width = {len(parts) for parts in by_parts}
+    if len(width) > 1 or width == {1}:
+        raise InputError(
+            f"{path}: a key is a task and one option of each group, joined by bars, as many in each"
+        )
+    # in the order of the file, which numbers tasks and options as the grammar does
+    names = [list(dict.fromkeys(column)) for column in zip(*by_parts, strict=True)]
+    shape = tuple(map(len, names))
+    if np.prod(shape, dtype=float) > _MAX_KEYS:
+        raise InputError(
+            f"{path}: its tasks and options make more than {_MAX_KEYS:,} keys; name them alike in "
+            "every key"
+        )
+    wrong, mismatch, available = (np.zeros(shape, dtype=bool) for _ in range(3))
+    for parts, outcome in by_parts.items():
+        if outcome is not None:
+            at = tuple(column.index(part) for column, part in zip(names, parts, strict=True))
+            available[at], mismatch[at], wrong[at] = (
+                True,
+                outcome.mismatch,
+                outcome.wrong if audited else outcome.mismatch,
+            )
+    return Landscape(wrong.ravel(), mismatch.ravel(), shape[0], shape[1:], ~available.ravel())
+
+
+def _make_sparse_by_task(options: Keys, rng: np.random.Generator) -> Floats:  # noqa: ARG001
+    brittle = np.isin(np.arange(TASKS), rng.choice(TASKS, 3, replace=False))
+    return np.where(brittle, 0.35, 0.013)[:, None] * np.ones(27)
+
+
+def _make_sparse_by_component(options: Keys, rng: np.random.Generator) -> Floats:
+    groups = rng.choice(3, 2, replace=False)
+    on = (options[:, groups] == rng.integers(3, size=2)).all(axis=1)
+    return np.ones((TASKS, 1)) * np.where(on, 0.4, 0.018)
+
+
+def _make_task_by_component(options: Keys, rng: np.random.Generator) -> Floats:
+    chance = np.full((TASKS, 27), 0.02)
+    for task in rng.choice(TASKS, 6, replace=False):
+        chance[task, options[:, rng.integers(3)] == rng.integers(3)] = 0.6
+    return chance
+
+
+def _make_diffuse(options: Keys, rng: np.random.Generator) -> Floats:
+    effects = rng.normal(0, 0.7, (3, 3))
+    within = sum((effects[g][options[:, g]] for g in range(3)), np.zeros(27))
+    return np.asarray(1 / (1 + np.exp(2.6 - rng.normal(0, 1, (TASKS, 1)) - within)))
+
+
+def _make_unstructured(options: Keys, rng: np.random.Generator) -> Floats:  # noqa: ARG001
+    return np.full((TASKS, 27), 0.13)
+
+
+WORLDS: dict[str, Callable[[Keys, np.random.Generator], Floats]] = {
+    "sparse by task": _make_sparse_by_task,
+    "sparse by component": _make_sparse_by_component,
+    "task by component": _make_task_by_component,
+    "diffuse": _make_diffuse,
+    "unstructured": _make_unstructured,
+}
+"""Chances of an error by kind of landscape: shape (18, 27)."""
+
 
 Interval = tuple[float, float]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,27 +22,267 @@ from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.bank.rendering import render
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
+from groundfault.probes.review.statuses import Status, items, status_of
 from groundfault.probes.running.runs import BANK, GRAMMAR, LEDGER, MANIFEST, ProbeRow
-from groundfault.probes.use.package import (
-    BLANK,
-    CONFIG,
-    CONFIG_FIELDS,
-    DECISION_LINE_FIELDS,
-    DECISIONS,
-    FILES,
-    INDEX,
-    PROMPT_FIELDS,
-    PROMPTS,
-    ROW_FIELDS,
-    ROW_LINE_FIELDS,
-    ROWS,
-    Package,
-    TableRenderer,
-    format_json,
-    hash_file,
-    make_package,
+from groundfault.probes.use.summary import Summary
+from groundfault.review import Decision, Resolution, resolve
+from groundfault.review.decision import select_latest
+
+INDEX, CONFIG, README = "MANIFEST.json", "config.json", "README.md"
+PROMPTS, ROWS, DECISIONS, TABLES, TEXT = (
+    "prompts.jsonl",
+    "rows.jsonl",
+    "decisions.jsonl",
+    "tables.json",
+    "tables.md",
 )
-from groundfault.review import Decision
+FILES = (README, BANK, GRAMMAR, CONFIG, PROMPTS, ROWS, DECISIONS, TABLES, TEXT)
+
+CONFIG_FIELDS = (
+    "policies seeds iterations batch budget streams answers bank grammar prompts valid review"
+).split()
+_DECODING = "temperature top_p max_tokens seed stop logprobs".split()
+PROMPT_FIELDS = ("key", "task", "family", "prompt")
+ROW_FIELDS = "policy seed iteration query key answer rule status how signal score chance".split()
+ROW_LINE_FIELDS = {"model", *ROW_FIELDS, "response_sha256", "audit", "item"}
+DECISION_FIELDS = "prompt_valid extraction_valid artefact model_wrong role unblinded".split()
+DECISION_LINE_FIELDS = {"item", "reviewer", *DECISION_FIELDS}
+_SERVER = re.compile(r"@\w+://.*|\{.*", re.DOTALL)
+_PATH = re.compile(
+    r"(?:(?<=[/:])|^)(?:[/~\\]|\.{1,2}[/\\]|[A-Za-z]:[/\\]).*?([^/\\]*)[/\\]*$", re.DOTALL
+)
+
+
+TableRenderer = Callable[["Package"], str]
+"""Renders the tables of a package as Markdown."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """What is published: rows without responses, and decisions without names and notes.
+
+    Attributes
+    ----------
+    bank : Bank
+    grammar : Grammar
+    config : mapping
+    rows : tuple of ProbeRow
+        Their responses and what was read in them are empty.
+    hashes : mapping of ProbeRow.id to str or None
+        SHA-256 of each response.
+    items : mapping of ProbeRow.id to str or None
+        The number of the reviewed item that a row belongs to.
+    decisions : tuple of Decision
+        On items by their number, by reviewers r1, r2, ...
+    """
+
+    bank: Bank
+    grammar: Grammar
+    config: Mapping[str, Any]
+    rows: tuple[ProbeRow, ...]
+    hashes: Mapping[str, str | None]
+    items: Mapping[str, str | None]
+    decisions: tuple[Decision, ...]
+
+    @cached_property
+    def summary(self) -> Summary:
+        """All numbers, from what is published alone."""
+        statuses: dict[str, Status] = {
+            row.id: status_of(self.resolutions.get(self.items[row.id] or "")) for row in self.rows
+        }
+        return Summary(self.rows, statuses, self.grammar, self.config)
+
+    @cached_property
+    def resolutions(self) -> dict[str, Resolution]:
+        """The resolution of each item, by its number."""
+        return resolve(self.decisions, int(self.config["review"]["reviewers"]))
+
+    def texts(self, render_tables: TableRenderer) -> dict[str, str]:
+        """The files but for bank and grammar."""
+        prompts = {
+            row.key: {name: getattr(row, name) for name in PROMPT_FIELDS} for row in self.rows
+        }
+        return {
+            README: _write_readme(self),
+            CONFIG: format_json(self.config),
+            PROMPTS: _format_lines(prompts[key] for key in sorted(prompts)),
+            ROWS: _format_lines(map(self._row_line, self.rows)),
+            DECISIONS: _format_lines(
+                {
+                    "item": d.item,
+                    "reviewer": d.reviewer,
+                    **{name: getattr(d, name) for name in DECISION_FIELDS},
+                }
+                for d in self.decisions
+            ),
+            TABLES: format_json(self.summary.to_dict()),
+            TEXT: render_tables(self),
+        }
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts in the index; rows and keys are never added."""
+        results = self.summary.results
+        return {
+            "rows": results.rows.queries,
+            "confirmed_rows": results.rows.confirmed,
+            "unique_audited_keys": len(results.keys.confirmed),
+            "decisions": len(self.decisions),
+        }
+
+    def _row_line(self, row: ProbeRow) -> dict[str, Any]:
+        values = {name: getattr(row, name) for name in ("model", *ROW_FIELDS)}
+        audited = {"audit": self.summary.statuses[row.id], "item": self.items[row.id]}
+        values |= {} if row.base is None else {"base": row.base}
+        return {**values, "response_sha256": self.hashes[row.id], **audited}
+
+
+def make_package(audit: ReviewedRuns) -> Package:
+    """What may be published of runs after audit.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no runs.
+    """
+    runs = audit.runs
+    manifest = runs.manifest
+    # a model's name may hold a server or a home folder
+    names = make_public_names(row.model for row in runs.rows)
+    rows = {row.id: _make_public(row, names[row.model]) for row in runs.rows}
+    review = {**manifest.get("review", {}), "reviewers": 1, "seed": 0}
+    item_of_row: dict[str, str] = {}
+    if audit.decisions:
+        review |= {
+            name: audit.queue.settings[name] for name in ("reviewers", "unit", "controls", "seed")
+        }
+        review_queue = audit.queue
+        all_items = items(runs.rows, unit=review_queue.about["unit"])
+        item_of_row = {
+            row: item.id for row, item in all_items.items() if item.id in review_queue.by_id
+        }
+    # numbers in place of ids: an id is a hash of the response, which is not published
+    numbers: dict[str, str] = {}
+    for id in rows:
+        if id in item_of_row:
+            numbers.setdefault(item_of_row[id], f"{len(numbers) + 1:06d}")
+    config = {name: manifest[name] for name in CONFIG_FIELDS if name in manifest}
+    config |= {
+        "decoding": {
+            name: manifest["decoding"][name] for name in _DECODING if name in manifest["decoding"]
+        }
+    }
+    return Package(
+        runs.bank,
+        runs.grammar,
+        config | {"review": review},
+        tuple(rows.values()),
+        {rows[row.id].id: _hash_response(row.response) for row in runs.rows},
+        {public_row.id: numbers.get(item_of_row.get(id, "")) for id, public_row in rows.items()},
+        _anonymize(audit.decisions, numbers),
+    )
+
+
+def make_public_names(models: Iterable[str]) -> dict[str, str]:
+    """Public names of models, without servers and folders; different models stay different."""
+    names: dict[str, str] = {}
+    for model in sorted(set(models)):
+        name = _PATH.sub(r"\1", _SERVER.sub("", model)) or "model"
+        copies = sum(
+            re.fullmatch(rf"{re.escape(name)}( \(\d+\))?", other) is not None
+            for other in names.values()
+        )
+        names[model] = f"{name} ({copies + 1})" if copies else name
+    return names
+
+
+def _make_public(row: ProbeRow, model: str) -> ProbeRow:
+    return ProbeRow(
+        **{**row.to_dict(), "model": model, "assignment": row.assignment, "errors": ()} | BLANK
+    )
+
+
+BLANK: dict[str, Any] = {"response": None, "extracted": None, "reason": ""}
+
+
+def _anonymize(decisions: Sequence[Decision], numbers: Mapping[str, str]) -> tuple[Decision, ...]:
+    """The last decision of each reviewer on each item, by numbers alone."""
+    # r1, r2, ... in the order of their first decisions, which tells no name
+    people: dict[str, str] = {}
+    for each in decisions:
+        people.setdefault(each.reviewer, f"r{len(people) + 1}")
+    last = [
+        Decision(
+            reviewer=people[each.reviewer],
+            item=numbers[each.item],
+            **{name: getattr(each, name) for name in DECISION_FIELDS},
+        )
+        for each in select_latest(decisions).values()
+        if each.item in numbers
+    ]
+    return tuple(sorted(last, key=lambda d: (d.item, d.role, int(d.reviewer[1:]))))
+
+
+def _write_readme(package: Package) -> str:
+    counts = package.counts
+    rows = package.summary.results.rows
+    return _README.format(
+        bank=package.bank.name,
+        grammar=package.grammar.name,
+        rows=counts["rows"],
+        confirmed=counts["confirmed_rows"],
+        keys=counts["unique_audited_keys"],
+        open=rows.waiting + rows.disputed,
+        key="key" if package.bank.has_keys else "answer to the base wording",
+    )
+
+
+_README = """# Audited probes
+
+{rows:,} queries with the bank "{bank}" and the grammar "{grammar}". Review confirmed {confirmed:,} rows as model
+errors; they are of {keys:,} unique prompt keys. Rows are queries and keys are prompts: they are never added together.
+{open:,} rows are unaudited or disputed, and count as no error.
+
+| file | holds |
+|---|---|
+| bank.toml, grammar.toml | what every prompt is made of |
+| config.json | what was fixed before anything was asked |
+| prompts.jsonl | every prompt that was asked |
+| rows.jsonl | every query: signal, audit status, SHA-256 of the response (UTF-8) |
+| decisions.jsonl | what each reviewer decided last on each item; an item is one or more rows |
+| tables.json, tables.md | the numbers, which follow from the rest |
+| MANIFEST.json | SHA-256 of every file, counts, and hashes of the run's manifest and ledger |
+
+Not in it: responses, the answers read in them, reviewers' names and notes, and the models' servers and folders. A hash
+shows that a response is the one that was reviewed; a response of few words can be guessed from it.
+
+A signal is a machine's comparison with the {key} and no error of a model. Only `confirmed_model_error` is one.
+
+To check it: `groundfault probe release --check` and this folder.
+"""  # noqa: E501  (packages of 0.1.0 hold this text as it is, and a check compares it)
+
+
+def _format_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+
+
+def format_json(data: Mapping[str, Any]) -> str:
+    """The text of a JSON file of the package."""
+    return json.dumps(data, indent=1, allow_nan=False) + "\n"
+
+
+def hash_file(place: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(read_bytes(place, MAX_ROWS)).hexdigest()
+
+
+def _hash_response(response: str | None) -> str | None:
+    return (
+        None
+        if response is None
+        else hashlib.sha256(response.encode("utf-8", "surrogatepass")).hexdigest()
+    )
+
 
 RELEASED = "probe_released"
 

@@ -23,9 +23,8 @@ from groundfault.errors import InputError, PlanError, first_line
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.review.reviewed_runs import MissedErrors, ReviewedRuns
 from groundfault.probes.running.runs import BASE, ProbeRow
-from groundfault.probes.use import comparison, effects
-from groundfault.probes.use.comparison import PRIMARY, Difference, Duel, Rate
-from groundfault.probes.use.effects import ComponentEffect
+from groundfault.probes.use import comparison
+from groundfault.probes.use.comparison import PRIMARY, ComponentEffect, Difference, Duel, Rate
 from groundfault.probes.use.endpoints import PooledRuns, Results, RunEndpoints, SharedKeys
 
 if TYPE_CHECKING:
@@ -247,7 +246,7 @@ class Summary:
         if comparison.is_adaptive(self.control):
             return []
         rows = [row for row in self.rows if row.policy == self.control]
-        return effects.compute_effects(rows, self.statuses, self.grammar)
+        return comparison.compute_effects(rows, self.statuses, self.grammar)
 
     def difference(self, policy: str, model: str | None) -> Difference | None:
         """Return the difference from the control in the primary endpoint; None if not matched."""

@@ -23,9 +23,8 @@ from groundfault.stats.silhouette import combine
 from groundfault.taxonomy.fitting import nulls
 from groundfault.taxonomy.fitting.labels import find_contrasting_terms, find_enriched_attributes
 from groundfault.taxonomy.fitting.matrix import Matrix
-from groundfault.taxonomy.fitting.nulls import Test
+from groundfault.taxonomy.fitting.nulls import Test, measure_detectable_classes
 from groundfault.taxonomy.fitting.partition import Partition, make_partition
-from groundfault.taxonomy.fitting.power import measure_detectable_classes
 from groundfault.taxonomy.fitting.replicates import Replicates
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.stability import Stability, measure_stability

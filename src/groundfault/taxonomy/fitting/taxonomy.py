@@ -22,9 +22,8 @@ from groundfault.errors import InputError, first_line
 from groundfault.readers.safely import Archive
 from groundfault.taxonomy.fitting.labels import EnrichedAttribute
 from groundfault.taxonomy.fitting.matrix import Exclusions, Matrix
-from groundfault.taxonomy.fitting.nulls import Test
+from groundfault.taxonomy.fitting.nulls import DetectableClasses, Test
 from groundfault.taxonomy.fitting.partition import Partition
-from groundfault.taxonomy.fitting.power import DetectableClasses
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.stability import Stability
 from groundfault.taxonomy.fitting.stored import (

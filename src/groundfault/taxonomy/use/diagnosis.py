@@ -16,8 +16,7 @@ from groundfault.stats import irt
 from groundfault.taxonomy.fitting.stored import decode_versioned, set_fields, to_plain, to_text
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.use import strategies
-from groundfault.taxonomy.use.answers import match_answers
-from groundfault.taxonomy.use.basis import Basis, estimate_excesses
+from groundfault.taxonomy.use.basis import Basis, estimate_excesses, match_answers
 from groundfault.taxonomy.use.strategies import Allocation, Strategy
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ from groundfault.errors import InputError, PlanError
 from groundfault.stats import irt, low_rank
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
-from groundfault.taxonomy.use.answers import match_answers
+from groundfault.taxonomy.use.basis import match_answers
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer[Any]]

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from groundfault.errors import GroundfaultError, InputError
-from groundfault.probes.review.progress import ReviewProgress
+from groundfault.probes.review.reviewed_runs import ReviewProgress
 from groundfault.render.agreement_table import tabulate_agreement
 from groundfault.review.decision import summarize_agreement
 from groundfault.review.queue import GUIDANCE
