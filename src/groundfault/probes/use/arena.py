@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 
 from groundfault.base.machine import run_in_order
 from groundfault.base.progress import Progress, listener
@@ -19,8 +21,10 @@ from groundfault.probes.policies import POLICIES, get
 from groundfault.probes.policies.history import Bools, Floats, Keys, PromptHistory, PromptPolicy
 from groundfault.stats.paired import ratio, student
 
+# the shipped bank and grammar: 18 tasks, three groups of three options
 TASKS, SIZES = 18, (3, 3, 3)
-_MAX_KEYS = 1_000_000  # prompt keys
+# a landscape is held in memory: three arrays of so many keys are 3 MB
+_MAX_KEYS = 1_000_000
 _ARTEFACTS = 0.1  # share of the keys of one format whose right answers are read wrongly
 
 
@@ -49,7 +53,7 @@ class Landscape:
 
 
 def draw_landscape(world: str, rng: np.random.Generator) -> Landscape:
-    """A landscape of 18 tasks by 27 assignments, drawn from one of `WORLDS`."""
+    """Draw a landscape of 18 tasks by 27 assignments from one of `WORLDS`."""
     if world not in WORLDS:
         raise PlanError(f"there is no landscape {world!r}; there are {', '.join(WORLDS)}")
     options = np.stack(np.unravel_index(np.arange(27), SIZES), axis=1)
@@ -76,7 +80,7 @@ class ReplayedRun:
 
 
 def load_replay(path: str | Path, store: str | Path | None = None) -> ReplayedRun:
-    """What was answered to every prompt key, to be asked again by other policies.
+    """Read what was answered to every prompt key, to be asked again by other policies.
 
     Parameters
     ----------
@@ -93,19 +97,25 @@ def load_replay(path: str | Path, store: str | Path | None = None) -> ReplayedRu
         If the file is no such thing, or a valid prompt has no answer.
     """
     by_model = _read_runs(Path(path), store) if Path(path).is_dir() else _read_lines(Path(path))
-    audited = all(
-        key.wrong is not None for keys in by_model.values() for key in keys.values() if key
-    )
+    outcomes = [outcome for keys in by_model.values() for outcome in keys.values() if outcome]
+    audited = all(outcome.wrong is not None for outcome in outcomes)
     return ReplayedRun(
         {model: _make_landscape(path, keys, audited) for model, keys in by_model.items()}, audited
     )
 
 
-class _KeyOutcome(NamedTuple):
+class _KeyOutcome(Struct, frozen=True):
     """The outcome of a key; whether the model erred is known only after a review."""
 
     mismatch: bool
-    wrong: bool | None
+    wrong: bool | None = None
+
+
+class _Line(_KeyOutcome, frozen=True, kw_only=True):
+    """A line of a JSONL file: the outcome of a key of a model."""
+
+    key: str
+    model: str = "model"
 
 
 _Keys = dict[str, _KeyOutcome | None]  # None for a key that cannot be asked
@@ -154,32 +164,32 @@ def _read_lines(path: Path) -> dict[str, _Keys]:
             f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
         ) from None
     for number, line in enumerate(lines, start=1):
-        model, key, outcome = _read_line(line, f"{path}, line {number}")
-        if key in by_model.setdefault(model, {}):
-            raise InputError(f"{path}, line {number}: the key {key!r} was there before")
-        by_model[model][key] = outcome
+        outcome = _read_line(line, f"{path}, line {number}")
+        keys = by_model.setdefault(outcome.model, {})
+        if outcome.key in keys:
+            raise InputError(f"{path}, line {number}: the key {outcome.key!r} was there before")
+        keys[outcome.key] = outcome
     if not by_model:
         raise InputError(f"{path} holds no prompt keys")
     return by_model
 
 
-def _read_line(line: str, where: str) -> tuple[str, str, _KeyOutcome]:
+def _read_line(line: str, where: str) -> _Line:
     try:
-        row = json.loads(line)
-        model, key, outcome = (
-            row.get("model", "model"),
-            row["key"],
-            _KeyOutcome(row["mismatch"], row.get("wrong")),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise InputError(
-            f'{where}: write {{"key": "task|option|option", "mismatch": true, "wrong": true}}'
-        ) from None
-    if not (isinstance(model, str) and isinstance(key, str)):
-        raise InputError(f"{where}: model and key must be texts")
-    if not (isinstance(outcome.mismatch, bool) and isinstance(outcome.wrong, bool | None)):
-        raise InputError(f"{where}: mismatch and wrong must be true or false")
-    return model, key, outcome
+        return msgspec.json.decode(line, type=_Line)
+    except msgspec.ValidationError as error:
+        for part, problem in {
+            "$.mismatch": "mismatch and wrong must be true or false",
+            "$.wrong": "mismatch and wrong must be true or false",
+            "$.": "model and key must be texts",
+        }.items():
+            if part in str(error):
+                raise InputError(f"{where}: {problem}") from None
+    except (ValueError, RecursionError):
+        pass
+    raise InputError(
+        f'{where}: write {{"key": "task|option|option", "mismatch": true, "wrong": true}}'
+    )
 
 
 def _make_landscape(path: str | Path, keys: _Keys, audited: bool) -> Landscape:
@@ -201,11 +211,8 @@ def _make_landscape(path: str | Path, keys: _Keys, audited: bool) -> Landscape:
     for parts, outcome in by_parts.items():
         if outcome is not None:
             at = tuple(column.index(part) for column, part in zip(names, parts, strict=True))
-            available[at], mismatch[at], wrong[at] = (
-                True,
-                outcome.mismatch,
-                outcome.wrong if audited else outcome.mismatch,
-            )
+            available[at], mismatch[at] = True, outcome.mismatch
+            wrong[at] = outcome.wrong if audited else outcome.mismatch
     return Landscape(wrong.ravel(), mismatch.ravel(), shape[0], shape[1:], ~available.ravel())
 
 
@@ -288,14 +295,14 @@ class LeaderboardRow:
     artefacts: float
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return it as JSON holds it."""
         return asdict(self)
 
 
 def play_policy(
     policy: PromptPolicy, over: Landscape, *, budget: int, batch: int, plan: Plan, number: int
 ) -> Keys:
-    """The keys that a policy asks, in their order: shape (budget,), or fewer where none is left."""
+    """Return the keys that a policy asks: shape (budget,), or fewer where none is left."""
     keys = np.empty(0, dtype=np.intp)
     batches = -(-budget // batch)
     for turn in range(1, batches + 1):
@@ -304,13 +311,8 @@ def play_policy(
         )
         # the same tasks for every policy on a landscape, other ones on the next
         counter = number * batches + turn
-        size = min(batch, budget - len(keys))
-        more = policy.ask(
-            history,
-            size,
-            plan.rng("tasks", counter),
-            plan.rng(f"components {policy.name}", counter),
-        )
+        streams = (plan.rng(name, counter) for name in ("tasks", f"components {policy.name}"))
+        more = policy.ask(history, min(batch, budget - len(keys)), *streams)
         if not len(more):
             break
         keys = np.concatenate([keys, more])
@@ -398,7 +400,7 @@ def play(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> dict[str, dict[str, Floats]]:
-    """Counts of policies on the same landscapes: by world and policy an array (landscapes, 4).
+    """Count what policies find on the same landscapes: by world and policy, (landscapes, 4).
 
     Its columns are unique audited keys, their tasks, confirmed rows, and artefacts. Parameters and
     errors are those of `arena`.
@@ -435,44 +437,26 @@ def play(
 def compare_with_control(
     world: str, policy: str, budget: int, outcomes: Floats, control: Floats, level: float = 0.95
 ) -> LeaderboardRow:
-    """A policy's standing from what it and the control found, each as `play` gives it."""
+    """Rank a policy by what it and the control found, each as `play` gives it."""
     rival = control[:, 0]
-    keys, tasks, rows, artefacts = map(float, outcomes.mean(axis=0))
+    keys, *others = map(float, outcomes.mean(axis=0))
     # paired: both played the same landscapes, whose spread would hide the difference
     gain = outcomes[:, 0] - rival
     more = ratio(outcomes[:, 0], rival, level)
-    times = keys / float(rival.mean()) if rival.any() else None
-    return LeaderboardRow(
-        world=world,
-        policy=policy,
-        budget=budget,
-        keys=keys,
-        gain=float(gain.mean()),
-        gain_interval=student(gain, level),
-        ratio=times,
-        ratio_interval=more[1:] if more else None,
-        tasks=tasks,
-        rows=rows,
-        artefacts=artefacts,
-    )
+    times = keys / float(rival.mean()) if rival.any() else None, more[1:] if more else None
+    gains = float(gain.mean()), student(gain, level)
+    return LeaderboardRow(world, policy, budget, keys, *gains, *times, *others)
 
 
 def _play_landscape(
     names: Sequence[str], over: Landscape | str, budget: int, batch: int, seed: int, number: int
 ) -> Any:
-    """Counts of each policy on one landscape: keys, their tasks, confirmed rows, artefacts."""
+    """Count for each policy on one landscape: keys, their tasks, confirmed rows, artefacts."""
     plan = Plan(seed=seed)
-    land = (
-        draw_landscape(over, plan.rng(f"landscape {over}", number))
-        if isinstance(over, str)
-        else over
-    )
-    return [
-        _count_keys(
-            play_policy(get(name), land, budget=budget, batch=batch, plan=plan, number=number), land
-        )
-        for name in names
-    ]
+    if isinstance(over, str):
+        over = draw_landscape(over, plan.rng(f"landscape {over}", number))
+    play_one = partial(play_policy, over=over, budget=budget, batch=batch, plan=plan, number=number)
+    return [_count_keys(play_one(get(name)), over) for name in names]
 
 
 def _count_keys(keys: Keys, over: Landscape) -> tuple[int, int, int, int]:
