@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from groundfault.core.candidate import Candidate
 from groundfault.core.rules import Rule
-from groundfault.modes.find import OwnRule, find_modes
+from groundfault.modes.find import OwnRule, _find_quantile, find_modes
 from groundfault.modes.mode import EVERY_MODEL, Mode
 
 Floats = NDArray[np.float64]
@@ -367,3 +367,30 @@ def test_equal_means_of_unequal_spread_are_no_mode(grades: int) -> None:
         hits += any('"c0"' in mode.rule for mode in find_modes(table, higher[None], depth=2)[0])
     assert binom.sf(named - 1, worlds, 0.10) > 0.001
     assert hits >= 0.9 * worlds
+
+
+@pytest.mark.parametrize("levels", [6, 100])
+def test_ranges_end_where_the_rule_does(levels: int) -> None:
+    rng = np.random.default_rng(2)
+    n = 1500
+    size = rng.integers(0, levels, n)
+    cut = levels * 4 // 5
+    losses = (rng.random(n) < np.where(size > cut, 0.9, 0.1)).astype(float)
+    modes, _ = find_modes(pl.DataFrame({"size": size}), losses[None])
+    mode = next(mode for mode in modes if mode.doses)
+    assert sum(point.n for point in mode.doses) == n
+    assert sum(point.errors for point in mode.doses) == losses.sum()
+    for point in mode.doses:
+        inside = (size >= point.low) & (size <= point.high)
+        assert point.n == inside.sum()
+        assert point.errors == losses[inside].sum()
+        holds = mode.holds(pl.DataFrame({"size": size[inside]}))
+        assert holds.n_unique() == 1
+
+
+@pytest.mark.parametrize("n", [8, 9, 40, 333, 30_000])
+def test_the_binomial_quantile_is_that_of_scipy(n: int) -> None:
+    rng = np.random.default_rng(n)
+    for p in (*rng.random(60), *(10 ** -rng.uniform(0, 6, 30)), 1 - 1e-6, 1.0):
+        for share in (0.05, 0.2, 0.8):
+            assert _find_quantile(share, n, p) == binom.ppf(share, n, p)

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from groundfault.modes import patterns
-from groundfault.modes.layout import Layout
+from groundfault.modes.bit_layout import Layout
 from groundfault.modes.patterns import PatternCells, judge_in_order
 from groundfault.modes.strata import Losses, Strata
 

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from groundfault.modes.language import ModeRule, RuleLanguage
-from groundfault.modes.layout import Layout
-from groundfault.modes.literals import list_literals
+from groundfault.modes.bit_layout import Layout
+from groundfault.modes.conditions import list_conditions
 from groundfault.modes.refine import refine
+from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.strata import Losses, Strata
 
 N = 1200
@@ -29,7 +29,7 @@ def make_table(seed: int = 0) -> pl.DataFrame:
 
 
 TABLE = make_table()
-LANGUAGE = RuleLanguage(list_literals(TABLE), Layout(np.zeros(N, np.int64)))
+LANGUAGE = RuleLanguage(list_conditions(TABLE), Layout(np.zeros(N, np.int64)))
 TASK, SIZE, HARD = (TABLE[name].to_numpy() for name in TABLE.columns)
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from groundfault.modes.language import ModeRule, RuleLanguage
-from groundfault.modes.layout import Layout
-from groundfault.modes.literals import list_literals
+from groundfault.modes.bit_layout import Layout
+from groundfault.modes.conditions import list_conditions
+from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import score_masks, search, search_inside
 from groundfault.modes.strata import Losses, Strata
 
@@ -38,7 +38,7 @@ def make_world(
     """A table's language, and units that fail at given rates."""
     rng = np.random.default_rng(seed)
     layout = Layout(rng.integers(0, blocks, N))
-    language = RuleLanguage(list_literals(table), layout, depth)
+    language = RuleLanguage(list_conditions(table), layout, depth)
     losses = (rng.random(N) < rate).astype(float)
     return language, Strata(layout, Losses.of(losses, layout))
 
@@ -168,11 +168,11 @@ def test_an_effect_inside_a_context_is_found_there() -> None:
 def test_rules_of_ones_own_are_among_the_singles() -> None:
     from dataclasses import replace
 
-    from groundfault.modes.literals import Tier
+    from groundfault.modes.conditions import Tier
 
     table = make_table(10)
     truth = np.random.default_rng(10).random(N) < 0.2
-    literals = list_literals(table)
+    literals = list_conditions(table)
     own = replace(literals[0], tier=Tier.OWN, family="own 0", on=truth, rule='"mine"', bounds=None)
     layout = Layout(np.zeros(N, np.int64))
     language = RuleLanguage([*literals, own], layout)

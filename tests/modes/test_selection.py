@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from groundfault.modes.language import RuleLanguage
-from groundfault.modes.layout import Layout
-from groundfault.modes.literals import MIN_SUPPORT, list_literals
+from groundfault.modes.bit_layout import Layout
+from groundfault.modes.conditions import MIN_SUPPORT, list_conditions
+from groundfault.modes.rule_space import RuleLanguage
 from groundfault.modes.search import score_counts
 from groundfault.modes.selection import Listed, Selection
 from groundfault.modes.strata import Losses, Strata
@@ -40,7 +40,7 @@ def select(
     table: pl.DataFrame, losses: NDArray[np.float64], level: float = 0.05
 ) -> tuple[Selection, list[Listed]]:
     layout = Layout(np.zeros(table.height, np.int64))
-    language = RuleLanguage(list_literals(table), layout)
+    language = RuleLanguage(list_conditions(table), layout)
     selection = Selection(language, Losses.of(losses, layout), level)
     return selection, selection.select()
 

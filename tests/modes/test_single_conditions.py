@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, hypergeom
 
-from groundfault.modes.language import ModeRule, RuleLanguage
-from groundfault.modes.layout import Layout
-from groundfault.modes.literals import list_literals
+from groundfault.modes.bit_layout import Layout
+from groundfault.modes.conditions import list_conditions
+from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.selection import Selection
 from groundfault.modes.single_conditions import JointTest, _find_least
 from groundfault.modes.strata import Losses, Strata
@@ -23,7 +23,7 @@ LEVEL = 0.10
 
 def make(table: pl.DataFrame, losses: Floats, strata: int = 1) -> tuple[RuleLanguage, Losses]:
     layout = Layout(np.arange(table.height) % strata)
-    return RuleLanguage(list_literals(table), layout, 1), Losses.of(losses, layout)
+    return RuleLanguage(list_conditions(table), layout, 1), Losses.of(losses, layout)
 
 
 def draw_flags(rng: np.random.Generator, n: int, columns: int) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import fisher_exact, hypergeom
 
-from groundfault.modes.layout import Layout
+from groundfault.modes.bit_layout import Layout
 from groundfault.modes.strata import Losses, Strata
 
 N = 150

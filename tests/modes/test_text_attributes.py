@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundfault.core.rules import Rule
-from groundfault.modes.text_attributes import TextLiteral, read_text_literals
+from groundfault.modes.text_attributes import TextCondition, read_text_conditions
 
 HOLES = Path(__file__).parents[3] / "shared/data/real/known_holes"
 GSM8K = Path(__file__).parents[3] / "shared/data/real/gsm8k_openai/examples.parquet"
@@ -27,8 +27,8 @@ SENTENCES = {
 }
 
 
-def by_meaning(values: list[str | None]) -> dict[str, TextLiteral]:
-    literals = read_text_literals(pl.Series("q", values, dtype=pl.String))
+def by_meaning(values: list[str | None]) -> dict[str, TextCondition]:
+    literals = read_text_conditions(pl.Series("q", values, dtype=pl.String))
     return {one.meaning: one for one in literals}
 
 
@@ -38,7 +38,7 @@ def evaluate(rule: str, text: pl.Series) -> list[bool]:
 
 
 def assert_rules_agree(text: pl.Series) -> int:
-    literals = read_text_literals(text)
+    literals = read_text_conditions(text)
     for one in literals:
         assert one.on.tolist() == evaluate(one.rule, text), one.rule
         assert not one.on[text.is_null().to_numpy()].any(), one.rule
@@ -99,14 +99,14 @@ def test_rules_say_what_was_read_off_any_text(values: list[str | None]) -> None:
 
 
 def test_nothing_is_said_of_few_or_missing_texts() -> None:
-    assert read_text_literals(pl.Series("q", [], dtype=pl.String)) == []
-    assert read_text_literals(pl.Series("q", [None] * 50, dtype=pl.String)) == []
-    assert read_text_literals(pl.Series("q", ["a b", "c d e"] * 7)) == []
-    assert read_text_literals(pl.Series("q", ["always the same"] * 50)) == []
+    assert read_text_conditions(pl.Series("q", [], dtype=pl.String)) == []
+    assert read_text_conditions(pl.Series("q", [None] * 50, dtype=pl.String)) == []
+    assert read_text_conditions(pl.Series("q", ["a b", "c d e"] * 7)) == []
+    assert read_text_conditions(pl.Series("q", ["always the same"] * 50)) == []
 
 
 def test_the_same_texts_give_the_same_conditions(coins: pl.Series) -> None:
-    first, second = read_text_literals(coins), read_text_literals(coins)
+    first, second = read_text_conditions(coins), read_text_conditions(coins)
     assert [one.rule for one in first] == [one.rule for one in second]
     extents = [one.on.tobytes() for one in first if one.value is None]
     assert len(extents) == len(set(extents))
@@ -116,7 +116,7 @@ def test_categories_are_read_as_texts() -> None:
     values = ["PLEASE ADD 3 AND 4"] * 20 + ["please add 5 and 6"] * 20
     (one,) = [
         one
-        for one in read_text_literals(pl.Series("q", values, dtype=pl.Categorical))
+        for one in read_text_conditions(pl.Series("q", values, dtype=pl.Categorical))
         if one.meaning == "q is all in capitals"
     ]
     assert one.on.tolist() == [True] * 20 + [False] * 20
@@ -162,7 +162,7 @@ def test_a_number_word_of_another_language_does_not_count() -> None:
 
 
 def test_case_negation_and_time_are_told(coins: pl.Series) -> None:
-    meanings = {one.meaning.removeprefix(coins.name): one for one in read_text_literals(coins)}
+    meanings = {one.meaning.removeprefix(coins.name): one for one in read_text_conditions(coins)}
     capitals = np.array([text == text.upper() for text in coins])
     assert np.array_equal(meanings[" is all in capitals"].on, capitals)
     ago = coins.str.to_lowercase().str.contains("ago").to_numpy()
@@ -181,7 +181,7 @@ def test_texts_that_nearly_all_share_something_are_not_described_by_it() -> None
 def test_natural_texts_get_topics_and_phrases() -> None:
     if not GSM8K.exists():
         pytest.skip("needs ../shared/data/real/gsm8k_openai")
-    literals = read_text_literals(pl.read_parquet(GSM8K)["question"])
+    literals = read_text_conditions(pl.read_parquet(GSM8K)["question"])
     meanings = [one.meaning for one in literals]
     assert any(meaning.startswith("question is about ") for meaning in meanings)
     assert 'question has "miles per hour"' in meanings
@@ -196,7 +196,7 @@ def test_holes_of_real_models_can_be_said_from_the_prompt_alone() -> None:
     examples = pl.read_parquet(HOLES / "examples.parquet")
     inside = pl.read_parquet(HOLES / "inside.parquet")
     sample = np.random.default_rng(0).permutation(len(examples))[:2000]
-    literals = read_text_literals(examples["prompt"][sample])
+    literals = read_text_conditions(examples["prompt"][sample])
     on = np.array([one.on for one in literals], dtype=np.float32)
     pairs = on @ on.T
     said = 0

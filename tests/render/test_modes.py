@@ -21,7 +21,6 @@ from rich.console import Console
 import groundfault
 from groundfault import Candidate, Evidence, Plan, Report
 from groundfault.auditing.report_schema import GraderEvidence, RecordedOpening
-from groundfault.modes.language import WEIGHTS
 from groundfault.modes.mode import (
     Alternative,
     Coverage,
@@ -31,6 +30,7 @@ from groundfault.modes.mode import (
     ModeSearch,
     RuleClass,
 )
+from groundfault.modes.rule_space import WEIGHTS
 from groundfault.render.audit_page import html, make_summary, markdown
 from groundfault.render.audit_words import Outline
 from groundfault.render.cuts import draw_cuts, read_cut

@@ -17,9 +17,9 @@ from groundfault.auditing.unit_table import tabulate_units
 from groundfault.core.column_names import holds_question
 from groundfault.core.columns import Column, Kind, profile
 from groundfault.core.rules import Rule
+from groundfault.modes.condition import MIN_SUPPORT
 from groundfault.modes.examples import add_examples, split_conditions
 from groundfault.modes.find import OwnRule, find_modes
-from groundfault.modes.literal import MIN_SUPPORT
 from groundfault.modes.mode import Coverage, Mode, ModeSearch
 from groundfault.stats import bits
 

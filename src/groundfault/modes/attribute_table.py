@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from groundfault.modes.text_attributes import TextLiteral, read_text_literals
+from groundfault.modes.text_attributes import TextCondition, read_text_conditions
 
 _COUNTS = {
     "characters": ("number of characters", pl.col("text").str.len_chars()),
@@ -70,7 +70,7 @@ def tabulate_attributes(text: pl.Series) -> list[Attribute]:
         Counts first, then categories (language, template, first words), then flags. Words and
         phrases are left out.
     """
-    literals = [one for one in read_text_literals(text) if one.cost < _WORD_COST]
+    literals = [one for one in read_text_conditions(text) if one.cost < _WORD_COST]
     attributes = [*_list_counts(text), *_list_categories(text, literals)]
     names = {one.values.name for one in attributes}
     for one in literals:
@@ -92,7 +92,7 @@ def _list_counts(text: pl.Series) -> Iterator[Attribute]:
         yield Attribute(_blank(counts, text), f"{meaning} in {text.name}")
 
 
-def _list_categories(text: pl.Series, literals: list[TextLiteral]) -> Iterator[Attribute]:
+def _list_categories(text: pl.Series, literals: list[TextCondition]) -> Iterator[Attribute]:
     families = dict.fromkeys(one.family for one in literals if one.value is not None)
     for family in families:
         values = np.full(text.len(), None, dtype=object)

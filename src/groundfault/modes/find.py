@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,19 +13,206 @@ from numpy.typing import NDArray
 
 from groundfault.base.machine import enough_threads
 from groundfault.core.candidate import Candidate
-from groundfault.modes.describe import describe
-from groundfault.modes.detectable import compute_detectable
-from groundfault.modes.language import RuleLanguage
-from groundfault.modes.layout import Layout
-from groundfault.modes.literal import MIN_SUPPORT, Literal, Tier
-from groundfault.modes.literals import list_literals
-from groundfault.modes.mode import EVERY_MODEL, Coverage, Mode, ModeSearch, RuleClass
-from groundfault.modes.selection import Selection
+from groundfault.modes.bit_layout import Layout
+from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier
+from groundfault.modes.conditions import list_conditions
+from groundfault.modes.mode import (
+    EVERY_MODEL,
+    Alternative,
+    Coverage,
+    DosePoint,
+    Mode,
+    ModeSearch,
+    RuleClass,
+)
+from groundfault.modes.rule_space import ModeRule, RuleLanguage
+from groundfault.modes.selection import Listed, Selection
 from groundfault.modes.single_conditions import JointTest
 from groundfault.modes.strata import Losses
+from groundfault.stats.intervals import wilson
+from groundfault.stats.stratified_tail import log_tail
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+_MAX_ALTERNATIVES = 5
+_MAX_POINTS = 12
+POWER = 0.8
+_SHARES = (0.02, 0.05, 0.10, 0.30)
+
+
+def compute_detectable(
+    language: RuleLanguage, losses: Floats, level: float, together: JointTest | None
+) -> dict[str, float | None]:
+    """The failure rate inside that a single condition needs to be named, by its share of units.
+
+    ``together`` is the joint test of single conditions, where they were searched for.
+    """
+    y = losses[~np.isnan(losses)]
+    if not language.literals or len(y) == 0:
+        return {}
+    kind = next(kind for kind in ("single", "word", "partial", "own") if language.counts[kind])
+    bar = math.log(level) - language.log_cost(kind)
+    rate, n = float(y.mean()), len(y)
+
+    def stands(inside: int, errors: int, total: int) -> bool:
+        one = np.array([[inside], [total], [n]], dtype=np.int64)
+        if log_tail(errors, *one) <= bar:
+            return True
+        if together is None or kind != "single":
+            return False
+        return together.log_p_of(inside, errors, total) <= math.log(level)
+
+    return {f"{share:g}": _find_rate(round(share * n), n, rate, stands) for share in _SHARES}
+
+
+def _find_rate(
+    inside: int, n: int, rate: float, stands: Callable[[int, int, int], bool]
+) -> float | None:
+    """The least rate at which errors inside are named with `POWER`, by bisection."""
+
+    def is_named(p: float) -> bool:
+        errors = _find_quantile(1 - POWER, inside, p)
+        total = min(n, errors + round(rate * (n - inside)))
+        return stands(inside, errors, total)
+
+    if inside < MIN_SUPPORT or not is_named(1.0):
+        return None
+    low, high = rate, 1.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_named(middle) else (middle, high)
+    return high
+
+
+def _find_quantile(share: float, n: int, p: float) -> int:
+    """The least count whose binomial distribution function reaches a share in (0, 1)."""
+    # scipy.stats has it, and takes half a second to import
+    from scipy.special import bdtr, bdtrik
+
+    if p >= 1:
+        return n
+    count = math.ceil(float(bdtrik(share, n, p)))
+    # the inverse of a step function may end just above the step
+    reaches_below = count > 0 and float(bdtr(count - 1, n, p)) >= share
+    return count - 1 if reaches_below else count
+
+
+def list_doses(
+    table: pl.DataFrame, language: RuleLanguage, rule: ModeRule, losses: Floats
+) -> tuple[DosePoint, ...]:
+    """Failures at each value, or in ranges, of the numbers in a rule where the rest of it holds.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        The units of the language.
+    language : RuleLanguage
+    rule : ModeRule
+    losses : float64 array, shape (units,)
+    """
+    return tuple(
+        point
+        for place, part in enumerate(rule.parts)
+        if len(part) == 1 and language.literals[part[0]].bounds is not None
+        for point in _list_points(
+            table[language.literals[part[0]].column],
+            language.literals[part[0]].bounds or (-np.inf, np.inf),
+            _hold_others(language, rule, place),
+            losses,
+        )
+    )
+
+
+def _hold_others(language: RuleLanguage, rule: ModeRule, place: int) -> NDArray[np.bool_]:
+    """Units for which all parts of a rule but one hold."""
+    parts = rule.parts[:place] + rule.parts[place + 1 :]
+    if not parts:
+        return np.ones(len(language.layout.strata), dtype=np.bool_)
+    row = language.mask(ModeRule(parts, rule.kind))
+    return np.asarray(language.layout.unpack(row[None])[0])
+
+
+def _list_points(
+    column: pl.Series, bounds: tuple[float, float], inside: NDArray[np.bool_], losses: Floats
+) -> Iterator[DosePoint]:
+    x = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    there = inside & np.isfinite(x)
+    levels = np.unique(x[there])
+    if len(levels) > _MAX_POINTS:
+        shares = np.linspace(0, 1, _MAX_POINTS // 2 + 1)[:-1]
+        starts = np.quantile(x[there], shares, method="nearest")
+        # no range is inside the rule in part
+        edges = [levels[levels >= bounds[0]][:1], levels[levels > bounds[1]][:1]]
+        starts = np.unique(np.concatenate([starts, *edges]))
+    else:
+        starts = levels
+    bins = np.searchsorted(starts, x[there], side="right") - 1
+    values, errors = x[there], losses[there]
+    for b in range(len(starts)):
+        rows = bins == b
+        yield DosePoint(
+            column=column.name,
+            low=float(values[rows].min()),
+            high=float(values[rows].max()),
+            n=int(rows.sum()),
+            errors=float(errors[rows].sum()),
+        )
+
+
+def describe(
+    language: RuleLanguage,
+    one: Listed,
+    inside: Bools,
+    earlier: Bools,
+    y: Floats,
+    outcome: str,
+    level: float,
+    table: pl.DataFrame,
+) -> Mode:
+    """A listed rule with its numbers and words."""
+    tested = language.tested(one.rule)
+    # a context's other units are what a rule inside it is compared with; held-out ones, for a
+    # rule that was mined from the others
+    outside = ~inside if tested is None else tested & ~inside
+    inside = inside if tested is None else inside & tested
+    n, errors = int(inside.sum()), float(y[inside].sum())
+    new = inside & ~earlier
+    low, high = wilson(errors, n, 1 - level)
+    conditions = language.conditions(one.rule)
+    own = language.own_condition(one.rule)
+    return Mode(
+        rule=language.sql(one.rule),
+        meaning=" and ".join(conditions),
+        conditions=conditions,
+        outcome=outcome,
+        n=n,
+        errors=errors,
+        context=conditions[0] if one.rule.kind == "inside" else "",
+        n_outside=int(outside.sum()),
+        errors_outside=float(y[outside].sum()),
+        n_new=int(new.sum()),
+        errors_new=float(y[new].sum()),
+        interval=(float(low), float(high)),
+        p_marginal=math.exp(min(0.0, one.log_marginal)),
+        p_conditional=math.exp(min(0.0, one.log_conditional)),
+        source="modes" if own is None else own.source,
+        alternatives=tuple(_list_alternatives(language, one)),
+        doses=list_doses(table, language, one.rule, y),
+    )
+
+
+def _list_alternatives(language: RuleLanguage, one: Listed) -> Iterator[Alternative]:
+    """Other words for the same units, then rules for nearly the same."""
+    same = [Alternative(rule=r, meaning=m, overlap=1.0) for r, m in language.rename(one.rule)]
+    near = [
+        Alternative(
+            rule=language.sql(rule),
+            meaning=" and ".join(language.conditions(rule)),
+            overlap=overlap,
+        )
+        for rule, overlap in one.alternatives
+    ]
+    yield from [*same[:_MAX_ALTERNATIVES], *near][:_MAX_ALTERNATIVES]
 
 
 @dataclass(frozen=True)
@@ -101,7 +289,7 @@ def find_modes(
     pivotality (the outcomes' law does not depend on conditions that have no effect).
     """
     names = [column for column in table.columns if column not in within]
-    literals = list_literals(table.select(names), gaps=gaps)
+    literals = list_conditions(table.select(names), gaps=gaps)
     # a table without columns has no rows either: units are counted by their losses
     units = np.zeros(losses.shape[1], dtype=np.int64) if strata is None else strata
     blocks = _combine_strata(table, within, units)
@@ -167,7 +355,7 @@ class _Search:
     """What the searches of all outcomes share."""
 
     table: pl.DataFrame
-    literals: list[Literal]
+    literals: list[Condition]
     blocks: NDArray[np.int64]
     own_rules: tuple[OwnRule, ...]
     depth: int
@@ -190,9 +378,9 @@ class _Search:
             self._languages[key] = RuleLanguage(usable, Layout(blocks), self.depth)
         return self._languages[key]
 
-    def _own(self) -> list[Literal]:
+    def _own(self) -> list[Condition]:
         return [
-            Literal(
+            Condition(
                 f"own {i}",
                 own.candidate.rule,
                 own.candidate.meaning,
@@ -248,6 +436,6 @@ class _Search:
         return tuple(sentences)
 
 
-def _take(one: Literal, units: Bools) -> Literal:
+def _take(one: Condition, units: Bools) -> Condition:
     tested = None if one.tested is None else one.tested[units]
     return replace(one, on=one.on[units], tested=tested)

@@ -7,7 +7,11 @@ without accents and with ``ae`` for ``ä`` are added, since many data sets are w
 
 from __future__ import annotations
 
+import math
 import unicodedata
+from collections import Counter
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from functools import cache
 
 LANGUAGES = {
@@ -159,6 +163,159 @@ CLASSES = {
     "span of time": _SPANS_OF_TIME,
 }
 """What texts may have, by language."""
+_MIN_TEXTS = 8
+_MIN_SHARE = 0.005
+_ROUNDS = 2
+_MAX_WORDS = 40
+# log odds at which a text counts as written in a language, about 7 to 1
+_MARGIN = 2.0
+_PRECISION = 0.97
+# a class keeps a word of a language if so many of the texts with it are in that language
+_OWN_SHARE = 0.8
+
+
+@dataclass(frozen=True)
+class ColumnLanguages:
+    """Languages of a column.
+
+    Attributes
+    ----------
+    texts : sequence of set of str
+        The different words of each text.
+    labels : list of str
+        The language of each text, as a code; empty where it cannot be told.
+    present : tuple of str
+        Languages of the column, the most frequent first; English where none can be told.
+    words : dict of str to tuple of str
+        By language: words that tell its texts from those in the other languages of the column.
+        Empty where the column is in one language.
+    """
+
+    texts: Sequence[Set[str]]
+    labels: list[str]
+    present: tuple[str, ...]
+    words: dict[str, tuple[str, ...]]
+
+    def list_words(self, name: str) -> tuple[str, ...]:
+        """Words of a class (see `lexicon.CLASSES`) in the languages of the column.
+
+        A word of several meanings (*once* is eleven in Spanish) is left out where the texts that
+        have it are mostly in another language. Empty if no text has any of them.
+        """
+        homes: dict[str, set[str]] = {}
+        for code in self.present:
+            for word in list_class_words(name, code):
+                homes.setdefault(word, set()).add(code)
+        all_texts: Counter[str] = Counter()
+        own_texts: Counter[str] = Counter()
+        for words, label in zip(self.texts, self.labels, strict=True):
+            for word in words & homes.keys():
+                all_texts[word] += 1
+                own_texts[word] += label in homes[word] or not label
+        if not all_texts:
+            return ()
+        other = {word for word, n in all_texts.items() if own_texts[word] < _OWN_SHARE * n}
+        return tuple(sorted(homes.keys() - (other if len(self.present) > 1 else set())))
+
+
+def detect_languages(texts: Sequence[Set[str]]) -> ColumnLanguages:
+    """Tell the languages of texts, and words to tell them by.
+
+    Parameters
+    ----------
+    texts : sequence of set of str
+        The different words of each text, in lower case.
+
+    Notes
+    -----
+    Function words label the texts that have enough of them. All words of these texts then label
+    the others (naive Bayes, twice), since a short question may have no function word at all.
+    """
+    labels = [_label_by_function_words(words) for words in texts]
+    frequencies = Counter(label for label in labels if label)
+    enough = max(_MIN_TEXTS, _MIN_SHARE * len(texts))
+    present = tuple(code for code, count in frequencies.most_common() if count >= enough)
+    if len(present) < 2:
+        return ColumnLanguages(texts, labels, present or ("en",), {})
+    labels = [label if label in present else "" for label in labels]
+    for _ in range(_ROUNDS):
+        labels = _label_by_all_words(texts, labels, present)
+    counts = _count_words(texts, labels)
+    words = {code: _choose_words(texts, labels, code, counts) for code in present}
+    return ColumnLanguages(texts, labels, present, words)
+
+
+def _label_by_function_words(words: Set[str]) -> str:
+    homes = list_function_words()
+    scores: dict[str, float] = {}
+    for word in words & homes.keys():
+        for code in homes[word]:
+            scores[code] = scores.get(code, 0.0) + 1 / len(homes[word])
+    ranking = sorted(scores, key=lambda code: -scores[code])
+    if not ranking or scores[ranking[0]] < 1:
+        return ""
+    second = scores[ranking[1]] if len(ranking) > 1 else 0.0
+    return ranking[0] if scores[ranking[0]] - second >= 0.5 else ""
+
+
+def _label_by_all_words(
+    texts: Sequence[Set[str]], labels: list[str], present: Sequence[str]
+) -> list[str]:
+    totals = Counter(label for label in labels if label)
+    counts = _count_words(texts, labels)
+    log = math.log
+    base = {code: log(totals[code] + 1) for code in present}
+    # of each word and language: the log of how many of its texts have the word
+    weights = {
+        word: [log((row[code] + 0.1) / (totals[code] + 1)) for code in present]
+        for word, row in counts.items()
+        if sum(row.values()) > row[""]
+    }
+    result = []
+    for words in texts:
+        scores = [base[code] for code in present]
+        for word in words & weights.keys():
+            scores = [score + weight for score, weight in zip(scores, weights[word], strict=True)]
+        first, second = sorted(scores, reverse=True)[:2]
+        result.append(present[scores.index(first)] if first - second >= _MARGIN else "")
+    return result
+
+
+def _count_words(texts: Sequence[Set[str]], labels: Sequence[str]) -> dict[str, Counter[str]]:
+    """For each word, the texts that have it by their language."""
+    counts: dict[str, Counter[str]] = {}
+    for words, label in zip(texts, labels, strict=True):
+        for word in words:
+            if not word.isdigit():
+                counts.setdefault(word, Counter())[label] += 1
+    return counts
+
+
+def _choose_words(
+    texts: Sequence[Set[str]],
+    labels: Sequence[str],
+    code: str,
+    counts: dict[str, Counter[str]],
+) -> tuple[str, ...]:
+    """A few words, one of which nearly every text of a language has, and few others."""
+    homes = list_function_words()
+    exact = {
+        word
+        for word, row in counts.items()
+        if row[code] >= 3 and row[code] >= _PRECISION * sum(row.values())
+    }
+    rest = [words for words, label in zip(texts, labels, strict=True) if label == code]
+    chosen: list[str] = []
+    # function words first: they serve texts that are not there yet
+    for pool in ({word for word in exact if code in homes.get(word, ())}, exact):
+        while rest and len(chosen) < _MAX_WORDS:
+            gains = Counter(word for words in rest for word in words & pool)
+            best = max(gains, key=lambda word: (gains[word], word), default="")
+            if not best or gains[best] < 2:
+                break
+            chosen.append(best)
+            rest = [words for words in rest if best not in words]
+    return tuple(chosen)
 
 
 @cache

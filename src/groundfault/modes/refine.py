@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.modes.language import MAX_SET, ModeRule, RuleLanguage
-from groundfault.modes.literal import MIN_SUPPORT
+from groundfault.modes.condition import MIN_SUPPORT
+from groundfault.modes.rule_space import MAX_SET, ModeRule, RuleLanguage
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
 

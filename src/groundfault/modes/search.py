@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.modes.condition import MIN_SUPPORT, MOST
 from groundfault.modes.kernels import guarantee, search_triples, sum_pairs
-from groundfault.modes.language import (
+from groundfault.modes.rule_space import (
     MAX_SET,
     MAX_WORDS,
     ModeRule,
     RuleLanguage,
     list_subsets,
 )
-from groundfault.modes.literal import MIN_SUPPORT, MOST
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits

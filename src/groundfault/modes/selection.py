@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.modes.language import ModeRule, RuleLanguage
-from groundfault.modes.literal import MIN_SUPPORT
+from groundfault.modes.condition import MIN_SUPPORT
 from groundfault.modes.refine import gain_over_expected, refine
+from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import RuleProposal, score_counts, search, search_inside
 from groundfault.modes.single_conditions import JointTest
 from groundfault.modes.strata import Losses, Strata

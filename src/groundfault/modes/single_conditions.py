@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.streams import stream
-from groundfault.modes.language import RuleLanguage
+from groundfault.modes.rule_space import RuleLanguage
 from groundfault.modes.strata import Losses
 from groundfault.stats.bits import Bits
 from groundfault.stats.stratified_tail import log_tail

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.modes.bit_layout import Layout
 from groundfault.modes.kernels import sum_rows
-from groundfault.modes.layout import Layout
 from groundfault.stats.bits import Bits
 from groundfault.stats.contingency import common_grid
 from groundfault.stats.stratified_tail import log_tail, log_tail_of_losses

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.modes.templates import NUMBER, SLOT, Skeleton, Templates
-from groundfault.modes.text_conditions import Condition, Draft, match
+from groundfault.modes.text_conditions import Draft, TextTest, match
 
 # overlap (Jaccard) of the texts that a rule selects with those of the template
 _GOOD_OVERLAP = 0.97
@@ -133,9 +133,9 @@ def _list_runs(skeleton: Skeleton) -> list[range]:
 
 def _choose_rule(
     matcher: _Matcher, label: frozenset[Skeleton], on: Bools
-) -> tuple[Condition, str] | None:
+) -> tuple[TextTest, str] | None:
     skeletons = sorted(label, key=lambda one: (matcher.counts[one], one))
-    best: tuple[Condition, str] | None = None
+    best: tuple[TextTest, str] | None = None
     least = _LEAST_OVERLAP
     for condition, words, extent in _list_rules(matcher, skeletons, on):
         overlap = _overlap(extent, on)
@@ -148,7 +148,7 @@ def _choose_rule(
 
 def _list_rules(
     matcher: _Matcher, skeletons: Sequence[Skeleton], on: Bools
-) -> Iterator[tuple[Condition, str, Bools]]:
+) -> Iterator[tuple[TextTest, str, Bools]]:
     for make in (matcher.loose, matcher.strict):
         for one in skeletons:
             yield _as_rule(make(one)), matcher.quote(one), matcher.holds(make(one))
@@ -169,7 +169,7 @@ def _list_rules(
         yield condition, f"{words} without {matcher.quote(other)}", extent & ~matcher.holds(pattern)
 
 
-def _as_rule(pattern: str) -> Condition:
+def _as_rule(pattern: str) -> TextTest:
     return match(pattern, any_case=True)
 
 

@@ -37,7 +37,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Condition:
+class TextTest:
     """Tests that all have to come out as they say."""
 
     terms: tuple[Term, ...]
@@ -47,22 +47,22 @@ class Condition:
         """In SQL, with ``{}`` for the column."""
         return " AND ".join(term.sql if term.holds else f"NOT {term.sql}" for term in self.terms)
 
-    def __and__(self, other: Condition) -> Condition:
-        return Condition(self.terms + other.terms)
+    def __and__(self, other: TextTest) -> TextTest:
+        return TextTest(self.terms + other.terms)
 
-    def __invert__(self) -> Condition:
+    def __invert__(self) -> TextTest:
         (term,) = self.terms
-        return Condition((Term(term.sql, term.expression, not term.holds),))
+        return TextTest((Term(term.sql, term.expression, not term.holds),))
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A literal over texts before it is evaluated.
+    """A condition on texts before it is evaluated.
 
     Attributes
     ----------
     family : str
-    condition : Condition
+    condition : TextTest
     meaning : str
         What follows the name of the column in English.
     cost : float
@@ -71,24 +71,24 @@ class Draft:
     """
 
     family: str
-    condition: Condition
+    condition: TextTest
     meaning: str
     cost: float = 1.0
     value: str | None = None
 
 
-def compare(sql: str, expression: pl.Expr) -> Condition:
+def compare(sql: str, expression: pl.Expr) -> TextTest:
     """One test that is no regular expression."""
-    return Condition((Term(sql, expression),))
+    return TextTest((Term(sql, expression),))
 
 
-def match(pattern: str, *, any_case: bool = False) -> Condition:
+def match(pattern: str, *, any_case: bool = False) -> TextTest:
     """The text has a regular expression somewhere."""
     operator, flags = ("~*", "(?i)") if any_case else ("~", "")
     return compare(f"{{}} {operator} {literal(pattern)}", TEXT.str.contains(flags + pattern))
 
 
-def match_words(words: Sequence[str]) -> Condition:
+def match_words(words: Sequence[str]) -> TextTest:
     """The text has one of these words, in any case."""
     inner = "|".join(re.escape(word) for word in words)
     return match(rf"\b{inner}\b" if len(words) == 1 else rf"\b({inner})\b", any_case=True)

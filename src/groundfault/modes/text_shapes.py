@@ -8,9 +8,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from groundfault.modes.lexicon import CLASSES, LANGUAGES
+from groundfault.modes.lexicon import CLASSES, LANGUAGES, ColumnLanguages
 from groundfault.modes.text_conditions import MIN_TEXTS, TEXT, Draft, compare, match, match_words
-from groundfault.modes.text_languages import ColumnLanguages
 
 
 def draft_shapes(sample: pl.Series, languages: ColumnLanguages) -> Iterator[Draft]:

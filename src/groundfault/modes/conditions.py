@@ -1,4 +1,4 @@
-"""Literals: the single conditions that rules of failure modes are made of.
+"""Conditions: the single conditions that rules of failure modes are made of.
 
 They are read off the examples alone, never off outcomes: that is what lets the rules be tested on
 all units.
@@ -17,18 +17,17 @@ from polars import selectors
 from groundfault.core.columns import Column, Kind, flag_rule, profile
 from groundfault.core.rules import literal as constant
 from groundfault.core.rules import quote
-from groundfault.modes.literal import MIN_SUPPORT, MOST, Literal, Tier
-from groundfault.modes.number_literals import read_number
-from groundfault.modes.text_attributes import read_text_literals
+from groundfault.modes.condition import MIN_SUPPORT, MOST, Condition, Tier, read_number
+from groundfault.modes.text_attributes import read_text_conditions
 
 Bools = NDArray[np.bool_]
 
 _MAX_VALUES = 60
 
 
-def list_literals(
+def list_conditions(
     table: pl.DataFrame, *, max_words: int = 300, gaps: Sequence[str] = ()
-) -> list[Literal]:
+) -> list[Condition]:
     """All literals of a table, those that hold for the same units merged.
 
     Parameters
@@ -43,7 +42,7 @@ def list_literals(
 
     Returns
     -------
-    list of Literal
+    list of Condition
         Attributes first, then texts, then words; each by reading cost. All hold for at least
         `MIN_SUPPORT` units and leave out as many.
     """
@@ -51,7 +50,7 @@ def list_literals(
     table = table.with_columns(selectors.float().fill_nan(None))
     columns = profile(table)
     cuts = 8 if len(columns) <= 15 else 4
-    literals: list[Literal] = []
+    literals: list[Condition] = []
     for column in columns:
         conditions = _read_column(table, column, cuts, max_words)
         if column.name in gaps:
@@ -63,7 +62,7 @@ def list_literals(
     )
 
 
-def _leave_alone(conditions: Iterable[Literal], present: Bools) -> Iterator[Literal]:
+def _leave_alone(conditions: Iterable[Condition], present: Bools) -> Iterator[Condition]:
     """Conditions of a column whose gaps go with the outcome, to be tested where there is a value.
 
     That there is none is an ordinary condition.
@@ -76,8 +75,8 @@ def _leave_alone(conditions: Iterable[Literal], present: Bools) -> Iterator[Lite
             yield replace(one, tier=Tier.PARTIAL, tested=present)
 
 
-def _merge_equal(literals: Iterable[Literal]) -> list[Literal]:
-    first: dict[bytes, Literal] = {}
+def _merge_equal(literals: Iterable[Condition]) -> list[Condition]:
+    first: dict[bytes, Condition] = {}
     for one in literals:
         key = np.packbits(one.on).tobytes()
         first[key] = (
@@ -88,7 +87,7 @@ def _merge_equal(literals: Iterable[Literal]) -> list[Literal]:
 
 def _read_column(
     table: pl.DataFrame, column: Column, cuts: int, max_words: int
-) -> Iterator[Literal]:
+) -> Iterator[Condition]:
     values, name = table[column.name], column.name
     if column.kind is Kind.FLAG:
         yield from _read_flag(values)
@@ -97,31 +96,31 @@ def _read_column(
     elif column.kind in (Kind.LABEL, Kind.CODE) and not values.dtype.is_numeric():
         yield from _read_values(values)
     elif column.kind is Kind.TEXT:
-        for one in read_text_literals(values, max_words=max_words):
+        for one in read_text_conditions(values, max_words=max_words):
             tier = Tier.WORD if one.cost >= 2 else Tier.TEXT
-            yield Literal(one.family, one.rule, one.meaning, one.cost, one.on, tier, column=name)
+            yield Condition(one.family, one.rule, one.meaning, one.cost, one.on, tier, column=name)
     missing = values.is_null().to_numpy()
     if missing.sum() >= MIN_SUPPORT and column.kind is not Kind.OTHER:
         sql, meaning = f"{quote(name)} IS NULL", f"{name} is missing"
-        yield Literal(name, sql, meaning, 1.0, missing, column=name)
+        yield Condition(name, sql, meaning, 1.0, missing, column=name)
 
 
 def _mask(values: pl.Series) -> Bools:
     return np.asarray(values.fill_null(False).to_numpy(), dtype=np.bool_)
 
 
-def _read_flag(values: pl.Series) -> Iterator[Literal]:
+def _read_flag(values: pl.Series) -> Iterator[Condition]:
     name, rule = values.name, flag_rule(values.name, values.dtype)
     on = _mask(values if values.dtype == pl.Boolean else values == 1)
     off = _mask(~values if values.dtype == pl.Boolean else values == 0)
     is_true = values.dtype == pl.Boolean
-    yield Literal(name, rule, name if is_true else f"{name} is 1", 0.0, on, column=name)
+    yield Condition(name, rule, name if is_true else f"{name} is 1", 0.0, on, column=name)
     opposite = f"NOT {rule}" if is_true else f"{quote(name)} = 0"
     meaning = f"not {name}" if is_true else f"{name} is 0"
-    yield Literal(name, opposite, meaning, 0.5, off, column=name)
+    yield Condition(name, opposite, meaning, 0.5, off, column=name)
 
 
-def _read_values(values: pl.Series) -> Iterator[Literal]:
+def _read_values(values: pl.Series) -> Iterator[Condition]:
     name, words = values.name, values.cast(pl.String)
     counts = words.drop_nulls().value_counts().rows()
     # in the order of how common they are, and of their names where that is equal
@@ -129,4 +128,6 @@ def _read_values(values: pl.Series) -> Iterator[Literal]:
         if count >= MIN_SUPPORT:
             sql = f"{quote(name)} = {constant(value)}"
             meaning = f"{name} is {value}"
-            yield Literal(name, sql, meaning, 0.0, _mask(words == value), value=value, column=name)
+            yield Condition(
+                name, sql, meaning, 0.0, _mask(words == value), value=value, column=name
+            )

@@ -10,14 +10,14 @@ import polars as pl
 import pytest
 
 from groundfault.core.rules import Rule
-from groundfault.modes.literal import MIN_SUPPORT, Literal, Tier
-from groundfault.modes.literals import list_literals
+from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier
+from groundfault.modes.conditions import list_conditions
 
 N = 240
 INF = math.inf
 
 
-def check_rules(table: pl.DataFrame, literals: list[Literal]) -> None:
+def check_rules(table: pl.DataFrame, literals: list[Condition]) -> None:
     """The SQL of each literal, and of its other names, marks the units that it is on for."""
     for literal in literals:
         assert MIN_SUPPORT <= literal.on.sum() <= table.height - MIN_SUPPORT
@@ -27,10 +27,10 @@ def check_rules(table: pl.DataFrame, literals: list[Literal]) -> None:
             assert one.meaning
 
 
-def read(values: list[object] | pl.Series, name: str = "x") -> dict[str, Literal]:
+def read(values: list[object] | pl.Series, name: str = "x") -> dict[str, Condition]:
     """Literals of a table of one column with their aliases, by rule; the rules are checked."""
     table = pl.DataFrame({name: values})
-    literals = list_literals(table)
+    literals = list_conditions(table)
     check_rules(table, literals)
     return {one.rule: one for literal in literals for one in (literal, *literal.aliases)}
 
@@ -121,11 +121,11 @@ def test_missing_and_infinite_numbers(extra: float | None, make: Callable[[float
 def test_what_is_not_a_number_is_missing(make: Callable[[float], float]) -> None:
     x = draw(4).random(N)
     values = [math.nan if u < 0.2 else make(u * 1.2) for u in x]
-    literals = list_literals(pl.DataFrame({"x": values}))
+    literals = list_conditions(pl.DataFrame({"x": values}))
     table = pl.DataFrame({"x": [None if u < 0.2 else v for u, v in zip(x, values, strict=True)]})
     check_rules(table, literals)
     rules = [one.rule for one in literals]
-    assert rules == [one.rule for one in list_literals(table)]
+    assert rules == [one.rule for one in list_conditions(table)]
     assert '"x" IS NULL' in rules
 
 
@@ -173,7 +173,7 @@ def test_units_that_several_conditions_hold_for_are_one_literal_with_other_names
             "kind": ["x" if s >= 2 else "y" for s in size],
         }
     )
-    literals = list_literals(table)
+    literals = list_conditions(table)
     check_rules(table, literals)
     extents = [one.on.tobytes() for one in literals]
     assert len(set(extents)) == len(extents)
@@ -194,13 +194,13 @@ def test_attributes_come_before_texts_and_texts_before_words() -> None:
             "note": [None if u < 0.2 else "said so twice" for u in rng.random(N)],
         }
     )
-    literals = list_literals(table)
+    literals = list_conditions(table)
     check_rules(table, literals)
     tiers = [one.tier for one in literals]
     assert tiers == sorted(tiers)
     assert {Tier.ATTRIBUTE, Tier.WORD} <= set(tiers)
     assert {one.column for one in literals if one.tier == Tier.WORD} == {"prompt"}
-    assert len([one for one in list_literals(table, max_words=2) if one.tier == Tier.WORD]) < len(
+    assert len([one for one in list_conditions(table, max_words=2) if one.tier == Tier.WORD]) < len(
         [one for one in literals if one.tier == Tier.WORD]
     )
 

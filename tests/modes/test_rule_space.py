@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groundfault.core.rules import Rule
-from groundfault.modes.language import (
+from groundfault.modes.bit_layout import Layout
+from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier
+from groundfault.modes.conditions import list_conditions
+from groundfault.modes.rule_space import (
     MAX_SET,
     MAX_WORDS,
     ModeRule,
     RuleLanguage,
     list_subsets,
 )
-from groundfault.modes.layout import Layout
-from groundfault.modes.literal import MIN_SUPPORT, Literal, Tier
-from groundfault.modes.literals import list_literals
 
 N = 260
 
@@ -49,9 +49,9 @@ def make_table() -> pl.DataFrame:
 def make_language(depth: int = 3, strata: int = 1) -> RuleLanguage:
     """The language of the table, with one candidate of one's own."""
     table = make_table()
-    own = Literal("own 0", '"task" = \'add\' OR "hard"', "mine", 0.0, np.arange(N) % 3 == 0)
-    own = Literal(**{**own.__dict__, "tier": Tier.OWN})
-    literals = [*list_literals(table, max_words=8, gaps=["steps"]), own]
+    own = Condition("own 0", '"task" = \'add\' OR "hard"', "mine", 0.0, np.arange(N) % 3 == 0)
+    own = Condition(**{**own.__dict__, "tier": Tier.OWN})
+    literals = [*list_conditions(table, max_words=8, gaps=["steps"]), own]
     layout = Layout(np.random.default_rng(0).integers(0, strata, N))
     return RuleLanguage(literals, layout, depth)
 
@@ -209,7 +209,7 @@ def test_sets_join_alone_only_within_one_small_value_of_another_column() -> None
             "hard": np.arange(600) % 7 < 2,
         }
     )
-    language = RuleLanguage(list_literals(table), Layout(np.zeros(600, dtype=np.int64)))
+    language = RuleLanguage(list_conditions(table), Layout(np.zeros(600, dtype=np.int64)))
     hard = next(i for i in language.plain.tolist() if language.literals[i].rule == '"hard"')
     places = {language.literals[i].value: i for i in language.plain.tolist()}
     one_family = tuple(sorted(places[value] for value in ("t00", "t01")))

@@ -1,4 +1,4 @@
-"""Conditions on columns of numbers: at least, at most, equal to, and between cuts."""
+"""A condition of a rule and the units it holds for; conditions on a column of numbers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,76 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.core.rules import quote
-from groundfault.modes.literal import Literal
 
+Bools = NDArray[np.bool_]
+
+MIN_SUPPORT = 8
+"""Units that a rule has to hold for, at least."""
+
+MOST = 0.8
+"""Share of the units above which a condition is no mode by itself: it is what is usual."""
 _MAX_SINGLE_NUMBERS = 12
 _MAX_ENDS = 16
 
 
-def read_number(values: pl.Series, max_cuts: int) -> Iterator[Literal]:
+class Tier(IntEnum):
+    """Where a literal comes from: what a reader understands best comes first.
+
+    Those of ``PARTIAL`` name a value of a column whose gaps go with the outcome. They and those of
+    one's own are never joined, since they are tested on some of the units only.
+    """
+
+    ATTRIBUTE = 0
+    TEXT = 1
+    WORD = 2
+    PARTIAL = 3
+    OWN = 4
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on one column, and the units it holds for.
+
+    Attributes
+    ----------
+    family : str
+        What it is about. Two literals of one family are never joined.
+    rule, meaning : str
+        In SQL, and in English.
+    cost : float
+        What it costs a reader; plain equality costs nothing.
+    on : bool array, shape (units,)
+        Units without a value are off.
+    tier : Tier
+    value : str or None
+        For one value of a column of categories: the value, so that values join to a set.
+    bounds : pair of float, or None
+        For a condition on a number: its ends, infinite where open, both inclusive as read.
+    column : str
+        The column that is read.
+    aliases : tuple of Condition
+        Others that hold for the same units; they cost more, or come later.
+    tested : bool array, shape (units,), or None
+        Units that it is tested on; None for all.
+    source : str
+        Who proposed it.
+    """
+
+    family: str
+    rule: str
+    meaning: str
+    cost: float
+    on: Bools
+    tier: Tier = Tier.ATTRIBUTE
+    value: str | None = None
+    bounds: tuple[float, float] | None = None
+    column: str = ""
+    aliases: tuple[Condition, ...] = ()
+    tested: Bools | None = None
+    source: str = "modes"
+
+
+def read_number(values: pl.Series, max_cuts: int) -> Iterator[Condition]:
     """Conditions on a column of numbers; ``max_cuts`` is of how many, where values are many."""
     numbers = values.cast(pl.Float64)
     finite = numbers.filter(numbers.is_finite())
@@ -67,7 +131,7 @@ class _WholeNumbers:
     name: str
     lowest: float
 
-    def __call__(self, x: NDArray[Any], low: float, high: float) -> Literal:
+    def __call__(self, x: NDArray[Any], low: float, high: float) -> Condition:
         column = quote(self.name)
         with np.errstate(invalid="ignore"):
             on = (x >= low) & (x <= high)
@@ -82,7 +146,7 @@ class _WholeNumbers:
             rule = f"{column} BETWEEN {low:.0f} AND {high:.0f}"
             words, cost = f"is {low:.0f} to {high:.0f}", 1.0
         bounds, meaning = (low, high), f"{self.name} {words}"
-        return Literal(self.name, rule, meaning, cost, on, bounds=bounds, column=self.name)
+        return Condition(self.name, rule, meaning, cost, on, bounds=bounds, column=self.name)
 
 
 @dataclass(frozen=True)
@@ -92,7 +156,7 @@ class _RealNumbers:
     name: str
     levels: NDArray[Any]
 
-    def __call__(self, x: NDArray[Any], low: float, high: float) -> Literal:
+    def __call__(self, x: NDArray[Any], low: float, high: float) -> Condition:
         column, parts, words = quote(self.name), [], []
         with np.errstate(invalid="ignore"):
             on = (x >= low) & (x <= high)
@@ -109,7 +173,7 @@ class _RealNumbers:
             words.append(f"at most {cut}")
         meaning, cost = f"{self.name} is {' and '.join(words)}", 0.5 * len(parts)
         rule, bounds = " AND ".join(parts), (low, high)
-        return Literal(self.name, rule, meaning, cost, on, bounds=bounds, column=self.name)
+        return Condition(self.name, rule, meaning, cost, on, bounds=bounds, column=self.name)
 
 
 def _shorten(low: float, high: float) -> str:

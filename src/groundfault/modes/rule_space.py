@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from groundfault.core.rules import literal as constant
 from groundfault.core.rules import quote
+from groundfault.modes.bit_layout import Layout
+from groundfault.modes.condition import MIN_SUPPORT, MOST, Condition, Tier
 from groundfault.modes.kernels import count_triples
-from groundfault.modes.layout import Layout
-from groundfault.modes.literal import MIN_SUPPORT, MOST, Literal, Tier
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
@@ -77,12 +77,12 @@ class RuleLanguage:
 
     Parameters
     ----------
-    literals : sequence of Literal
+    literals : sequence of Condition
     layout : Layout
     depth : {1, 2, 3}
     """
 
-    def __init__(self, literals: Sequence[Literal], layout: Layout, depth: int = 3) -> None:
+    def __init__(self, literals: Sequence[Condition], layout: Layout, depth: int = 3) -> None:
         self.literals, self.layout, self.depth = tuple(literals), layout, depth
         blocks = range(0, len(literals), 64)
         packed = [layout.pack(np.stack([x.on for x in literals[i : i + 64]])) for i in blocks]
@@ -321,7 +321,7 @@ class RuleLanguage:
             for part in rule.parts
         )
 
-    def own_literal(self, rule: ModeRule) -> Literal | None:
+    def own_condition(self, rule: ModeRule) -> Condition | None:
         """The user's candidate that a rule is; None for one of the search's own language."""
         return self.literals[rule.parts[0][0]] if rule.kind == "own" else None
 
