@@ -13,11 +13,20 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.stats import irt
-from groundfault.taxonomy.fitting.matrix import Matrix
+from groundfault.taxonomy.fitting.matrix import SLACK, Matrix
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
+
+Bools = NDArray[np.bool_]
+
+# a spread of a third of a point in failure rates: less cannot be distinguished from none
+_LEAST = 1e-5
+# of expectation-maximisation: a fixed number, so that no tolerance decides when it ends
+_ROUNDS = 50
+SCALES: Floats = np.array([0.3, 0.6, 1.0, 2.0])
+"""Of a model's excesses: most models differ little from their ability, and a few much."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,20 +182,6 @@ def estimate_excesses(
     return estimate, np.maximum(variance, 0.0), likely
 
 
-SCALES: Floats = np.array([0.3, 0.6, 1.0, 2.0])
-"""Of a model's excesses: most models differ little from their ability, and a few much."""
-
-_LEAST = (
-    1e-5  # a spread of a third of a point in failure rates: less cannot be distinguished from none
-)
-_ROUNDS = 50
-
-
-Bools = NDArray[np.bool_]
-
-_LEAST = 1e-9  # a score of 1 - 0.3 reaches 0.7
-
-
 def match_answers(results: Evidence | None, taxonomy: Taxonomy) -> tuple[Bools, Bools, int]:
     """Which of the taxonomy's examples a model answered and failed; how many others.
 
@@ -214,7 +209,7 @@ def match_answers(results: Evidence | None, taxonomy: Taxonomy) -> tuple[Bools, 
     for name, is_scored, value in zip(names, is_scored_row, loss, strict=True):
         if is_scored and name in at:
             tries[at[name]] += 1
-            passes[at[name]] += 1 - value >= taxonomy.settings.score - _LEAST
+            passes[at[name]] += 1 - value >= taxonomy.settings.score - SLACK
     # examples that were set apart are the taxonomy's too, and no sign of other ids
     unknown = len({name for name in names if name not in at})
     if names and unknown == len(set(names)) and not set(names) & _apart(taxonomy):
@@ -222,7 +217,7 @@ def match_answers(results: Evidence | None, taxonomy: Taxonomy) -> tuple[Bools, 
             f"none of the {unknown:,} examples answered is one of the taxonomy's: the ids do not "
             f"match; they look like {names[0]!r}, the taxonomy's like {matrix.examples[0]!r}"
         )
-    return tries > 0, passes < matrix.rate * tries - _LEAST, unknown
+    return tries > 0, passes < matrix.rate * tries - SLACK, unknown
 
 
 def _apart(taxonomy: Taxonomy) -> set[str]:
