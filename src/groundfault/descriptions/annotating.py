@@ -79,7 +79,7 @@ def annotate(
     seed: int = 0,
     repeat: int = 0,
 ) -> Annotation:
-    """Decide for each text whether each description holds.
+    """Return decide for each text whether each description holds.
 
     The annotator sees the text and descriptions, real ones and controls mixed: no outcome, nothing
     of other texts, and not how a description came about. A text whose reply cannot be read, after
@@ -121,14 +121,14 @@ def annotate(
 def estimate_annotation(
     texts: Sequence[str], descriptions: Sequence[ExampleDescription]
 ) -> CallEstimate:
-    """What `annotate` will cost where nothing is on record, and every reply can be read."""
+    """Estimate the cost of `annotate` if nothing is on record and every reply can be read."""
     blocks = _deal(descriptions, 0)
     requests = _make_requests(texts, descriptions, blocks, 0, 0)
     return CallEstimate.of((request.question for request in requests), _size_reply(blocks))
 
 
 def _deal(descriptions: Sequence[ExampleDescription], seed: int) -> list[NDArray[np.intp]]:
-    """Places of the descriptions that are asked about together, in the order of asking."""
+    """Return places of the descriptions that are asked about together, in the order of asking."""
     owing = np.array([one.owes_outcomes for one in descriptions], dtype=np.bool_)
     order = stream(seed, "order of descriptions").permutation(len(descriptions))
     sides = [order[owing[order]], order[~owing[order]]]
@@ -143,7 +143,7 @@ def _deal(descriptions: Sequence[ExampleDescription], seed: int) -> list[NDArray
 def measure_agreement(
     first: Marks, second: Marks, annotator: str, seed: int = 0
 ) -> Iterator[DescriptionAgreement]:
-    """How often two annotations of the same texts agree, description by description.
+    """Return how often two annotations of the same texts agree, description by description.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def _make_requests(
 
 
 def _size_reply(blocks: Sequence[NDArray[np.intp]]) -> int:
-    """Tokens of a reply about the largest block."""
+    """Return tokens of a reply about the largest block."""
     return max(map(len, blocks), default=0) * _TOKENS
 
 

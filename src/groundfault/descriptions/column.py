@@ -54,7 +54,7 @@ class DescriptionColumn(FittedColumn):
     agreement: DescriptionAgreement | None = None
 
     def __post_init__(self) -> None:
-        """Nothing to check: a description checks itself."""
+        """Check nothing: a description checks itself."""
 
     @classmethod
     def of(
@@ -67,7 +67,9 @@ class DescriptionColumn(FittedColumn):
         marks: Marks,
         agreement: DescriptionAgreement | None = None,
     ) -> DescriptionColumn:
-        """The column of what an annotator decided on texts; those without a mark are left out.
+        """Return the column of what an annotator decided on texts.
+
+        Those without a mark are left out.
 
         Parameters
         ----------
@@ -98,7 +100,7 @@ class DescriptionColumn(FittedColumn):
 
     @cached_property
     def name(self) -> str:
-        """The column's name, different for another description, annotator or decision."""
+        """Return the column's name, different for another description, annotator or decision."""
         digest = hashlib.sha256(
             repr((self.columns, self.description.text, self.annotator, self.prompt)).encode()
         )
@@ -107,7 +109,7 @@ class DescriptionColumn(FittedColumn):
         return f"{SOURCE}_{digest.hexdigest()[:16]}"
 
     def apply(self, frame: pl.DataFrame) -> pl.Series:
-        """Whether it holds for each row; NULL for a text that nobody decided on.
+        """Return whether it holds for each row; NULL for a text that nobody decided on.
 
         Raises
         ------
@@ -127,7 +129,7 @@ class DescriptionColumn(FittedColumn):
         return rows.join(table, on="text", how="left", maintain_order="left")[self.name]
 
     def to_dict(self) -> dict[str, Any]:
-        """The column as plain words and numbers; `from_dict` gives an equal one back."""
+        """Return the column as plain words and numbers; `from_dict` gives an equal one back."""
         return {
             **super().to_dict(),
             "description": self.description.text,
@@ -170,7 +172,7 @@ class DescriptionColumn(FittedColumn):
 
 
 def show_texts(frame: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
-    """What is shown of each row: the one column, or several under their names; NULL for nothing.
+    """Return the text shown of each row: one column, or several under their names; NULL for none.
 
     Raises
     ------
@@ -194,7 +196,7 @@ def show_texts(frame: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
 
 
 def _hash_texts(texts: Sequence[str]) -> Keys:
-    """Eight bytes a text: two of a million texts share them once in 37 million tables."""
+    """Hash texts to eight bytes: two of a million share them once in 37 million tables."""
     digests = (hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts)
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 

@@ -114,7 +114,7 @@ class ExampleDescription:
 
     @property
     def owes_outcomes(self) -> bool:
-        """Whether it would not be there without a look at outcomes, true or shuffled ones."""
+        """Return whether it came about by a look at outcomes, true or shuffled ones, alone."""
         return not {"blind", "named"} & set(self.arms)
 
 
@@ -183,7 +183,7 @@ def propose_descriptions(
 def estimate_proposals(
     texts: Sequence[str], failing: Bools, settings: ProposingSettings, seed: int = 0
 ) -> CallEstimate:
-    """What `propose_descriptions` will cost where nothing is on record."""
+    """Estimate the cost of `propose_descriptions` where nothing is on record."""
     requests = _make_requests(texts, failing, settings, seed)
     questions = [request.question for request in requests]
     return CallEstimate.of(questions, settings.count * _TOKENS)

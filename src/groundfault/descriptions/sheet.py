@@ -42,7 +42,7 @@ def write_sheet(path: str | Path, texts: Sequence[str], descriptions: Sequence[s
 
 
 def read_sheet(path: str | Path, texts: Sequence[str], descriptions: Sequence[str]) -> Marks:
-    """The decisions on a sheet, shape (texts, descriptions); `MISSING` where a cell is empty.
+    """Read the decisions on a sheet, shape (texts, descriptions); `MISSING` where a cell is empty.
 
     Parameters
     ----------
@@ -75,7 +75,10 @@ def read_sheet(path: str | Path, texts: Sequence[str], descriptions: Sequence[st
 
 
 def _fold(text: str) -> str:
-    """A text as any spreadsheet gives it back: an apostrophe before a formula, its line ends."""
+    """Return a text as any spreadsheet gives it back.
+
+    An apostrophe before a formula, its line ends.
+    """
     return escape_cell(text.replace("\r\n", "\n").replace("\r", "\n"))
 
 

@@ -49,19 +49,19 @@ class Finder(Protocol):
 
     @property
     def name(self) -> str:
-        """The finder's name, which becomes the source of its candidates."""
+        """Return the finder's name, which becomes the source of its candidates."""
 
     def propose(self, discovery: Evidence) -> Iterable[Candidate]:
-        """Candidates, each with a name of its own."""
+        """Propose candidates, each with a name of its own."""
 
 
 def known() -> tuple[str, ...]:
-    """Names of the finders at hand: the built-in ones, then those of installed packages."""
+    """Return names of the finders at hand: the built-in ones, then those of installed packages."""
     return _REGISTRY.names()
 
 
 def get(name: str) -> Callable[..., Finder]:
-    """The finder class of a name; nothing is imported before it is asked for.
+    """Return the finder class of a name; nothing is imported before it is asked for.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def get(name: str) -> Callable[..., Finder]:
 
 
 def make(name: str, so_far: Sequence[Candidate] = ()) -> Finder:
-    """A finder with its default settings.
+    """Return a finder with its default settings.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def make(name: str, so_far: Sequence[Candidate] = ()) -> Finder:
 
 
 def __getattr__(name: str) -> object:
-    """Finder classes by their own names; nothing is imported before it is asked for."""
+    """Return finder classes by their own names; nothing is imported before it is asked for."""
     for target in _BUILT_IN.values():
         module, _, attribute = target.partition(":")
         if attribute == name:

@@ -64,7 +64,7 @@ class Categories(Parameters):
     name: str = "categories"
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """Candidates such as ``output_type = list``, then the patterns of missing values."""
+        """Propose candidates such as ``output_type = list``, then patterns of missing values."""
         table = list_examples(discovery)
         if self.columns is not None:
             table = table.select(*match_attributes(discovery, self.columns))
@@ -137,7 +137,7 @@ class Categories(Parameters):
 
 
 def _shorten(level: str) -> str:
-    """A level fit for a heading: on one line, not blank, not endless."""
+    """Return a level fit for a heading: on one line, not blank, not endless."""
     line = " ".join(level.split())
     short = line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
     return short if line and line == level else f"'{short}'"

@@ -42,7 +42,7 @@ class Confidence(Parameters):
             raise InputError(f"quantiles={self.quantiles} must lie between 0 and 1")
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """One candidate a quantile, the lowest first."""
+        """Propose one candidate a quantile, the lowest first."""
         names = list(match_attributes(discovery, [self.probability]))
         table = list_examples(discovery).select(names)
         for name, dtype in table.schema.items():

@@ -52,7 +52,7 @@ class Declared(Parameters):
     name: str = "declared"
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """One candidate a column, then the candidates given."""
+        """Propose one candidate a column, then the candidates given."""
         table = list_examples(discovery)
         Library(tuple(self.candidates)).require_columns(
             discovery.frame.columns, where="the evidence"
@@ -77,7 +77,10 @@ def _flags(table: pl.DataFrame) -> list[str]:
 
 
 def _name_candidates(patterns: dict[str, str]) -> dict[str, str]:
-    """A candidate name for each column: the column's own, or what follows a glob's ``prefix__``."""
+    """Return a candidate name for each column.
+
+    The column's own, or what follows a glob's ``prefix__``.
+    """
     short = {}
     for column, pattern in patterns.items():
         prefix = re.split(r"[*?\[]", pattern, maxsplit=1)[0]

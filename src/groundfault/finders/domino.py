@@ -54,7 +54,7 @@ class Domino(MixtureSlicer):
 
     @property
     def ranking_(self) -> NDArray[np.int64]:
-        """Slices by how far the predicted class share exceeds the true one, largest first."""
+        """Return slices by the excess of a predicted class share over the true, largest first."""
         labels, predictions = self._require_fit().mixture_.tables
         # as the reference implementation ranks slices, by the most overpredicted class
         overshoot = np.abs((predictions - labels).max(axis=1))

@@ -77,7 +77,7 @@ class Pysubgroup(Parameters):
             )
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """Slices, that of the best quality first."""
+        """Propose slices, that of the best quality first."""
         loss = example_losses(discovery)
         has_loss = loss.is_not_null()
         table, wrong = (
@@ -93,7 +93,7 @@ class Pysubgroup(Parameters):
             yield make_conjunction(levels.name_values(*np.array(pairs).T), self.name)
 
     def _search(self, search: Any, levels: Levels, wrong: Any) -> Iterator[list[tuple[int, int]]]:
-        """Conjunctions, as pairs of column and level."""
+        """Return conjunctions, as pairs of column and level."""
         import pandas as pd
 
         data = pd.DataFrame(

@@ -55,7 +55,7 @@ class Instrument(Parameters):
     name: str = "instrument"
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """Candidates such as ``truncated`` or ``answer is a list``."""
+        """Propose candidates such as ``truncated`` or ``answer is a list``."""
         view = _select_measured(discovery)
         if not view.attributes:
             return
@@ -70,7 +70,7 @@ class Instrument(Parameters):
 
 
 def _select_measured(discovery: Evidence) -> Evidence:
-    """The evidence with the measured columns as its only attributes."""
+    """Return the evidence with the measured columns as its only attributes."""
     measured = [
         c
         for c in discovery.attributes
@@ -103,7 +103,7 @@ def _propose_texts(view: Evidence) -> Iterator[Candidate]:
 
 
 def _form_alone(column: str) -> str:
-    """The answer is the target but for case, spaces and punctuation."""
+    """Return the rule that the answer is the target but for case, spaces and punctuation."""
     plain = [f"LOWER({quote(c)})" for c in (column, "target")]
     for mark in _LEFT_OUT:
         plain = [f"REPLACE({text}, {literal(mark)}, '')" for text in plain]

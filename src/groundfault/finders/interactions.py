@@ -62,7 +62,7 @@ class Interactions(Parameters):
             raise PlanError(f"order={self.order} must name 2 (pairs), 3 (triples) or more")
 
     def propose(self, discovery: Evidence) -> list[Candidate]:
-        """Conjunctions such as ``long AND lang = de``, pairs first."""
+        """Propose conjunctions such as ``long AND lang = de``, pairs first."""
         library = Library.of(self.bases)
         on = Marks.of(discovery, library).on
         # a conjunction that marks the same units as its part adds nothing
@@ -94,7 +94,7 @@ class Interactions(Parameters):
     def _extend(
         self, on: Bits, part: tuple[int, ...], digests: set[bytes]
     ) -> Iterator[tuple[int, ...]]:
-        """Each later base's part that has enough units and differs from those before."""
+        """Return each later base's part that has enough units and differs from those before."""
         later = np.arange(part[-1] + 1, len(on))
         joint = on[later] & np.bitwise_and.reduce(on[list(part)])
         for k in np.flatnonzero(bitset.count(joint) >= self.min_size):

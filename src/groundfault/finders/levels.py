@@ -113,7 +113,7 @@ class Levels:
         return cls(frame.columns, codes, counts, [values for _, values in columns])
 
     def name_values(self, columns: NDArray[Any], levels: NDArray[Any]) -> dict[Any, Any]:
-        """Values of some columns, by name."""
+        """Return values of some columns, by name."""
         return {
             self.names[f]: self.values[f][v]
             for f, v in zip(columns.tolist(), levels.tolist(), strict=True)
@@ -121,7 +121,9 @@ class Levels:
 
 
 def select_searchable(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataFrame:
-    """Attributes with levels: the named ones, or flags, numbers and labels, not ids or prose.
+    """Return attributes with levels.
+
+    The named ones, or flags, numbers and labels, not ids or prose.
 
     Where examples form groups, none that differs within one either: a group is on a slice as a
     whole, or not at all.
@@ -181,7 +183,7 @@ def _of_whole_numbers(table: NDArray[Any]) -> Levels:
 
 
 def _transpose(table: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Columns as rows, in blocks that stay in cache."""
+    """Return columns as rows, in blocks that stay in cache."""
     for start in range(0, len(table), _BLOCK):
         rows = slice(start, min(start + _BLOCK, len(table)))
         yield rows, np.ascontiguousarray(table[rows].T)
@@ -197,7 +199,7 @@ def _of_far_numbers(table: NDArray[Any]) -> Levels:
 
 
 def _code(column: pl.Series, bins: int, missing: str) -> tuple[NDArray[Any], list[Any]]:
-    """The level of each row, and what the levels stand for."""
+    """Return the level of each row, and what the levels stand for."""
     if column.dtype in _WORDS:
         column = column.cast(pl.String)
     elif column.dtype.is_numeric():
@@ -227,7 +229,10 @@ def _code(column: pl.Series, bins: int, missing: str) -> tuple[NDArray[Any], lis
 
 
 def _choose_cuts(present: pl.Series, values: Sequence[Any], bins: int) -> list[Any]:
-    """Ascending cuts into ranges of about equal numbers of rows; none at the smallest value."""
+    """Return ascending cuts into ranges of about equal numbers of rows.
+
+    None at the smallest value.
+    """
     ranked = present.sort()
     # values that occur, not interpolated ones: a cut is then true of some row
     quantiles = {ranked[min(len(ranked) - 1, len(ranked) * b // bins)] for b in range(1, bins)}
@@ -238,7 +243,7 @@ def _choose_cuts(present: pl.Series, values: Sequence[Any], bins: int) -> list[A
 
 
 def _round(before: Any, value: Any) -> Any:
-    """The shortest number at most ``value`` that is nearer to it than to ``before``."""
+    """Return the shortest number at most ``value`` that is nearer to it than to ``before``."""
     # a float could not hold it
     if isinstance(value, int) and abs(value) >= 2**53:
         return value
@@ -254,14 +259,14 @@ def _round(before: Any, value: Any) -> Any:
 def make_conjunction(
     predicates: Mapping[Any, Any], source: str, missing: Missing = "off"
 ) -> Candidate:
-    """Levels of some columns, all of them at once, as a candidate."""
+    """Return levels of some columns, all of them at once, as a candidate."""
     name = " AND ".join(name_of(str(column), value) for column, value in predicates.items())
     rule = " AND ".join(rule_of(str(column), value) for column, value in predicates.items())
     return Candidate(name, rule, describe(predicates), source, missing)
 
 
 def rule_of(column: str, value: Any) -> str:
-    """A level as SQL."""
+    """Return a level as SQL."""
     name = quote(column)
     if value is None:
         return f"{name} IS NULL"
@@ -275,7 +280,7 @@ def rule_of(column: str, value: Any) -> str:
 
 
 def name_of(column: str, value: Any) -> str:
-    """A level as a heading."""
+    """Return a level as a heading."""
     if value is None:
         return f"{column} is missing"
     if isinstance(value, bool):
@@ -288,7 +293,7 @@ def name_of(column: str, value: Any) -> str:
 
 
 def describe(predicates: Mapping[Any, Any]) -> str:
-    """A conjunction of levels in plain English."""
+    """Return a conjunction of levels in plain English."""
     return " and ".join(_describe_level(str(column), value) for column, value in predicates.items())
 
 
@@ -307,7 +312,7 @@ def _describe_level(column: str, value: Any) -> str:
 
 
 def _shorten(value: Any) -> str:
-    """A value fit for a heading: on one line, not blank, not endless."""
+    """Return a value fit for a heading: on one line, not blank, not endless."""
     text = str(value)
     line = " ".join(text.split())
     short = line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."

@@ -59,7 +59,7 @@ class Random(Parameters):
             raise PlanError(f"k={self.k} and max_level={self.max_level} must be at least 1")
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """At most k candidates such as ``lang = de AND words >= 400``, all of different rules."""
+        """Propose at most k candidates such as ``lang = de AND words >= 400``, no two alike."""
         table = select_searchable(discovery, self.columns)
         if table.width == 0:
             return

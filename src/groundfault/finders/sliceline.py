@@ -64,12 +64,12 @@ class ScoredSlice:
 
     @property
     def mean_error(self) -> float:
-        """Mean error of the rows."""
+        """Return mean error of the rows."""
         return self.error_sum / self.size
 
     @property
     def rule(self) -> str:
-        """The slice as SQL: true for its rows; false or NULL for the others."""
+        """Return the slice as SQL: true for its rows; false or NULL for the others."""
         return " AND ".join(
             rule_of(str(column), value) for column, value in self.predicates.items()
         )
@@ -191,7 +191,7 @@ class SliceLine(Parameters):
     uses_outcomes: ClassVar[bool] = True
 
     def fit(self, X: Any, errors: Any, groups: Any = None) -> SliceLine:
-        """Search a table.
+        """Return search a table.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class SliceLine(Parameters):
         return self
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """At most k candidates such as ``lang = de AND words >= 400``, worst first.
+        """Propose at most k candidates such as ``lang = de AND words >= 400``, worst first.
 
         Raises
         ------
@@ -256,13 +256,13 @@ class SliceLine(Parameters):
         yield from self.to_candidates(replace(self, permutations=0).find(discovery))
 
     def to_candidates(self, slices: Iterable[ScoredSlice]) -> tuple[Candidate, ...]:
-        """The candidates that `propose` makes of slices, in the same order."""
+        """Return the candidates that `propose` makes of slices, in the same order."""
         return tuple(
             unique_names(make_conjunction(entry.predicates, self.name) for entry in slices)
         )
 
     def find(self, discovery: Evidence) -> tuple[ScoredSlice, ...]:
-        """The slices that become candidates, with scores and, after permutations, p-values.
+        """Return the slices that become candidates, with scores and, after permutations, p-values.
 
         Raises
         ------
@@ -334,7 +334,7 @@ class SliceLine(Parameters):
     def _rank(
         self, result: SearchResult, predicates: Predicates, loss: Floats, table: Levels
     ) -> list[tuple[ScoredSlice, bytes]]:
-        """The best slices with their rows, best first, in exact order."""
+        """Return the best slices with their rows, best first, in exact order."""
         n, total, alpha = len(loss), sum_exactly(loss), to_fraction(self.alpha)
         entries: list[tuple[tuple[Any, ...], ScoredSlice, bytes]] = []
         for row in result.members:

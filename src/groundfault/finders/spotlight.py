@@ -177,13 +177,13 @@ class Spotlight(Estimator):
         return self
 
     def predict(self, Z: ArrayLike, y_proba: ArrayLike | None = None) -> NDArray[np.int64]:  # noqa: ARG002
-        """The first slice that each example is in; -1 where it is in none: shape (n,).
+        """Return the first slice that each example is in; -1 where it is in none: shape (n,).
         Probabilities are not read.
         """
         return _find_first(self.members(Z))
 
     def error_prone(self, Z: ArrayLike, y_proba: ArrayLike | None = None) -> NDArray[np.bool_]:  # noqa: ARG002
-        """Whether each example is in a slice, all of which are of high loss: shape (n,)."""
+        """Return whether each example is in a slice, all of which are of high loss: shape (n,)."""
         return np.asarray(self.members(Z).any(axis=1))
 
     def error_probability(
@@ -191,20 +191,20 @@ class Spotlight(Estimator):
         Z: ArrayLike,
         y_proba: ArrayLike | None = None,  # noqa: ARG002
     ) -> NDArray[np.float64]:
-        """Each example's largest weight under a window, to rank suspicion: shape (n,)."""
+        """Return each example's largest weight under a window, to rank suspicion: shape (n,)."""
         return np.asarray(self.weights(Z).max(axis=1))
 
     def members(self, Z: ArrayLike) -> NDArray[np.bool_]:
-        """Which slices each example is in: shape (n, slices)."""
+        """Return which slices each example is in: shape (n, slices)."""
         return self._require_fit()._inside(check_embedding(Z))
 
     def weights(self, Z: ArrayLike) -> NDArray[np.float64]:
-        """Weight of each example under each window, 1 at its centre: shape (n, slices)."""
+        """Return weight of each example under each window, 1 at its centre: shape (n, slices)."""
         values = self._require_fit()._reduce(check_embedding(Z))
         return np.stack([window.weights(values) for window in self.windows_], axis=1)
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """One candidate for each slice whose loss on discovery is above the mean.
+        """Propose one candidate for each slice whose loss on discovery is above the mean.
 
         The loss is the cross-entropy where the evidence has probabilities, else 0 or 1.
 

@@ -67,7 +67,7 @@ class Text(Parameters):
             raise InputError(f"quantiles={self.quantiles} must lie between 0 and 1")
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """Candidates such as ``question has over 60 words``, column by column."""
+        """Propose candidates such as ``question has over 60 words``, column by column."""
         table = take_sample(select_texts(discovery, self.columns))
         for column in table.columns:
             rules = [
@@ -83,7 +83,7 @@ class Text(Parameters):
 
 
 def select_texts(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataFrame:
-    """Attributes that are texts: the named ones, or all that are no categories or codes.
+    """Return attributes that are texts: the named ones, or all that are no categories or codes.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def select_texts(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.Dat
 
 
 def cut_lengths(text: pl.Series, quantiles: tuple[float, ...]) -> Iterator[tuple[str, str]]:
-    """Lengths of a column of texts, cut at quantiles: what each cut says, and its rule."""
+    """Return lengths of a column of texts, cut at quantiles: what each cut says, and its rule."""
     column = quote(text.name)
     for cut in _cut_quantiles(text.str.len_chars(), quantiles):
         what = f"has over {cut} character{'s' * (cut > 1)}" if cut else "is not empty"
@@ -136,7 +136,7 @@ def _list_questions(column: str) -> Iterator[tuple[str, str]]:
 
 
 def drop_uninformative(table: pl.DataFrame, candidates: list[Candidate]) -> Iterator[Candidate]:
-    """Those that are neither true nor false throughout, nor the same as an earlier one."""
+    """Drop candidates that are true or false throughout, or the same as an earlier one."""
     marks = table.select(
         Rule.parse(c.rule).to_polars().alias(str(i)) for i, c in enumerate(candidates)
     )

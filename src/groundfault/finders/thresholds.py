@@ -60,7 +60,7 @@ class Thresholds(Parameters):
             raise InputError(f"quantiles={self.quantiles} must lie between 0 and 1")
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """Candidates such as ``n_words > 400``, then the patterns of missing values."""
+        """Propose candidates such as ``n_words > 400``, then the patterns of missing values."""
         table, columns = self._numbers(discovery)
         for column, column_cuts in choose_cuts(
             table, [c.name for c in columns if c.distinct > 1], self.quantiles
@@ -88,7 +88,7 @@ class Thresholds(Parameters):
 def choose_cuts(
     table: pl.DataFrame, columns: Sequence[str], quantiles: Sequence[float]
 ) -> dict[str, list[str]]:
-    """Ascending cuts of columns as SQL numbers; none for fewer than two values.
+    """Return ascending cuts of columns as SQL numbers; none for fewer than two values.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def choose_cuts(
 
 
 def _shorten_cut(value: float, above: float) -> str:
-    """The shortest decimal of at least ``value`` that is nearer to it than to ``above``."""
+    """Return the shortest decimal of at least ``value`` that is nearer to it than to ``above``."""
     middle = value / 2 + above / 2
     for digits in range(1, 18):
         for rounding in (ROUND_HALF_EVEN, ROUND_CEILING):

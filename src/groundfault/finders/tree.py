@@ -62,7 +62,7 @@ class Tree(Parameters):
             raise PlanError(f"depth={self.depth} and min_size={self.min_size} must be at least 1")
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """Leaves, the one with most of the errors at the highest rate first."""
+        """Propose leaves, the one with most of the errors at the highest rate first."""
         loss = example_losses(discovery)
         has_loss = loss.is_not_null()
         table, wrong = self._numbers(discovery), (loss.filter(has_loss) > 0.5).to_numpy()
@@ -104,7 +104,7 @@ class Tree(Parameters):
     def _leaves(
         self, columns: list[str], values: NDArray[np.float64], wrong: NDArray[np.bool_]
     ) -> list[tuple[Path, NDArray[np.bool_]]]:
-        """Conditions and examples of each leaf, largest error rate times share of errors first."""
+        """Return conditions and examples of each leaf, largest rate times share of errors first."""
         from sklearn.tree import DecisionTreeClassifier
 
         tree = DecisionTreeClassifier(
@@ -150,5 +150,5 @@ def _list_leaves(
 
 
 def _value(dtype: pl.DataType, part: Range) -> Range | bool:
-    """A range of a true/false column is one of the two."""
+    """Return the value of a true/false column that a range of it is; other ranges as they are."""
     return part if dtype != pl.Boolean else part.low is not None

@@ -66,7 +66,7 @@ class AcquisitionRound:
 
     @property
     def validation_errors(self) -> NDArray[np.bool_]:
-        """Where the model errs on the validation examples."""
+        """Return where the model errs on the validation examples."""
         return np.asarray(self.validation_probability.argmax(axis=1) != self.validation_label)
 
 
@@ -75,10 +75,10 @@ class Acquisition(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in curves and tables."""
+        """Return its name in curves and tables."""
 
     def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
-        """Rows of the pool, first those to label first: shape (n,).
+        """Return rows of the pool, first those to label first: shape (n,).
 
         A pure function of round and generator.
         """
@@ -91,7 +91,7 @@ class RandomOrder:
     name: str = "random"
 
     def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
-        """By chance."""
+        """Rank by chance."""
         return rng.permutation(len(state.embedding))
 
 
@@ -102,7 +102,7 @@ class LeastConfident:
     name: str = "confidence"
 
     def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
-        """By rising confidence."""
+        """Rank by rising confidence."""
         return _rank_by(-state.probability.max(axis=1), rng)
 
 
@@ -124,11 +124,11 @@ class SuspectSlices:
 
     @property
     def name(self) -> str:
-        """The slicer's."""
+        """Return the slicer's name."""
         return self.slicer.name
 
     def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
-        """Error-prone first, then by suspicion."""
+        """Rank error-prone examples first, then by suspicion."""
         parameters = self.slicer.get_params()
         slices = min(parameters["n_slices"], len(state.validation_label) // _EXAMPLES_A_SLICE)
         wrong = state.validation_errors
@@ -180,7 +180,7 @@ class Auditor:
             )
 
     def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
-        """What the policy names, in random order, then the rest."""
+        """Rank the examples that the policy names first, in random order, then the rest."""
         policy = policies.get(self.policy) if isinstance(self.policy, str) else self.policy
         if self.max_validation is not None:
             some = rng.permutation(len(state.validation_label))[: self.max_validation]
@@ -198,14 +198,14 @@ class Auditor:
 
 
 def _rank_by(score: Floats, rng: np.random.Generator) -> Order:
-    """Rows by falling score; of equals, any may come first."""
+    """Return rows by falling score; of equals, any may come first."""
     # shuffled before a stable sort, so that equals come in random order
     order = rng.permutation(len(score))
     return np.asarray(order[np.argsort(-score[order], kind="stable")])
 
 
 def _history(state: AcquisitionRound, least: int) -> History:
-    """The validation examples as labelled cases, and the pool as cases to choose from."""
+    """Return the validation examples as labelled cases, and the pool as cases to choose from."""
     count, rows = len(state.validation_label), len(state.embedding)
     groups = _groups(state)
     right = (~state.validation_errors).astype(np.float64)
@@ -237,13 +237,13 @@ def _history(state: AcquisitionRound, least: int) -> History:
 
 
 def _groups(state: AcquisitionRound) -> Mapping[str, NDArray[np.bool_]]:
-    """Validation and pool examples by predicted class."""
+    """Return validation and pool examples by predicted class."""
     classes = np.concatenate([state.validation_probability, state.probability]).argmax(axis=1)
     return {f"class {number}": classes == number for number in np.unique(classes).tolist()}
 
 
 def _scale(view: Floats) -> Floats:
-    """Centred, with a mean squared length of one, so that no view drowns the other."""
+    """Scale to a mean of 0 and a mean squared length of 1, so that no view drowns the other."""
     view = view - view.mean(axis=0)
     length = np.sqrt((view**2).sum(axis=1).mean())
     return np.asarray(view / length) if length > 0 else view

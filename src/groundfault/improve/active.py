@@ -41,7 +41,7 @@ def active_learning(
     resume: Learning | None = None,
     progress: Callable[[Learning], object] | None = None,
 ) -> Learning:
-    """Learning curves of acquisition policies on one task.
+    """Run acquisition policies on one task, and return their learning curves.
 
     In each round a model is trained from scratch on what is labelled; the policy ranks the rest of
     the pool, without its labels, and the first ``batch`` are labelled. With the same seed every
@@ -170,7 +170,7 @@ class _Task:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What curves of the same task have in common."""
+        """Return the settings that curves of the same task have in common."""
         data = hashlib.sha256()
         for x, y in zip(self.x, self.y, strict=True):
             for array in (x.data, x.indices, x.indptr) if hasattr(x, "indptr") else (x,):
@@ -196,7 +196,10 @@ class _Task:
         return model.fit(x, y)
 
     def probability(self, model: Any, x: Any) -> Floats:
-        """Probabilities of all classes; 0 for those that the model was shown no example of."""
+        """Return probabilities of all classes.
+
+        0 for those that the model was shown no example of.
+        """
         if not hasattr(model, "predict_proba"):
             raise InputError(
                 f"a {type(model).__name__} has no predict_proba; policies need a model's "
@@ -227,7 +230,7 @@ class _Task:
         return check_embedding(x, "the array of examples")
 
     def start(self, seed: int, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The same examples for all policies to start from, and the rest of the pool."""
+        """Return the same examples for all policies to start from, and the rest of the pool."""
         # depends on the seed alone, so that policies are paired
         order = stream(seed, "active/start").permutation(len(self.pool))
         rows = order[:size]
@@ -240,7 +243,7 @@ class _Task:
 
 
 def _renew_names(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings of stored curves, with the present names of policies that were called otherwise."""
+    """Return settings of stored curves, with the present names of renamed policies."""
     return {
         key: _renew_name(value) if key.startswith("policy ") else value
         for key, value in settings.items()
@@ -262,7 +265,7 @@ _NAMES_SINCE_0_1_0 = {
 
 
 def _describe(what: Any) -> str:
-    """What it is, parameters included, the same in every process."""
+    """Describe an object with its parameters, the same in every process."""
     description = type(what).__qualname__ if repr(what) == object.__repr__(what) else repr(what)
     # the default repr holds an address, which differs from process to process
     return str(getattr(what, "__qualname__", description))
@@ -271,7 +274,7 @@ def _describe(what: Any) -> str:
 def _learn_curve(
     task: _Task, policy: Acquisition, seed: int, start: int, batch: int, rounds: int
 ) -> tuple[float, ...]:
-    """One learning curve."""
+    """Return one learning curve."""
     # Plan's generators are named, so that rounds and policies do not share draws
     chance = Plan(seed=seed)
     rows, rest = task.start(seed, start)

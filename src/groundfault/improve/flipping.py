@@ -109,12 +109,12 @@ class Flipping:
         return self
 
     def predict(self, Z: ArrayLike, y_proba: ArrayLike) -> Ints:
-        """The model's labels, those of error-prone examples flipped: int64, shape (n,)."""
+        """Return the model's labels, those of error-prone examples flipped: int64, shape (n,)."""
         error_prone = require_slicer(self).error_prone(Z, y_proba)
         return self._flip(Z, y_proba, error_prone)
 
     def measure(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Improvement:
-        """Accuracy when error-prone examples are relabelled, against relabelling by confidence.
+        """Measure accuracy if error-prone examples are relabelled, against doing so by confidence.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class Flipping:
         return relabel(suspicion, error_prone, probability, label, new)
 
     def _flip(self, Z: ArrayLike, y_proba: ArrayLike, error_prone: NDArray[np.bool_]) -> Ints:
-        """The model's labels, those of error-prone examples of low confidence flipped."""
+        """Return the model's labels, those of error-prone examples of low confidence flipped."""
         probability = np.asarray(y_proba, dtype=np.float64)
         label = probability.argmax(axis=1)
         # a confident model is more often right than the majority of its slice
@@ -149,7 +149,10 @@ class Flipping:
     def _choose_threshold(
         self, embedding: NDArray[np.float64], label: Ints, probability: NDArray[np.float64]
     ) -> float:
-        """The threshold of most gain among the error-prone; the threshold in force relabels all."""
+        """Return the threshold of most gain among the error-prone.
+
+        The threshold in force relabels all.
+        """
         prone = self.slicer_.error_prone(embedding, probability)
         new = self._flip(embedding, probability, prone)
         gain = np.subtract(new == label, probability.argmax(axis=1) == label, dtype=np.float64)

@@ -43,7 +43,7 @@ class Comparison:
     p_round: Floats
 
     def verdict(self, level: float = 0.05) -> str:
-        """In words: ahead of the baseline, behind it, or no difference shown."""
+        """Say in words: ahead of the baseline, behind it, or no difference shown."""
         if self.p > level:
             return "no difference shown"
         return f"{'ahead of' if self.gain > 0 else 'behind'} {self.baseline}"
@@ -66,17 +66,17 @@ class Learning:
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """Their names, in the order they were given."""
+        """Return their names, in the order they were given."""
         return tuple(dict.fromkeys(policy for policy, _ in self.runs))
 
     @property
     def labelled(self) -> NDArray[np.int64]:
-        """How many examples had been learnt from at the start and after each round."""
+        """Return how many examples had been learnt from at the start and after each round."""
         start, batch, rounds = (self.settings[name] for name in ("start", "batch", "rounds"))
         return np.asarray(start + batch * np.arange(rounds + 1))
 
     def curves(self, policy: str) -> Floats:
-        """Accuracies of a policy, shape (seeds, rounds + 1), seeds in rising order.
+        """Return accuracies of a policy, shape (seeds, rounds + 1), seeds in rising order.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class Learning:
         return np.array(rows)
 
     def compare(self, baseline: str = "confidence") -> tuple[Comparison, ...]:
-        """Every other policy against one, paired by seed.
+        """Compare every other policy with one, paired by seed.
 
         The tests speak of training anew on these data, other examples to start with and other
         chances; not of other data. With s seeds no p is below 2^(1 - s): five seeds show nothing at
@@ -133,7 +133,7 @@ class Learning:
         )
 
     def to_json(self) -> str:
-        """Settings and curves; `from_json` reads it back."""
+        """Return settings and curves; `from_json` reads it back."""
         runs = [
             {"policy": p, "seed": seed, "accuracy": list(curve)}
             for (p, seed), curve in self.runs.items()

@@ -18,26 +18,26 @@ class Slicer(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Return its name."""
 
     @property
     def labels_(self) -> NDArray[np.int64]:
-        """Slice of each example that was fitted, shape (n,)."""
+        """Return slice of each example that was fitted, shape (n,)."""
 
     def fit(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Any:
         """Find slices in labelled examples."""
 
     def predict(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.int64]:
-        """Slice of each example, its label unknown."""
+        """Return slice of each example, its label unknown."""
 
     def error_prone(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.bool_]:
-        """Whether that is an error slice."""
+        """Return whether that is an error slice."""
 
     def error_probability(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.float64]:
-        """How much each example is suspected, for their order."""
+        """Return how much each example is suspected, for their order."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters, as scikit-learn asks for them."""
+        """Return parameters, as scikit-learn asks for them."""
 
 
 @dataclass(eq=False)
@@ -88,14 +88,17 @@ class SelectivePrediction:
         return self
 
     def order(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.intp]:
-        """Rows of the error-prone examples, the most suspected first; of equals, the first."""
+        """Return rows of the error-prone examples, the most suspected first.
+
+        Of equals, the first.
+        """
         slicer = require_slicer(self)
         error_prone, suspicion = suspect(slicer, Z, y_proba)
         rows = np.flatnonzero(error_prone)
         return rows[np.argsort(-suspicion[rows], kind="stable")]
 
     def measure(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Improvement:
-        """Accuracy when error-prone examples are rejected, against rejection by confidence.
+        """Measure accuracy when error-prone examples are rejected, against doing so by confidence.
 
         Parameters
         ----------
@@ -118,7 +121,7 @@ class SelectivePrediction:
 def suspect(
     slicer: Slicer, Z: ArrayLike, y_proba: ArrayLike
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Whether each example is error-prone, and how much it is suspected.
+    """Return whether each example is error-prone, and how much it is suspected.
 
     A slicer that has a method ``suspect``, as those of `groundfault.finders` do, computes both from
     the same responsibilities.
@@ -132,7 +135,7 @@ def suspect(
 
 
 def fit_copy(slicer: Slicer, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Slicer:
-    """A copy of the slicer, fitted; the slicer itself stays unfitted."""
+    """Return a copy of the slicer, fitted; the slicer itself stays unfitted."""
     # not sklearn.clone, so that a slicer needs only get_params
     copy: Slicer = type(slicer)(**slicer.get_params())
     copy.fit(Z, y_true, y_proba)
@@ -140,7 +143,7 @@ def fit_copy(slicer: Slicer, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike
 
 
 def require_slicer(estimator: Any) -> Slicer:
-    """The fitted slicer.
+    """Return the fitted slicer.
 
     Raises
     ------

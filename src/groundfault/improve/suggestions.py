@@ -70,7 +70,7 @@ class Suggestions:
     fresh: int
 
     def explain_worth(self, level: float = 0.05) -> str:
-        """What the labelled examples say of such a list, in a sentence or two."""
+        """Say in a sentence or two how much such a list is worth on the labelled examples."""
         if self.check is None:
             return (
                 "Not measured: what a model gains by learning from these needs training "
@@ -85,7 +85,7 @@ class Suggestions:
         return text
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain words and numbers."""
+        """Return plain words and numbers."""
         one = self.check
         check = one and {
             "steps": one.steps,

@@ -13,17 +13,20 @@ _CLOSING = {'"', "'", "”", "’", ")", "]", "»"}
 
 
 def is_word(token: Token) -> bool:
-    """Whether a token has a letter or a digit."""
+    """Return whether a token has a letter or a digit."""
     return any(map(str.isalnum, token.text))
 
 
 def lower(token: Token) -> str:
-    """The token in lower case, with a straight apostrophe."""
+    """Return the token in lower case, with a straight apostrophe."""
     return str(token.text).lower().replace("’", "'")
 
 
 def sentences(doc: Doc) -> Iterator[list[Token]]:
-    """Sentences by their final marks and blank lines, without white space; no parser is asked."""
+    """Return sentences by their final marks and blank lines, without white space.
+
+    No parser is asked.
+    """
     sentence: list[Token] = []
     is_end = False
     for token in doc:
@@ -42,19 +45,19 @@ def sentences(doc: Doc) -> Iterator[list[Token]]:
 
 
 def questions(doc: Doc) -> Iterator[list[Token]]:
-    """The sentences that end in a question mark."""
+    """Return the sentences that end in a question mark."""
     for sentence in sentences(doc):
         if any("?" in token.text for token in sentence[-3:]):
             yield sentence
 
 
 def opening(sentence: list[Token]) -> str:
-    """The first word of a sentence, in lower case."""
+    """Return the first word of a sentence, in lower case."""
     return next((lower(token) for token in sentence if is_word(token)), "")
 
 
 def children(doc: Doc) -> list[list[Token]]:
-    """The dependents of each token, in order."""
+    """Return the dependents of each token, in order."""
     children_of: list[list[Token]] = [[] for _ in doc]
     for token in doc:
         # spaCy marks a root by making it its own head
@@ -64,7 +67,7 @@ def children(doc: Doc) -> list[list[Token]]:
 
 
 def depths(doc: Doc) -> tuple[list[int], list[int]]:
-    """How many heads are above each token, and the root of its tree."""
+    """Return how many heads are above each token, and the root of its tree."""
     depth, root = [-1] * len(doc), [0] * len(doc)
     for token in doc:
         path = []

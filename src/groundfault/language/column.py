@@ -51,12 +51,12 @@ class LanguageColumn(FittedColumn):
 
     @classmethod
     def of(cls, text: str, feature: str, pipeline: str) -> LanguageColumn:
-        """The column of a feature of the texts in ``text``."""
+        """Return the column of a feature of the texts in ``text``."""
         return cls("language", "language", (text,), {}, feature, pipeline)
 
     @property
     def name(self) -> str:
-        """The column's name, different for another feature, column or pipeline."""
+        """Return the column's name, different for another feature, column or pipeline."""
         # a part of the name, so that two pipelines can stand in one table
         digest = hashlib.sha256(
             repr((self.columns, self.feature, self.pipeline)).encode()
@@ -64,7 +64,9 @@ class LanguageColumn(FittedColumn):
         return f"{self.source}_{self.feature}_{digest[:12]}"
 
     def apply(self, frame: pl.DataFrame) -> pl.Series:
-        """The feature of each row; NULL where the text is missing or the feature has no value.
+        """Return the feature of each row.
+
+        NULL where the text is missing or the feature has no value.
 
         Raises
         ------
@@ -86,7 +88,7 @@ class LanguageColumn(FittedColumn):
         return pl.Series(self.name, values).fill_nan(None)
 
     def to_dict(self) -> dict[str, Any]:
-        """The column as plain words; `from_dict` gives an equal one back."""
+        """Return the column as plain words; `from_dict` gives an equal one back."""
         return {**super().to_dict(), "feature": self.feature, "pipeline": self.pipeline}
 
     @classmethod

@@ -64,7 +64,7 @@ class FeatureValues:
 
     @property
     def features_shown(self) -> NDArray[np.bool_]:
-        """Which texts show each feature, shape (F, n).
+        """Return which texts show each feature, shape (F, n).
 
         See `groundfault.stats.slice_features.mark_features`.
         """
@@ -124,7 +124,7 @@ class SliceProfile:
     p: float | None = None
 
     def select_marks(self, level: float = LEVEL, *, corrected: bool = True) -> tuple[Mark, ...]:
-        """The features with a p-value below a level, corrected or as in the paper."""
+        """Return the features with a p-value below a level, corrected or as in the paper."""
         return tuple(m for m in self.marks if (m.adjusted if corrected else m.p) < level)
 
 
@@ -160,18 +160,18 @@ class Explanation:
 
     @property
     def caveat(self) -> str:
-        """What the slices are worth beside those of chance, in a sentence to be read first."""
+        """Say in a sentence, to be read first, how the slices compare with those of chance."""
         best = min((one.p for one in self.slices if one.p is not None), default=None)
         return describe_chance(best, self.searches, self.level)
 
     def select_marks(self, *, corrected: bool = True) -> tuple[Mark, ...]:
-        """Every pair of slice and feature that counts as a mark."""
+        """Return every pair of slice and feature that counts as a mark."""
         return tuple(
             m for s in self.slices for m in s.select_marks(self.level, corrected=corrected)
         )
 
     def summary(self, *, corrected: bool = True) -> dict[str, float]:
-        """Share of features that mark a slice, and mean scores of the marks; NaN for none.
+        """Return share of features that mark a slice, and mean scores of the marks; NaN for none.
 
         V is the mean of the V of each mark, not that of the two means. A mark that no error shows
         has no completeness and no V, and counts in neither mean.
@@ -189,7 +189,7 @@ class Explanation:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain words and numbers, with None for what is not defined."""
+        """Return plain words and numbers, with None for what is not defined."""
         content = {"caveat": self.caveat} | asdict(self)
         content |= {
             "corrected": self.summary(),
@@ -356,7 +356,7 @@ def compare(
 def _select_texts(
     evidence: Evidence, text: str, plan: Plan
 ) -> tuple[pl.DataFrame, NDArray[np.bool_]]:
-    """The discovery examples with a text and an outcome, and which of them are errors."""
+    """Return the discovery examples with a text and an outcome, and which of them are errors."""
     # errors of several models on one text are not independent
     if len(evidence.models) > 1:
         raise InputError(f"there are {len(evidence.models)} models; explain one (--model NAME)")

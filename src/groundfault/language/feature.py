@@ -62,7 +62,7 @@ class Feature:
 
     @property
     def graded(self) -> bool:
-        """Whether it is of degree."""
+        """Return whether it is of degree."""
         return bool(self.over)
 
     def above(self, cut: str) -> str:
@@ -72,7 +72,7 @@ class Feature:
         return self.over.replace("over {} ", few).format(cut)
 
     def measure(self, doc: Any, aid: Any = None) -> float:
-        """The feature of one document; NaN where it has no value."""
+        """Return the feature of one document; NaN where it has no value."""
         return self.function(doc) if aid is None else self.function(doc, aid)
 
 
@@ -183,7 +183,7 @@ FEATURES: dict[str, Feature] = {feature.name: feature for feature in _ALL}
 
 
 def select_features(names: Sequence[str]) -> tuple[Feature, ...]:
-    """Features by their names, or those of whole sets, each once and in the order of the table.
+    """Return features by their names, or of whole sets, each once and in the table's order.
 
     Raises
     ------

@@ -67,7 +67,7 @@ class Language(Parameters):
     name: str = "language"
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """Candidates such as ``question has a negation``, column by column."""
+        """Propose candidates such as ``question has a negation``, column by column."""
         table = take_sample(select_texts(discovery, self.columns))
         there = self._features() if table.columns else ()
         for column in table.columns:

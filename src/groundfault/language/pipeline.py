@@ -67,7 +67,7 @@ class Pipeline:
 
     @property
     def key(self) -> str:
-        """What the numbers depend on besides the text: pipeline, version and word lists."""
+        """Return a hash of all that the numbers depend on besides the text."""
         meta = self.nlp.meta
         parts = (
             meta.get("lang"),
@@ -79,7 +79,7 @@ class Pipeline:
         return hashlib.sha256(repr((self.name, parts, _own_version())).encode()).hexdigest()
 
     def lacking(self, feature: Feature, norms: Mapping[str, Any] | None = None) -> str:
-        """Why a feature is not available here; empty where it is."""
+        """Return why a feature is not available here; empty where it is."""
         if feature.need is Need.NORMS and feature.name not in (norms or {}):
             return f"not available: needs {feature.need}, words with their {feature.name}"
         needs = _ASSIGNED.get(feature.need, set())
@@ -94,7 +94,7 @@ class Pipeline:
 
     @property
     def _assigned(self) -> set[str]:
-        """What the components say they write."""
+        """Return the attributes that the components say they write."""
         return {
             what for name in self.nlp.pipe_names for what in self.nlp.get_pipe_meta(name).assigns
         }
@@ -117,7 +117,7 @@ class Pipeline:
         jobs: int = 1,
         progress: Callable[[int], object] | None = None,
     ) -> NDArray[np.float64]:
-        """Features of texts.
+        """Return features of texts.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ class Pipeline:
     def _measure_aided(
         self, text: str, features: Sequence[Feature], frequent: Any, norms: Mapping[str, Any] | None
     ) -> dict[str, float]:
-        """The features that depend on more than the text."""
+        """Return the features that depend on more than the text."""
         needs = [f for f in features if f.need in AIDED]
         # tokens suffice here, and are cheap
         doc = self.nlp.make_doc(_read(text)) if needs else None
@@ -260,17 +260,17 @@ def load_pipeline(name: str = DEFAULT) -> Pipeline:
 
 
 def is_package(name: str) -> bool:
-    """Whether a pipeline's name is one of a package, or of none, and never that of a folder."""
+    """Return whether a pipeline's name is one of a package, or of none, never of a folder."""
     return name == BLANK or (_PACKAGE.fullmatch(name) is not None and not Path(name).exists())
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:
-    """How often each word comes in texts, in lower case."""
+    """Return how often each word comes in texts, in lower case."""
     return Counter(word for text in texts for word in words.find_words(_read(text)))
 
 
 def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
-    """Word norms from a CSV file with ``word``, and ``arousal`` or ``dominance`` or both.
+    """Read word norms from a CSV file with ``word``, and ``arousal`` or ``dominance`` or both.
 
     Raises
     ------
@@ -303,7 +303,9 @@ def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
 
 
 def _read(text: str) -> str:
-    """The part of a text that is read: its beginning, in valid Unicode, with endless words broken.
+    """Return the part of a text that is read.
+
+    Its beginning, in valid Unicode, with endless words broken.
 
     The time that a tokeniser takes for a run of marks grows with the square of its length.
     """
@@ -316,7 +318,7 @@ def _hash(text: str) -> str:
 
 @cache
 def _own_version() -> str:
-    """A hash of this room: of what the features do, and their word lists."""
+    """Return a hash of this room: of what the features do, and their word lists."""
     digest = hashlib.sha256()
     # any change of this room makes a cache stale, on purpose
     for path in sorted([*words.HERE.glob("*.txt"), *words.HERE.parent.glob("*.py")]):

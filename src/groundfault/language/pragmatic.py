@@ -74,7 +74,7 @@ _SHARE = re.compile(
 
 
 def mentions(name: str) -> Callable[[Doc], float]:
-    """What says whether a text has an entry of a list."""
+    """Make a function that tests whether a text has an entry of a list."""
 
     def has(doc: Doc) -> float:
         return float(words.has_mention(name, doc.text))
@@ -83,23 +83,23 @@ def mentions(name: str) -> Callable[[Doc], float]:
 
 
 def money(doc: Doc) -> float:
-    """Sums of money: a sign or name of a currency, with a number."""
+    """Count sums of money: a sign or name of a currency, with a number."""
     return float(len(_MONEY.findall(doc.text)))
 
 
 def date(doc: Doc) -> float:
-    """Dates: days, months, weekdays, years after a preposition, *yesterday* and its like."""
+    """Count dates: days, months, weekdays, years after a preposition, *yesterday* and its like."""
     return float(len(_DATE.findall(doc.text)))
 
 
 def ordinal(doc: Doc) -> float:
-    """Ordinal numbers: *3rd*, *twenty-first*; not shares, dates or *a second later*."""
+    """Count ordinal numbers: *3rd*, *twenty-first*; not shares, dates or *a second later*."""
     # shares and dates are taken out first, because they hold ordinals
     return float(len(_ORDINAL.findall(_SHARE.sub(" ", _DATE.sub(" ", doc.text)))))
 
 
 def entities(labels: frozenset[str]) -> Callable[[Doc], float]:
-    """What counts the named entities of some labels."""
+    """Make a function that counts the named entities of some labels."""
 
     def count_entities(doc: Doc) -> float:
         return float(sum(entity.label_ in labels for entity in doc.ents))
@@ -108,7 +108,7 @@ def entities(labels: frozenset[str]) -> Callable[[Doc], float]:
 
 
 def valence(doc: Doc) -> float:
-    """Sentiment from -1 to 1: pleasant minus unpleasant words over both.
+    """Return sentiment from -1 to 1: pleasant minus unpleasant words over both.
 
     A word up to three words after a negation counts as its opposite.
     """
@@ -128,11 +128,11 @@ def valence(doc: Doc) -> float:
 
 
 def toxicity(doc: Doc) -> float:
-    """The score of the pipeline's own text classifier; NaN where it gives none."""
+    """Return the score of the pipeline's own text classifier; NaN where it gives none."""
     return float(next((doc.cats[label] for label in TOXIC if label in doc.cats), math.nan))
 
 
 def norm(doc: Doc, norms: Mapping[str, float]) -> float:
-    """Mean norm of the words that have one; NaN where none has."""
+    """Return mean norm of the words that have one; NaN where none has."""
     values = [norms[word] for word in words.find_words(doc.text) if word in norms]
     return sum(values) / len(values) if values else math.nan

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def length(doc: Doc) -> float:
-    """Words, clitics such as *n't* apart; punctuation is not counted."""
+    """Count words, clitics such as *n't* apart; punctuation is not counted."""
     return float(sum(is_word(token) for token in doc))
 
 
 def zipf(counts: Mapping[str, int]) -> dict[str, float]:
-    """Zipf frequencies, log10 of occurrences per billion words; "" stands for a new word.
+    """Return Zipf frequencies, log10 of occurrences per billion words; "" stands for a new word.
 
     Each word counts as if seen once more than it was.
     """
@@ -30,7 +30,7 @@ def zipf(counts: Mapping[str, int]) -> dict[str, float]:
 
 
 def word_frequency(doc: Doc, frequencies: Mapping[str, float]) -> float:
-    """Mean Zipf frequency of the words in a corpus; NaN for a text without words.
+    """Return mean Zipf frequency of the words in a corpus; NaN for a text without words.
 
     The paper averages raw counts, which *the* and *of* settle alone, and which grow with the
     corpus."""
@@ -43,7 +43,7 @@ def word_frequency(doc: Doc, frequencies: Mapping[str, float]) -> float:
 
 
 def foreign_word(doc: Doc) -> float:
-    """Words tagged foreign (FW), or with letters of another script than Latin."""
+    """Count words tagged foreign (FW), or with letters of another script than Latin."""
     return float(sum(token.tag_ == "FW" or _is_of_another_script(token.text) for token in doc))
 
 

@@ -27,18 +27,18 @@ _NO_QUANTIFIER = {"RB", "RBS", "UH"}
 
 
 def negation(doc: Doc) -> float:
-    """A word that negates: *not*, *n't*, *never*, *nobody* ..."""
+    """Find a word that negates: *not*, *n't*, *never*, *nobody* ..."""
     negations = read_words("negation")
     return float(any(lower(token) in negations for token in doc))
 
 
 def reflexive(doc: Doc) -> float:
-    """A reflexive or reciprocal pronoun: *myself*, *each other* ..."""
+    """Find a reflexive or reciprocal pronoun: *myself*, *each other* ..."""
     return float(has_mention("reflexive", doc.text))
 
 
 def aspect(doc: Doc) -> float:
-    """Perfect aspect: auxiliary *have*, and a past participle as the next of its verbs."""
+    """Find the perfect: auxiliary *have*, and a past participle as the next of its verbs."""
     below = children(doc)
     for have in doc:
         if lower(have) in _HAVE and have.dep_ == "aux":
@@ -52,17 +52,17 @@ def aspect(doc: Doc) -> float:
 
 
 def tense(doc: Doc) -> float:
-    """Past tense: a finite verb in the past (VBD)."""
+    """Find the past tense: a finite verb in the past (VBD)."""
     return float(any(token.tag_ == "VBD" for token in doc))
 
 
 def voice(doc: Doc) -> float:
-    """Passive voice: a passive auxiliary."""
+    """Find the passive voice: a passive auxiliary."""
     return float(any(token.dep_ in PASSIVE for token in doc))
 
 
 def comparison(doc: Doc) -> float:
-    """A comparative or superlative, or *as ... as* around an adjective or adverb."""
+    """Find a comparative or superlative, or *as ... as* around an adjective or adverb."""
     return float(any(_is_compared(token) or _opens_equation(token, doc) for token in doc))
 
 
@@ -85,7 +85,7 @@ def _opens_equation(token: Token, doc: Doc) -> bool:
 
 
 def echo_question(doc: Doc) -> float:
-    """A question word in place: *You bought what?*"""
+    """Find a question word in place: *You bought what?*"""
     return float(any(map(_is_echo, questions(doc))))
 
 
@@ -107,13 +107,13 @@ def _is_echo(sentence: list[Token]) -> bool:
 
 
 def multiple_modal(doc: Doc) -> float:
-    """Two modals on end, perhaps with an adverb between: *must will*."""
+    """Find two modals on end, perhaps with an adverb between: *must will*."""
     followers = (_next_but_adverbs(token, doc) for token in doc if token.tag_ == "MD")
     return float(any(token is not None and token.tag_ == "MD" for token in followers))
 
 
 def extra_infinitive(doc: Doc) -> float:
-    """*to* and a verb after a modal, perhaps with an adverb between: *can to kick*.
+    """Find *to* and a verb after a modal, perhaps with an adverb between: *can to kick*.
 
     *ought to* is correct English and not counted.
     """
@@ -136,19 +136,19 @@ def _next_but_adverbs(token: Token, doc: Doc) -> Token | None:
 
 
 def multiple_prepositions(doc: Doc) -> float:
-    """Prepositions as a share of the words."""
+    """Measure prepositions as a share of the words."""
     words = sum(map(is_word, doc))
     count = sum(token.tag_ in _PREPOSITION_TAGS and token.dep_ in PREPOSITION for token in doc)
     return count / words if words else 0.0
 
 
 def np_subordinate(doc: Doc) -> float:
-    """A relative clause: *the book that we had read*."""
+    """Find a relative clause: *the book that we had read*."""
     return float(any(token.dep_ in RELATIVE for token in doc))
 
 
 def quantifier(doc: Doc) -> float:
-    """A numeral (CD) or a word such as *any*, *all*, *most*; not *each other*, *one another*."""
+    """Find a numeral (CD) or a word such as *any*, *most*; not *each other*, *one another*."""
     return float(any(_is_quantifier(token, doc) for token in doc))
 
 
@@ -161,7 +161,7 @@ def _is_quantifier(token: Token, doc: Doc) -> bool:
 
 
 def long_distance(doc: Doc) -> float:
-    """The longest way from a word to its head, as a share of the words of their sentence."""
+    """Measure the longest way from a word to its head, as a share of its sentence's words."""
     _, root = depths(doc)
     # distance in words: punctuation would lengthen it
     words = [token for token in doc if is_word(token)]
@@ -177,16 +177,16 @@ def long_distance(doc: Doc) -> float:
 
 
 def tree_depth(doc: Doc) -> float:
-    """The depth of the dependency tree; the paper's is that of the constituents."""
+    """Measure the depth of the dependency tree; the paper's is that of the constituents."""
     depth, _ = depths(doc)
     return float(max((depth[token.i] for token in doc if is_word(token)), default=0))
 
 
 def how_question(doc: Doc) -> float:
-    """A question whose first word is *how*."""
+    """Find a question whose first word is *how*."""
     return float(any(opening(sentence) == "how" for sentence in questions(doc)))
 
 
 def why_question(doc: Doc) -> float:
-    """A question whose first word is *why*."""
+    """Find a question whose first word is *why*."""
     return float(any(opening(sentence) == "why" for sentence in questions(doc)))

@@ -12,7 +12,7 @@ _BRACES = re.compile(r"\\\{(\w+)\\\}")
 
 
 def read_entries(name: str) -> tuple[str, ...]:
-    """The entries of a list, one a line; what follows ``#`` is comment."""
+    """Read the entries of a list, one a line; what follows ``#`` is comment."""
     lines = (HERE / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     entry_lines = (line.partition("#")[0].strip() for line in lines)
     return tuple(line for line in entry_lines if line)
@@ -20,13 +20,13 @@ def read_entries(name: str) -> tuple[str, ...]:
 
 @cache
 def read_words(name: str) -> frozenset[str]:
-    """The entries of a list of single words, in lower case."""
+    """Read the entries of a list of single words, in lower case."""
     return frozenset(entry.lower() for entry in read_entries(name))
 
 
 @cache
 def _compile_list(name: str) -> re.Pattern[str]:
-    """What finds the entries of a list, as its group, and what only looks like them."""
+    """Compile a pattern whose group finds the entries of a list; its rest, their look-alikes."""
     exceptions = [
         _make_alternative(entry[1:]) for entry in read_entries(name) if entry.startswith("!")
     ]
@@ -38,7 +38,7 @@ def _compile_list(name: str) -> re.Pattern[str]:
 
 
 def has_mention(name: str, text: str) -> bool:
-    """Whether a text has an entry of a list.
+    """Return whether a text has an entry of a list.
 
     Entries are whole words or phrases, whose words white space or a hyphen may join. One in lower
     case matches in any case; one with a capital (``Polish``) as it stands or all in capitals.
@@ -49,7 +49,7 @@ def has_mention(name: str, text: str) -> bool:
 
 
 def find_words(text: str) -> list[str]:
-    """The words of a text in lower case: runs of letters, with inner apostrophes."""
+    """Return the words of a text in lower case: runs of letters, with inner apostrophes."""
     return [word.lower() for word in _WORD.findall(text)]
 
 

@@ -221,7 +221,7 @@ class _Run:
                 return
 
     async def _settle(self, question: Question) -> Response:
-        """The response after at most ``1 + retries`` attempts."""
+        """Return the response after at most ``1 + retries`` attempts."""
         for attempt in range(1, self.retries + 2):
             response = replace(await self._attempt(question), attempt=attempt)
             # on disk before anything is done with it: what was paid for is never lost
@@ -289,7 +289,7 @@ class _Writer:
 
 
 def _wait(question: Question, attempt: int) -> float:
-    """Seconds before the next attempt: doubled each time, with jitter."""
+    """Return seconds before the next attempt: doubled each time, with jitter."""
     # jitter, so that calls that failed together do not return together; from the hash and not from
     # a random generator, so that a run can be repeated
     jitter = 0.5 + int(question.hash[:8], 16) / 2**33
@@ -320,7 +320,7 @@ def _on_a_loop(work: Coroutine[Any, Any, T]) -> T:
 
 @cache
 def _loop(process: int) -> asyncio.AbstractEventLoop:
-    """The loop of this process: after a fork, the parent's loop has no thread to run it."""
+    """Return the loop of this process: after a fork, the parent's loop has no thread to run it."""
     loop = asyncio.new_event_loop()
     threading.Thread(
         target=loop.run_forever, name=f"groundfault-models-{process}", daemon=True

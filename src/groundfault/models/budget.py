@@ -44,7 +44,7 @@ class CallEstimate:
     def of(
         cls, questions: Iterable[Question], reply_tokens: int, recorded: int = 0
     ) -> CallEstimate:
-        """Of questions that are all to be asked, with replies of about so many tokens each."""
+        """Estimate questions that are all asked, with replies of about so many tokens each."""
         # one at a time: a million of them need not be in memory
         sizes = [sum(len(m["content"].encode()) for m in one.messages) for one in questions]
         return cls(len(sizes), recorded, sum(sizes) // _BYTES, len(sizes) * reply_tokens)
@@ -58,7 +58,7 @@ class CallEstimate:
         )
 
     def describe(self, prices: tuple[float, float] | None = None) -> str:
-        """The estimate in words.
+        """Return the estimate in words.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class CallEstimate:
 def estimate_calls(
     target: Target, questions: Sequence[Question], reply_tokens: int, record: Record | None = None
 ) -> CallEstimate:
-    """What these questions to a target will cost; each once, and none that is on record.
+    """Estimate the cost of questions to a target, each once, and none that is on record.
 
     Parameters
     ----------

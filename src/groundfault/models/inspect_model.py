@@ -77,7 +77,7 @@ class InspectModel:
         self._secrets = (*keys, *(read_credentials(url) if url else ()))
 
     async def answer(self, question: Question) -> Response:
-        """One attempt."""
+        """Make one attempt."""
         from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
         from tenacity import RetryError
 
@@ -101,7 +101,7 @@ class InspectModel:
         return response.without(self._secrets)
 
     def _sampling_model(self) -> Any:
-        """The same weights, with answers drawn at random."""
+        """Return the same weights, with answers drawn at random."""
         # do_sample belongs to the model's object in Inspect and not to a call: shallow copies share
         # the weights
         model = copy(self._model)
@@ -180,7 +180,10 @@ class InspectModel:
 
 
 def hugging_face(path: str, **options: Any) -> InspectModel:
-    """A Hugging Face model on this machine, from a folder or the Hub; options as in Inspect."""
+    """Return a Hugging Face model on this machine, from a folder or the Hub.
+
+    Options as in Inspect.
+    """
     from pathlib import Path
 
     if Path(path).is_dir():
@@ -189,7 +192,7 @@ def hugging_face(path: str, **options: Any) -> InspectModel:
 
 
 def _name(model: str, options: dict[str, Any]) -> str:
-    """The model and the options that decide its answers, without keys and passwords."""
+    """Return the model and the options that decide its answers, without keys and passwords."""
     settings = {
         name: value
         for name, value in options.items()
@@ -229,7 +232,7 @@ def _usage(usage: Any) -> dict[str, int]:
 
 
 def _describe_error(error: BaseException) -> str:
-    """The message of an error, without the request that Inspect prints above it."""
+    """Return the message of an error, without the request that Inspect prints above it."""
     return (
         str(getattr(error, "provider_message", None) or "")
         or f"{type(error).__name__}: {first_line(error)}"

@@ -84,14 +84,14 @@ class OpenAIServer:
 
     @property
     def name(self) -> str:
-        """The model, and the server where it is not OpenAI's own."""
+        """Return the model, and the server where it is not OpenAI's own."""
         return f"openai/{self._model}" + (f"@{public(self._url)}" if self._url else "")
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
     async def answer(self, question: Question) -> Response:
-        """One attempt, without the retries and the time-out of the SDK."""
+        """Make one attempt, without the retries and the time-out of the SDK."""
         import openai
 
         try:
@@ -112,7 +112,7 @@ class OpenAIServer:
             return Response.failed(message, again=True).without(self._secrets)
 
     def _connect(self) -> openai.AsyncOpenAI:
-        """The client; a new one on another event loop, as connections belong to a loop."""
+        """Return the client; a new one on another event loop, as connections belong to a loop."""
         import openai
 
         loop = asyncio.get_running_loop()
@@ -147,7 +147,7 @@ class OpenAIServer:
 
 
 def _read(body: str) -> Response:
-    """The response of a reply with status 200."""
+    """Return the response of a reply with status 200."""
     # gateways answer 200 with an error inside; it may be temporary, like one with status 500
     try:
         data = json.loads(body)
@@ -175,7 +175,7 @@ def _read(body: str) -> Response:
 
 
 def _read_error(status: int, headers: Mapping[str, str], body: str) -> Response:
-    """The response of a reply with an error's status.
+    """Read the response of a reply with an error's status.
 
     It is about this question (a filter, a bad request), about the moment (retry), or about all
     questions (fatal).
@@ -196,14 +196,14 @@ def _read_error(status: int, headers: Mapping[str, str], body: str) -> Response:
 
 
 def _describe_error(data: Any) -> str:
-    """The message of an error, however the server wraps it."""
+    """Return the message of an error, however the server wraps it."""
     error = data.get("error", data) if isinstance(data, Mapping) else data
     message = error.get("message") or error.get("detail") if isinstance(error, Mapping) else error
     return str(message or "")
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """How long a server asks to wait: seconds, milliseconds, or a date."""
+    """Read how long a server asks to wait: seconds, milliseconds, or a date."""
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is None:
@@ -221,7 +221,10 @@ def read_retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _text(content: Any) -> str:
-    """Text, or the texts of a list of parts; empty where there is none, as with a tool call."""
+    """Return text, or the texts of a list of parts.
+
+    Empty where there is none, as with a tool call.
+    """
     if isinstance(content, list):
         return "".join(part["text"] for part in content if part.get("type") == "text")
     if content is not None and not isinstance(content, str):
@@ -253,7 +256,7 @@ def _logprobs(logprobs: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
 
 
 def _credentials(url: str | None) -> tuple[str, ...]:
-    """The secret parts of a URL that is sound."""
+    """Return the secret parts of a URL that is sound."""
     if url is None:
         return ()
     try:
@@ -269,7 +272,7 @@ def _credentials(url: str | None) -> tuple[str, ...]:
 
 
 def public(url: str) -> str:
-    """An address without user, password and query."""
+    """Return an address without user, password and query."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))

@@ -101,7 +101,7 @@ class Question:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that are not at their defaults; neither messages nor repeat."""
+        """Return the settings that are not at their defaults; neither messages nor repeat."""
         settings = {
             f.name: getattr(self, f.name)
             for f in fields(self)
@@ -113,11 +113,11 @@ class Question:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of messages, settings and repeat: the key of the question in a record."""
+        """Return SHA-256 of messages, settings and repeat: the key of the question in a record."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """The question as plain JSON values."""
+        """Return the question as plain JSON values."""
         return {
             "messages": [dict(m) for m in self.messages],
             "settings": self.settings,
@@ -126,7 +126,7 @@ class Question:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Question:
-        """The question that `to_dict` stored."""
+        """Return the question that `to_dict` stored."""
         return cls(data["messages"], repeat=data.get("repeat", 0), **data.get("settings", {}))
 
 
@@ -188,11 +188,13 @@ class Response:
 
     @classmethod
     def failed(cls, error: str, **more: Any) -> Response:
-        """No answer, for a reason that is not the model's."""
+        """Make a response without an answer, for a reason that is not the model's."""
         return cls(None, error=" ".join(error.split())[:500], **more)
 
     def without(self, secrets: Iterable[str]) -> Response:
-        """The response without these secrets, which servers repeat; see `spell` for the forms.
+        """Return the response without these secrets, which servers repeat.
+
+        See `spell` for the forms.
 
         Out of an answer, which is evidence, only those of at least eight characters are cut.
         """
@@ -214,18 +216,18 @@ class Response:
 
     @property
     def status(self) -> Literal["answered", "refused", "error"]:
-        """Answered, refused or error: only an answer can be scored."""
+        """Return answered, refused or error: only an answer can be scored."""
         return "error" if self.error else "refused" if self.refused else "answered"
 
     def to_dict(self) -> dict[str, Any]:
-        """The response as plain JSON values, without fields at their defaults."""
+        """Return the response as plain JSON values, without fields at their defaults."""
         plain = asdict(Response(None))
         data = {k: v for k, v in asdict(self).items() if v != plain[k] and k != "recorded"}
         return {"text": self.text, **data}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Response:
-        """The response that `to_dict` stored, marked as recorded."""
+        """Return the response that `to_dict` stored, marked as recorded."""
         # unknown keys are ignored: a newer version may have written the record
         names = {f.name for f in fields(cls)}
         values = {k: v for k, v in data.items() if k in names}
@@ -235,7 +237,10 @@ class Response:
 
 
 def whole_text(text: str) -> str:
-    """Text that UTF-8 can hold: halves of surrogate pairs, which JSON can spell, are replaced."""
+    """Return text that UTF-8 can hold.
+
+    Halves of surrogate pairs, which JSON can spell, are replaced.
+    """
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -285,7 +290,7 @@ _VERSION = re.compile(r"[-:@](latest|\d{3,4}|\d{6,8}|\d{4}-\d\d-\d\d|v\d+)")
 
 
 def is_same_model(asked: str, answered: str) -> bool:
-    """Whether a server's name of a model is that of the one that was asked, or of a version of it.
+    """Return whether a server's name of a model is that of the asked one, or of its version.
 
     Capitals do not count, nor do the folders or the provider in front.
 
@@ -302,19 +307,19 @@ def is_same_model(asked: str, answered: str) -> bool:
 
 
 def note_other(response: Response, asked: str) -> Response:
-    """The response; it names the model that was asked if the server answered as another one."""
+    """Return the response, with the model that was asked if another one answered."""
     if not response.model or is_same_model(asked, response.model):
         return response
     return replace(response, asked=asked)
 
 
 def list_others(responses: Iterable[Response]) -> list[tuple[str, str]]:
-    """Pairs of a model that was asked and the other one that answered, each once, in order."""
+    """Return pairs of a model that was asked and the one that answered, each once, in order."""
     return sorted({(one.asked, one.model) for one in responses if one.asked})
 
 
 def describe_other(asked: str, answered: str) -> str:
-    """What there is to say of such a pair."""
+    """Describe a pair of a model that was asked and another that answered."""
     return (
         f"{asked[:200]!r} was asked, and the server answered as {answered[:200]!r}: what follows "
         "is of that model, if the server is right"

@@ -43,7 +43,7 @@ class Call:
     time: str
 
     def to_dict(self) -> dict[str, Any]:
-        """The call as plain JSON values."""
+        """Return the call as plain JSON values."""
         question = {
             "time": self.time,
             "target": self.target,
@@ -73,7 +73,7 @@ class Record:
 
     @property
     def place(self) -> str:
-        """Where it is: an absolute path, or a URL without its password."""
+        """Return the place: an absolute path, or a URL without its password."""
         return self._database.place
 
     def add(self, calls: Sequence[Call]) -> None:
@@ -99,7 +99,7 @@ class Record:
                 connection.insert(_TABLE, row)
 
     def answers(self, target: str, hashes: Sequence[str]) -> dict[str, Response]:
-        """The first answer or refusal of a target to each question of these hashes.
+        """Return the first answer or refusal of a target to each question of these hashes.
 
         Errors are no answers: a question that has only errors is asked again.
 
@@ -126,7 +126,7 @@ class Record:
         return responses
 
     def calls(self) -> Iterator[Call]:
-        """Every call, oldest first, those that failed among them.
+        """Return every call, oldest first, those that failed among them.
 
         Raises
         ------

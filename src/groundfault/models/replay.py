@@ -69,7 +69,7 @@ class Replay:
         self.name = f"replay:{Path(source).name}#{digest}"
 
     async def answer(self, question: Question) -> Response:
-        """The recorded answer; an error where there is none."""
+        """Return the recorded answer; an error where there is none."""
         plain = _plain(question)
         response = self._exact.get(question.hash) or self._loose.get(plain)
         if response is not None:
@@ -81,7 +81,7 @@ class Replay:
         return Response.failed("there is no recorded answer to this prompt")
 
     def _keep(self, call: Call, loose: bool) -> None:
-        """The first answer counts, and an error only where there is no answer."""
+        """Return the first answer counts, and an error only where there is no answer."""
         plain = _plain(call.question)
         answers, key = (self._loose, plain) if loose else (self._exact, call.question.hash)
         self._settings.setdefault(plain, call.question.settings)
@@ -102,7 +102,7 @@ def _read_record(source: str) -> Iterator[tuple[Call, bool]]:
 
 
 def _read_jsonl(path: Path) -> Iterator[tuple[Call, bool]]:
-    """Calls of a file, and whether their settings are unknown."""
+    """Read calls of a file, and whether their settings are unknown."""
     times: Counter[str] = Counter()
     for number, data in enumerate(json_lines(path, dict[str, Any]), start=1):
         try:

@@ -100,7 +100,7 @@ def ask_for(
 def _ask_round(
     target: str | Target, requests: Sequence[ModelRequest[T]], attempt: int, options: dict[str, Any]
 ) -> list[tuple[Reply[T], str]]:
-    """Replies, and their texts."""
+    """Return replies, and their texts."""
     if not requests:
         return []
     responses = ask(target, [each.question for each in requests], **options)
@@ -131,7 +131,7 @@ def _once_more(question: Question, reply: Reply[Any], text: str) -> Question:
 
 
 def decode(text: str, kind: type[T]) -> T:
-    """The JSON object in a reply, alone or in one fence, after any ``<think>`` block.
+    """Return the JSON object in a reply, alone or in one fence, after any ``<think>`` block.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def escape_unprintable(text: str) -> str:
 
 
 def check_line(text: str, max_length: int, what: str) -> str:
-    """Text of one line, of at most so many characters.
+    """Return text of one line, of at most so many characters.
 
     Raises
     ------
@@ -178,14 +178,14 @@ def check_line(text: str, max_length: int, what: str) -> str:
 
 
 def tidy(text: str, max_length: int) -> str:
-    """Text from elsewhere, shortened, without what a terminal or a log would obey."""
+    """Return text from elsewhere, shortened, without what a terminal or a log would obey."""
     return "".join(c if c.isprintable() else " " for c in text[:max_length]) + (
         "..." if len(text) > max_length else ""
     )
 
 
 def fence(texts: Sequence[str], keys: Sequence[str | None] = (), name: str = "") -> dict[str, str]:
-    """Texts from data between marks that none of them contains.
+    """Return texts from data between marks that none of them contains.
 
     The keys are the places ``mark``, ``tasks`` and ``name`` of a prompt; see `Prompts`.
 
@@ -226,16 +226,16 @@ class Prompts:
     package: str
 
     def fill(self, prompt: str, **values: object) -> str:
-        """A prompt with its places filled."""
+        """Return a prompt with its places filled."""
         text = Template(self.read(prompt))
         return text.substitute({name: str(value) for name, value in values.items()}).strip()
 
     def read(self, prompt: str) -> str:
-        """The text of a prompt, with its places open."""
+        """Return the text of a prompt, with its places open."""
         return _read_prompt(self.package, prompt)
 
     def hash(self, *prompts: str) -> str:
-        """SHA-256 of prompts' texts: what tells one wording from another."""
+        """Return SHA-256 of prompts' texts: what tells one wording from another."""
         # stored with results, for a changed prompt makes them incomparable
         return hashlib.sha256("\0".join(map(self.read, prompts)).encode()).hexdigest()
 

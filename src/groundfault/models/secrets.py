@@ -17,7 +17,9 @@ _NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
 def read_credentials(url: str) -> tuple[str, ...]:
-    """The secret parts of a URL: password, name with password, and the query, which may hold a key.
+    """Read the secret parts of a URL.
+
+    Password, name with password, and the query, which may hold a key.
 
     Raises
     ------
@@ -33,7 +35,7 @@ def read_credentials(url: str) -> tuple[str, ...]:
 
 
 def read_environment(shortest: int = 8) -> set[str]:
-    """Values of environment variables with names like OPENAI_API_KEY.
+    """Read values of environment variables with names like OPENAI_API_KEY.
 
     Services repeat keys in what they say, which is recorded and printed. Shorter values are no
     keys, and removing them would garble messages.
@@ -51,7 +53,10 @@ def read_environment(shortest: int = 8) -> set[str]:
 
 
 def spell(secrets: Iterable[str]) -> list[str]:
-    """The ways in which a server may write secrets, longest first: one may contain another."""
+    """Return the ways in which a server may write secrets, longest first.
+
+    One may contain another.
+    """
     forms = set()
     for secret in filter(None, secrets):
         for plain in {secret, unquote(secret)}:
@@ -62,14 +67,14 @@ def spell(secrets: Iterable[str]) -> list[str]:
 
 
 def hide(text: str, forms: Iterable[str]) -> str:
-    """A text without any of the forms that `spell` has listed."""
+    """Return a text without any of the forms that `spell` has listed."""
     for form in forms:
         text = text.replace(form, HIDDEN)
     return text
 
 
 def hide_in_json(text: str, forms: Iterable[str]) -> str:
-    """As `hide`; JSON may also spell any character by its number."""
+    """Hide forms as `hide` does; JSON may also spell any character by its number."""
     forms = tuple(forms)
     text = hide(text, forms)
     try:

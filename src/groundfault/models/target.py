@@ -41,12 +41,12 @@ class Target(Protocol):
     def name(self) -> str: ...  # noqa: D102
 
     async def answer(self, question: Question) -> Response:
-        """One attempt."""
+        """Make one attempt."""
         ...
 
 
 def get(name: str, **options: Any) -> Target:
-    """The target of that name, such as ``openai/gpt-4o-mini`` or ``replay:calls.jsonl``.
+    """Return the target of that name, such as ``openai/gpt-4o-mini`` or ``replay:calls.jsonl``.
 
     Parameters
     ----------

@@ -54,22 +54,22 @@ class Reader(Protocol):
     """
 
     def sniff(self, path: Path) -> bool:
-        """Whether this is one log of the tool: a file, or a directory that is one run.
+        """Return whether this is one log of the tool: a file, or a directory that is one run.
 
         It is asked of every file of a folder, so it reads little and never raises.
         """
 
     def read(self, path: Path) -> Log:
-        """The log; raises `InputError` where it cannot be read."""
+        """Read the log; raises `InputError` where it cannot be read."""
 
 
 def known() -> tuple[str, ...]:
-    """Names of the readers at hand: the built-in ones, then those of installed packages."""
+    """Return names of the readers at hand: the built-in ones, then those of installed packages."""
     return _REGISTRY.names()
 
 
 def get(reader: str | Reader) -> Reader:
-    """The reader of a name; a reader is returned as it is.
+    """Return the reader of a name; a reader is returned as it is.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def get(reader: str | Reader) -> Reader:
 
 
 def name_of(reader: str | Reader) -> str:
-    """The name of a reader, which an account and a report record.
+    """Return the name of a reader, which an account and a report record.
 
     A reader names itself by an attribute ``name``, and has its class's name otherwise. Only under
     a name of the registry can its logs be read again by ``verify``.
@@ -92,13 +92,13 @@ def name_of(reader: str | Reader) -> str:
 
 
 def sniff(path: str | Path) -> str | None:
-    """The name of the first reader that knows a file or directory; None where none does."""
+    """Return the name of the first reader that knows a file or directory; None where none does."""
     place = Path(path)
     return next((name for name in known() if get(name).sniff(place)), None)
 
 
 def read(path: str | Path, reader: str | Reader | None = None) -> Log:
-    """One log, by this reader or the first that knows it.
+    """Read one log, by this reader or the first that knows it.
 
     Raises
     ------

@@ -48,7 +48,7 @@ class Setup:
 
     @classmethod
     def of(cls, log: Log, name: str) -> Setup:
-        """The setup of a log that the caller gave a name, or none."""
+        """Return the setup of a log that the caller gave a name, or none."""
         settings = {
             key: value if isinstance(value, str) else json.dumps(value, default=str)
             for key, value in log.settings.items()
@@ -58,7 +58,9 @@ class Setup:
 
 
 def split_source(source: str | Path) -> tuple[str, str | Path]:
-    """A source ``NAME=PLACE`` as its name and place; the name is "" where it is a place alone.
+    """Return a source ``NAME=PLACE`` as its name and place.
+
+    The name is "" where it is a place alone.
 
     A file or folder that is called so is a place.
     """
@@ -73,7 +75,7 @@ def split_source(source: str | Path) -> tuple[str, str | Path]:
 def name_configurations(
     table: pl.LazyFrame, setups: Sequence[Setup]
 ) -> tuple[pl.LazyFrame, tuple[str, ...]]:
-    """The table with a model for each configuration, and notes for the account.
+    """Return the table with a model for each configuration, and notes for the account.
 
     Logs that the caller named have that name, with the model in front where there are several. Of
     other logs those of one model that answered the same examples are told apart by the settings in
@@ -108,7 +110,7 @@ def name_configurations(
 def _name_chosen(
     models: pl.DataFrame, setups: Sequence[Setup]
 ) -> tuple[dict[tuple[int, str], str], tuple[str, ...]]:
-    """Models of the logs that the caller named, by log and model."""
+    """Return models of the logs that the caller named, by log and model."""
     of_name: dict[str, dict[str, None]] = {}
     for _, model, log in models.iter_rows():
         if setups[log].name:
@@ -131,7 +133,7 @@ def _name_model(model: str, name: str, models: Iterable[str]) -> str:
 
 
 def _describe(name: str, setups: Sequence[Setup]) -> str:
-    """Settings that every log of a name has, and other logs have not."""
+    """Return settings that every log of a name has, and other logs have not."""
     mine = [setup.settings for setup in setups if setup.name == name]
     others = [setup.settings for setup in setups if setup.name and setup.name != name]
     same = {k: v for k, v in mine[0].items() if all(each.get(k) == v for each in mine)}
@@ -141,7 +143,7 @@ def _describe(name: str, setups: Sequence[Setup]) -> str:
 
 
 def _have_tasks_of_their_own(models: pl.DataFrame, setups: Sequence[Setup]) -> bool:
-    """Whether each configuration that was named is a task of its own, such as two prompts."""
+    """Return whether each named configuration is a task of its own, such as two prompts."""
     tasks: dict[str, set[str]] = {}
     for task, _, log in models.iter_rows():
         if setups[log].name:
@@ -153,7 +155,7 @@ def _have_tasks_of_their_own(models: pl.DataFrame, setups: Sequence[Setup]) -> b
 def _tell_apart(
     table: pl.LazyFrame, models: pl.DataFrame, setups: Sequence[Setup]
 ) -> tuple[dict[tuple[int, str], str], tuple[str, ...]]:
-    """Models of logs without a name, by log and model, where their settings tell them apart."""
+    """Name models of logs without a name, by log and model, where settings tell them apart."""
     unnamed = models.filter(pl.col("log").is_in([i for i, s in enumerate(setups) if not s.name]))
     logs_of: dict[str, list[int]] = {}
     for _, model, log in unnamed.iter_rows():
@@ -180,7 +182,7 @@ def _tell_apart(
 
 
 def _find_shared(rows: pl.LazyFrame) -> list[list[int]]:
-    """Sets of logs that answered an example in common."""
+    """Return sets of logs that answered an example in common."""
     answers = rows.select("task", "example_id", "log").unique()
     shared = answers.group_by("task", "example_id").agg(pl.col("log").sort())
     several = shared.filter(pl.col("log").list.len() > 1).select(pl.col("log").unique())
@@ -188,13 +190,13 @@ def _find_shared(rows: pl.LazyFrame) -> list[list[int]]:
 
 
 def _find_differences(settings: Sequence[Mapping[str, str]]) -> set[str]:
-    """Keys whose values are not all equal."""
+    """Return keys whose values are not all equal."""
     keys = {key for each in settings for key in each}
     return {key for key in keys if len({each.get(key) for each in settings}) > 1}
 
 
 def _label(settings: Sequence[Mapping[str, str]], keys: Sequence[str]) -> list[str]:
-    """Short words for each log's values of some settings."""
+    """Return short words for each log's values of some settings."""
     shorter: dict[str, dict[str, str]] = {}
     for key in keys:
         values = dict.fromkeys(each[key] for each in settings if key in each)
@@ -209,7 +211,7 @@ def _label(settings: Sequence[Mapping[str, str]], keys: Sequence[str]) -> list[s
 
 
 def _shorten(value: str) -> str:
-    """A value in a few words: of a path its last part, of a long text its start."""
+    """Shorten a value: a path to its last part, a long text to its start."""
     if "/" in value and not any(c.isspace() for c in value):
         value = PurePath(value).name or value
     line = " ".join(value.split())

@@ -62,7 +62,7 @@ class EveryEvalEver:
     """
 
     def sniff(self, path: Path) -> bool:
-        """By the fields of the first line."""
+        """Return whether the first line has the fields of a record."""
         first = head(path)
         return (
             first.startswith(b"{")
@@ -71,7 +71,7 @@ class EveryEvalEver:
         )
 
     def read(self, path: Path) -> Log:
-        """The records of one file."""
+        """Read the records of one file."""
         log = Log((), "every_eval_ever")
         log.observations = _observations(path, log)
         return log
@@ -152,7 +152,7 @@ def _measurements(record: _Record, evaluation: dict[str, Any], position: int) ->
 
 
 def _status(error: Any) -> str:
-    """The status that an error stands for."""
+    """Return the status that an error stands for."""
     # `write` puts our own status in front of the message
     word = str(error).partition(":")[0]
     if word in UNSCORED:
@@ -161,7 +161,7 @@ def _status(error: Any) -> str:
 
 
 def _terminal(attributions: Any) -> dict[str, Any]:
-    """How the final answer was taken from the output."""
+    """Return how the final answer was taken from the output."""
     each = [mapping(a) for a in attributions] if isinstance(attributions, list) else []
     return next((a for a in reversed(each) if a.get("is_terminal")), each[-1] if each else {})
 
@@ -177,7 +177,7 @@ def _response(record: _Record) -> str | None:
 
 
 def _parse_value(value: Any) -> Any:
-    """The number or truth value that a text spells; other text as it is."""
+    """Return the number or truth value that a text spells; other text as it is."""
     if not isinstance(value, str):
         return value
     if _INTEGER.fullmatch(value):
@@ -274,7 +274,7 @@ def _attribution(answer: str | None, scorer: str) -> list[dict[str, Any]]:
 
 
 def _token_usage(row: dict[str, Any]) -> dict[str, Any]:
-    """Tokens, of which the format wants all or none, and time."""
+    """Return tokens, of which the format wants all or none, and time."""
     usage: dict[str, Any] = {}
     if row.get("input_tokens") is not None and row.get("output_tokens") is not None:
         input_tokens, output_tokens = int(row["input_tokens"]), int(row["output_tokens"])

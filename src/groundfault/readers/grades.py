@@ -18,7 +18,7 @@ def read_grades(
     positive_is_good: bool | None,
     null_outcome: str | None,
 ) -> tuple[pl.DataFrame, bool, str | None]:
-    """The table with an outcome in numbers, whether 1 is a pass, and what an empty one means.
+    """Read the table with an outcome in numbers, whether 1 is a pass, and what an empty one means.
 
     Of a column of Inspect's letters ``C``, ``P``, ``I`` and ``N``, such as ``score_match`` of
     ``samples_df``, C is 1, P a half and I 0; N is no answer, and refused unless said otherwise. Any

@@ -130,13 +130,13 @@ class Helm:
     )
 
     def sniff(self, path: Path) -> bool:
-        """Whether it is a folder with a run's specification and statistics or predictions."""
+        """Return whether it is a folder with a run's specification and its statistics."""
         return (path / "run_spec.json").is_file() and any(
             (path / name).is_file() for name in (_STATS, _SHOWN)
         )
 
     def read(self, path: Path) -> Log:
-        """The instances of one run."""
+        """Read the instances of one run."""
         if not self.sniff(path):
             raise InputError(f"{path} is no run of HELM: a folder with run_spec.json and {_STATS}")
         run = _Run(path, json_file(path / "run_spec.json", _Spec))
@@ -151,7 +151,10 @@ class _Run:
 
     @property
     def main_metric(self) -> str:
-        """The metric that HELM's tables show for the benchmark; "" where that is not known."""
+        """Return the metric that HELM's tables show for the benchmark.
+
+        "" where that is not known.
+        """
         groups = [str(group) for group in self.spec.groups]
         return next((_MAIN_METRICS[group] for group in groups if group in _MAIN_METRICS), "")
 
@@ -192,7 +195,7 @@ class _Run:
         return entries
 
     def _states(self) -> dict[Key, list[_State]]:
-        """Requests of each key; several where each choice is a request of its own."""
+        """Return requests of each key; several where each choice is a request of its own."""
         if (self.path / _STATES).is_file():
             states_list = json_file(self.path / _STATES, _States).request_states
         elif (self.path / _INSTANCES).is_file():
@@ -261,7 +264,7 @@ class _Run:
         return base
 
     def _task(self) -> str:
-        """The run's name without the model.
+        """Return the run's name without the model.
 
         Its other arguments stay, such as the subject: instances of two subjects share their ids.
         """
@@ -285,7 +288,7 @@ class _Run:
 def _observations(
     base: Observation, scores: dict[str, float | None], state: _State | None, is_ungraded: bool
 ) -> Iterator[Observation]:
-    """A row a metric, or one row with the reason why there is none."""
+    """Return a row a metric, or one row with the reason why there is none."""
     result = mapping(state.result) if state else {}
     if result.get("success") is False:
         error = str(result.get("error") or "")
@@ -327,7 +330,10 @@ def _measurements(
 
 
 def _means(entry: _Entry) -> dict[str, float | None]:
-    """The statistics of one instance by name; of several of a name, the first with a value."""
+    """Return the statistics of one instance by name.
+
+    Of several of a name, the first with a value.
+    """
     if isinstance(entry.stats, dict):
         return {name: number(value) for name, value in entry.stats.items()}
     means: dict[str, float | None] = {}
@@ -340,7 +346,7 @@ def _means(entry: _Entry) -> dict[str, float | None]:
 
 
 def _question(question: Any) -> str | None:
-    """The text of an input; of a conversation, the user's last message."""
+    """Return the text of an input; of a conversation, the user's last message."""
     if isinstance(question, str):
         return question
     return text(dig(question, "text")) or last_by(dig(question, "messages"), "user")
@@ -372,7 +378,7 @@ def _read_output(reference: dict[str, Any]) -> str | None:
 
 
 def _variant(perturbation: Any) -> str:
-    """The name of a perturbation with its settings, which tell several of one name apart."""
+    """Return the name of a perturbation with its settings, which tell several of one name apart."""
     details = mapping(perturbation)
     name = str(details.pop("name", ""))
     # computed_on and prefix are no settings: they differ between the files of one run
@@ -400,12 +406,12 @@ GRADED_METRICS = ("omni_math_accuracy", "wildbench_score_rescaled")
 
 
 def needs_grader(metric: str) -> bool:
-    """Whether a metric may rest on the verdict of a grading model, where a run has annotations."""
+    """Return whether a metric may rest on the verdict of a grading model."""
     return _BY_RULE.fullmatch(metric) is None
 
 
 def find_ungraded(annotations: Mapping[K, Any]) -> set[K]:
-    """The rows on which some grader was asked and gave no verdict.
+    """Return the rows on which some grader was asked and gave no verdict.
 
     Parameters
     ----------

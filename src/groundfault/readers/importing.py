@@ -134,7 +134,7 @@ def _require_places(sources: Sequence[object]) -> None:
 
 
 def _require_direction(mapped: Mapped) -> None:
-    """A column of failures is no value, 1 of which is a pass, unless the scale says so."""
+    """Raise where a column of failures would be a value of which 1 is a pass, unasked."""
     column = mapped.columns.get("value", "")
     # where words are worth what the mapping says, it has said the direction too
     if means_pass(column) is False and not mapped.values:
@@ -148,7 +148,7 @@ def _require_direction(mapped: Mapped) -> None:
 def _readers(
     reader: str | readers.Reader | None, mapped: Mapped | None
 ) -> dict[str, readers.Reader]:
-    """The readers to try, by name and in order."""
+    """Return the readers to try, by name and in order."""
     if mapped:
         return {"map": mapped}
     if reader is not None:
@@ -157,7 +157,7 @@ def _readers(
 
 
 def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progress) -> LogRows:
-    """The rows of all logs, and of each log its account and headline."""
+    """Read the rows of all logs, and of each log its account and headline."""
     packed, measured_columns = PackedRows(), dict[str, None]()
     log_accounts, headlines = [], []
     setups, beside = [], set[Path]()
@@ -197,7 +197,7 @@ def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progres
 
 
 def _mark(frame: pl.DataFrame, log_number: int, run: str) -> pl.DataFrame:
-    """The rows with the log that they are from, its run, and an origin where they have one."""
+    """Mark rows with the log that they are from, its run, and an origin where they have one."""
     marks = [pl.lit(log_number, pl.Int32).alias("log"), pl.lit(run or None, pl.String).alias(RUN)]
     if ORIGIN not in frame.columns:
         marks.append(pl.lit(None, pl.String).alias(ORIGIN))
@@ -253,13 +253,13 @@ def _write_table(frame: pl.DataFrame | pl.LazyFrame, place: Path) -> None:
 
 
 def save(evidence: Any, directory: str | Path) -> None:
-    """The old name of `Evidence.save`."""
+    """Save evidence under the old name of `Evidence.save`."""
     warn_renamed("groundfault.readers.importing.save", "groundfault.Evidence.save")
     evidence.save(directory)
 
 
 def _describe_rows(rows: LogRows, path: Path) -> dict[str, Any]:
-    """What a card says of the rows of all scorers, written to a file."""
+    """Return what a card says of the rows of all scorers, written to a file."""
     names = ("measured", "headlines", "conflicts", "notes")
     return {name: getattr(rows, name) for name in names} | {"sha256": _sha256(path)}
 
@@ -291,7 +291,7 @@ def _read_directory(
 
 
 def _read_rows(place: Path, card: dict[str, Any], account: Account | None) -> LogRows | None:
-    """The rows of all scorers; they are read when another scorer is chosen."""
+    """Read the rows of all scorers; they are read when another scorer is chosen."""
     path = place / _SCORES
     if account is None:
         return None
@@ -325,7 +325,7 @@ def _find(
     reader: str | readers.Reader | None,
     report: Progress,
 ) -> tuple[list[NamedLog], list[str]]:
-    """Every log of the sources with its name and reader, and the files that no reader knows."""
+    """Find every log of the sources with its name and reader, and the files no reader knows."""
     logs: dict[tuple[str, Path], NamedLog] = {}
     unread: list[Path] = []
     for alias, place in map(split_source, sources):

@@ -79,7 +79,7 @@ class Inspect:
     companions = ("logs.json", "eval-set.json")
 
     def sniff(self, path: Path) -> bool:
-        """Whether it is an archive with Inspect's entries, or JSON that describes a run."""
+        """Return whether it is an archive with Inspect's entries, or JSON that describes a run."""
         first = head(path)
         if first.startswith(b"PK"):
             return path.suffix == ".eval" or _FIRST_ENTRY.match(first) is not None
@@ -88,7 +88,7 @@ class Inspect:
         return all(name in first for name in _JSON)
 
     def read(self, path: Path) -> Log:
-        """The samples of one run."""
+        """Read the samples of one run."""
         header, samples = open_log(path)
         run = _Run(header, note_unlogged_tasks(path.parent))
         harness = f"inspect_ai {mapping(header.eval.packages).get('inspect_ai', '')}".strip()
@@ -123,14 +123,14 @@ class _Run:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How the model was set up: generation, arguments of the model, then of the task."""
+        """Return how the model was set up: generation, arguments of the model, then of the task."""
         spec = self.header.eval
         parts = (spec.model_generate_config, spec.model_args, spec.task_args)
         settings = {key: value for part in map(mapping, parts) for key, value in part.items()}
         return {"solver": spec.solver, **settings}
 
     def observations(self, samples: Iterator[tuple[Sample, Attachments]]) -> Iterator[Observation]:
-        """The scores of each sample, then the samples that the log lacks."""
+        """Return the scores of each sample, then the samples that the log lacks."""
         names: set[str] = set()
         keys: set[tuple[str, int]] = set()
         groups: set[str] = set()
@@ -158,7 +158,7 @@ class _Run:
         yield from self._absent(keys)
 
     def _absent(self, keys: set[tuple[str, int]]) -> Iterator[Observation]:
-        """The samples that were to be run and are not in the log.
+        """Return the samples that were to be run and are not in the log.
 
         A run that broke off on its hard samples must not look better than one that went on.
         """
@@ -183,7 +183,7 @@ class _Run:
             yield Observation(each, *settle(None), model=spec.model, task=spec.task, epoch=epoch)
 
     def _sample(self, sample: Sample, attachments: Attachments, position: int) -> Observation:
-        """What the rows of a sample share."""
+        """Return the observation whose parts the rows of a sample share."""
         output = sample.output or Output()
         choice = output.choices[0] if output.choices else Choice()
         metadata = _resolve(sample.metadata or {}, attachments)
@@ -263,7 +263,7 @@ class _Run:
                 yield row
 
     def _remarks(self, name: str, score: Score, reason: str | None) -> dict[str, Any]:
-        """How this score was made: parsed, edited, graded by which model."""
+        """Return how this score was made: parsed, edited, graded by which model."""
         metadata = mapping(score.metadata)
         remarks = {f"{name}_{key}": value for key, value in metadata.items() if _is_short(value)}
         if isinstance(score.answer, str):
@@ -285,7 +285,7 @@ class _Run:
         return remarks
 
     def _grader(self, name: str) -> str | None:
-        """The grading model: the scorer's, else the one in its role, else the model itself."""
+        """Return the grading model: the scorer's, else the one in its role, else the model."""
         options = self.scorers.get(name, {})
         grader_names = (_model_name(options.get(key)) for key in _GRADER_KEYS)
         role = options.get("model_role", "grader")
@@ -295,7 +295,7 @@ class _Run:
 
 
 def _single(name: str, value: Any) -> list[tuple[str, Any]]:
-    """A score of several values as several scores of one value."""
+    """Return a score of several values as several scores of one value."""
     if isinstance(value, Mapping):
         return [(f"{name}.{key}", each) for key, each in value.items()]
     if isinstance(value, list):

@@ -144,7 +144,10 @@ def open_log(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:
 
 
 def note_unlogged_tasks(folder: Path) -> list[str]:
-    """A note on the tasks of an eval set that have no log in its folder; none where all have."""
+    """Return a note on the tasks of an eval set that have no log in its folder.
+
+    None where all have.
+    """
     listing_path = folder / "eval-set.json"
     if not listing_path.is_file():
         return []
@@ -178,7 +181,7 @@ def _read_attachments(archive: Archive, name: str) -> dict[str, str]:
 
 
 def _read_attachment_parts(archive: Archive, folder: str) -> dict[str, str]:
-    """Attachments of a sample in parts: lists of texts, referred to by number."""
+    """Read attachments of a sample in parts: lists of texts, referred to by number."""
     starts = [
         name[len(folder) : -5]
         for name in archive.names()

@@ -56,7 +56,7 @@ class _Results(msgspec.Struct):
     lm_eval_version: Any = None
 
     def settings(self, task: str) -> dict[str, Any]:
-        """Arguments of the model and of its answers, apart from its name."""
+        """Return arguments of the model and of its answers, apart from its name."""
         arguments = _read_arguments(self.config.get("model_args"))
         own = {k: v for k, v in arguments.items() if k not in ("pretrained", "model")}
         more = {
@@ -67,7 +67,7 @@ class _Results(msgspec.Struct):
         return own | _read_arguments(self.config.get("gen_kwargs")) | drop_empty(more)
 
     def model(self) -> str | None:
-        """The model's name, else the model among its arguments."""
+        """Return the model's name, else the model among its arguments."""
         arguments = _read_arguments(self.config.get("model_args"))
         name = (
             self.model_name
@@ -79,7 +79,7 @@ class _Results(msgspec.Struct):
 
 
 def _read_arguments(arguments: Any) -> dict[str, Any]:
-    """Arguments, which older files hold as they were typed: ``name=value,name=value``."""
+    """Read arguments, which older files hold as they were typed: ``name=value,name=value``."""
     if isinstance(arguments, str):
         return dict(pair.partition("=")[::2] for pair in arguments.split(",") if pair)
     return mapping(arguments)
@@ -98,7 +98,7 @@ class LmEval:
     companions = ("*results*.json",)
 
     def sniff(self, path: Path) -> bool:
-        """Whether the first row has a document, its id and the responses."""
+        """Return whether the first row has a document, its id and the responses."""
         # a first row longer than what was read may have its responses after that
         start = head(path) if path.suffix in (".jsonl", ".json") else b""
         first = start if start.startswith(b"[") else start.partition(b"\n")[0]
@@ -107,7 +107,7 @@ class LmEval:
         )
 
     def read(self, path: Path) -> Log:
-        """The samples of one task."""
+        """Read the samples of one task."""
         name_match = _NAME.fullmatch(path.name)
         task, results, notes = _companion(
             path,
@@ -135,19 +135,19 @@ class _ChunkedLog(Log):
     samples: _Run | None = None
 
     def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
-        """Tables of up to 25,000 rows, each with its measured columns."""
+        """Return tables of up to 25,000 rows, each with its measured columns."""
         return super().tables() if self.samples is None else self.samples.tables()
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a samples file, which was one JSON list until the summer of 2024."""
+    """Return the rows of a samples file, which was one JSON list until the summer of 2024."""
     if head(path).startswith(b"["):
         return iter(json_file(path, list[dict[str, Any]]))
     return json_lines(path, dict[str, Any])
 
 
 def _take_chunk(lines: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """The next lines, as many as are decoded at a time."""
+    """Return the next lines, as many as are decoded at a time."""
     chunk, size = [], 0
     for line in islice(lines, _CHUNK):
         chunk.append(line)
@@ -158,7 +158,7 @@ def _take_chunk(lines: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
 
 
 def _companion(path: Path, task: str | None, date: str | None) -> tuple[str, _Results, list[str]]:
-    """The task, the results of the same run, and notes.
+    """Return the task, the results of the same run, and notes.
 
     Of several results files the one of the same time is taken, else the latest with the task.
     """
@@ -203,7 +203,7 @@ class _Run:
         self._note_end()
 
     def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
-        """The observations as tables, by columns where that is possible."""
+        """Return the observations as tables, by columns where that is possible."""
         if head(self.path).startswith(b"["):
             yield from Log(self.observations()).tables()
             return
@@ -277,7 +277,7 @@ class _Run:
             yield observation
 
     def _answer(self, observation: Observation, row: dict[str, Any]) -> None:
-        """What a filter made of the response; nothing, if it is what the filter returns for none.
+        """Add the answer that a filter made of the response, unless it is what it returns for none.
 
         A task may say 0 there, which may be an answer, too.
         """
@@ -289,21 +289,21 @@ class _Run:
             observation.value, observation.status = None, Status.UNPARSED
 
     def is_fallback(self, answer: str | None, response: str | None) -> bool:
-        """Whether a filter found no answer in a response."""
+        """Return whether a filter found no answer in a response."""
         return answer in self.fallbacks and (
             answer == _NO_ANSWER or str(answer) not in (response or "")
         )
 
     @cached_property
     def fallbacks(self) -> frozenset[str]:
-        """The answers that the task's filters return where they match nothing."""
+        """Return the answers that the task's filters return where they match nothing."""
         filters = listing(mapping(self.results.configs.get(self.task)).get("filter_list"))
         steps = [step for each in filters for step in listing(mapping(each).get("filter"))]
         own = {text(mapping(step).get("fallback")) for step in steps} - {None}
         return frozenset(word for word in (_NO_ANSWER, *own) if word is not None)
 
     def _filter(self, row: dict[str, Any]) -> str:
-        """The filter of a row.
+        """Return the filter of a row.
 
         Files of early 2024 do not name it: they write all rows once for each filter.
         """
@@ -319,7 +319,7 @@ class _Run:
         )
 
     def is_per_document(self, metric: str, value: Any) -> bool:
-        """Whether a metric is a number of each document; what is none is noted."""
+        """Return whether a metric is a number of each document; what is none is noted."""
         if metric != "bypass" and (value is None or isinstance(value, bool | int | float)):
             return True
         # metrics such as F1 leave a pair or list a row, from which the task's number is computed
@@ -333,7 +333,7 @@ class _Run:
         return False
 
     def name_example(self, doc: dict[str, Any], doc_id: Any) -> str:
-        """The document's own id, else its number in the task.
+        """Return the document's own id, else its number in the task.
 
         Where two documents share an id, the second gets its number behind the id.
         """
@@ -368,7 +368,7 @@ class _Choices:
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> _Choices | None:
-        """Those of a row; None where it is no multiple choice."""
+        """Return the choices of a row; None where it is no multiple choice."""
         responses = row.get("filtered_resps")
         if not isinstance(responses, list) or len(responses) < 2:
             return None
@@ -392,7 +392,7 @@ class _Choices:
         return cls(labels if distinct else numbers, words, logs, weights)
 
     def answer(self, observation: Observation) -> None:
-        """The model's choice by one metric, its log-likelihood, and its share of all by softmax."""
+        """Add the model's choice by one metric, its log-likelihood, and its share by softmax."""
         scores = self.logs
         # acc_norm divides by the characters of a choice
         if observation.scorer.startswith("acc_norm"):
@@ -404,7 +404,7 @@ class _Choices:
             observation.confidence = self.weights[choice] / sum(self.weights)
 
     def label(self, target: Any) -> str | None:
-        """The target; where it is the number of a choice, the choice's text."""
+        """Return the target; where it is the number of a choice, the choice's text."""
         label = text(target)
         if (
             label is not None
@@ -417,7 +417,7 @@ class _Choices:
 
 
 def _log(pair: Any) -> float | None:
-    """The log-likelihood of a pair ``[log-likelihood, is_greedy]``."""
+    """Return the log-likelihood of a pair ``[log-likelihood, is_greedy]``."""
     if not isinstance(pair, list) or len(pair) != 2:
         return None
     # since 2024 both are in quotes: ["-3.37", "False"]
@@ -432,7 +432,7 @@ def _log(pair: Any) -> float | None:
 
 
 def _read_requests(arguments: Any, count: int) -> list[tuple[str | None, str | None]]:
-    """Context and continuation of each request."""
+    """Read context and continuation of each request."""
     try:
         # as all files since 2024 have them, where both are texts
         pairs = [(arguments[name]["arg_0"], arguments[name]["arg_1"]) for name in _REQUESTS[:count]]

@@ -38,17 +38,17 @@ class Run(Protocol):
     model: str
 
     def is_per_document(self, metric: str, value: Any) -> bool:
-        """Whether a metric is a number of each document; what is none is noted."""
+        """Return whether a metric is a number of each document; what is none is noted."""
 
     def name_example(self, doc: dict[str, Any], doc_id: Any) -> str:
-        """The id of an example."""
+        """Return the id of an example."""
 
     def is_fallback(self, answer: str | None, response: str | None) -> bool:
-        """Whether a filter found no answer."""
+        """Return whether a filter found no answer."""
 
 
 def read_columns(lines: Sequence[bytes], start: int, run: Run) -> Table | None:
-    """The observations of some rows as a table, or None where they have to be read one by one.
+    """Read the observations of some rows as a table, or None where they have to be read one by one.
 
     Parameters
     ----------
@@ -95,7 +95,9 @@ def read_columns(lines: Sequence[bytes], start: int, run: Run) -> Table | None:
 def _take_rows(
     lines: Sequence[bytes], first: AnsweredRow, parts: AnswerParts | ChoiceParts
 ) -> list[Any] | None:
-    """Columns of ids, documents, targets and scores by each metric; the rest goes to the parts.
+    """Return columns of ids, documents, targets and scores by each metric.
+
+    The rest goes to the parts.
 
     None where not all rows are alike, as are those of one filter and the same metrics.
     """
@@ -117,7 +119,7 @@ def _take_rows(
 def _make_decoder(
     base: type[msgspec.Struct], filter: str, metrics: tuple[str, ...]
 ) -> msgspec.json.Decoder[Any]:
-    """What reads the rows of one filter and these metrics, and no others."""
+    """Return a decoder of the rows of one filter and these metrics, and of no others."""
     fields: list[Any] = [
         ("filter", Literal[filter]),
         ("metrics", GenericAlias(tuple, tuple(Literal[metric] for metric in metrics))),
@@ -134,7 +136,7 @@ def _name_score(i: int) -> str:
 
 
 def _read_scores(values: dict[str, Sequence[Any]]) -> dict[str, pl.Series]:
-    """Scores by metric; none, where a metric is a number of some rows alone.
+    """Read scores by metric; none, where a metric is a number of some rows alone.
 
     What is no number of any row is a part of a metric of the whole task.
     """
@@ -153,7 +155,7 @@ def _read_scores(values: dict[str, Sequence[Any]]) -> dict[str, pl.Series]:
 
 
 def _lay_out(cells: ScoreCells, wide: pl.DataFrame, run: Run, n_scores: int) -> pl.DataFrame:
-    """The table, the scores of a row under one another."""
+    """Return the table, the scores of a row under one another."""
     rows = np.arange(wide.height, dtype=np.uint32)
     index = np.repeat(rows, n_scores)
     # of columns one after the other
@@ -181,7 +183,7 @@ _ARGUMENTS = ("arg_0", "arg_1")
 
 
 def read_argument(arguments: Any, request: int, which: int) -> str | None:
-    """An argument of a request."""
+    """Read an argument of a request."""
     # {"gen_args_0": {"arg_0": ...}}, and lists of lists in files before 2024
     if isinstance(arguments, dict):
         own = arguments.get(f"gen_args_{request}")
@@ -200,7 +202,7 @@ def read_argument(arguments: Any, request: int, which: int) -> str | None:
 def find_question(
     doc: dict[str, Any], prompt: str | None, keys: Sequence[str] = QUESTIONS
 ) -> str | None:
-    """The question of the document where the prompt holds it, else the whole prompt.
+    """Return the question of the document where the prompt holds it, else the whole prompt.
 
     The prompt has few-shot examples and a template, which may differ between models that were asked
     the same question.
@@ -218,7 +220,7 @@ def find_question(
 
 
 def read_first(responses: Any) -> str | None:
-    """The first response of the first request, however it is nested."""
+    """Read the first response of the first request, however it is nested."""
     while isinstance(responses, list):
         if not responses:
             return None
@@ -305,7 +307,7 @@ class AnswerParts:
         return True
 
     def make_cells(self, scores: Scores, targets: list[Any], is_filtered: bool) -> ScoreCells:
-        """The cells of all rows that were taken."""
+        """Return the cells of all rows that were taken."""
         lost = pl.Series(map(self.is_fallback, self.answers, self.responses), dtype=pl.Boolean)
         none = pl.Series([None], dtype=pl.Float64)
         values = [score.zip_with(~lost, none) for score in scores.values()]
@@ -340,7 +342,10 @@ class ChoiceParts:
         return True
 
     def make_cells(self, scores: Scores, targets: list[Any], _: bool) -> ScoreCells | None:
-        """The cells of all rows that were taken; none where a log-likelihood is not finite."""
+        """Return the cells of all rows that were taken.
+
+        None where a log-likelihood is not finite.
+        """
         logs, sizes, words = np.array(self.logs), self.sizes, self.words
         if not np.isfinite(logs).all():
             return None
@@ -373,7 +378,7 @@ def _name_requests(count: int) -> tuple[str, ...]:
 
 
 def _name_statuses(score: pl.Series, lost: pl.Series | None = None) -> pl.Series:
-    """The status of each score; those of lost answers are unparsed."""
+    """Return the status of each score; those of lost answers are unparsed."""
     codes = score.is_null().cast(pl.UInt32)
     if lost is not None:
         codes = codes.set(lost, _STATUSES.index(Status.UNPARSED))
@@ -381,7 +386,7 @@ def _name_statuses(score: pl.Series, lost: pl.Series | None = None) -> pl.Series
 
 
 def _name_choices(words: list[str], starts: Ints, sizes: list[int]) -> list[str]:
-    """The words of each choice, or its number where two choices of a question have the same."""
+    """Return the words of each choice, or its number where two of a question have the same."""
     labels = [word.strip() for word in words]
     distinct = map(len, map(set, _split(labels, sizes)))
     # with one continuation after several contexts, as in Winogrande, only numbers are distinct
@@ -391,19 +396,19 @@ def _name_choices(words: list[str], starts: Ints, sizes: list[int]) -> list[str]
 
 
 def _split(values: Iterable[T], sizes: Iterable[int]) -> Iterator[Iterator[T]]:
-    """So many of the values, and so many of those that follow, and so on."""
+    """Split values into so many at a time, by a list of sizes."""
     return map(islice, repeat(iter(values)), sizes)
 
 
 def _name_target(target: str | None, labels: Sequence[str], start: int, size: int) -> str | None:
-    """The target; where it is the number of a choice, the choice's label."""
+    """Return the target; where it is the number of a choice, the choice's label."""
     if target is None or not target.isdecimal() or len(target) >= 6 or int(target) >= size:
         return target
     return labels[start + int(target)]
 
 
 def _weigh(logs: Floats, starts: Ints, sizes: list[int]) -> Floats:
-    """The share of each choice among those of its question, by softmax."""
+    """Return the share of each choice among those of its question, by softmax."""
     top = np.maximum.reduceat(logs, starts)
     # exp and sum of Python, not NumPy: the last digits are those of a row read alone
     weights = list(map(exp, (logs - np.repeat(top, sizes)).tolist()))
@@ -413,6 +418,6 @@ def _weigh(logs: Floats, starts: Ints, sizes: list[int]) -> Floats:
 
 
 def _find_largest(scores: Floats, starts: Ints, sizes: list[int]) -> Ints:
-    """Of each question the place of the first choice with the largest score."""
+    """Return the place of the first choice with the largest score of each question."""
     places = np.flatnonzero(scores == np.repeat(np.maximum.reduceat(scores, starts), sizes))
     return places[np.searchsorted(places, starts)]

@@ -109,7 +109,7 @@ class Observation:
     origin: str | None = None
 
     def rescore(self, scorer: str, value: float | None, status: str) -> Observation:
-        """The same answer with the score of another scorer."""
+        """Return the same answer with the score of another scorer."""
         # by position: one for each score of a long log, and other ways take several times as long
         return Observation(
             self.example_id,
@@ -176,14 +176,14 @@ class Log:
     official: OfficialFigure | None = None
 
     def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
-        """The observations as tables of up to 50,000 rows, each with its measured columns."""
+        """Yield the observations as tables of up to 50,000 rows, with their measured columns."""
         # in chunks, so that a log larger than memory's worth of Python objects can be read
         rows = iter(self.observations)
         while table := _read_chunk(rows):
             yield table
 
     def find_headline(self, scorers: Sequence[str]) -> str:
-        """The tool's own choice among scorers, in the order in which the log has them, or ""."""
+        """Return the tool's own choice among scorers, in the order of the log, or ""."""
         if self.verdict in scorers:
             return self.verdict
         return scorers[0] if self.first_leads and scorers else ""
@@ -205,12 +205,12 @@ class TableLog(Log):
     measured: frozenset[str] = frozenset()
 
     def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
-        """The one table."""
+        """Return the one table."""
         yield self.frame, self.measured
 
 
 def _read_chunk(rows: Iterator[Observation]) -> tuple[pl.DataFrame, frozenset[str]] | None:
-    """The next rows as a table; None after the last."""
+    """Read the next rows as a table; None after the last."""
     with pause_collection():
         chunk = list(islice(rows, _CHUNK))
         return make_table(chunk) if chunk else None
@@ -229,7 +229,7 @@ def pause_collection() -> Iterator[None]:
 
 
 def make_table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
-    """Observations as a table, and the names of its measured columns."""
+    """Return observations as a table, and the names of its measured columns."""
     try:
         cells = zip(*map(_CELLS, rows), strict=True)
         columns = [
@@ -250,7 +250,7 @@ def make_table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
 
 
 def as_columns(rows: list[Mapping[str, Any]], names: set[str]) -> list[pl.Series]:
-    """Mappings as columns; a name that another column has gets ``_given`` at its end.
+    """Return mappings as columns; a name that another column has gets ``_given`` at its end.
 
     The names are added to ``names``.
     """
@@ -265,7 +265,7 @@ def as_columns(rows: list[Mapping[str, Any]], names: set[str]) -> list[pl.Series
 
 
 def list_columns(values: Mapping[str, list[Any]], names: set[str]) -> list[pl.Series]:
-    """Values by name as columns; for ``names`` see `as_columns`."""
+    """Return values by name as columns; for ``names`` see `as_columns`."""
     columns = []
     for name, column in values.items():
         if name == OURS or name.startswith(f"{OURS}_"):
@@ -279,7 +279,10 @@ def list_columns(values: Mapping[str, list[Any]], names: set[str]) -> list[pl.Se
 
 
 def _read_plain(rows: list[Mapping[str, Any]]) -> dict[str, list[Any]] | None:
-    """Values by name where no mapping is in another, and every name is a table's; else None."""
+    """Read values by name where no mapping is in another, and every name is a table's.
+
+    Else None.
+    """
     names = dict.fromkeys(chain.from_iterable(rows))
     if len(names) > _MAX_ATTRIBUTES or not all(isinstance(n, str) and n.isascii() for n in names):
         return None
@@ -289,7 +292,7 @@ def _read_plain(rows: list[Mapping[str, Any]]) -> dict[str, list[Any]] | None:
 
 
 def _read_nested(rows: list[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Values by name, that of a mapping in another after the other's."""
+    """Read values by name, that of a mapping in another after the other's."""
     values: dict[str, list[Any]] = {}
     for i, row in enumerate(rows):
         for key, value in row.items():
@@ -336,7 +339,7 @@ def _series(name: str, values: list[Any]) -> pl.Series:
 
 
 def make_series(name: str, values: list[Any], dtype: Any) -> pl.Series:
-    """Values of one type, or None, as a column."""
+    """Return values of one type, or None, as a column."""
     try:
         return pl.Series(name, values, dtype=dtype, strict=False)
     except UnicodeEncodeError:
@@ -344,7 +347,7 @@ def make_series(name: str, values: list[Any], dtype: Any) -> pl.Series:
 
 
 def _write(values: list[Any], kinds: set[type]) -> list[str | None]:
-    """Values as texts: a text as it is, anything else as JSON."""
+    """Write values as texts: a text as it is, anything else as JSON."""
     if kinds == {list}:
         # the same, in a third of the time, for lists of texts alone: quoting takes nothing else
         with suppress(TypeError):
@@ -353,7 +356,10 @@ def _write(values: list[Any], kinds: set[type]) -> list[str | None]:
 
 
 def _clean(value: Any) -> Any:
-    """Text without halves of surrogate pairs, which are no characters: a table cannot hold them."""
+    """Return text without halves of surrogate pairs, which are no characters.
+
+    A table cannot hold them.
+    """
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-8", "replace").decode()
     return value

@@ -60,11 +60,11 @@ class LogRows:
 
     @cached_property
     def scorers(self) -> tuple[str, ...]:
-        """Names of all scorers, in the order in which the logs have them."""
+        """Return names of all scorers, in the order in which the logs have them."""
         return scorers.list_scorers(self.frame.select("scorer").collect())
 
     def has_unit_range(self, scorer: str) -> bool:
-        """Whether all values of a scorer are in [0, 1]."""
+        """Return whether all values of a scorer are in [0, 1]."""
         return scorers.is_in_range(self.frame.select("scorer", "status", "value").collect(), scorer)
 
     def choose(
@@ -74,7 +74,7 @@ class LogRows:
         disagreement: tuple[str, str] | None = None,
         scale: tuple[float, float] | None = None,
     ) -> tuple[pl.DataFrame, Roles, Account]:
-        """The table of answers with one scorer's score for the outcome, its roles and account.
+        """Return the answers with one scorer's score for the outcome, their roles and account.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class LogRows:
         disagreement: tuple[str, str] | None,
         scale: tuple[float, float] | None,
     ) -> tuple[pl.DataFrame, ScorerSelection, dict[str, int]]:
-        """The scores of the answers, from the few columns that this takes.
+        """Return the scores of the answers, from the few columns that this takes.
 
         Returns
         -------
@@ -155,7 +155,7 @@ class LogRows:
         return texts, replace(selection, answers=scores.clear()), counts
 
     def _add_columns(self, scores: pl.DataFrame) -> pl.DataFrame:
-        """Scores of answers with everything else that the logs say of them, read part by part."""
+        """Add everything else that the logs say of answers to their scores, part by part."""
         names = self.frame.collect_schema().names()
         outcome = [c for c in _OUTCOME if c in names]
         new = [c for c in scores.columns if c not in (*outcome, _ROW)]
@@ -178,7 +178,7 @@ class LogRows:
 
 
 def _share_texts(part: pl.DataFrame) -> pl.DataFrame:
-    """The rows, in which a prompt that is an attribute, too, is in memory once."""
+    """Return the rows, in which a prompt that is an attribute, too, is in memory once."""
     texts = [c for c in part if c.dtype == pl.String and c.name != "prompt"]
     same = next((c for c in texts if c.equals(part["prompt"], null_equal=True)), None)
     return part if same is None else part.with_columns(same.alias("prompt"))
@@ -190,7 +190,7 @@ def choose_scorer(
     disagreement: tuple[str, str] | None = None,
     scale: tuple[float, float] | None = None,
 ) -> Evidence:
-    """The same logs with the score of another scorer for the outcome.
+    """Return the same logs with the score of another scorer for the outcome.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def choose_scorer(
 
 
 def _add_roles(table: pl.DataFrame, measured: Sequence[str]) -> tuple[pl.DataFrame, Roles]:
-    """The table without columns that no log filled, and the roles of its columns."""
+    """Return the table without columns that no log filled, and the roles of its columns."""
     if table["group"].null_count() < table.height:
         # an example that no log puts into a group is a group of its own
         table = table.with_columns(pl.coalesce("group", "example_id").alias("group"))
@@ -260,7 +260,7 @@ def _add_roles(table: pl.DataFrame, measured: Sequence[str]) -> tuple[pl.DataFra
 
 
 def _is_unused(column: pl.Series) -> bool:
-    """Whether no log filled this column of the common vocabulary."""
+    """Return whether no log filled this column of the common vocabulary."""
     if column.name not in COLUMNS:
         return False
     return column.null_count() == len(column) or (
@@ -269,7 +269,7 @@ def _is_unused(column: pl.Series) -> bool:
 
 
 def add_grader_errors(table: pl.DataFrame) -> pl.DataFrame:
-    """The rows of all scorers, with `GRADER_ERRORS` where a grader failed at least once.
+    """Return the rows of all scorers, with `GRADER_ERRORS` where a grader failed at least once.
 
     An answer that is there and was not scored because of an error says nothing of the model, but
     something of the grader: whether it fails on the examples that count as failures too is for the

@@ -101,11 +101,11 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return mapped
 
     def sniff(self, path: Path) -> bool:
-        """Whether this is a table."""
+        """Return whether this is a table."""
         return path.suffix.lower() in _SUFFIXES
 
     def read(self, path: Path) -> TableLog:
-        """The table in the columns of a log."""
+        """Read the table in the columns of a log."""
         frame = _unnest(_read(path, tuple(self.columns.values())))
         where = str(path)
         if not frame.columns:
@@ -146,7 +146,7 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return words.unpivot(models, index=index, variable_name="model", value_name="value")
 
     def _convert_values(self, frame: pl.DataFrame, where: str) -> pl.DataFrame:
-        """The value as a number, and a status for every row."""
+        """Return the value as a number, and a status for every row."""
         if "value" not in frame.columns:
             raise InputError(f"{where}: the mapping does not say which column is the value")
         raw = frame["value"]
@@ -198,7 +198,7 @@ class Canonical:
     """Read tables that already have the columns of a log: at least ``example_id`` and ``value``."""
 
     def sniff(self, path: Path) -> bool:
-        """Whether it is a Parquet or Arrow file with those columns."""
+        """Return whether it is a Parquet or Arrow file with those columns."""
         try:
             kind = path.suffix.lower()
             if kind not in (".parquet", ".arrow") or not path.is_file():
@@ -213,7 +213,7 @@ class Canonical:
             return False
 
     def read(self, path: Path) -> TableLog:
-        """The table as it is, with what it lacks."""
+        """Read the table as it is, with what it lacks."""
         return Mapped().read(path)
 
 
@@ -230,7 +230,7 @@ def _read(path: Path, text: tuple[str, ...]) -> pl.DataFrame:
 
 
 def _unnest(frame: pl.DataFrame) -> pl.DataFrame:
-    """Structures as columns named ``outer_inner``; lists as JSON."""
+    """Return structures as columns named ``outer_inner``; lists as JSON."""
     while struct_columns := [name for name, dtype in frame.schema.items() if dtype == pl.Struct]:
         name = struct_columns[0]
         inner = frame[name].struct.unnest()
@@ -246,7 +246,10 @@ def _unnest(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rename(frame: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
-    """The mapped columns under their words; others of these names get ``_given`` at the end."""
+    """Return the mapped columns under their words.
+
+    Others of these names get ``_given`` at the end.
+    """
     clashes = {
         word: f"{word}_given" for word, c in columns.items() if word in frame.columns and word != c
     }
@@ -259,7 +262,7 @@ def _rename(frame: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _cast(frame: pl.DataFrame, where: str) -> pl.DataFrame:
-    """Every column of a log, in its order and type."""
+    """Return every column of a log, in its order and type."""
     empty = pl.DataFrame(schema=COLUMNS)
     casts = []
     for name in COLUMNS:

@@ -23,7 +23,7 @@ _PART = 100_000
 
 
 def prefix_tasks(table: pl.DataFrame) -> pl.DataFrame:
-    """Ids with the task in front where there are several tasks, which may share their ids."""
+    """Put the task in front of ids where there are several, which may share their ids."""
     if table["task"].n_unique() > 1:
         prefix = pl.when(pl.col("task") == "").then(pl.lit("")).otherwise(pl.format("{}/", "task"))
         return table.with_columns(pl.concat_str(prefix, "example_id").alias("example_id"))
@@ -33,7 +33,7 @@ def prefix_tasks(table: pl.DataFrame) -> pl.DataFrame:
 def reconcile(
     table: pl.DataFrame, conflicts: str, logs: Sequence[LogRead]
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The table with one row for each answer, and the numbers of rows that were put aside.
+    """Return the table with one row for each answer, and the numbers of rows that were put aside.
 
     They are the rows ``retried``, ``duplicated`` and ``conflicting`` of `Account`.
     """
@@ -78,7 +78,7 @@ def reconcile(
 
 
 def _require_same_questions(rows: pl.DataFrame, logs: Sequence[LogRead]) -> list[str]:
-    """Examples that configurations ask in other words have one answer, or are other examples.
+    """Raise where configurations ask an example in other words and expect another answer.
 
     Returns the column within which an example has one text, where there is one.
     """
@@ -99,7 +99,9 @@ def _require_same_questions(rows: pl.DataFrame, logs: Sequence[LogRead]) -> list
 
 
 def _identify(table: pl.DataFrame, logs: Sequence[LogRead]) -> pl.DataFrame:
-    """The table with an origin and a run for every row: the log's own content, where none is named.
+    """Return the table with an origin and a run for every row.
+
+    The log's own content, where none is named.
 
     Two files of the same bytes are one log and its copy; of two others without a name for their
     run, groundfault cannot know that they are one.
@@ -110,7 +112,7 @@ def _identify(table: pl.DataFrame, logs: Sequence[LogRead]) -> pl.DataFrame:
 
 
 def _drop_copies(last: pl.DataFrame, conflicts: str) -> pl.DataFrame:
-    """Without rows that are copies of another.
+    """Drop rows that are copies of another.
 
     Where repeats are kept, only a row of the same origin is a copy. That another run came to the
     same answer is no reason to drop it: an example on which runs agree would then have fewer rows
@@ -127,7 +129,7 @@ def _drop_copies(last: pl.DataFrame, conflicts: str) -> pl.DataFrame:
 
 
 def _require_one_result(rows: pl.DataFrame, logs: Sequence[LogRead]) -> None:
-    """One answer, scored otherwise in another log, is no repeat, and neither score is the last."""
+    """Raise where one answer is scored otherwise in another log: neither score is the last."""
     apart = rows.filter(pl.col("log").n_unique().over(*_KEY, ORIGIN) > 1)
     if apart.height:
         raise InputError(
@@ -137,7 +139,7 @@ def _require_one_result(rows: pl.DataFrame, logs: Sequence[LogRead]) -> None:
 
 
 def _last_tries(table: pl.DataFrame, conflicts: str) -> pl.DataFrame:
-    """Without missing answers and errors that another log replaces.
+    """Drop missing answers and errors that another log replaces.
 
     Where repeats are kept, only another log of the same run does: an answer that failed in one of
     five runs has four repeats, as it would in one run of five epochs.
@@ -154,7 +156,7 @@ def _last_tries(table: pl.DataFrame, conflicts: str) -> pl.DataFrame:
 
 
 def _number_repeats(rows: pl.DataFrame) -> pl.DataFrame:
-    """Epochs through all logs, and positions of answers that go on from log to log."""
+    """Return epochs through all logs, and positions of answers that go on from log to log."""
     epoch = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("example_id", "model")
     rows = rows.with_columns(epoch.alias("epoch"))
     if "position" not in rows.columns or not rows["position"].dtype.is_integer():

@@ -69,7 +69,7 @@ class _Row(msgspec.Struct, rename="camel"):
 
     @property
     def label(self) -> str:
-        """The name of the prompt, else its template."""
+        """Return the name of the prompt, else its template."""
         prompt = mapping(self.prompt)
         return str(
             prompt.get("label") or prompt.get("display") or prompt.get("raw") or self.prompt or ""
@@ -107,7 +107,7 @@ class Promptfoo:
     """
 
     def sniff(self, path: Path) -> bool:
-        """By the fields of a result, or the columns of the CSV."""
+        """Return whether the file has the fields of a result, or the columns of the CSV."""
         first = head(path).lstrip()
         if path.suffix == ".csv":
             return b",Status,Score," in first and (
@@ -125,7 +125,7 @@ class Promptfoo:
         )
 
     def read(self, path: Path) -> Log:
-        """The results of one evaluation."""
+        """Read the results of one evaluation."""
         notes: list[str] = []
         rows: Iterable[_Row]
         harness, eval_id = "promptfoo", ""
@@ -174,7 +174,7 @@ class _Run:
             self.notes.append("no samples")
 
     def _name_models(self, pairs: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """A model for each prompt and provider: a prompt of its own is a configuration."""
+        """Return a model for each prompt and provider: a prompt of its own is a configuration."""
         prompts = list(dict.fromkeys(label for label, _ in pairs))
         providers = {provider for _, provider in pairs}
         if len(prompts) < 2:
@@ -248,7 +248,7 @@ def _score_row(row: _Row, base: Observation) -> Iterator[Observation]:
 
 
 def _find_unreached(row: _Row) -> set[str]:
-    """The scorers whose score says that a grader could not be reached, not that the answer failed.
+    """Return the scorers whose score says that no grader could be reached.
 
     promptfoo counts an assertion whose grading model answered with an error as failed. The test as
     a whole has no outcome then, whatever its other assertions say: where only failures counted in
@@ -293,7 +293,7 @@ def _read_response(row: _Row) -> dict[str, Any]:
 
 
 def _name_provider(provider: Any) -> str:
-    """The provider's label, which a user gives, else its id."""
+    """Return the provider's label, which a user gives, else its id."""
     details = mapping(provider)
     return str(
         details.get("label") or details.get("id") or (provider if isinstance(provider, str) else "")
@@ -301,7 +301,7 @@ def _name_provider(provider: Any) -> str:
 
 
 def _read_prompt(prompt: Any) -> str | None:
-    """The prompt that was sent; of a conversation, the user's last message."""
+    """Read the prompt that was sent; of a conversation, the user's last message."""
     raw = mapping(prompt).get("raw") if not isinstance(prompt, str) else prompt
     if isinstance(raw, str) and raw.lstrip().startswith("["):
         with suppress(ValueError, RecursionError):
@@ -317,7 +317,7 @@ def _read_target(test: dict[str, Any]) -> str | None:
 
 
 def _read_csv(path: Path) -> Iterator[_Row]:
-    """The rows of the wide table, which has a row a test and columns a prompt and provider.
+    """Read the rows of the wide table, which has a row a test and columns a prompt and provider.
 
     The variables come first; then, for each prompt and provider, the output and what is about it.
     """
@@ -374,7 +374,7 @@ MAX_PARTS = 20_000_000
 
 
 def yaml_file(path: Path, type: type[T]) -> T:
-    """A whole YAML document, decoded into a type.
+    """Return a whole YAML document, decoded into a type.
 
     Raises
     ------
@@ -407,7 +407,10 @@ def yaml_file(path: Path, type: type[T]) -> T:
 
 
 def _count_parts(value: Any, known: dict[int, int]) -> int:
-    """How many values there are once every alias is written out; each object is visited once."""
+    """Return how many values there are once every alias is written out.
+
+    Each object is visited once.
+    """
     if not isinstance(value, dict | list):
         return 1
     if id(value) not in known:

@@ -60,7 +60,7 @@ def _head(path: str, size: int, modified: int) -> bytes:  # noqa: ARG001
 
 
 def head(path: Path, size: int = 1 << 16) -> bytes:
-    """The first bytes of a file without a byte-order mark; none where it cannot be read.
+    """Return the first bytes of a file without a byte-order mark; none where it cannot be read.
 
     A folder's files are sniffed by some twenty readers, so the last few are remembered.
     """
@@ -73,12 +73,12 @@ def head(path: Path, size: int = 1 << 16) -> bytes:
 
 
 def is_pointer(path: Path) -> bool:
-    """Whether a file is what Git LFS puts in the place of a large one until it is fetched."""
+    """Return whether a file is a pointer that Git LFS puts in the place of a large one."""
     return head(path).startswith(b"version https://git-lfs.github.com/spec/")
 
 
 def json_file(path: Path, type: type[T]) -> T:
-    """A whole JSON document, decoded into a type.
+    """Return a whole JSON document, decoded into a type.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def json_file(path: Path, type: type[T]) -> T:
 
 
 def json_lines(path: Path, type: type[T]) -> Iterator[T]:
-    """The lines of a JSONL file, decoded one at a time; blank lines are skipped.
+    """Return the lines of a JSONL file, decoded one at a time; blank lines are skipped.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def json_lines(path: Path, type: type[T]) -> Iterator[T]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a JSONL file with their numbers, from 1; blank lines are skipped.
+    """Read the lines of a JSONL file with their numbers, from 1; blank lines are skipped.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def _lines(path: Path, stream: Any) -> Iterator[bytes]:
 
 
 def escape_pattern(path: Path) -> str | IO[bytes]:
-    """A path for polars, which would read brackets and stars in it as a pattern.
+    """Return a path for polars, which would read brackets and stars in it as a pattern.
 
     It takes none but UTF-8, whatever the locale is: a file by another name is opened for it.
     """
@@ -161,7 +161,7 @@ def check_lines(path: Path) -> None:
 
 
 def decode(data: bytes, type: type[T], where: str, decoder: Any = None) -> T:
-    """JSON bytes decoded into a type; NaN, Infinity and half surrogate pairs are accepted.
+    """Return JSON bytes decoded into a type; NaN, Infinity and half surrogate pairs are accepted.
 
     Raises
     ------
@@ -252,14 +252,14 @@ class Archive:
             )
 
     def names(self) -> list[str]:
-        """Names of the entries, in their order."""
+        """Return names of the entries, in their order."""
         return list(self._entries)
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries
 
     def read(self, name: str) -> bytes:
-        """One entry, uncompressed.
+        """Read one entry, uncompressed.
 
         Raises
         ------
@@ -278,7 +278,7 @@ class Archive:
         return data
 
     def json(self, name: str, type: type[T]) -> T:
-        """One entry decoded into a type."""
+        """Return one entry decoded into a type."""
         return decode(self.read(name), type, f"{self.path}: {name!r}")
 
     def _read_packed(self, entry: zipfile.ZipInfo) -> bytes:

@@ -48,13 +48,13 @@ class ScorerSelection:
 
 
 def list_scorers(table: pl.DataFrame) -> tuple[str, ...]:
-    """Names of the scorers in a table, in the order in which they appear."""
+    """Return names of the scorers in a table, in the order in which they appear."""
     names = table["scorer"].unique(maintain_order=True)
     return tuple(str(name) for name in names if name)
 
 
 def number_answers(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with `ANSWER`: of each row's answer the place of the first row.
+    """Return the table with `ANSWER`: of each row's answer the place of the first row.
 
     Rows are matched by it: by five columns, the tables of that take more memory than all the rows.
     """
@@ -65,7 +65,7 @@ def number_answers(table: pl.DataFrame) -> pl.DataFrame:
 def select_scorer(
     table: pl.DataFrame, scorers: tuple[str, ...], headlines: Sequence[str]
 ) -> ScorerSelection:
-    """The rows of one scorer for each answer.
+    """Return the rows of one scorer for each answer.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def _note_skipped(rows: pl.DataFrame, scorers: Sequence[str]) -> tuple[str, ...]
 
 
 def _require_one_score(mine: pl.DataFrame) -> None:
-    """No answer may be scored by two of the chosen scorers."""
+    """Raise where an answer is scored by two of the chosen scorers."""
     if mine["scorer"].n_unique() < 2:
         return
     both = mine.filter(pl.col("scorer").n_unique().over(ANSWER) > 1)
@@ -139,7 +139,7 @@ def _require_one_score(mine: pl.DataFrame) -> None:
 
 
 def _find_headlines(score_rows: pl.DataFrame, headlines: Sequence[str]) -> pl.DataFrame:
-    """For each run the scorer to take: its only one, else its tool's headline."""
+    """Return the scorer to take of each run: its only one, else its tool's headline."""
     runs = score_rows.select(*_RUN, "scorer").unique()
     own = pl.Series("own", list(headlines), dtype=pl.String)
     runs = runs.with_columns(
@@ -178,7 +178,7 @@ def _several(score_rows: pl.DataFrame) -> str:
 
 
 def name_some(names: Sequence[str]) -> str:
-    """The first dozen of some names, and how many more there are."""
+    """Return the first dozen of some names, and how many more there are."""
     more = f", and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return ", ".join(names[:_MAX_NAMES]) + more
 
@@ -186,7 +186,7 @@ def name_some(names: Sequence[str]) -> str:
 def add_other_scores(
     answers: pl.DataFrame, table: pl.DataFrame, others: Sequence[str]
 ) -> pl.DataFrame:
-    """The answers with other scorers' values as columns ``score_...``, and `DISAGREE`.
+    """Return the answers with other scorers' values as columns ``score_...``, and `DISAGREE`.
 
     A scorer whose values are not all in [0, 1] does not count as disagreeing.
     """
@@ -208,7 +208,7 @@ def add_other_scores(
 
 
 def rescale(table: pl.DataFrame, scale: tuple[float, float] | None) -> pl.DataFrame:
-    """Values in [0, 1], 1 the best; none where the answer was not scored."""
+    """Return values in [0, 1], 1 the best; none where the answer was not scored."""
     if scale:
         worst, best = scale
         table = table.with_columns((pl.col("value") - worst) / (best - worst))
@@ -229,20 +229,20 @@ def rescale(table: pl.DataFrame, scale: tuple[float, float] | None) -> pl.DataFr
 
 
 def is_in_range(table: pl.DataFrame, scorer: str) -> bool:
-    """Whether all values of a scorer are in [0, 1]."""
+    """Return whether all values of a scorer are in [0, 1]."""
     scored = (pl.col("scorer") == scorer) & (pl.col("status") == Status.SCORED)
     return bool(table.filter(scored).select(pl.col("value").is_between(0, 1).all()).item())
 
 
 def name_agreement(pair: tuple[str, str]) -> str:
-    """What the agreement of two scorers is called where a scorer is named."""
+    """Return the name of the agreement of two scorers, as of a scorer."""
     return f"agreement of {pair[0]!r} and {pair[1]!r}"
 
 
 def add_agreement(
     table: pl.DataFrame, pair: tuple[str, str], scale: tuple[float, float] | None
 ) -> pl.DataFrame:
-    """The table with the agreement of two scorers as a scorer of its own.
+    """Return the table with the agreement of two scorers as a scorer of its own.
 
     Its value is 1 less the distance of their values. An answer that one of the two could not score
     keeps that status, and one that only one of them was asked about has no row.

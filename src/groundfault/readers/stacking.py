@@ -38,7 +38,7 @@ class PackedRows:
             self._pack()
 
     def stack(self) -> pl.LazyFrame:
-        """All rows in the order in which they came; see `stack` for their types."""
+        """Return all rows in the order in which they came; see `stack` for their types."""
         self._pack()
         # files of the same columns are read as one: any part of it is then found without the others
         groups = groupby(self._packed, itemgetter(0))
@@ -58,7 +58,9 @@ class PackedRows:
 
 
 def stack(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """Tables one under the other; a column of several types is numeric if all are, else text.
+    """Return tables one under the other.
+
+    A column of several types is numeric if all are, else text.
 
     The type of a column without a value says nothing.
 

@@ -69,7 +69,7 @@ class SweBench:
     companions = (*LISTS, *PREDICTIONS, "metadata.yaml")
 
     def sniff(self, path: Path) -> bool:
-        """Whether the first key is an instance with an outcome, or there is a resolved list."""
+        """Return whether the first key is an instance with an outcome, or a list is there."""
         start = head(path)
         first = _FIRST.match(start)
         if first and first[2] == b"{":
@@ -78,7 +78,7 @@ class SweBench:
         return path.suffix == ".json" and bool(first or run)
 
     def read(self, path: Path) -> Log:
-        """Outcomes of the instances."""
+        """Read outcomes of the instances."""
         content = json_file(path, dict[str, Any])
         if lists := {
             _list(name): ids
@@ -100,7 +100,7 @@ def _list(name: str) -> str | None:
 def _read_figure(
     content: dict[str, Any], lists: dict[str | None, list[Any]], rows: list[Observation]
 ) -> OfficialFigure | None:
-    """What is resolved, of all instances: a run report counts them, a leaderboard entry has all."""
+    """Return how many of all instances are resolved."""
     total = number(content.get("total_instances"))
     resolved = len({str(instance) for instance in lists.get("resolved", [])})
     if not rows or "resolved" not in lists:
@@ -111,7 +111,7 @@ def _read_figure(
 
 
 def _run(path: Path, lists: dict[str | None, list[Any]], notes: list[str]) -> Iterator[Observation]:
-    """Every id once: by the list of failures of the environment, else the first that has it."""
+    """Read every id once: by the list of failures of the environment, else the first with it."""
     # an instance may stand in several lists, such as submitted and resolved
     outcomes: dict[str, tuple[float | None, Status]] = {}
     for name in ("infra_failure", *_LISTS):
@@ -127,7 +127,10 @@ def _run(path: Path, lists: dict[str | None, list[Any]], notes: list[str]) -> It
 def _list_failed(
     path: Path, lists: dict[str | None, list[Any]], outcomes: Mapping[str, Any], notes: list[str]
 ) -> list[str]:
-    """The instances of a run, where it does not list those that failed; raises without them."""
+    """Return the instances of a run, where it does not list those that failed.
+
+    Raises without them.
+    """
     if _GENERATED in lists:
         return [str(instance) for instance in lists[_GENERATED]]
     if "unresolved" in lists or "failed" in lists or "resolved" not in lists:
@@ -151,7 +154,7 @@ def _list_failed(
 
 
 def _name_run(path: Path) -> str:
-    """The model: by ``<model>.<run>.json``, else the folder that is the agent's own."""
+    """Return the model: by ``<model>.<run>.json``, else the folder that is the agent's own."""
     if path.stem in _GENERIC:
         return _name_folder(path)
     name = _RUN_NAME.fullmatch(path.stem)
@@ -164,7 +167,7 @@ def _name_folder(path: Path) -> str:
 
 
 def _map(path: Path, content: dict[str, Any]) -> Iterator[Observation]:
-    """``{instance: true}``, or ``{instance: {"resolved": true, ...}}``."""
+    """Read ``{instance: true}``, or ``{instance: {"resolved": true, ...}}``."""
     short = path.name.removesuffix(".json").removesuffix("eval_results").rstrip("._-")
     model = _name_folder(path) if short in _GENERIC else short
     for position, (instance, verdict) in enumerate(content.items(), 1):
@@ -209,7 +212,7 @@ def _observation(
 
 
 def find_instances(results: Path) -> tuple[list[str], str]:
-    """All instances of a run, and the file that lists them.
+    """Return all instances of a run, and the file that lists them.
 
     Parameters
     ----------

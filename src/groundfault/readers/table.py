@@ -131,7 +131,7 @@ def read_table(
 
 
 def _from_python(source: dict[str, Any] | list[Any]) -> pl.DataFrame:
-    """A mapping of columns, or a list of mappings, one a row."""
+    """Return a mapping of columns, or a list of mappings, one a row."""
     if isinstance(source, list) and not all(isinstance(row, dict) for row in source):
         raise InputError("a list is read as a table where every item is a dict, one for each row")
     try:
@@ -144,7 +144,7 @@ def _from_python(source: dict[str, Any] | list[Any]) -> pl.DataFrame:
 def _read_named(
     sources: tuple[str, ...], text: Sequence[str], numbers: Sequence[str]
 ) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Tables of several configurations of one model, one under the other."""
+    """Read tables of several configurations of one model, one under the other."""
     frames = []
     for source in sources:
         name, place = split_source(source)
@@ -180,7 +180,9 @@ def _from_other(source: Any) -> pl.DataFrame:
 
 
 def _spell_out(source: Any) -> Any:
-    """A pandas table whose intervals and periods, as of ``pd.cut``, are their names: ``(0, 25]``.
+    """Return a pandas table whose intervals and periods, as of ``pd.cut``, are their names.
+
+    ``(0, 25]``.
 
     Rules compare values, and no rule can name an interval of two numbers.
     """
@@ -250,17 +252,17 @@ def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
 
 
 def is_dataset(source: Any) -> bool:
-    """Whether an object is of the library ``datasets``."""
+    """Return whether an object is of the library ``datasets``."""
     return type(source).__module__.partition(".")[0] == "datasets"
 
 
 def is_saved(path: Path) -> bool:
-    """Whether a folder is what ``save_to_disk`` writes: a data set, or one a split."""
+    """Return whether a folder is what ``save_to_disk`` writes: a data set, or one a split."""
     return (path / _SPLITS).is_file() or all((path / name).is_file() for name in (_STATE, _INFO))
 
 
 def read_dataset(source: Any, numbers: Sequence[str] = ()) -> pl.DataFrame:
-    """The rows of a data set in memory, in its order; class labels as their names.
+    """Read the rows of a data set in memory, in its order; class labels as their names.
 
     Parameters
     ----------
@@ -288,7 +290,7 @@ def read_dataset(source: Any, numbers: Sequence[str] = ()) -> pl.DataFrame:
 
 
 def read_saved(path: Path, numbers: Sequence[str] = ()) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """The rows of a data set in a folder, and that folder, or the only split's in it.
+    """Read the rows of a data set in a folder, and that folder, or the only split's in it.
 
     Parameters
     ----------
@@ -318,7 +320,7 @@ def read_saved(path: Path, numbers: Sequence[str] = ()) -> tuple[pl.DataFrame, t
 
 
 def read_arrow(path: Path) -> pl.DataFrame:
-    """The rows of an Arrow file, in its file format or its stream format.
+    """Read the rows of an Arrow file, in its file format or its stream format.
 
     Raises
     ------
@@ -347,7 +349,7 @@ def _choose_split(path: Path) -> Path:
 def _name_labels(
     table: pl.DataFrame, labels: Mapping[str, Any], numbers: Sequence[str]
 ) -> pl.DataFrame:
-    """Class labels, which are stored as numbers from 0, as their names; -1 is no label."""
+    """Return class labels, which are stored as numbers from 0, as their names; -1 is no label."""
     columns = []
     for name, names in labels.items():
         words = [str(each) for each in names] if isinstance(names, list | tuple) else []
@@ -380,7 +382,10 @@ def warn_of_size(files: Sequence[Path]) -> None:
 
 
 def estimate_size(files: Sequence[Path]) -> int:
-    """Bytes that a table takes in memory; of other files than Parquet what they take on disk."""
+    """Return bytes that a table takes in memory.
+
+    Of other files than Parquet what they take on disk.
+    """
     if any(path.suffix.lower() not in _PARQUET for path in files):
         return sum(path.stat().st_size for path in files)
     size = 0.0

@@ -48,7 +48,7 @@ class Embedding:
     axes: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     def apply(self, texts: Iterable[str | None]) -> Floats:
-        """Texts as points: float64, shape (n, d). A text without a known word is at the origin.
+        """Embed texts: float64, shape (n, d). A text without a known word is at the origin.
 
         Raises
         ------
@@ -71,7 +71,10 @@ class Embedding:
         return _check_points(_weigh_words(rows, self.words, self.weights) @ self.axes, len(rows))
 
     def to_dict(self) -> dict[str, Any]:
-        """The fitted embedding as plain words and numbers; `from_dict` gives an equal one back."""
+        """Return the fitted embedding as plain words and numbers.
+
+        `from_dict` gives an equal one back.
+        """
         arrays = {name: encode_array(getattr(self, name)) for name in ("weights", "axes")}
         return {"how": self.how, "words": list(self.words), **arrays}
 
@@ -206,7 +209,7 @@ def _fit_words(texts: list[str], dimensions: int, seed: int) -> Embedding:
 
 
 def _weigh_words(texts: list[str], words: tuple[str, ...], weights: Floats) -> Any:
-    """Weighted words of each text, of length 1: a sparse matrix of shape (n, V)."""
+    """Return weighted words of each text, of length 1: a sparse matrix of shape (n, V)."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     same = TfidfVectorizer(ngram_range=(1, 2), vocabulary=words, sublinear_tf=True)

@@ -122,7 +122,7 @@ class LabelledTable:
 
 
 def _match(frame: pl.DataFrame, pattern: str, label: str) -> dict[str, str]:
-    """The columns that a name or glob selects, each with the pattern."""
+    """Return the columns that a name or glob selects, each with the pattern."""
     names = [
         name
         for name in frame.columns

@@ -137,11 +137,11 @@ class MixtureSlicer(Estimator, ABC):
 
     @abstractmethod
     def _views(self, embedding: Floats, label: NDArray[np.int64], probability: Floats) -> Views:
-        """The views of examples whose label is known."""
+        """Return the views of examples whose label is known."""
 
     @abstractmethod
     def _joint_without_label(self, embedding: Floats, probability: Floats) -> Floats:
-        """Log joint of examples whose label is not known."""
+        """Return log joint of examples whose label is not known."""
 
     def fit(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Self:
         """Fit slices to labelled examples.
@@ -211,7 +211,7 @@ class MixtureSlicer(Estimator, ABC):
     def predict(
         self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
     ) -> NDArray[np.int64]:
-        """The likeliest slice of each example.
+        """Return the likeliest slice of each example.
 
         Parameters
         ----------
@@ -230,19 +230,19 @@ class MixtureSlicer(Estimator, ABC):
     def predict_proba(
         self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
     ) -> Floats:
-        """Responsibilities of the slices for each example, shape (n, k)."""
+        """Return responsibilities of the slices for each example, shape (n, k)."""
         return np.concatenate(list(self._share_out(Z, y_proba, y_true)))
 
     def score_samples(
         self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
     ) -> Floats:
-        """Log-likelihood of each example, shape (n,): a density, not a probability."""
+        """Return log-likelihood of each example, shape (n,): a density, not a probability."""
         return np.concatenate(
             [em.responsibilities(joint) for joint in self._joints(Z, y_proba, y_true)]
         )
 
     def error_prone(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.bool_]:
-        """Whether the prediction for each example, its label unknown, is suspected to be wrong.
+        """Return whether the prediction for each example, its label unknown, is suspected.
 
         By slices: whether the likeliest slice is an error slice. Calibrated: whether
         `error_probability` is as high as that of as many of the examples fitted.
@@ -250,7 +250,7 @@ class MixtureSlicer(Estimator, ABC):
         return self.suspect(Z, y_proba)[0]
 
     def error_probability(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.float64]:
-        """How much each example, its label unknown, is suspected.
+        """Return how much each example, its label unknown, is suspected.
 
         Calibrated: the chance of an error. By slices: the share of the error slices in its
         responsibilities, an order rather than a chance, since slices count whole.
@@ -260,7 +260,7 @@ class MixtureSlicer(Estimator, ABC):
     def suspect(
         self, Z: ArrayLike, y_proba: ArrayLike
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """`error_prone` and `error_probability` of each example, from one pass over the data."""
+        """Return `error_prone` and `error_probability` of examples, from one pass over the data."""
         likeliest, shares = [], []
         for joint in self._joints(Z, y_proba, None):
             likeliest.append(joint.argmax(axis=1))  # before it is normalised, as `predict` does
@@ -276,7 +276,7 @@ class MixtureSlicer(Estimator, ABC):
         return chance >= self.suspicion_.threshold, chance
 
     def propose(self, discovery: Evidence) -> Iterable[Candidate]:
-        """Error slices of the discovery examples, and all of them together, as candidates.
+        """Propose error slices of the discovery examples, and all of them together, as candidates.
 
         At most one slice is fitted for every twenty examples. A slice is what `predict` says
         without labels, so that it means the same for an example whose outcome is not known.
@@ -311,8 +311,9 @@ class MixtureSlicer(Estimator, ABC):
     def _embed_texts(
         self, discovery: Evidence
     ) -> tuple[str | None, Embedding | None, pl.Series | None]:
-        """The texts that stand in for an embedding which the evidence lacks: their column, the
-        embedding fitted to them, and their points.
+        """Return the texts that stand in for an embedding which the evidence lacks.
+
+        Their column, the embedding fitted to them, and their points.
         """
         from fnmatch import fnmatchcase
 
@@ -331,7 +332,7 @@ class MixtureSlicer(Estimator, ABC):
     def to_column(
         self, columns: tuple[str, ...], constant: ArrayLike | None = None
     ) -> FittedColumn:
-        """What `predict` says without labels, as a column of evidence.
+        """Return the slices that `predict` gives without labels, as a column of evidence.
 
         Parameters
         ----------
@@ -422,7 +423,7 @@ class MixtureSlicer(Estimator, ABC):
     def _share_out(
         self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
     ) -> Iterator[NDArray[np.float64]]:
-        """Responsibilities, block by block."""
+        """Return responsibilities, block by block."""
         for joint in self._joints(Z, y_proba, y_true):
             responsibility = joint.astype(np.float64, copy=False)
             em.responsibilities(responsibility)  # in place
@@ -431,7 +432,7 @@ class MixtureSlicer(Estimator, ABC):
     def _start(
         self, embedding: Floats, label: NDArray[np.int64], probability: Floats
     ) -> Iterator[Floats]:
-        """Responsibilities to start from, block by block."""
+        """Return responsibilities to start from, block by block."""
         rows, k, seed = len(embedding), self.n_slices, self.random_state
         if not isinstance(self.init, str):
             return mixture.from_array(self._check_init(rows), k)

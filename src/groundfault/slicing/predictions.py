@@ -51,16 +51,16 @@ class EmbeddedPredictions:
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether the probabilities are columns of the evidence."""
+        """Return whether the probabilities are columns of the evidence."""
         return bool(self.probability_columns)
 
     @property
     def wrong(self) -> NDArray[np.bool_]:
-        """Where the likeliest class is not the true one."""
+        """Return where the likeliest class is not the true one."""
         return np.asarray(self.probability.argmax(axis=1) != self.label)
 
     def explain_unfit(self, min_examples: int, min_classes: int = 1) -> str:
-        """Why no slices can be fitted with these minimums; empty where they can."""
+        """Return why no slices can be fitted with these minimums; empty where they can."""
         wrong = int(self.wrong.sum())
         if len(self.label) < min_examples:
             count = len(self.label)
@@ -182,7 +182,7 @@ class EmbeddedPredictions:
 
 
 def example_losses(evidence: Evidence) -> pl.Series:
-    """Mean loss of each example over models and repeats; NULL where nothing was scored."""
+    """Return mean loss of each example over models and repeats; NULL where nothing was scored."""
     key = evidence.roles.id or ""
     losses = (
         evidence.frame.select(key)
@@ -193,7 +193,7 @@ def example_losses(evidence: Evidence) -> pl.Series:
 
 
 def _name_classes(columns: dict[str, str], count: int) -> tuple[str, ...]:
-    """Class names: what follows the constant part of a glob, or numbers."""
+    """Return class names: what follows the constant part of a glob, or numbers."""
     if len(columns) != count:
         return tuple(str(i) for i in range(count))
     prefixes = {
@@ -203,7 +203,7 @@ def _name_classes(columns: dict[str, str], count: int) -> tuple[str, ...]:
 
 
 def _number_labels(labels: pl.Series, classes: Sequence[str]) -> NDArray[np.float64]:
-    """Labels as class numbers, NaN where missing."""
+    """Return labels as class numbers, NaN where missing."""
     if labels.dtype == pl.Boolean or labels.dtype.is_float():
         labels = labels.cast(pl.Int64)
     names = labels.cast(pl.String)
@@ -219,7 +219,7 @@ def _number_labels(labels: pl.Series, classes: Sequence[str]) -> NDArray[np.floa
 
 
 def check_embedding(values: ArrayLike, what: str = "the embedding Z") -> NDArray[np.float64]:
-    """Embeddings as an array of shape (n, d).
+    """Return embeddings as an array of shape (n, d).
 
     Raises
     ------
@@ -248,7 +248,7 @@ def check_embedding(values: ArrayLike, what: str = "the embedding Z") -> NDArray
 
 
 def check_shape(array: NDArray[np.float64], what: str) -> NDArray[np.float64]:
-    """The same array, if it has a column for each of two or more classes.
+    """Return the same array, if it has a column for each of two or more classes.
 
     Raises
     ------
@@ -266,7 +266,7 @@ def check_shape(array: NDArray[np.float64], what: str) -> NDArray[np.float64]:
 def check_probability(
     values: ArrayLike, rows: int, classes: int | None = None
 ) -> NDArray[np.float64]:
-    """Class probabilities as an array of shape (rows, c).
+    """Return class probabilities as an array of shape (rows, c).
 
     Raises
     ------
@@ -299,7 +299,7 @@ def check_probability(
 
 
 def check_labels(values: ArrayLike, rows: int, classes: int) -> NDArray[np.int64]:
-    """True classes as whole numbers, shape (rows,).
+    """Return true classes as whole numbers, shape (rows,).
 
     Raises
     ------

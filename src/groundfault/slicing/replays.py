@@ -34,7 +34,9 @@ def measure_chance(
     searches: int,
     rng: np.random.Generator,
 ) -> tuple[float, ...]:
-    """The p-value of each slice of a search: the share of searches on permuted errors as good.
+    """Return the p-value of each slice of a search.
+
+    The share of searches on permuted errors as good.
 
     Parameters
     ----------
@@ -77,7 +79,7 @@ def measure_chance(
 def deal_outcomes(
     evidence: Evidence, rng: np.random.Generator, columns: Sequence[str] = ()
 ) -> Evidence:
-    """The same evidence with outcomes dealt out anew among its units.
+    """Return the same evidence with outcomes dealt out anew among its units.
 
     The rows of a unit stay together, and units change places with units of the same models and as
     many rows.
@@ -105,7 +107,7 @@ def deal_outcomes(
 
 
 def describe_chance(best: float | None, searches: int, level: float = LEVEL) -> str:
-    """What a list of slices is worth, in a sentence that belongs beside it.
+    """Say in a sentence beside a list of slices how they compare with those of chance.
 
     Parameters
     ----------
@@ -127,7 +129,10 @@ def describe_chance(best: float | None, searches: int, level: float = LEVEL) -> 
 
 
 def _score(evidence: Evidence, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
-    """Lifts over their standard deviations when errors are dealt out: shape (candidates,)."""
+    """Return lifts over their standard deviations when errors are dealt out.
+
+    Shape (candidates,).
+    """
     if not candidates:
         return np.zeros(0)
     losses = average_losses(evidence)
@@ -142,7 +147,7 @@ def _score(evidence: Evidence, candidates: Sequence[Candidate]) -> NDArray[np.fl
 
 
 def _stack_units(evidence: Evidence) -> list[NDArray[np.int64]]:
-    """Rows of the units of each composition, shape (units, rows of a unit)."""
+    """Return rows of the units of each composition, shape (units, rows of a unit)."""
     role = evidence.roles.model
     models = pl.repeat("", len(evidence), eager=True) if role is None else evidence.frame[role]
     rows = pl.DataFrame({"unit": evidence.unit_index, "model": models.cast(pl.String)})
@@ -154,7 +159,7 @@ def _stack_units(evidence: Evidence) -> list[NDArray[np.int64]]:
 
 
 def _prediction_columns(evidence: Evidence, finder: object) -> list[str]:
-    """Columns of predictions that a finder reads: apart from them an error would be none."""
+    """Return columns of predictions that a finder reads: apart from them an error would be none."""
     if not hasattr(finder, "label"):
         return []
     patterns = (str(finder.label), getattr(finder, "probability", None) or PROBABILITY)

@@ -92,7 +92,7 @@ class Suspicion:
         return replace(out, threshold=float(np.sort(out.predict(others, probability))[-count]))
 
     def predict(self, rate: Floats, probability: Floats) -> Floats:
-        """The chance of an error, shape (n,), in (0, 1).
+        """Return the chance of an error, shape (n,), in (0, 1).
 
         Parameters
         ----------

@@ -37,16 +37,16 @@ class EmbeddedTextColumn(FittedColumn):
     embedding: Embedding = field(default_factory=lambda: Embedding("tfidf"), repr=False)
 
     def __post_init__(self) -> None:
-        """Nothing to check: what cannot be applied says so."""
+        """Check nothing: what cannot be applied says so."""
 
     @cached_property
     def name(self) -> str:
-        """The column's name, different for other slices or another embedding."""
+        """Return the column's name, different for other slices or another embedding."""
         whole = json.dumps(self.to_dict(), sort_keys=True)
         return f"{self.source}_{hashlib.sha256(whole.encode()).hexdigest()[:16]}"
 
     def apply(self, frame: pl.DataFrame) -> pl.Series:
-        """The slice of each row; NULL where its text or a probability is missing.
+        """Return the slice of each row; NULL where its text or a probability is missing.
 
         Raises
         ------
@@ -60,7 +60,7 @@ class EmbeddedTextColumn(FittedColumn):
         return inner.apply(table).alias(self.name)
 
     def to_dict(self) -> dict[str, Any]:
-        """The column as plain words and numbers; `from_dict` gives an equal one back."""
+        """Return the column as plain words and numbers; `from_dict` gives an equal one back."""
         return {**super().to_dict(), "embedding": self.embedding.to_dict()}
 
     @classmethod
@@ -79,7 +79,7 @@ class EmbeddedTextColumn(FittedColumn):
 
 
 def embed_column(texts: pl.Series, embedding: Embedding) -> NDArray[np.float64]:
-    """Points of a column of texts, shape (n, d); NaN where a text is missing.
+    """Return points of a column of texts, shape (n, d); NaN where a text is missing.
 
     Raises
     ------
@@ -94,12 +94,14 @@ def embed_column(texts: pl.Series, embedding: Embedding) -> NDArray[np.float64]:
 
 
 def make_points(points: NDArray[np.float64]) -> pl.Series:
-    """Points as one column of a table."""
+    """Return points as one column of a table."""
     return pl.Series(_POINTS, points, dtype=pl.Array(pl.Float64, points.shape[1]))
 
 
 def find_text(evidence: Evidence) -> str | None:
-    """The column of prose with the longest texts, among the attributes; None where there is none.
+    """Return the column of prose with the longest texts, among the attributes.
+
+    None where there is none.
 
     Of attributes alone, so that no outcome has a part in the choice.
     """
