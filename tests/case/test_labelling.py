@@ -19,6 +19,7 @@ from groundfault.case.verification import verify_case
 from groundfault.core.plan import to_fraction
 from groundfault.errors import InputError
 from groundfault.modes.mode import EVERY_MODEL
+from groundfault.sequential.labelling import BACK
 from groundfault.sequential.policies import Query
 
 MODELS = ("alpha", "beta")
@@ -122,6 +123,33 @@ def test_what_is_recorded_goes_on_reproduces_and_says_whose_it_is(
         confirmation.tell(Query(id="q1", audit="other"), 1.0)
     with pytest.raises(PlanError, match="a probe asks one model"):
         case.probe(question="lang", target="form")
+
+
+def test_the_last_label_is_taken_back_in_every_test_that_it_serves(
+    audited: Case, tmp_path: Path
+) -> None:
+    case = Case(shutil.copytree(audited.folder, tmp_path / "case"))
+    confirmation, plain = case.confirm(budget=9), choose(case, budget=9)
+    wrong: set[Answer] = set()
+
+    def err_once(query: Query) -> float | str | None:
+        answer, score = (query.id, query.case["model"]), case.look_up(query)
+        assert score is not None
+        if confirmation.labelled == 6 and len(wrong) == 1:
+            wrong.add(answer)
+            return BACK
+        if confirmation.labelled == 5 and not wrong:
+            wrong.add(answer)
+            return 1 - score
+        return score
+
+    confirmation.run(err_once)
+    plain.run(case.look_up)
+    assert confirmation.survivors == plain.survivors
+    assert confirmation.labelled == plain.labelled == 9
+    replayed = case.replay_confirmation()
+    assert replayed is not None
+    assert replayed.survivors == plain.survivors
 
 
 def test_a_plan_is_of_all_models_together(audited: Case) -> None:

@@ -381,12 +381,30 @@ def test_telling_is_guarded(tmp_path):
         session.tell(query, 2)
     rival = audit(evidence, ledger=tmp_path / "l.db")
     rival.tell(rival.ask(), truth[query.id])
-    with pytest.raises(InputError, match="has a score already, or was never asked"):
+    with pytest.raises(InputError, match="has a score already"):
         session.tell(query, 1.0)
     with pytest.raises(InputError, match="another audit"):
         audit(world(seed=1)[0]).tell(query, 1.0)
     session.tell(session.ask(), None)  # a unit that cannot be scored is labelled, too
     assert session.labelled == 2
+
+
+def test_a_label_that_was_taken_back_leaves_no_trace_in_the_e_values(tmp_path):
+    evidence, truth = world()
+    session, plain = audit(evidence, ledger=tmp_path / "l.db"), audit(evidence, ledger=False)
+    for _ in range(4):
+        query = session.ask()
+        session.tell(query, truth[query.id])
+    wrong = session.ask()
+    session.tell(wrong, 1.0 - truth[wrong.id])
+    session.ask()
+    session.undo()
+    assert session.ask() == wrong
+    for one in (session, plain):
+        one.run(lambda query: truth[query.id])
+    assert (session.survivors, session.labelled) == (plain.survivors, plain.labelled)
+    again = audit(evidence, ledger=tmp_path / "l.db")
+    assert (again.survivors, again.corrections) == (plain.survivors, 1)
 
 
 def test_a_record_that_was_rewritten_is_refused(tmp_path):

@@ -1504,7 +1504,7 @@ def test_an_interruption_has_the_status_of_one_and_loses_nothing(shell, monkeypa
     def interrupt(query, *_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("groundfault.cli.sequential.ask", interrupt)
+    monkeypatch.setattr("groundfault.cli.labelling.ask", interrupt)
     again = shell("run", *POOL, "--label", "ask", "--gate")
     assert again.exit_code == 130
     assert "1 labelled" in again.output
@@ -1522,6 +1522,25 @@ def test_several_labellers_in_the_shell(shell):
     cy = shell("run", *POOL, *who, "--as", "cy", "--cost", "2", text="f\n")
     assert "agreed on 0 of 1" in cy.output
     assert "cost 6.00" in cy.output  # three people judged one case
+
+
+def test_a_bare_number_is_refused_and_the_last_label_taken_back(shell):
+    typed = shell("run", *POOL, "--label", "ask", text="b\n1\n0\np\nb\nfailed\nq\n")
+    assert typed.exit_code == 0, typed.output
+    assert "your answer is 'b'" in typed.output
+    assert "'1' can mean a pass or a failure: type p for passed, f for failed" in typed.output
+    assert "'0' can mean a pass or a failure" in typed.output
+    assert typed.output.count("(query 1)") == 2
+    audit = SequentialAudit.from_ledger("groundfault-ledger.db")
+    assert ([r.score for r in audit.rounds if r.closed], audit.corrections) == ([0.0], 1)
+
+
+def test_an_old_outcome_is_not_shown(shell):
+    result = shell("run", *POOL, "--label", "ask", "--scores", "text", text="q\n")
+    assert "  score: " not in result.output
+    assert "it may hold an outcome: text, score; --show" in result.output
+    shown = shell("run", *POOL, "--label", "ask", "--show", "score", text="q\n").output
+    assert "  score: " in shown
 
 
 def test_a_person_is_not_shown_the_score_that_is_known(shell):

@@ -22,7 +22,7 @@ from groundfault.exports import export
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.review import Decision, Item
 from groundfault.sequential import Pool, SequentialAudit
-from groundfault.workbench.live_desk import LiveDesk, Seat
+from groundfault.workbench.live_desk import LiveDesk
 from groundfault.workbench.opened_report import Bench
 from groundfault.workbench.openers import open_case, open_review, open_taxonomy
 
@@ -105,7 +105,7 @@ def open_audited_case(place: Path) -> Bench:
 def open_live(place: Path) -> Bench:
     pool = Pool.from_arrays([f"case {n}" for n in range(20)], {"lang": ["de", "en"] * 10})
     audit = SequentialAudit(pool, threshold=0.8, policy="stratified", ledger=place / "ledger.db")
-    return Bench(place, live=LiveDesk(audit, Seat()))
+    return Bench(place, live=LiveDesk(audit, audit))
 
 
 SCREENS: dict[str, tuple[Callable[[Path], Bench], tuple[str, ...]]] = {

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from groundfault.errors import InputError
-from groundfault.review import AnnotatorPanel
+from groundfault.review import AnnotatorPanel, PanelSeat
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan
-from groundfault.workbench.live_desk import LiveDesk, Seat
+from groundfault.workbench.live_desk import LiveDesk
 
 PLAN = SequentialPlan(threshold=0.8, policy="stratified", alpha=0.2, seed=3, burn_in=5)
 
@@ -47,24 +47,26 @@ def run_desk(desk: LiveDesk) -> Any:
 
 def test_labels_given_here_give_the_certificate_of_the_command() -> None:
     here, there = (SequentialAudit.of(make_pool(), PLAN) for _ in range(2))
-    stage = run_desk(LiveDesk(here, Seat(score_column="score")))
+    stage = run_desk(LiveDesk(here, here, score_column="score"))
     assert (stage.verdict, stage.step) == ("failure mode found", 0)
     there.run(lambda query: 0.0 if query.case["lang"] == "ja" else 1.0)
     assert here.certificate() == there.certificate()
 
 
 def test_a_case_is_shown_without_its_score_or_its_group(tmp_path: Path) -> None:
-    stage = LiveDesk(open_audit(tmp_path), Seat(score_column="score")).look()
+    audit = open_audit(tmp_path)
+    stage = LiveDesk(audit, audit).look()
     assert [name for name, _ in stage.fields] == ["id", "lang", "prompt"]
     assert dict(stage.fields)["prompt"].endswith("\nline two\ufffd[31m")
     assert (stage.group, stage.may_label) == ("", True)
-    one = LiveDesk(open_audit(tmp_path), Seat(columns=("prompt",))).look()
+    one = LiveDesk(audit, audit, columns=("prompt",)).look()
     assert [name for name, _ in one.fields] == ["prompt"]
     assert (one.step, one.case) == (stage.step, stage.case)
 
 
 def test_a_label_that_comes_twice_late_or_is_none_changes_nothing(tmp_path: Path) -> None:
-    desk = LiveDesk(open_audit(tmp_path), Seat())
+    audit = open_audit(tmp_path)
+    desk = LiveDesk(audit, audit)
     first = desk.look()
     assert desk.label(first.step, "0.5")[0]
     second = desk.look()
@@ -75,15 +77,35 @@ def test_a_label_that_comes_twice_late_or_is_none_changes_nothing(tmp_path: Path
     assert [r.score for r in open_audit(tmp_path).rounds if r.closed] == [0.5]
 
 
-def test_a_typed_number_may_count_failures(tmp_path: Path) -> None:
-    desk = LiveDesk(open_audit(tmp_path), Seat(positive_is_good=False))
-    desk.label(1, "0.25")
-    desk.label(2, "unscored")
-    assert [r.score for r in open_audit(tmp_path).rounds if r.closed] == [0.75, None]
+def test_labels_are_words_and_a_bare_one_is_refused(tmp_path: Path) -> None:
+    audit = open_audit(tmp_path)
+    desk = LiveDesk(audit, audit)
+    for bare in ("1", "0", "1.0"):
+        with pytest.raises(InputError, match="type p for passed, f for failed"):
+            desk.label(1, bare)
+    for step, word in enumerate(("passed", "failed", "p", "f", "unscored", "0.25"), 1):
+        desk.label(step, word)
+    scores = [r.score for r in open_audit(tmp_path).rounds if r.closed]
+    assert scores == [1.0, 0.0, 1.0, 0.0, None, 0.25]
+
+
+def test_the_last_label_can_be_taken_back(tmp_path: Path) -> None:
+    audit = open_audit(tmp_path)
+    desk = LiveDesk(audit, audit)
+    first = desk.look()
+    assert not first.may_undo
+    _, second = desk.label(1, "passed")
+    assert second.may_undo
+    assert desk.undo(1) == (False, second)
+    counted, stage = desk.undo(2)
+    assert (counted, stage.step, stage.case) == (True, 1, first.case)
+    desk.label(1, "failed")
+    assert [r.score for r in open_audit(tmp_path).rounds if r.closed] == [0.0]
 
 
 def test_two_seats_and_one_who_watches_see_the_same(tmp_path: Path) -> None:
-    ours, theirs = (LiveDesk(open_audit(tmp_path), Seat()) for _ in range(2))
+    audits = [open_audit(tmp_path) for _ in range(2)]
+    ours, theirs = (LiveDesk(audit, audit) for audit in audits)
     watching = LiveDesk(SequentialAudit.from_ledger(tmp_path / "ledger.db"))
     assert watching.look().step == 0
     stage = ours.look()
@@ -103,7 +125,7 @@ def test_a_panel_waits_for_everybody(tmp_path: Path) -> None:
     for name in ("ana", "ben"):
         audit = open_audit(tmp_path)
         panel = AnnotatorPanel(audit, ["ana", "ben"], "cy")
-        seats.append(LiveDesk(audit, Seat(panel=panel, labeller=name)))
+        seats.append(LiveDesk(audit, PanelSeat(panel, name)))
     ana, ben = seats
     step = ana.look().step
     ana.label(step, "pass")

@@ -10,7 +10,7 @@ from bench_reports import visit
 from starlette.testclient import TestClient
 
 from groundfault.sequential import Certificate, Pool, SequentialAudit
-from groundfault.workbench.live_desk import LiveDesk, Seat
+from groundfault.workbench.live_desk import LiveDesk
 from groundfault.workbench.opened_report import Bench
 from groundfault.workbench.openers import open_record
 
@@ -28,7 +28,7 @@ def client(ledger: Path) -> TestClient:
     groups = {"lang": [f"{HOSTILE}{n % 2}" for n in range(20)]}
     pool = Pool.from_arrays([f"{HOSTILE}{n}" for n in range(20)], groups)
     audit = SequentialAudit(pool, threshold=0.8, policy="stratified", seed=1, ledger=ledger)
-    client = visit(Bench(ledger, live=LiveDesk(audit, Seat())))
+    client = visit(Bench(ledger, live=LiveDesk(audit, audit)))
     assert "not drawn yet" in client.get("/live").text
     assert audit.open is None
     client.post("/live/stage")
@@ -58,7 +58,7 @@ def test_a_figure_is_drawn_once_a_label(client: TestClient) -> None:
 def test_a_label_that_is_none_or_late_is_said_above_the_case(client: TestClient) -> None:
     for data, words in (
         ({"step": "1"}, "Not recorded: nothing is chosen"),
-        ({"step": "1", "number": "2"}, "a number in [0, 1]"),
+        ({"step": "1", "number": "2"}, "the share that passed"),
         ({"step": "no"}, "had its score already"),
     ):
         answer = client.post("/live/label", data=data, headers=PART)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import InputError
 from groundfault.sequential.confirmation import SequentialConfirmation
 from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
+from groundfault.sequential.labelling import Labelling
 
 if TYPE_CHECKING:
     from groundfault.base.ledger import Ledger
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from groundfault.sequential.policies import Query
 
 
-class CaseConfirmation:
+class CaseConfirmation(Labelling[tuple[str, ...]]):
     """Confirms the modes of a case: a test for each of its models, all within one level.
 
     Each test is a `SequentialConfirmation` with its part of the level, which is that of its modes
@@ -66,15 +67,11 @@ class CaseConfirmation:
         self.tests, self.plan, self.budget = tuple(tests), plan, budget
         self.answers, self._model = answers, model
         self._owners = {test.seal: test for test in self.tests}
-        self._labels: dict[Answer, float | None] = {}
-        self._counts = [0] * len(self.tests)
-
-    # ------------------------------------------------------------------------------ ask and tell
 
     def ask(self) -> Query | None:
-        """The answer to label next, the same until it has a score; None at the end."""
+        """Return the answer to label next, the same until it has a score; None at the end."""
         while not self.finished:
-            labels = self._catch_up()
+            labels = self._labels
             open_tests = [test for test in self.tests if not test.finished]
             test = min(open_tests, key=lambda one: one.labelled / len(one.names))
             query = test.ask()
@@ -93,40 +90,41 @@ class CaseConfirmation:
             raise InputError("this query is of another case, or of none: tell takes what ask gave")
         test.tell(query, score)
 
-    def run(
-        self,
-        answer: Callable[[Query], float | None],
-        progress: Callable[[CaseConfirmation], object] | None = None,
-    ) -> tuple[str, ...]:
-        """Ask, score and tell until the end; names of the confirmed modes.
+    def undo(self) -> None:
+        """Take the last label back, in every test that it serves."""
+        given: dict[Answer, int] = {}
+        for test in self.tests:
+            for (query, _), seq in zip(test.scores, test.score_events, strict=True):
+                answer = name_answer(query, self._model)
+                # a test that is served later repeats a label that was given before
+                given[answer] = min(seq, given.get(answer, seq))
+        if not given:
+            raise InputError("no label was given yet, so none can be taken back")
+        last = max(given, key=given.__getitem__)
+        for test in self.tests:
+            while any(name_answer(query, self._model) == last for query, _ in test.scores):
+                test.undo()
 
-        Parameters
-        ----------
-        answer : callable
-            Gives a query's score.
-        progress : callable, optional
-            Called with this object after every score.
-        """
-        while (query := self.ask()) is not None:
-            self.tell(query, answer(query))
-            if progress is not None:
-                progress(self)
-        return self.confirmed
-
-    def _catch_up(self) -> dict[Answer, float | None]:
+    @property
+    def _labels(self) -> dict[Answer, float | None]:
         """The labels so far, each once."""
-        for k, test in enumerate(self.tests):
-            new = test.scores[self._counts[k] :]
-            self._labels.update((name_answer(query, self._model), score) for query, score in new)
-            self._counts[k] += len(new)
-        return self._labels
+        return {
+            name_answer(query, self._model): score
+            for test in self.tests
+            for query, score in test.scores
+        }
 
     # ------------------------------------------------------------------------------- the results
 
     @property
+    def standing(self) -> tuple[str, ...]:
+        """Return the names of the modes that are confirmed so far."""
+        return self.confirmed
+
+    @property
     def labelled(self) -> int:
-        """Labels so far."""
-        return len(self._catch_up())
+        """Return the number of labels so far."""
+        return len(self._labels)
 
     @property
     def finished(self) -> bool:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.cli.asking import INTERRUPTED, Quit, ask, clean
 from groundfault.cli.case_option import step_of_case
 from groundfault.cli.command import CANDIDATES, GroupedCommand, option
+from groundfault.cli.labelling import choose_answer, clean, label
 from groundfault.cli.options import (
     candidate_options,
     json_option,
@@ -78,7 +78,8 @@ def confirm(**options: Any) -> None:
     Candidates are screened on the discovery units. Held-out rows need no outcome yet
     (--null-outcome missing). Each label counts for every candidate that is left, and a candidate
     is confirmed as soon as its e-value is large enough: the family-wise error is at most alpha
-    whenever you stop. A label that is a number means what it means in the outcome column.
+    whenever you stop. A number that a program prints means what it means in the outcome
+    column; you type words.
 
     \b
     groundfault sequential confirm results.parquet --outcome error --id id --split part \\
@@ -114,7 +115,6 @@ def confirm(**options: Any) -> None:
             f"{plural(len(audit.screen.library), 'candidate')} screened on the discovery rows; "
             f"survived: {survivors}"
         )
-    # a number that is told means what it means in the outcome column
     one_is_pass = audit.screen.evidence.roles.positive_is_good
     sys.exit(label_holdout(audit, options, audit.replay_score, one_is_pass=one_is_pass))
 
@@ -136,38 +136,21 @@ def label_holdout(
     look_up : callable
         Answers a query for ``--label file``.
     one_is_pass : bool
-        What a 1 means that somebody or a program tells.
+        Whether a 1 that a program prints is a pass.
     """
-    from groundfault.sequential import answers
-
-    quiet = options["json_path"] == "-"
-    if options["label"] == "cmd":
-        answer = answers.command(read_program(options), positive_is_good=one_is_pass)
-    else:
-        answer = (
-            look_up
-            if options["label"] == "file"
-            else lambda query: ask(query, options["show"], positive_is_good=one_is_pass)
-        )
-    status, is_shown = 0, False
+    quiet, shown = options["json_path"] == "-", -1
 
     def show_label(_: object) -> None:
-        nonlocal is_shown
+        nonlocal shown
         if not quiet and options["label"] != "file":
             _show(audit, options["cost"])
-            is_shown = True
+            shown = audit.labelled
 
-    try:
-        audit.run(answer, show_label)
-    except (KeyboardInterrupt, click.Abort) as stop:
-        is_shown = False  # other lines stand between
-        status = 0 if isinstance(stop, Quit) else INTERRUPTED
-        click.echo(
-            "\nstopped; what was recorded is safe: run the same command again to go on", err=True
-        )
+    answer = choose_answer(options, look_up, one_is_pass=one_is_pass)
+    status = label(audit, answer, show_label)
     text = json.dumps(audit.to_dict(), indent=1, ensure_ascii=False)
     if not write_json(text, options["json_path"]):
-        if not is_shown:
+        if shown != audit.labelled or not audit.finished:
             _show(audit, options["cost"])
         _say(audit)
     return status or int(bool(options["gate"] and audit.confirmed))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.cli.asking import INTERRUPTED, Quit, ask
 from groundfault.cli.command import GroupedCommand, option
 from groundfault.cli.confirm import confirm
+from groundfault.cli.labelling import STOPPED, choose_answer, label
 from groundfault.cli.options import (
     jobs_option,
     json_option,
@@ -30,16 +29,20 @@ from groundfault.cli.sequential_options import (
     read_sequential_plan,
     sequential_plan_options,
 )
-from groundfault.cli.sequential_output import echo_state, format_progress, tabulate_prospects
-from groundfault.cli.sequential_report import report
+from groundfault.cli.sequential_report import (
+    echo_state,
+    format_progress,
+    report,
+    tabulate_prospects,
+)
 from groundfault.cli.server_options import serve_bench, server_options
 from groundfault.cli.settings import call
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
-    from groundfault.review.annotators import AnnotatorPanel
-    from groundfault.sequential import Pool, SequentialAudit
-    from groundfault.sequential.policies import Query
+    from groundfault.review.annotators import PanelSeat
+    from groundfault.sequential import SequentialAudit
+    from groundfault.sequential.labelling import Answer
 
 
 _labelling = partial(option, group="Labelling")
@@ -91,37 +94,27 @@ def run(**options: Any) -> None:
     on.
     """
     from groundfault.sequential import SequentialAudit
+    from groundfault.sequential.answers import replay
 
     _check_labelling(options)
-    pool, plan = (
-        read_pool(options, options["scores"] if options["label"] == "file" else None),
-        read_sequential_plan(options),
-    )
-    answer = None if options["label"] == "browser" else _answer(pool, options)
+    is_replayed = options["label"] == "file"
+    pool = read_pool(options, options["scores"] if is_replayed else None)
+    plan = read_sequential_plan(options)
+    look_up = replay(pool) if is_replayed else None
     audit = SequentialAudit.of(
-        pool,
-        plan,
-        ledger=call(choose_ledger, options),
-        reopen=options["reopen"],
+        pool, plan, ledger=call(choose_ledger, options), reopen=options["reopen"]
     )
     quiet = options["json_path"] == "-"
-    status = 0
     if audit.decided:
         click.echo(
             "this audit had ended: nothing is asked again; where another model answers the same "
             "cases, name it by --model",
             err=True,
         )
-    try:
-        if answer is None:
-            _label_in_browser(audit, options, quiet)
-        else:
-            _label(audit, answer, options, quiet)
-    except (KeyboardInterrupt, click.Abort) as stop:
-        status = 0 if isinstance(stop, Quit) else INTERRUPTED
-        click.echo(
-            "\nstopped; what was recorded is safe: run the same command again to go on", err=True
-        )
+    if options["label"] == "browser":
+        status = _label_in_browser(audit, options, quiet)
+    else:
+        status = _label(audit, look_up, options, quiet)
     certificate = audit.certificate()
     if not quiet:
         echo_state(audit, certificate, options["cost"])
@@ -293,92 +286,59 @@ def _check_labelling(options: dict[str, Any]) -> None:
         raise PlanError("several label: say who you are with --as")
 
 
-def _answer(pool: Pool, options: dict[str, Any]) -> Callable[[Query], float | None]:
-    """The function that scores a case, as --label chooses it."""
-    from groundfault.sequential import answers
-
-    one_is_pass = options["positive_is_good"] is not False
-    if options["label"] == "ask":
-        return lambda query: ask(
-            query, options["show"], options["scores"], positive_is_good=one_is_pass
-        )
-    if options["label"] == "file":
-        return answers.replay(pool)
-    return answers.command(read_program(options), positive_is_good=one_is_pass)
-
-
 def _label(
-    audit: SequentialAudit,
-    answer: Callable[[Query], float | None],
-    options: dict[str, Any],
-    quiet: bool,
-) -> None:
+    audit: SequentialAudit, look_up: Answer | None, options: dict[str, Any], quiet: bool
+) -> int:
+    """Label in the shell, for as long as it is this person's turn; return the exit status."""
+
     # a person who labels reads standard output; otherwise it is left to the result
-    def progress(after: SequentialAudit) -> None:
-        if not quiet:
-            click.echo(format_progress(after, options["cost"]), err=options["label"] != "ask")
+    def progress(_: object) -> None:
+        if not quiet and audit.open is None:
+            click.echo(format_progress(audit, options["cost"]), err=options["label"] != "ask")
 
-    if options["labellers"]:
-        _label_as(audit, answer, options, progress)
-    else:
-        audit.run(answer, progress if options["label"] != "file" or sys.stderr.isatty() else None)
-
-
-def _label_as(
-    audit: SequentialAudit,
-    answer: Callable[[Query], float | None],
-    options: dict[str, Any],
-    progress: Callable[[SequentialAudit], None],
-) -> None:
-    """One of several labellers, for as long as it is their turn."""
-    panel, me = _join_panel(audit, options), options["labeller"]
-    while (query := audit.ask()) is not None:
-        waiting = panel.waiting()
-        if me not in waiting:
-            click.echo(
-                f"case {query.id} waits for {', '.join(waiting)}; run again when they are done"
-            )
-            break
-        if panel.judge(me, query, answer(query)):
-            progress(audit)
-    alike, n_cases = panel.agreement()
+    is_shown = options["label"] != "file" or sys.stderr.isatty()
+    seat = _take_seat(audit, options) if options["labellers"] else None
+    one_is_pass = options["positive_is_good"] is not False
+    answer = choose_answer(options, look_up, one_is_pass=one_is_pass)
+    status = label(seat or audit, answer, progress if is_shown else None)
+    if seat is None or status:
+        return status
+    if (waiting := seat.panel.waiting()) and seat.labeller not in waiting:
+        names, query = ", ".join(waiting), audit.ask()
+        assert query is not None
+        click.echo(f"case {query.id} waits for {names}; run again when they are done")
+    alike, n_cases = seat.panel.agreement()
     if n_cases:
         click.echo(f"labellers agreed on {alike} of {n_cases} settled cases")
+    return status
 
 
-def _label_in_browser(audit: SequentialAudit, options: dict[str, Any], quiet: bool) -> None:
-    """A page that shows the cases, until Ctrl-C."""
+def _label_in_browser(audit: SequentialAudit, options: dict[str, Any], quiet: bool) -> int:
+    """Serve a page that shows the cases, until Ctrl-C; return the exit status."""
     from groundfault.workbench.serving import require_web
 
     require_web()
-    from groundfault.workbench.live_desk import LiveDesk, Seat
+    from groundfault.workbench.live_desk import LiveDesk
     from groundfault.workbench.opened_report import Bench
 
-    seat = Seat(
-        columns=tuple(options["show"]),
-        score_column=options["scores"],
-        positive_is_good=options["positive_is_good"] is not False,
-        panel=_join_panel(audit, options) if options["labellers"] else None,
-        labeller=options["labeller"] or "",
-    )
-    desk = LiveDesk(audit, seat)
+    seat = _take_seat(audit, options) if options["labellers"] else None
+    desk = LiveDesk(audit, seat or audit, tuple(options["show"]), options["scores"])
     desk.look()  # what is wrong with the options is said here, and not in the page
     try:
         serve_bench(Bench(Path(options["source"]), live=desk), options, err=quiet)
     except KeyboardInterrupt:
         # the one way to end a server: no interruption of the audit
         if not audit.finished:
-            raise Quit from None
+            click.echo(STOPPED, err=True)
+    return 0
 
 
-def _join_panel(audit: SequentialAudit, options: dict[str, Any]) -> AnnotatorPanel:
-    """The panel on which this person labels."""
-    from groundfault.review.annotators import AnnotatorPanel
+def _take_seat(audit: SequentialAudit, options: dict[str, Any]) -> PanelSeat:
+    """Return this person's place on the panel."""
+    from groundfault.review.annotators import AnnotatorPanel, PanelSeat
 
     names = [name.strip() for name in options["labellers"].split(",")]
-    if options["labeller"] not in (*names, options["adjudicator"]):
-        raise InputError(f"{options['labeller']} is neither a labeller nor the adjudicator")
-    return AnnotatorPanel(audit, names, options["adjudicator"])
+    return PanelSeat(AnnotatorPanel(audit, names, options["adjudicator"]), options["labeller"])
 
 
 sequential.add_command(confirm)

@@ -277,6 +277,8 @@ def _manifest(certificate: Certificate) -> Iterator[tuple[str, str | Code]]:
     yield "Budget (most labels)", words.NONE if plan.budget is None else words.count(plan.budget)
     yield "Burn-in (tested cases before the auditor's test)", words.count(plan.burn_in)
     yield "Judgements of people", words.count(certificate.judgements)
+    if certificate.corrections:
+        yield "Labels taken back", words.count(certificate.corrections)
     yield "Seal (SHA-256 of plan and pool)", Code(certificate.seal)
     yield "Pool (SHA-256)", Code(certificate.pool.hash)
     if certificate.ledger is not None:

@@ -7,7 +7,7 @@ is never changed; the last one of a reviewer counts. An `AnnotatorPanel` gives a
 
 from __future__ import annotations
 
-from groundfault.review.annotators import AnnotatorPanel
+from groundfault.review.annotators import AnnotatorPanel, PanelSeat
 from groundfault.review.decision import Decision, Resolution, agreement, resolve
 from groundfault.review.queue import Item, Queue, open_items
 from groundfault.review.session import Session, Store
@@ -16,6 +16,7 @@ __all__ = [
     "AnnotatorPanel",
     "Decision",
     "Item",
+    "PanelSeat",
     "Queue",
     "Resolution",
     "Session",

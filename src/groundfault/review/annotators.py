@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from groundfault.errors import InputError, PlanError
+from groundfault.sequential.labelling import Labelling, check_score
 from groundfault.sequential.policies import Query
 from groundfault.sequential.record import REVIEWED
 from groundfault.sequential.session import SequentialAudit
-from groundfault.sequential.state import check_score
+from groundfault.sequential.two_null_test import Verdict
 
 
 class AnnotatorPanel:
@@ -130,3 +131,40 @@ class AnnotatorPanel:
             if set(self.labellers) <= set(scores)
         ]
         return sum(len(set(scores)) == 1 for scores in both), len(both)
+
+
+class PanelSeat(Labelling[Verdict]):
+    """One labeller's place on a panel: asks for this person's judgements alone.
+
+    Parameters
+    ----------
+    panel : AnnotatorPanel
+    labeller : str
+
+    Raises
+    ------
+    InputError
+        If the person is not on the panel.
+    """
+
+    def __init__(self, panel: AnnotatorPanel, labeller: str) -> None:
+        if labeller not in (*panel.labellers, panel.adjudicator):
+            raise InputError(f"{labeller} is neither a labeller nor the adjudicator")
+        self.panel, self.labeller = panel, labeller
+
+    @property
+    def standing(self) -> Verdict:
+        """Return the verdict of the audit."""
+        return self.panel.audit.verdict
+
+    def ask(self) -> Query | None:
+        """Return the open query if it is this person's turn, else None."""
+        return self.panel.audit.ask() if self.labeller in self.panel.waiting() else None
+
+    def tell(self, query: Query, score: float | None) -> None:
+        """Record this person's judgement; see `AnnotatorPanel.judge`."""
+        self.panel.judge(self.labeller, query, score)
+
+    def undo(self) -> None:
+        """Refuse: a settled case rests on the judgements of others, too."""
+        raise InputError("several people label each case: judge again before the case is settled")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from groundfault.core.column_names import means_pass
 from groundfault.errors import InputError
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import Pool
@@ -16,23 +17,28 @@ from groundfault.sequential.pool import Pool
 if TYPE_CHECKING:
     from groundfault.models import Target
 
-Answer = Callable[[Query], float | None]
+Scorer = Callable[[Query], float | None]
 
-_WORDS = {"pass": 1.0, "true": 1.0, "fail": 0.0, "false": 0.0, "unscored": None}
+_WORDS = {
+    **dict.fromkeys(("passed", "pass", "p", "true"), 1.0),
+    **dict.fromkeys(("failed", "fail", "f", "false"), 0.0),
+    **dict.fromkeys(("unscored", "unscorable", "u"), None),
+}
 
 
 def select_fields(
     query: Query, columns: Sequence[str] = (), score_column: str | None = None
-) -> dict[str, Any]:
-    """What a person is shown of a case.
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return what a person is shown of a case, and the columns that are hidden.
 
     Parameters
     ----------
     query : Query
     columns : sequence of str
-        Columns of the case; by default all but ``score_column``.
+        Columns of the case; by default all that do not name an outcome, so as not to sway the
+        person.
     score_column : str, optional
-        A column with a score that exists already, and is not shown, so as not to sway the person.
+        A further column that is hidden.
 
     Raises
     ------
@@ -42,14 +48,15 @@ def select_fields(
     unknown = [name for name in columns if query.case and name not in query.case]
     if unknown:
         raise InputError(f"there is no column {unknown[0]!r} to show")
-    return {
-        name: value
-        for name, value in query.case.items()
-        if name in columns or not (columns or name == score_column)
-    }
+    if columns:
+        return {name: value for name, value in query.case.items() if name in columns}, ()
+    hidden = tuple(
+        name for name in query.case if name == score_column or means_pass(name) is not None
+    )
+    return {name: value for name, value in query.case.items() if name not in hidden}, hidden
 
 
-def replay(pool: Pool) -> Answer:
+def replay(pool: Pool) -> Scorer:
     """Give the recorded score of each case; None where there is none.
 
     Raises
@@ -70,7 +77,7 @@ def replay(pool: Pool) -> Answer:
 
 def command(
     arguments: Sequence[str], timeout: float | None = None, *, positive_is_good: bool = True
-) -> Answer:
+) -> Scorer:
     """Run a program for each case, and read the score it prints.
 
     The program gets a JSON object with ``step``, ``id``, ``group`` and ``case`` on standard input,
@@ -125,7 +132,7 @@ def model(
     prompt: str = "prompt",
     fresh: bool = False,
     **options: Any,
-) -> Answer:
+) -> Scorer:
     """Ask a language model, and score its answer: for cases that nobody has put to it yet.
 
     Parameters
@@ -164,8 +171,33 @@ def model(
     return answer
 
 
+def read_label(text: str) -> float | None:
+    """Return the score that a person typed, 1 for a pass.
+
+    Words are read, and a share between 0 and 1 of what passed. A bare 1 or 0 is refused: in the
+    tables of some it is a pass, in those of others a failure.
+
+    Raises
+    ------
+    InputError
+        If it is anything else; the message says what to type.
+    """
+    word = text.strip().lower()
+    if word in _WORDS:
+        return _WORDS[word]
+    score = _to_number(word)
+    if score in (0.0, 1.0):
+        raise InputError(f"{word!r} can mean a pass or a failure: type p for passed, f for failed")
+    if score is None or not 0 < score < 1:
+        raise InputError(
+            f"your answer is {word[:80]!r}; type p (passed), f (failed), u (cannot be scored), or "
+            "the share that passed, such as 0.4"
+        )
+    return score
+
+
 def read_score(text: str, where: str, *, positive_is_good: bool = True) -> float | None:
-    """The score on the last line of a text, 1 for a pass.
+    """Return the score on the last line that a program printed, 1 for a pass.
 
     Parameters
     ----------
@@ -183,12 +215,16 @@ def read_score(text: str, where: str, *, positive_is_good: bool = True) -> float
     last = (text.strip().splitlines() or [""])[-1].strip()
     if last.lower() in _WORDS:
         return _WORDS[last.lower()]
-    try:
-        score = float(last)
-    except ValueError:
-        score = float("nan")
-    if not 0 <= score <= 1:
+    score = _to_number(last)
+    if score is None or not 0 <= score <= 1:
         raise InputError(
             f"{where} is {last[:80]!r}; a number in [0, 1], pass, fail or unscored is read"
         )
     return score if positive_is_good else 1 - score
+
+
+def _to_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -259,6 +259,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     draws : SealedKey, optional
         The hash of the random key from which the draws follow, and the key itself once the audit
         has ended. None where the plan's seed is public.
+    corrections : int
+        How many labels were taken back.
     """
 
     version: int = msgspec.field(name="groundfault_certificate")
@@ -278,6 +280,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     reviews: tuple[Judgement, ...]
     ledger: LedgerPlace | None
     draws: SealedKey | None = None
+    corrections: int = 0
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
@@ -467,4 +470,5 @@ def certify(audit: AuditState, ledger: LedgerPlace | None, *, reveal: bool = Fal
         reviews=msgspec.convert(audit.reviews, tuple[Judgement, ...]),
         ledger=ledger,
         draws=audit.draws.sealed_key if reveal else audit.draws.hash_alone,
+        corrections=audit.corrections,
     )

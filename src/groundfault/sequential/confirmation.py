@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,11 +21,11 @@ from groundfault.core.row_names import sampler_of
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
 from groundfault.sequential.draws import pick
+from groundfault.sequential.labelling import EventKinds, LabelSession, check_score
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import to_hex
-from groundfault.sequential.record import AuditEvent, AuditRecord
+from groundfault.sequential.record import AuditRecord
 from groundfault.sequential.slice_tests import GradedSlice, find_units_to_label, read_grades
-from groundfault.sequential.state import check_score
 from groundfault.sequential.survivors import require_plan, select_survivors
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
 
-ASKED, TOLD = "holdout_asked", "holdout_told"
+ASKED, TOLD, UNDONE = "holdout_asked", "holdout_told", "holdout_undone"
 # a lift or an e-value that equals its bound on paper may come out a few ulp below it
 _ROUNDING = 1e-12
 
 
 @rename_fields(limit="budget")
 @rename_members(recorded="replay_score", standings="survivors", case="screen")
-class SequentialConfirmation:
+class SequentialConfirmation(LabelSession[tuple[str, ...]]):
     """Confirms what survived a screen by labelling held-out units, one at a time.
 
     The judge screens candidates on the discovery units, as in `groundfault.audit`; no outcome of a
@@ -123,6 +123,8 @@ class SequentialConfirmation:
     True
     """
 
+    kinds = EventKinds(ASKED, TOLD, UNDONE)
+
     def __init__(
         self,
         evidence: Evidence,
@@ -153,19 +155,24 @@ class SequentialConfirmation:
         self._holdout_units = np.flatnonzero(~self.screen.discovery_mask)
         discovery = self.screen.discovery_units()
         self._errors = discovery.denominator == 1
-        self.names, self.tests = select_survivors(
+        self.names, self._fresh_tests = select_survivors(
             self.screen, discovery, self._holdout_units, self._read_grades(), direction
         )
         names = self.screen.evidence.unit_names
         self._ids = [str(names[int(unit)]) for unit in self._holdout_units]
         self.seal = self._seal()
+        self._begin_labels()
+        # where nothing survived no label is bought, and the holdout stays closed
+        self.record = AuditRecord(ledger if self.names else None, self.seal)
+        self.opening = self._open_holdout(reopen)
+        self.catch_up()
+
+    def _restart(self) -> None:
+        self.tests = self._fresh_tests
         self._confirmed = np.zeros(len(self.names), dtype=np.bool_)
         self._best = np.ones(len(self.names))
         self._open: Query | None = None
         self.scores: list[tuple[Query, float | None]] = []
-        self.record = AuditRecord(ledger, self.seal)
-        self.opening = self._open_holdout(reopen)
-        self._catch_up()
 
     def _read_grades(self) -> Floats | None:
         if self.grader is None:
@@ -178,7 +185,7 @@ class SequentialConfirmation:
         return read_grades(self.screen.evidence, self.grader)[self._holdout_units]
 
     def _seal(self) -> str:
-        case, tests = self.screen, self.tests
+        case, tests = self.screen, self._fresh_tests
         content = {
             "plan": case.plan.seal(),
             "library": case.library.hash,
@@ -193,7 +200,7 @@ class SequentialConfirmation:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def _open_holdout(self, reopen: str | None) -> Opening | None:
-        if self.record.ledger is None or not self.names:
+        if self.record.ledger is None:
             return None
         held_out = np.isin(self.screen.evidence.unit_index, self._holdout_units)
         # what nobody has scored yet cannot have been looked at, whatever discovery shows again
@@ -212,55 +219,13 @@ class SequentialConfirmation:
 
     # ------------------------------------------------------------------------------ ask and tell
 
-    def ask(self) -> Query | None:
-        """The unit to label next, the same until it has a score; None at the end."""
-        self._catch_up()
-        if self._open is None and not self.finished:
-            for entry in self.record.append(ASKED, self._draw())[1]:
-                self._replay(entry)
-        return self._open
-
-    def tell(self, query: Query, score: float | None) -> None:
-        """Give the score of the unit that `ask` returned: 1 is a pass, 0 a failure.
-
-        None says that it cannot be scored.
-
-        Raises
-        ------
-        InputError
-            If it is not the open query, or the score is outside [0, 1].
-        """
-        self._catch_up()
-        if not isinstance(query, Query) or query.audit != self.seal:
-            raise InputError(
-                "this query is of another audit, or of none: tell takes what ask returned"
-            )
-        if self._open is None or (query.step, query.id) != (self._open.step, self._open.id):
-            due = (
-                f"query {self._open.step} waits for its score"
-                if self._open
-                else "no query is open: ask first"
-            )
-            raise InputError(
-                f"query {query.step} ({query.id!r}) has a score already, or was never asked; {due}"
-            )
+    def _check_score(self, query: Query, score: Any) -> float | None:
         value = check_score(score, query)
         if self._errors and value not in (None, 0.0, 1.0):
             raise InputError(
                 f"the score {value:g} of {query.id!r} is neither 0 nor 1, as all of discovery's are"
             )
-        body = {"step": query.step, "id": query.id, "score": value}
-        entry, news = self.record.append(TOLD, body)
-        first = next(
-            (new for new in news if new.kind == TOLD and new.body["step"] == query.step), entry
-        )
-        for new in news:
-            self._replay(new)
-        if first.seq != entry.seq:
-            raise LedgerError(
-                f"another process scored query {query.step} first; its score stands, and yours was "
-                "not used"
-            )
+        return value
 
     def replay_score(self, query: Query) -> float | None:
         """The score that the evidence holds for a unit, or None: an answer for `run`."""
@@ -271,32 +236,11 @@ class SequentialConfirmation:
         # where all labels are 0 or 1, the first of copies that differ stands for them
         return 1.0 - float(losses[0] if self._errors else losses.to_numpy().mean())
 
-    def run(
-        self,
-        answer: Callable[[Query], float | None],
-        progress: Callable[[SequentialConfirmation], object] | None = None,
-    ) -> tuple[str, ...]:
-        """Ask, score and tell until the end; names of the confirmed survivors.
-
-        Parameters
-        ----------
-        answer : callable
-            Gives a query's score.
-        progress : callable, optional
-            Called with this object after every score.
-        """
-        while (query := self.ask()) is not None:
-            self.tell(query, answer(query))
-            if progress is not None:
-                progress(self)
-        return self.confirmed
-
-    def _draw(self) -> dict[str, Any]:
-        """The draw of the next round, as the record holds it.
-
-        All unlabelled units are as likely; for the last open survivor, all of the side that has
-        fewer labels.
-        """
+    def _draw_event(self) -> dict[str, Any] | None:
+        # all unlabelled units are as likely; for the last open survivor, all of the side that has
+        # fewer labels
+        if self.finished:
+            return None
         step, free = self.labelled + 1, self._find_free()
         among = np.flatnonzero(free)
         unit = int(among[pick(int(self.screen.plan.seed), "holdout", step, len(among))])
@@ -311,44 +255,17 @@ class SequentialConfirmation:
         # which units are on offer depends on earlier labels alone, so every draw stays predictable
         return find_units_to_label(self.tests, np.flatnonzero(~self._confirmed))
 
-    def _catch_up(self) -> None:
-        for entry in self.record.read_new() if self.opening else ():
-            self._replay(entry)
-
-    def _replay(self, entry: AuditEvent) -> None:
-        body = {key: value for key, value in entry.body.items() if key != "audit"}
-        due = self.labelled + 1
-        if (
-            entry.kind not in (ASKED, TOLD)
-            or body["step"] < due
-            or (entry.kind == ASKED and self._open is not None)
-        ):
-            return  # written too late by another process
-        draft = None if self.finished else self._draw()
-        if entry.kind == ASKED and draft is not None and body == draft:
-            unit = self._ids.index(draft["id"])
-            self._open = Query(step=due, id=draft["id"], case=self._case(unit), audit=self.seal)
-        elif (
-            entry.kind == TOLD
-            and self._open is not None
-            and (body["step"], body["id"]) == (due, self._open.id)
-        ):
-            self._take_score(body)
-        else:
+    def _take_query(self, body: Mapping[str, Any]) -> None:
+        if body != self._draw_event():
             raise LedgerError(
                 f"round {body['step']} of the record does not reproduce: the record was altered"
             )
+        case = self._case(self._ids.index(body["id"]))
+        self._open = Query(step=body["step"], id=body["id"], case=case, audit=self.seal)
 
-    def _take_score(self, body: Mapping[str, Any]) -> None:
-        assert self._open is not None
-        try:
-            score = check_score(body["score"], self._open)
-        except InputError as error:
-            raise LedgerError(
-                f"round {body['step']} of the record has no usable score: {error}"
-            ) from None
-        self.scores.append((self._open, score))
-        unit, loss = self._ids.index(self._open.id), None if score is None else 1.0 - score
+    def _take_score(self, query: Query, score: float | None) -> None:
+        self.scores.append((query, score))
+        unit, loss = self._ids.index(query.id), None if score is None else 1.0 - score
         self.tests, self._open = self.tests.update(unit, loss, self._find_free()), None
         # the running maximum may be used: Ville's inequality bounds the largest e-value ever
         # reached
@@ -395,8 +312,18 @@ class SequentialConfirmation:
 
     @property
     def labelled(self) -> int:
-        """Labels so far."""
+        """Return the number of labels so far."""
         return int(self.tests.labelled.sum())
+
+    @property
+    def open_query(self) -> Query | None:
+        """Return the query that waits for its score."""
+        return self._open
+
+    @property
+    def standing(self) -> tuple[str, ...]:
+        """Return the names of the survivors that are confirmed so far."""
+        return self.confirmed
 
     @property
     def finished(self) -> bool:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from groundfault.base.ledger import Event
 
 _NOTHING = EProcessPair(0.0, 0.0)
-OPENED, ASKED, REVIEWED, TOLD = "audit_opened", "audit_asked", "audit_reviewed", "audit_told"
+OPENED, ASKED, TOLD, UNDONE = "audit_opened", "audit_asked", "audit_told", "audit_undone"
+REVIEWED = "audit_reviewed"
 
 
 @rename_members(told="closed", asked="to_query_event")

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
 from groundfault.base.deprecation import rename_members, warn_renamed
-from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.errors import InputError, PlanError
 from groundfault.sequential import policies
 from groundfault.sequential.draws import read_draws
 from groundfault.sequential.plan import SequentialPlan, accept_stored_names
 from groundfault.sequential.policies import History, Policy, Query
 from groundfault.sequential.pool import Pool
-from groundfault.sequential.record import ASKED, OPENED, TOLD, AuditRecord
-from groundfault.sequential.state import AuditState, check_score
-from groundfault.sequential.two_null_test import Verdict
+from groundfault.sequential.record import OPENED, AuditRecord
+from groundfault.sequential.state import AuditState
 
 if TYPE_CHECKING:
     from groundfault.base.ledgers import LedgerChoice
@@ -180,7 +179,7 @@ class SequentialAudit(AuditState):
         if policy.name != plan.policy:
             raise PlanError(f"the plan names the policy {plan.policy}, not {policy.name}")
         super().__init__(pool, plan)
-        self.policy, self._is_over = policy, False
+        self.policy = policy
         self.record = AuditRecord(ledger, self.seal)
         sealed_key = self.draws.sealed_key
         header = {
@@ -188,119 +187,19 @@ class SequentialAudit(AuditState):
             "pool": pool.outline(),
             "draws": None if sealed_key is None else msgspec.to_builtins(sealed_key),
         }
-        self._draw_by(read_draws(plan.seed, self.record.open(header, reopen).get("draws")))
+        self._begin_draws(read_draws(plan.seed, self.record.open(header, reopen).get("draws")))
         # to resume is to replay: the state is recomputed from plan, pool and events, never stored
         self.catch_up()
 
-    def ask(self) -> Query | None:
-        """What to score next; the same query until it is told, and None once the audit has ended.
-
-        Raises
-        ------
-        PlanError
-            If the policy asks for what the claim does not allow.
-        """
-        self.catch_up()
-        if self.open is None and not self.decided:
-            query = self.choose(self.policy)
-            if query is None:
-                self._is_over = True
-                return None
-            # the case is drawn and the bet fixed on record before anyone sees the score: an
-            # e-process is valid only if each stake is predictable (Waudby-Smith and Ramdas, 2024)
-            self._draft = self.draw_round(query)
-            for entry in self.record.append(ASKED, self._draft.to_query_event())[1]:
-                self.replay(entry)
-        return None if self.open is None else self._with_case(self.open.query)
-
-    def tell(self, query: Query, score: float | None) -> None:
-        """Give the score of the query that `ask` returned, which is then never asked for again.
-
-        Parameters
-        ----------
-        query : Query
-        score : float in [0, 1], or None
-            1 is a pass. None says that the case could not be scored; it then speaks for neither
-            verdict.
-
-        Raises
-        ------
-        InputError
-            If the query was not asked, was told before, or belongs to another audit; or the score
-            is outside [0, 1].
-        """
-        self.catch_up()
-        self.require_open(query)
-        entry, news = self.record.append(
-            TOLD, {"step": query.step, "id": query.id, "score": check_score(score, query)}
-        )
-        for new in news:
-            self.replay(new)
-        # two labellers may answer at once; the ledger's order decides, and the later one is told
-        if self._score_events[query.step] != entry.seq:
-            stored_score = self._rounds[query.step - 1].score
-            raise LedgerError(
-                f"another process scored query {query.step} first; its score {stored_score} "
-                "stands, and yours was not used"
-            )
-
-    def run(
-        self,
-        answer: Callable[[Query], float | None],
-        progress: Callable[[SequentialAudit], object] | None = None,
-    ) -> Verdict:
-        """Ask, score and tell until the audit ends.
-
-        Parameters
-        ----------
-        answer : callable
-            Gives a query's score.
-        progress : callable, optional
-            Called with this audit after every score.
-        """
-        while (query := self.ask()) is not None:
-            self.tell(query, answer(query))
-            if progress is not None:
-                progress(self)
-        return self.verdict
-
-    def require_open(self, query: Query) -> None:
-        """Raise `InputError` unless this is the query that waits for its score."""
-        if not isinstance(query, Query) or query.audit != self.seal:
-            raise InputError(
-                "this query is of another audit, or of none: tell takes what ask returned"
-            )
-        if 0 < query.step <= self.labelled:
-            earlier = self._rounds[query.step - 1]
-            raise InputError(
-                f"query {query.step} (case {earlier.query.id!r}) has a score already; its score "
-                f"{earlier.score} stands"
-            )
-        if self.open is None or query.step != self.open.query.step:
-            due = (
-                f"query {self.open.query.step} waits for its score"
-                if self.open
-                else "no query is open: ask first"
-            )
-            raise InputError(f"query {query.step} was not asked; {due}")
-        if query.id != self.open.query.id:
-            raise InputError(
-                f"query {query.step} asked for case {self.open.query.id!r}, not {query.id!r}"
-            )
-
-    def _with_case(self, query: Query) -> Query:
-        return replace(query, case=self.pool.case(self.pool.position[query.id]), audit=self.seal)
-
-    def catch_up(self) -> None:
-        """Take in what other processes have recorded since the last look.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger was altered.
-        """
-        for entry in self.record.read_new():
-            self.replay(entry)
+    def _draw_event(self) -> Mapping[str, Any] | None:
+        if self.decided:
+            return None
+        query = self.choose(self.policy)
+        self._is_over = query is None
+        if query is None:
+            return None
+        self._draft = self.draw_round(query)
+        return self._draft.to_query_event()
 
     @property
     def finished(self) -> bool:

@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from groundfault.base.json_diff import differences_of
-from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.errors import LedgerError, PlanError
 from groundfault.sequential.certificate import GroupCount
 from groundfault.sequential.claims import Claim
 from groundfault.sequential.draws import Draws
 from groundfault.sequential.label_counts import LabelCounts
+from groundfault.sequential.labelling import EventKinds, LabelSession
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import Policy, Query
 from groundfault.sequential.pool import ALL, Pool
-from groundfault.sequential.record import ASKED, REVIEWED, TOLD, AuditEvent, Round, read_query
+from groundfault.sequential.record import ASKED, REVIEWED, TOLD, UNDONE, Round, read_query
 from groundfault.sequential.two_null_test import EProcessPair, TwoNullTest, Verdict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class AuditState:
+class AuditState(LabelSession[Verdict]):
     """Where an audit stands after each event; live, resumed and verified audits share it.
 
     Parameters
@@ -42,28 +43,32 @@ class AuditState:
     claim : Claim
     draws : Draws
     counts : LabelCounts
-    dual : TwoNullTest
+    test : TwoNullTest
     reviews : list of dict
         Judgements of an `AnnotatorPanel`, in their order.
     """
+
+    kinds = EventKinds(ASKED, TOLD, UNDONE, REVIEWED)
 
     def __init__(self, pool: Pool, plan: SequentialPlan, draws: Draws | None = None) -> None:
         self.pool, self.plan = pool, plan
         self.seal = plan.seal(pool.hash)
         self.claim = Claim.of(plan, pool)
-        self._draw_by(draws or Draws.begin(plan.seed))
+        self._begin_draws(draws or Draws.begin(plan.seed))
+
+    def _begin_draws(self, draws: Draws) -> None:
+        self.draws = draws
+        self._begin_labels()
+
+    def _restart(self) -> None:
+        self.counts = LabelCounts(self.claim, self.draws)
+        self._rounds: list[Round] = []
         self.test = self._begin_test()
         self.reviews: list[dict[str, Any]] = []
-        self._rounds: list[Round] = []
         self._draft: Round | None = None
         self._outcomes: dict[float | None, TwoNullTest] = {}
         self._claimed: set[str] = set()
-        self._score_events: dict[int, int] = {}
-
-    def _draw_by(self, draws: Draws) -> None:
-        """Begin with these draws; there are no rounds yet."""
-        self.draws = draws
-        self.counts = LabelCounts(self.claim, draws)
+        self._is_over = False
 
     # -------------------------------------------------------------------------------- --- one round
 
@@ -130,34 +135,19 @@ class AuditState:
 
     # ------------------------------------------------------------------------------- --- the record
 
-    def replay(self, entry: AuditEvent) -> None:
-        """Take in one event of the record; what another process wrote too late is passed over.
+    @property
+    def open_query(self) -> Query | None:
+        """Return the query that waits for its score, with its case."""
+        if self.open is None:
+            return None
+        query = self.open.query
+        return replace(query, case=self.pool.case(self.pool.position[query.id]), audit=self.seal)
 
-        Raises
-        ------
-        LedgerError
-            If the round is not what plan, pool and the rounds before it make of it.
-        """
-        body = {key: value for key, value in entry.body.items() if key != "audit"}
-        if entry.kind not in (ASKED, REVIEWED, TOLD):
-            return
-        step, due = body.get("step"), self.counts.rounds + 1
-        late = isinstance(step, int) and (
-            step < due or (step == due and entry.kind == ASKED and self.open is not None)
-        )
-        if late:
-            return
-        if step != due or (entry.kind != ASKED and self.open is None):
-            raise LedgerError(
-                f"the record goes on with round {step} where {due} is due: rounds "
-                "were removed or moved"
-            )
-        if entry.kind == ASKED:
-            self._take_query(body)
-        elif entry.kind == TOLD:
-            self._take_score(body, entry.seq)
-        else:
-            self.reviews.append(body)
+    def _draw_event(self) -> Mapping[str, Any] | None:
+        raise PlanError("the state of an audit is replayed, and asks nothing")
+
+    def _take_review(self, body: Mapping[str, Any]) -> None:
+        self.reviews.append(dict(body))
 
     def _take_query(self, body: Mapping[str, Any]) -> None:
         draft, self._draft = self._draft, None
@@ -186,24 +176,12 @@ class AuditState:
                 f"round {body['step']} of the record does not follow the plan: {error}"
             ) from None
 
-    def _take_score(self, body: Mapping[str, Any], seq: int) -> None:
-        open_round = self._rounds[-1]
-        query = open_round.query
-        try:
-            score = check_score(body["score"], query)
-        except (KeyError, InputError) as error:
-            raise LedgerError(
-                f"round {query.step} of the record has no usable score ({error}): it was altered"
-            ) from None
-        if body.get("id") != query.id:
-            raise LedgerError(
-                f"round {query.step} of the record asks for {query.id!r} and scores "
-                f"{body.get('id')!r}"
-            )
-        self.test = self._outcomes.get(score) or self._after(query, open_round.thresholds, score)
+    def _take_score(self, query: Query, score: float | None) -> None:
+        drawn = self._rounds[-1]
+        query = drawn.query
+        self.test = self._outcomes.get(score) or self._after(query, drawn.thresholds, score)
         self.counts.add(query, self.pool.position[query.id], score)
-        self._rounds[-1] = open_round.with_score(score, self.test.log_e)
-        self._score_events[query.step] = seq
+        self._rounds[-1] = drawn.with_score(score, self.test.log_e)
         # a claim counts from the burn-in m on, like the auditor's bets
         if query.stake and query.claim and query.group and self.test.steps >= self.plan.burn_in:
             self._claimed.add(query.group)
@@ -256,6 +234,11 @@ class AuditState:
         return "audit passed" if wealth.auditor >= cut else "inconclusive"
 
     @property
+    def standing(self) -> Verdict:
+        """Return the verdict."""
+        return self.verdict
+
+    @property
     def decided(self) -> bool:
         """Whether either null has fallen, or the budget is spent."""
         is_spent = self.plan.budget is not None and self.labelled >= self.plan.budget
@@ -306,30 +289,3 @@ class AuditState:
     def null(self) -> str:
         """What "failure mode found" refutes."""
         return self.claim.null
-
-
-def check_score(score: Any, query: Query) -> float | None:
-    """The score as a number, or None.
-
-    Raises
-    ------
-    InputError
-        If it is neither None nor a number in [0, 1].
-    """
-    if score is None:
-        return None
-    if isinstance(score, str | bytes) or np.ndim(score):
-        raise InputError(
-            f"the score {score!r} of case {query.id!r} is not a number; scores lie in [0, 1]"
-        )
-    try:
-        value = float(score)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"the score {score!r} of case {query.id!r} is not a number; scores lie in [0, 1]"
-        ) from None
-    if not 0 <= value <= 1:
-        raise InputError(
-            f"the score {value:g} of case {query.id!r} is outside [0, 1]; 1 is a pass, 0 a failure"
-        )
-    return value

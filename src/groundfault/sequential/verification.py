@@ -195,6 +195,8 @@ def _contradict(
     except GroundfaultError as error:
         yield f"another record: {error}"
         return
+    if audit.corrections != certificate.corrections:
+        yield f"{audit.corrections} labels that were taken back, not {certificate.corrections}"
     for difference in compare_results(certificate, audit):
         yield f"another record: {difference}"
 
@@ -217,8 +219,8 @@ def _select_stable(certificate: Certificate) -> dict[str, Any]:
     """What a recomputed certificate must share: all but versions, the ledger and file names."""
     content = structs.replace(certificate, version=VERSION).to_dict()
     content["pool"] = certificate.pool.hash
-    # the key of the draws is held against its hash instead
-    others = ("groundfault_version", "ledger", "draws")
+    # the key of the draws is held against its hash instead, and only a ledger knows of corrections
+    others = ("groundfault_version", "ledger", "draws", "corrections")
     return {key: value for key, value in content.items() if key not in others}
 
 

@@ -1,4 +1,4 @@
-"""A seat at a live sequential audit: where it stands, which case is next, and its label.
+"""A live sequential audit as a page shows it: where it stands, the next case, and its label.
 
 The record of the audit is the state. Whatever this process keeps is replayed from there, so that
 one that was killed, and a label that came from elsewhere, change nothing."""
@@ -12,38 +12,15 @@ from groundfault.errors import InputError
 from groundfault.render import words
 from groundfault.render.drawing import Figure
 from groundfault.render.wealth_figure import draw_wealth, format_e_value
-from groundfault.review.annotators import AnnotatorPanel
-from groundfault.sequential.answers import read_score, select_fields
+from groundfault.review.annotators import PanelSeat
+from groundfault.sequential.answers import read_label, select_fields
 from groundfault.sequential.certificate import Certificate, WealthPoint
+from groundfault.sequential.labelling import Labelling
 from groundfault.sequential.policies import Query
 from groundfault.sequential.session import SequentialAudit
 from groundfault.sequential.stopping_time import ToStop, count_to_stop
+from groundfault.sequential.two_null_test import Verdict
 from groundfault.workbench.texts import shorten
-
-
-@dataclass(frozen=True)
-class Seat:
-    """Who labels here, and what they see of a case.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        Columns of a case to show; by default all but ``score_column``.
-    score_column : str, optional
-        A column with a score that exists already, and is not shown.
-    positive_is_good : bool
-        Whether a 1 that is typed is a pass.
-    panel : AnnotatorPanel, optional
-        Where several people label each case.
-    labeller : str
-        This person's name on the panel.
-    """
-
-    columns: tuple[str, ...] = ()
-    score_column: str | None = None
-    positive_is_good: bool = True
-    panel: AnnotatorPanel | None = None
-    labeller: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,8 +49,9 @@ class LiveStage:
     waiting : tuple of str
         Who of a panel has still to judge it.
     may_label : bool
-        Whether it is this seat's turn.
-    positive_is_good : bool
+        Whether it is this person's turn.
+    may_undo : bool
+        Whether the last label can be taken back.
     """
 
     version: str
@@ -95,7 +73,7 @@ class LiveStage:
     fields: tuple[tuple[str, str], ...] = ()
     waiting: tuple[str, ...] = ()
     may_label: bool = False
-    positive_is_good: bool = True
+    may_undo: bool = False
 
 
 class LiveDesk:
@@ -105,17 +83,29 @@ class LiveDesk:
     ----------
     audit : SequentialAudit
         With a ledger.
-    seat : Seat, optional
-        Left out, one watches: nothing is asked, and nothing can be labelled.
+    session : Labelling, optional
+        The audit itself, or a seat on its panel. Left out, one watches: nothing is asked, and
+        nothing can be labelled.
+    columns : tuple of str
+        Columns of a case to show; by default all that do not name an outcome.
+    score_column : str, optional
+        A further column that is not shown.
     """
 
-    def __init__(self, audit: SequentialAudit, seat: Seat | None = None) -> None:
-        self._audit, self._seat, self._lock = audit, seat, threading.Lock()
+    def __init__(
+        self,
+        audit: SequentialAudit,
+        session: Labelling[Verdict] | None = None,
+        columns: tuple[str, ...] = (),
+        score_column: str | None = None,
+    ) -> None:
+        self._audit, self._session, self._lock = audit, session, threading.Lock()
+        self._columns, self._score_column = columns, score_column
         # the page asks every second: of a long audit that takes long to draw and to count
         self._drawn: tuple[str, Figure, ToStop] | None = None
 
     def look(self, *, ask: bool = True) -> LiveStage:
-        """Where it stands, labels from elsewhere among them.
+        """Return where it stands, labels from elsewhere among them.
 
         Parameters
         ----------
@@ -131,14 +121,14 @@ class LiveDesk:
             return self._stage(ask)
 
     def label(self, step: int, reply: str) -> tuple[bool, LiveStage]:
-        """Take a score, once; whether it was of the query that is open, and what is next.
+        """Take a score, once; return whether it was of the open query, and what is next.
 
         Parameters
         ----------
         step : int
             The query that the page showed.
         reply : str
-            ``pass``, ``fail``, ``unscored``, or a number from 0 to 1.
+            As `read_label` takes it.
 
         Raises
         ------
@@ -148,30 +138,36 @@ class LiveDesk:
             If another process scored it first; its score stands.
         """
         with self._lock:
-            seat = self._seat
-            if seat is None:
-                raise InputError("this page watches the audit; to label, use sequential run")
-            query = self._audit.ask()
+            session, query = self._require_session(), self._audit.ask()
             # a second press, a second tab and a request sent again come with an old number
             if query is None or query.step != step:
                 return False, self._stage()
-            score = read_score(reply, "your answer", positive_is_good=seat.positive_is_good)
-            if seat.panel is None:
-                self._audit.tell(query, score)
-            else:
-                seat.panel.judge(seat.labeller, query, score)
+            session.tell(query, read_label(reply))
             return True, self._stage()
 
+    def undo(self, step: int) -> tuple[bool, LiveStage]:
+        """Take the last label back, while the page shows the query after it; as `label`."""
+        with self._lock:
+            session = self._require_session()
+            is_current = step == self._audit.labelled + 1
+            if is_current:
+                session.undo()
+            return is_current, self._stage()
+
+    def _require_session(self) -> Labelling[Verdict]:
+        if self._session is None:
+            raise InputError("this page watches the audit; to label, use sequential run")
+        return self._session
+
     def certificate(self) -> Certificate:
-        """All that it takes to recompute the verdict, as it stands."""
+        """Return all that it takes to recompute the verdict, as it stands."""
         with self._lock:
             return self._audit.certificate()
 
     def _stage(self, ask: bool = True) -> LiveStage:
-        audit, seat = self._audit, self._seat
-        waiting = self._watch()
-        query = audit.ask() if seat and (ask or waiting) else waiting
-        version = f"{audit.labelled}.{len(audit.rounds)}.{len(audit.reviews)}"
+        audit, waiting = self._audit, self._watch()
+        query = audit.ask() if self._session and (ask or waiting) else waiting
+        version = f"{audit.labelled}.{len(audit.rounds)}.{len(audit.reviews)}.{audit.corrections}"
         if self._drawn is None or self._drawn[0] != version:
             self._drawn = version, self._draw(), count_to_stop(audit)
         _, figure, to_stop = self._drawn
@@ -203,18 +199,18 @@ class LiveDesk:
 
     def _with_query(self, stage: LiveStage, query: Query) -> LiveStage:
         """The stage with what waits for its score."""
-        seat = self._seat
-        if seat is None:
+        session = self._session
+        if session is None:
             group = query.group or "a set of cases"
             return replace(stage, step=query.step, case=query.id, group=group)
-        waiting = seat.panel.waiting() if seat.panel else ()
-        fields = select_fields(query, seat.columns, seat.score_column)
+        waiting = session.panel.waiting() if isinstance(session, PanelSeat) else ()
+        fields, _ = select_fields(query, self._columns, self._score_column)
         return replace(
             stage,
             step=query.step,
             case=query.id,
             fields=tuple((name, shorten(str(value))) for name, value in fields.items()),
             waiting=waiting,
-            may_label=seat.panel is None or seat.labeller in waiting,
-            positive_is_good=seat.positive_is_good,
+            may_label=not isinstance(session, PanelSeat) or session.labeller in waiting,
+            may_undo=session is self._audit and query.step > 1,
         )

@@ -201,14 +201,17 @@ def show_stage(request: Request) -> Response:
 
 
 async def save_label(request: Request) -> Response:
-    """Take a score of the open query."""
+    """Take a score of the open query, or the last one back."""
     fields = await read_form(request)
     step, reply = fields.get("step", ""), fields.get("number") or fields.get("score", "")
     number, desk = int(step) if step.isdecimal() else 0, _live_of(request)
     try:
-        if number and not reply:
+        if "undo" in fields:
+            is_current, stage = await run_in_threadpool(desk.undo, number)
+        elif number and not reply:
             raise InputError("nothing is chosen: press y, n, u or g first")
-        is_current, stage = await run_in_threadpool(desk.label, number, reply)
+        else:
+            is_current, stage = await run_in_threadpool(desk.label, number, reply)
         status, notice = 200, "" if is_current else _SCORED
     except GroundfaultError as error:
         # what was shown stays, with the reason above it
@@ -238,8 +241,9 @@ LIVE = Screen(
     keys=(
         ("y n", "the case passes, fails"),
         ("u", "it cannot be scored"),
-        ("g", "a number from 0 to 1"),
-        ("Enter", "record the label; it stays"),
+        ("g", "the share that passed"),
+        ("Enter", "record the label"),
+        ("b", "take the last label back"),
     ),
     shown=lambda bench: bench.live is not None,
 )
