@@ -76,7 +76,7 @@ def test_steps_hand_over(place: Path) -> None:
         "sequential", "confirm", "--case", place / "case", "--label", "ask", typed="p\nq\n"
     )
     assert "what was recorded is safe" in stopped.output
-    assert "1 is a pass" in stopped.output
+    assert "score: [p]assed, [f]ailed, [u]nscorable, [q]uit" in stopped.output
     state = json.loads(run("case", "status", place / "case", "--json", "-").output)
     assert (state["labelled"], state["modes"][0]["standing"]) == (1, "open")
     assert "go on with it" in " ".join(run("case", "status", place / "case").output.split())

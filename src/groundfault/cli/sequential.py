@@ -23,6 +23,7 @@ from groundfault.cli.options import (
 from groundfault.cli.output import echo_warnings, write_json
 from groundfault.cli.reading import choose_ledger, read_program
 from groundfault.cli.sequential_options import (
+    NUMBERS,
     pool_options,
     read_numbers,
     read_pool,
@@ -36,8 +37,9 @@ from groundfault.cli.sequential_report import (
     tabulate_prospects,
 )
 from groundfault.cli.server_options import serve_bench, server_options
-from groundfault.cli.settings import call
+from groundfault.cli.settings import call, derive_options
 from groundfault.errors import PlanError
+from groundfault.sequential.stopping_time import advise_burn_in, forecast_stopping
 
 if TYPE_CHECKING:
     from groundfault.review.annotators import PanelSeat
@@ -75,8 +77,7 @@ def sequential() -> None:
     help="Column of recorded scores, for --label file.",
 )
 @orientation_option(
-    "in a recorded, typed or printed score; by default a pass, but a column named like error "
-    "stops.",
+    "in a recorded or printed score; by default a pass, but a column named like error stops.",
     group="Labelling",
 )
 @_labelling("--as", "labeller", metavar="NAME", help="Your name, where several people label.")
@@ -180,42 +181,19 @@ def status(
     old_name="--limit",
     help="Largest number of cases to label; all of them by default.",
 )
-@_simulation(
-    "--burn-ins",
-    default="10,40,70",
-    show_default=True,
-    metavar="M,M,...",
-    old_name="--budgets",
-    help="Values of --burn-in to compare.",
-)
-@_simulation(
-    "--base-rate",
-    "base",
-    type=float,
-    metavar="P",
-    old_name="--base",
-    help="Pass rate outside the failing group.",
-)
-@_simulation(
-    "--failing-group",
-    "failing",
-    metavar="GROUP",
-    old_name="--failing",
-    help="Group that fails; by default another one at random in each simulation.",
-)
-@_simulation(
-    "--failing-rates",
-    "at",
-    metavar="P,P,...",
-    old_name="--at",
-    help="Pass rates inside that group; default --threshold less .10 and less .25.",
-)
-@_simulation(
-    "--replicates",
-    type=int,
-    default=30,
-    show_default=True,
-    help="Number of simulated audits of each world.",
+@derive_options(
+    forecast_stopping,
+    "burn_ins base failing at replicates",
+    group="Simulation",
+    burn_ins={
+        **NUMBERS,
+        "default": "10,40,70",
+        "metavar": "M,M,...",
+        "old_name": "--budgets",
+    },
+    base={"flag": "--base-rate", "metavar": "P", "old_name": "--base"},
+    failing={"flag": "--failing-group", "metavar": "GROUP", "old_name": "--failing"},
+    at={**NUMBERS, "flag": "--failing-rates", "old_name": "--at"},
 )
 @jobs_option(1)
 @option("--cost", type=float, help="Cost of one label; the table then shows costs.")
@@ -225,8 +203,6 @@ def plan(**options: Any) -> None:
 
     For each world the table gives how often each verdict is reached, and after how many labels.
     """
-    from groundfault.sequential.stopping_time import advise_burn_in, forecast_stopping
-
     pool, settings = read_pool(options, None), read_sequential_plan(options)
     prospects = forecast_stopping(
         pool,

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from groundfault.cli.command import INPUT, RULE, apply, option
 from groundfault.cli.reading import require_orientation
+from groundfault.cli.settings import call, derive_options
 from groundfault.errors import PlanError
-
-if TYPE_CHECKING:
-    from groundfault.sequential import Pool, SequentialPlan
+from groundfault.sequential.plan import SequentialPlan
+from groundfault.sequential.pool import Pool
 
 _input = partial(option, group=INPUT)
-_rule = partial(option, group=RULE)
-_bet = partial(option, group="Bets")
+NUMBERS = {"multiple": False, "type": str, "metavar": "P,P,..."}
+"""Options whose numbers are one text with commas between them."""
 
 pool_options = apply(
     [
         click.argument("source", metavar="POOL", type=click.Path()),
-        _input("--id", metavar="COL", help="Column of case ids; by default rows are numbered."),
-        _input(
-            "--groups",
-            metavar="COL",
-            multiple=True,
-            help="Column whose levels are groups; A*B for the combinations of two; repeatable.",
+        derive_options(
+            Pool.from_table,
+            "id groups",
+            group=INPUT,
+            id={"metavar": "COL"},
+            groups={"metavar": "COL", "multiple": True},
         ),
         _input(
             "--rule",
@@ -34,117 +34,34 @@ pool_options = apply(
             multiple=True,
             help="Group defined by a rule, such as 'long: n_words > 400'; repeatable.",
         ),
-        _input(
-            "--embedding",
-            metavar="COL|GLOB|FILE",
-            help="Texts or numbers that policies learn from, besides the groups.",
+        derive_options(
+            Pool.from_table, "embedding", group=INPUT, embedding={"metavar": "COL|GLOB|FILE"}
         ),
         _input(
             "--embed-with",
             metavar="HOW",
             help="Embedding of texts: tfidf (default), sentence or sentence:MODEL.",
         ),
-        _input(
-            "--generated",
-            is_flag=True,
-            help="Treat POOL as a bank of generated cases with one category each (--groups).",
-        ),
+        derive_options(Pool.from_table, "generated", group=INPUT),
     ]
 )
 """Which cases there are."""
 
 sequential_plan_options = apply(
     [
-        _rule(
-            "--model",
-            default="",
-            metavar="NAME",
-            help="Name of who answers, where several are asked the same cases: an audit each.",
+        derive_options(
+            SequentialPlan,
+            "model threshold burn_in alpha policy claim sampling epsilon warm_up seed",
+            group=RULE,
+            model={"metavar": "NAME"},
+            warm_up={"default": None, "show_default": False},
         ),
-        _rule(
-            "--threshold",
-            type=float,
-            required=True,
-            help="Mean score, 1 for a pass, below which a group is a failure mode.",
-        ),
-        _rule(
-            "--burn-in",
-            type=int,
-            default=40,
-            show_default=True,
-            help="Number of tested cases (m) before the auditor's own null hypothesis is tested.",
-        ),
-        _rule(
-            "--alpha",
-            type=float,
-            default=0.05,
-            show_default=True,
-            help="Largest probability of a wrong verdict.",
-        ),
-        _rule(
-            "--policy",
-            default="logistic",
-            show_default=True,
-            help="Policy that draws cases: logistic, stratified, gp, boosted, thompson, adaptive, "
-            "prelearned, uniform or oracle:GROUP.",
-        ),
-        _rule(
-            "--claim",
-            help="Claim that is tested: population, which the cases were drawn from (default), "
-            "declared-groups, of these cases alone, literal or rates.",
-        ),
-        _rule(
-            "--sampling",
-            default="guaranteed",
-            show_default=True,
-            help="Sampling: guaranteed, or paper, which keeps no error rate on a finite pool.",
-        ),
-        _rule(
-            "--epsilon",
-            type=float,
-            help="Smallest share of the cases that makes a group; smaller ones are left out.",
-        ),
-        _rule(
-            "--warm-up",
-            type=int,
-            help="Number of first cases, drawn uniformly and not bet on; default by policy.",
-        ),
-        _rule(
-            "--seed",
-            type=int,
-            help="Public seed of every draw, to repeat an audit; by default a random key, sealed "
-            "until the audit has ended.",
-        ),
-        _bet(
-            "--bet",
-            multiple=True,
-            help="Betting strategy; several are averaged; repeatable; default group-lr-ui and "
-            "joint-lr-ui, and sr-lr-ui for any set of cases.",
-        ),
-        _bet(
-            "--alternative",
-            type=float,
-            help="Alternative of lr bets against the model's null hypothesis.",
-        ),
-        _bet(
-            "--grid",
-            metavar="P,P,...",
-            help="Alternatives of -ui and -mix bets against the model's null hypothesis.",
-        ),
-        _bet(
-            "--auditor-alternative",
-            type=float,
-            help="Alternative of lr bets against the auditor's null hypothesis.",
-        ),
-        _bet(
-            "--auditor-grid",
-            metavar="P,P,...",
-            help="Alternatives of -ui and -mix bets against the auditor's null hypothesis.",
-        ),
-        _bet("--eta", type=float, help="Learning rate of -ui bets; default 0.3."),
-        _bet(
-            "--shares",
-            help="Initial shares of sr- bets: heavy-tailed, or uniform as in the paper.",
+        derive_options(
+            SequentialPlan,
+            "bet alternative grid auditor_alternative auditor_grid eta shares",
+            group="Bets",
+            grid=NUMBERS,
+            auditor_grid=NUMBERS,
         ),
     ]
 )
@@ -152,29 +69,23 @@ sequential_plan_options = apply(
 
 
 def read_pool(options: dict[str, Any], scores: str | None) -> Pool:
-    """The pool of cases that the options describe."""
+    """Return the pool of cases that the options describe."""
     from groundfault.core.candidate import Candidate
-    from groundfault.sequential import Pool
 
     if scores and options["positive_is_good"] is None:
         require_orientation(scores, one_is_pass=True)
-    groups: list[Any] = [
-        *options["groups"],
-        *(Candidate.from_text(text) for text in options["rule"]),
-    ]
-    return Pool.from_table(
-        options["source"],
-        id=options["id"],
-        groups=groups,
-        embedding=_embedding(options),
+    rules = map(Candidate.from_text, options["rule"])
+    return call(
+        Pool.from_table,
+        options,
+        groups=[*options["groups"], *rules],
+        embedding=_read_embedding(options),
         scores=scores,
-        positive_is_good=options.get("positive_is_good"),
-        generated=options["generated"],
     )
 
 
-def _embedding(options: dict[str, Any]) -> Any:
-    """The named columns; or vectors, where ``--embed-with`` says how to embed a text column."""
+def _read_embedding(options: dict[str, Any]) -> Any:
+    """Return the named columns; or vectors, where ``--embed-with`` says how to embed a column."""
     name, how = options["embedding"], options["embed_with"]
     if how is None:
         return name
@@ -189,27 +100,23 @@ def _embedding(options: dict[str, Any]) -> Any:
 
 
 def read_sequential_plan(options: dict[str, Any]) -> SequentialPlan:
-    """The plan that the options describe."""
-    from groundfault.sequential import SequentialPlan, policies
+    """Return the plan that the options describe."""
+    from groundfault.sequential import policies
 
-    names = (
-        "threshold budget burn_in alpha policy claim sampling epsilon alternative "
-        "auditor_alternative eta shares seed model"
-    ).split()
     warm_up = options["warm_up"]
-    return SequentialPlan(
-        **{name: options[name] for name in names},
-        bet=tuple(options["bet"]) or None,
+    if warm_up is None:
+        warm_up = getattr(policies.get(options["policy"]), "warm_up", 0)
+    return call(
+        SequentialPlan,
+        options,
+        warm_up=warm_up,
         grid=read_numbers(options["grid"], "--grid"),
         auditor_grid=read_numbers(options["auditor_grid"], "--auditor-grid"),
-        warm_up=getattr(policies.get(options["policy"]), "warm_up", 0)
-        if warm_up is None
-        else warm_up,
     )
 
 
 def read_numbers(text: str | None, option: str) -> list[float] | None:
-    """Numbers from a text with commas between them; None where the option is left out."""
+    """Return the numbers of a text with commas between them; None where the option is left out."""
     if text is None:
         return None
     try:

@@ -90,45 +90,57 @@ class SequentialPlan:
     Parameters
     ----------
     threshold : float in (0, 1)
-        The least mean score, q, that a group has to have; 1 is a pass.
+        Mean score, 1 for a pass, below which a group is a failure mode. It is the paper's q.
     burn_in : int
-        The paper's m: the auditor's test counts claims from the m-th tested case on. At least 2.
+        Number of tested cases (m) before the auditor's own null hypothesis is tested. At least 2.
     alpha : float in (0, 1)
-        Chance of a wrong verdict, whenever one stops.
+        Largest probability of a wrong verdict. It holds whenever one stops.
     policy : str
-        The policy's name, argument included.
+        Policy that draws cases: logistic, stratified, gp, boosted, thompson, adaptive, prelearned,
+        uniform or oracle:GROUP.
     bet : str or sequence of str, optional
-        One of `BETS`, or ``group-`` or ``joint-`` before one without a start, which is then placed
-        group by group (`groundfault.sequential.two_null_test`); or several, whose e-values are
-        averaged. The auditor's test uses the same without ``group-``, ``joint-``, ``sr-`` or
-        ``cusum-``. Left out, ``group-lr-ui`` and ``joint-lr-ui``, and ``sr-lr-ui`` where cases are
-        drawn from any set or as in the paper.
+        Betting strategy; several are averaged; repeatable; default group-lr-ui and joint-lr-ui, and
+        sr-lr-ui for any set of cases. One of `BETS`, or ``group-`` or ``joint-`` before one without
+        a start, which is then placed group by group (`groundfault.sequential.two_null_test`). The
+        auditor's test uses the same without ``group-``, ``joint-``, ``sr-`` or ``cusum-``.
     seed : int, optional
-        Seed of every draw, for whoever repeats an audit. It is public, so that the draws can be
-        foreseen. Left out, which is the default, a key is drawn at random when the audit begins,
-        and sealed until it has ended; see `groundfault.sequential.draws`.
+        Public seed of every draw, to repeat an audit; by default a random key, sealed until the
+        audit has ended. Whoever knows the seed can foresee the draws; see
+        `groundfault.sequential.draws`.
     claim : {"population", "declared-groups", "literal", "rates"}, optional
-        What is tested; see `groundfault.sequential.claims`. Left out, ``population``: what the
-        cases were drawn from. Where sampling is the paper's, ``declared-groups``: these cases.
+        Claim that is tested: population, which the cases were drawn from (default),
+        declared-groups, of these cases alone, literal or rates. Where sampling is the paper's, the
+        default is ``declared-groups``; see `groundfault.sequential.claims`.
     sampling : {"guaranteed", "paper"}
-        ``paper`` draws and bets as the paper's code does, which keeps no error rate on a finite
-        pool.
+        Sampling: guaranteed, or paper, which keeps no error rate on a finite pool. ``paper`` draws
+        and bets as the paper's code does.
     epsilon : float in (0, 1], optional
-        Least share of the cases that a group must have; smaller ones are left out of the audit, and
-        listed. Left out, .05 for sampling and claims that need one, and none otherwise.
+        Smallest share of the cases that makes a group; smaller ones are left out. They are listed.
+        Left out, .05 for sampling and claims that need one, and none otherwise.
     budget : int, optional
         Most cases to label, warm-up and burn-in included; no more are asked for. Left out, all
         cases. An audit whose budget ends with its burn-in cannot pass.
     warm_up : int
-        Cases drawn uniformly at first, to learn from; nothing is bet on them.
-    alternative, grid, auditor_alternative, auditor_grid, eta, shares, idle_mass
-        See `Bet`. Alternatives left out are at .85 the paper's, with two lower ones in the grid;
-        elsewhere the odds of those below the threshold have the same ratio to its odds, and those
-        above it are in proportion. Eta is .3; shares are heavy-tailed with the idle mass added.
-        Where sampling is the paper's, all of them are the paper's.
+        Number of first cases, drawn uniformly and not bet on; default by policy.
+    alternative : float, optional
+        Alternative of lr bets against the model's null hypothesis. Alternatives left out are at .85
+        the paper's, with two lower ones in the grid; elsewhere the odds of those below the
+        threshold have the same ratio to its odds, and those above it are in proportion.
+    grid : sequence of float, optional
+        Alternatives of -ui and -mix bets against the model's null hypothesis.
+    auditor_alternative : float, optional
+        Alternative of lr bets against the auditor's null hypothesis.
+    auditor_grid : sequence of float, optional
+        Alternatives of -ui and -mix bets against the auditor's null hypothesis.
+    eta : float, optional
+        Learning rate of -ui bets; default 0.3. Where sampling is the paper's, this and the shares
+        are the paper's.
+    shares : {"uniform", "heavy-tailed"}, optional
+        Initial shares of sr- bets: heavy-tailed, or uniform as in the paper. See `Bet`.
+    idle_mass : bool, optional
+        Whether shares that have not started count; left out, unless sampling is the paper's.
     model : str
-        Name of who answers, where the same cases are asked of several: of each it is an audit of
-        its own.
+        Name of who answers, where several are asked the same cases: an audit each.
 
     Raises
     ------

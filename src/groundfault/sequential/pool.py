@@ -134,21 +134,21 @@ class Pool:
         ----------
         source : path, or a polars, pandas, Arrow or DuckDB table
         id : str, optional
-            Column with the id of each case; left out, rows are numbered.
+            Column of case ids; by default rows are numbered.
         groups : sequence of str or Candidate
-            A column, for a group a level; columns joined by ``*``, for a group a combination of
-            levels; or a rule.
+            Column whose levels are groups; A*B for the combinations of two; repeatable. A rule
+            is a group of its own.
         embedding : str, path, sequence of str, or array of shape (N, D), optional
-            A column of texts (see `groundfault.slicing.embedding`) or of lists; names or a glob of
-            numeric columns; a table of the same ids; or a matrix, row by row.
+            Texts or numbers that policies learn from, besides the groups. A column of texts (see
+            `groundfault.slicing.embedding`) or of lists; names or a glob of numeric columns; a
+            table of the same ids; or a matrix, row by row.
         scores : str, optional
             Column with recorded scores in [0, 1] to replay; empty where there is none.
         positive_is_good : bool, optional
             Whether a score of 1 is a pass. Left out, it is, unless the column's name says
             otherwise: one called ``error`` or ``loss`` stops with both calls to choose from.
         generated : bool
-            The rows are a bank of generated cases, a category each; one entry of ``groups`` says
-            which.
+            Treat the pool as a bank of generated cases with one category each (``groups``).
 
         Raises
         ------

@@ -133,14 +133,16 @@ def forecast_stopping(
     pool : Pool
     plan : SequentialPlan
     burn_ins : sequence of int
-        Values of m.
+        Values of the burn-in to compare.
     base : float in [0, 1], optional
-        A third of the way from 1 to the threshold, where left out.
+        Pass rate outside the failing group. A third of the way from 1 to the threshold, where left
+        out.
     failing : str, optional
-        The group that fails; left out, another one, drawn at random, in each replicate.
+        Group that fails; by default another one at random in each simulation.
     at : sequence of float in [0, 1], optional
-        .10 and .25 below the threshold, where left out.
+        Pass rates inside that group; by default threshold less .10 and less .25.
     replicates : int
+        Number of simulated audits of each world.
     policy : Policy, optional
         Left out, the one that the plan names.
     jobs : int
