@@ -126,11 +126,16 @@ def test_a_label_means_what_the_outcome_column_means(grade: str) -> None:
     assert Path("program.json").read_text() == Path("file.json").read_text()
 
 
-def test_a_person_reads_what_a_1_means() -> None:
-    bad = confirm("--outcome error --ignore correct --label ask", "q\n")
-    assert "(1 is a failure)" in bad.output
-    good = confirm("--outcome correct --positive-is-good --ignore error --label ask", "q\n")
-    assert "(1 is a pass)" in good.output
+def test_a_person_types_words_whatever_a_1_means() -> None:
+    bad = confirm("--outcome error --ignore correct --label ask", "1\nq\n").output
+    good = confirm("--outcome correct --positive-is-good --ignore error --label ask", "0\nq\n")
+    for output in (bad, good.output):
+        assert "score: [p]assed, [f]ailed" in output
+        assert "can mean a pass or a failure: type p for passed, f for failed" in output
+        assert "0 labelled" in output
+    # the outcome that an ignored column holds is not shown
+    assert "  correct:" not in bad
+    assert "may hold an outcome: correct" in bad
 
 
 def test_scores_named_like_a_failure_stop_a_sequential_audit() -> None:

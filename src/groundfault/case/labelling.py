@@ -18,7 +18,7 @@ from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import InputError
 from groundfault.sequential.confirmation import SequentialConfirmation
 from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
-from groundfault.sequential.labelling import Labelling
+from groundfault.sequential.labelling import LabelSession
 
 if TYPE_CHECKING:
     from groundfault.base.ledger import Ledger
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from groundfault.sequential.policies import Query
 
 
-class CaseConfirmation(Labelling[tuple[str, ...]]):
+class CaseConfirmation(LabelSession[tuple[str, ...]]):
     """Confirms the modes of a case: a test for each of its models, all within one level.
 
     Each test is a `SequentialConfirmation` with its part of the level, which is that of its modes

@@ -12,7 +12,7 @@ from groundfault.cli.reading import read_program
 from groundfault.errors import InputError
 
 if TYPE_CHECKING:
-    from groundfault.sequential.labelling import Answer, Labelling
+    from groundfault.sequential.labelling import Answer, LabelSession
     from groundfault.sequential.policies import Query
 
     T = TypeVar("T")
@@ -55,7 +55,7 @@ def choose_answer(options: dict[str, Any], look_up: Answer | None, *, one_is_pas
 
 
 def label(
-    session: Labelling[T], answer: Answer, progress: Callable[[Labelling[T]], object] | None
+    session: LabelSession[T], answer: Answer, progress: Callable[[LabelSession[T]], object] | None
 ) -> int:
     """Label until the end or until the person stops; return the exit status."""
     try:

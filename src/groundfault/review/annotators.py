@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from groundfault.errors import InputError, PlanError
-from groundfault.sequential.labelling import Labelling, check_score
+from groundfault.sequential.labelling import LabelSession, check_score
 from groundfault.sequential.policies import Query
 from groundfault.sequential.record import REVIEWED
 from groundfault.sequential.session import SequentialAudit
@@ -133,7 +133,7 @@ class AnnotatorPanel:
         return sum(len(set(scores)) == 1 for scores in both), len(both)
 
 
-class PanelSeat(Labelling[Verdict]):
+class PanelSeat(LabelSession[Verdict]):
     """One labeller's place on a panel: asks for this person's judgements alone.
 
     Parameters

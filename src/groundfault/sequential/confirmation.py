@@ -22,7 +22,7 @@ from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.judges.rule import rule
 from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
 from groundfault.sequential.draws import pick
-from groundfault.sequential.labelling import EventKinds, LabelSession, check_score
+from groundfault.sequential.labelling import EventKinds, RecordedSession, check_score
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import to_hex
 from groundfault.sequential.record import AuditRecord
@@ -122,7 +122,7 @@ _ROUNDING = 1e-12
 
 @rename_fields(limit="budget")
 @rename_members(recorded="replay_score", standings="survivors", case="screen")
-class SequentialConfirmation(LabelSession[tuple[str, ...]]):
+class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
     """Confirms what survived a screen by labelling held-out units, one at a time.
 
     The judge screens candidates on the discovery units, as in `groundfault.audit`; no outcome of a

@@ -22,7 +22,7 @@ BACK: Final = "back"
 Answer = Callable[[Query], float | Literal["back"] | None]
 
 
-class Labelling(ABC, Generic[T]):
+class LabelSession(ABC, Generic[T]):
     """Whatever asks for labels one at a time."""
 
     @property
@@ -79,7 +79,7 @@ class EventKinds(NamedTuple):
     reviewed: str = ""
 
 
-class LabelSession(Labelling[T]):
+class RecordedSession(LabelSession[T]):
     """A session whose state is replayed from its record, which other processes may write to.
 
     A subclass draws rounds and counts scores. It never stores its state: to resume is to replay,

@@ -15,7 +15,7 @@ from groundfault.sequential.certificate import GroupCount
 from groundfault.sequential.claims import Claim
 from groundfault.sequential.draws import Draws
 from groundfault.sequential.label_counts import LabelCounts
-from groundfault.sequential.labelling import EventKinds, LabelSession
+from groundfault.sequential.labelling import EventKinds, RecordedSession
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import Policy, Query
 from groundfault.sequential.pool import ALL, Pool
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class AuditState(LabelSession[Verdict]):
+class AuditState(RecordedSession[Verdict]):
     """Where an audit stands after each event; live, resumed and verified audits share it.
 
     Parameters

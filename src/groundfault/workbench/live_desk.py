@@ -15,7 +15,7 @@ from groundfault.render.wealth_figure import draw_wealth, format_e_value
 from groundfault.review.annotators import PanelSeat
 from groundfault.sequential.answers import read_label, select_fields
 from groundfault.sequential.certificate import Certificate, WealthPoint
-from groundfault.sequential.labelling import Labelling
+from groundfault.sequential.labelling import LabelSession
 from groundfault.sequential.policies import Query
 from groundfault.sequential.session import SequentialAudit
 from groundfault.sequential.stopping_time import ToStop, count_to_stop
@@ -83,7 +83,7 @@ class LiveDesk:
     ----------
     audit : SequentialAudit
         With a ledger.
-    session : Labelling, optional
+    session : LabelSession, optional
         The audit itself, or a seat on its panel. Left out, one watches: nothing is asked, and
         nothing can be labelled.
     columns : tuple of str
@@ -95,7 +95,7 @@ class LiveDesk:
     def __init__(
         self,
         audit: SequentialAudit,
-        session: Labelling[Verdict] | None = None,
+        session: LabelSession[Verdict] | None = None,
         columns: tuple[str, ...] = (),
         score_column: str | None = None,
     ) -> None:
@@ -154,7 +154,7 @@ class LiveDesk:
                 session.undo()
             return is_current, self._stage()
 
-    def _require_session(self) -> Labelling[Verdict]:
+    def _require_session(self) -> LabelSession[Verdict]:
         if self._session is None:
             raise InputError("this page watches the audit; to label, use sequential run")
         return self._session
