@@ -14,8 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from groundfault.auditing.report import Report
-from groundfault.cli.demo import demo
-from groundfault.cli.demo_data import NEVER_SEEN, compare_with_truth, read_table
+from groundfault.cli.demo import NEVER_SEEN, compare_with_truth, demo, read_table
 from groundfault.core.rules import Rule
 from groundfault.modes.mode import Mode
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 from click.core import ParameterSource
@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from groundfault.base.files import write_text
 from groundfault.base.machine import use_workers
 from groundfault.base.reading import read_text
-from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
+from groundfault.cli.command import GroupedCommand
 from groundfault.cli.options import (
     candidate_options,
     jobs_option,
@@ -22,7 +22,7 @@ from groundfault.cli.options import (
     workers_option,
 )
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
-from groundfault.cli.settings import call
+from groundfault.cli.settings import Count, Flag, call, own_options
 from groundfault.core.plan import AUTO, Plan
 from groundfault.errors import InputError, PlanError
 
@@ -35,34 +35,19 @@ if TYPE_CHECKING:
     cls=GroupedCommand,
     first="judge source outcome id candidate finders replicates out",
 )
-@option(
-    "--like",
-    "source",
-    type=click.Path(),
-    metavar="FILE",
-    group=INPUT,
-    help="Simulate on this table, with its losses permuted; the columns below describe it.",
-)
+@own_options
 @table_options
 @candidate_options
 @plan_options
-@option(
-    "--replicates",
-    type=click.IntRange(1),
-    default=1000,
-    show_default=True,
-    group=RULE,
-    help="Number of simulations of each world.",
-)
 @jobs_option()
 @workers_option
-@option(
-    "--out",
-    type=click.Path(),
-    metavar="FILE",
-    help="Write the card as JSON to FILE and as .md beside it; an existing card is resumed.",
-)
-def calibrate(**options: Any) -> None:
+def calibrate(
+    *,
+    source: Annotated[str | None, Flag("--like")] = None,
+    replicates: Count = 1000,
+    out: str | None = None,
+    **options: Any,
+) -> None:
     """Measure a judge's rate of false confirmations and its power.
 
     By default on simulated worlds: independent, correlated, clustered, tiny and tied data. With
@@ -72,15 +57,30 @@ def calibrate(**options: Any) -> None:
     \b
     groundfault calibrate --judge janus
     groundfault calibrate --judge max-t --like results.parquet --id item_id --outcome error
+
+    Input
+    -----
+    source : FILE
+        Simulate on this table, with its losses permuted; the columns below describe it.
+
+    Rule
+    ----
+    replicates : N
+        Number of simulations of each world.
+
+    Output
+    ------
+    out : FILE
+        Write the card as JSON to FILE and as .md beside it; an existing card is resumed.
     """
     from groundfault.testing import calibrate as run
 
-    case = _prepare(options) if options["source"] else None
+    case = _prepare(source, options) if source else None
     judge = options["judge"]
     if judge == AUTO:
         # simulated candidates are not chosen by outcomes
         judge = case.judge.name if case else "max-t"
-    place = Path(options["out"]) if options["out"] else None
+    place = Path(out) if out else None
     earlier = _read_earlier(place) if place and place.is_file() else None
 
     # after every block of simulations, so that an interrupted calibration resumes from the file
@@ -96,7 +96,7 @@ def calibrate(**options: Any) -> None:
             judge,
             _run_worlds(options),
             like=case.units(case.losses()) if case else None,
-            replicates=options["replicates"],
+            replicates=replicates,
             seed=options["seed"],
             jobs=options["jobs"],
             resume=earlier,
@@ -110,7 +110,7 @@ def calibrate(**options: Any) -> None:
 
 
 def _run_worlds(options: dict[str, Any]) -> Plan:
-    """The plan, with the fewer permutations and splits of a simulation unless they are named."""
+    """Return the plan, with fewer permutations and splits than an audit unless they are named."""
     from groundfault.testing.calibration import SIMULATED
 
     # the command's defaults are those of an audit: only flags that the user wrote count here
@@ -128,13 +128,13 @@ def _read_earlier(place: Path) -> Card:
         raise InputError(f"{place} is no calibration card: it is not UTF-8 text") from None
 
 
-def _prepare(options: dict[str, Any]) -> PreparedAudit:
-    """The audit of the table, whose units and candidates the judge gets."""
+def _prepare(source: str, options: dict[str, Any]) -> PreparedAudit:
+    """Prepare the audit of the table, whose units and candidates the judge gets."""
     from groundfault.auditing.prepared import prepare
 
     if not options["outcome"]:
         raise PlanError("--like needs --outcome, the column that says which examples failed")
-    evidence = read_evidence({**options, "sources": (options["source"],), "split": None})
+    evidence = read_evidence({**options, "sources": (source,), "split": None})
     candidates, finders = call(read_candidates, options)
     # all units: no verdict is computed for them, only for permutations of their losses
     return prepare(evidence, read_plan(options), candidates, finders=finders)

@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from groundfault.cli.output import show_page
+from groundfault.cli.settings import own_options
+
 if TYPE_CHECKING:
+    import polars as pl
+
     from groundfault.auditing.report import Report
+    from groundfault.modes.mode import Mode
     from groundfault.render.page import Page
 
 EXAMPLES = 3
+"""Examples of each kind that fit one screen beside the modes."""
+
+NEVER_SEEN = "number_style = 'words'"
+"""What no prompt of the model's training was like, as a rule; the audit is not told."""
+
+MEANING = "numbers written out as words"
 
 
 @click.command()
-@click.option(
-    "--out",
-    type=click.Path(),
-    default="groundfault-demo",
-    show_default=True,
-    help="Folder for the report.",
-)
-def demo(out: str) -> None:
+@own_options
+def demo(*, out: str = "groundfault-demo") -> None:
     """Audit 2,000 real answers of a small language model, offline, in seconds.
 
     In training the model never saw prompts of one kind. The audit is not told which: it has the
     prompts, what was answered, and what describes each prompt. It names the failure modes; the demo
     shows examples of the first, and in the end what the truth is.
+
+    Output
+    ------
+    out : DIR
+        Folder for the report.
     """
     from rich.console import Console
 
@@ -35,9 +47,7 @@ def demo(out: str) -> None:
     from groundfault.base.ledgers import DEFAULT
     from groundfault.core.evidence import Evidence
     from groundfault.render.audit_page import make_summary
-    from groundfault.render.terminal import show
 
-    console = Console()
     with Console(stderr=True).status("reading 2,000 answers") as status:
         table = _write_table(Path(out))
         evidence = Evidence.from_table(
@@ -47,14 +57,13 @@ def demo(out: str) -> None:
         report = audit(evidence, ledger=Path(out) / DEFAULT, progress=status.update)
         status.update("drawing the report")
         report.write(out)
-    show(make_summary(report, Path(out) / "report.html"), console)
-    console.print()
-    show(_look_closer(report, table), console)
+    show_page(make_summary(report, Path(out) / "report.html"))
+    click.echo()
+    show_page(_look_closer(report, table))
 
 
 def _write_table(folder: Path) -> Path:
     from groundfault.base.files import write_bytes
-    from groundfault.cli.demo_data import read_table
 
     path = folder / "answers.parquet"
     write_bytes(path, read_table())
@@ -62,10 +71,9 @@ def _write_table(folder: Path) -> Path:
 
 
 def _look_closer(report: Report, table: Path) -> Page:
-    """Examples of the first failure mode, an explanation that does not hold up, and the truth."""
+    """Show examples of the first mode, an explanation that does not hold up, and the truth."""
     import polars as pl
 
-    from groundfault.cli.demo_data import compare_with_truth
     from groundfault.render import words
     from groundfault.render.mode_page import list_excerpts
     from groundfault.render.page import Page, Section
@@ -89,4 +97,24 @@ def _look_closer(report: Report, table: Path) -> Page:
         ),
         good=True,
         lead=tuple(list_excerpts(sample, first.rule)),
+    )
+
+
+def read_table() -> bytes:
+    """Return the table of 2,000 prompts and answers, as a Parquet file; see the README by it."""
+    return (files("groundfault.cli") / "data" / "number_words.parquet").read_bytes()
+
+
+def compare_with_truth(mode: Mode, table: pl.DataFrame) -> str:
+    """Hold a mode of the demo's table against what the model never saw."""
+    from groundfault.core.rules import Rule
+
+    unseen = table.select(Rule.parse(NEVER_SEEN).to_polars().alias("unseen")).to_series()
+    inside = mode.holds(table)
+    both = int((inside & unseen).sum())
+    return (
+        f"What the audit was not told: in training the model never saw {MEANING} "
+        f"({NEVER_SEEN}). Of the {inside.sum():,} prompts of the first failure mode "
+        f"{both / int(inside.sum()):.0%} are of that kind, and of all {unseen.sum():,} prompts of "
+        f"that kind it covers {both / int(unseen.sum()):.0%}."
     )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from groundfault.cli.command import COLUMNS, RULE, GroupedCommand, option
+from groundfault.cli.command import GroupedCommand
 from groundfault.cli.options import (
     SEARCHES,
     evidence_options,
@@ -16,84 +15,42 @@ from groundfault.cli.options import (
     json_option,
     settings_option,
 )
-from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
-from groundfault.cli.reading import read_evidence, read_values
+from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_result
+from groundfault.cli.reading import read_evidence, read_values, split_names
+from groundfault.cli.settings import Count, Flag, Whole, own_options
 
 if TYPE_CHECKING:
     from groundfault.language.explain import Explanation, Mark, SliceProfile
 
 _SHOWN = 5
+"""Features of a slice that are printed; the JSON has all."""
+
 _PAPER = {"embedding_weight": 0.15, "error_weight": 1.0, "confidence_weight": 0.1}
 """The weights of Edisa with which the paper explains."""
 
 
 @click.command(
-    cls=GroupedCommand, first="outcome id positive_is_good text finder max_slices names json_path"
+    cls=GroupedCommand,
+    first="outcome id positive_is_good text finder max_slices features json_path",
 )
 @evidence_options
-@option("--text", required=True, metavar="COL", group=COLUMNS, help="Column of the texts.")
-@option(
-    "--finder",
-    default="edisa",
-    show_default=True,
-    metavar="NAME",
-    group="Search",
-    help="Finder whose slices are explained.",
-)
-@option(
-    "-k",
-    "max_slices",
-    type=click.IntRange(1),
-    default=10,
-    show_default=True,
-    group="Search",
-    help="Largest number of slices.",
-)
+@own_options
 @settings_option
-@option(
-    "--features",
-    "names",
-    default="surface,syntax,pragmatic",
-    show_default=True,
-    metavar="NAMES",
-    group="Features",
-    help="Names of linguistic features, or of sets of them.",
-)
-@option(
-    "--pipeline",
-    default="en_core_web_sm",
-    show_default=True,
-    metavar="NAME",
-    group="Features",
-    help="Name or directory of the spaCy pipeline, or blank for none.",
-)
-@option(
-    "--permutations",
-    type=click.IntRange(99),
-    default=9_999,
-    show_default=True,
-    group=RULE,
-    help="Number of permutations in each test of a feature.",
-)
-@option(
-    "--searches",
-    type=click.IntRange(0),
-    default=SEARCHES,
-    show_default=True,
-    group="Search",
-    help="Number of times the search is repeated on permuted errors, for p of the slices.",
-)
-@option(
-    "--level",
-    type=click.FloatRange(0, 1, True, True),
-    default=0.05,
-    show_default=True,
-    group=RULE,
-    help="Significance level of the tests.",
-)
 @holdout_options
 @json_option("the explanations")
-def explain(**options: Any) -> None:
+def explain(
+    *,
+    text: str,
+    finder: str = "edisa",
+    max_slices: Annotated[Count, Flag("-k")] = 10,
+    searches: Whole = SEARCHES,
+    features: str = "surface,syntax,pragmatic",
+    pipeline: str = "en_core_web_sm",
+    permutations: Annotated[int, click.IntRange(99)] = 9_999,
+    level: Annotated[float, click.FloatRange(0, 1, True, True)] = 0.05,
+    json_path: str | None,
+    **options: Any,
+) -> None:
     """Name the linguistic features that set the texts of each error slice of SOURCE apart.
 
     The finder proposes slices of the discovery units. It always finds some, also in noise: the
@@ -106,45 +63,64 @@ def explain(**options: Any) -> None:
     \b
     groundfault explain results.parquet --id item_id --outcome error --text question
     groundfault audit results.parquet --id item_id --outcome error --finders language
+
+    Columns
+    -------
+    text : COL
+        Column of the texts.
+
+    Search
+    ------
+    finder : NAME
+        Finder whose slices are explained.
+    max_slices : N
+        Largest number of slices.
+    searches : N
+        Number of times the search is repeated on permuted errors, for p of the slices.
+
+    Features
+    --------
+    features : NAMES
+        Names of linguistic features, or of sets of them.
+    pipeline : NAME
+        Name or directory of the spaCy pipeline, or blank for none.
+
+    Rule
+    ----
+    permutations : N
+        Number of permutations in each test of a feature.
+    level
+        Significance level of the tests.
     """
     from groundfault.auditing.proposals import configure_finder, propose
     from groundfault.core.plan import Plan
     from groundfault.language.explain import explain as run
 
-    require_writable(options["json_path"])
-    quiet = options["json_path"] == "-"
+    require_writable(json_path)
     plan = Plan(holdout=options["holdout"], seed=options["seed"])
-    finder = configure_finder(options["finder"], {})
     # what is explained are slices of these texts
-    texts = {"text": options["text"]} if hasattr(finder, "text") else {}
-    finder = configure_finder(options["finder"], texts | _settings(options))
-    with echo_warnings(), show_progress(quiet) as progress:
+    settings = {"text": text} if hasattr(configure_finder(finder, {}), "text") else {}
+    usual = _PAPER if finder == "edisa" else {}
+    slicer = configure_finder(finder, {**settings, **usual, **read_values(options["settings"])})
+    with echo_warnings(), show_progress(json_path == "-") as progress:
         evidence = read_evidence(options)
-        progress(f"searching with {options['finder']}")
-        slices = propose(evidence, finder, plan, options["max_slices"], options["searches"])
-        names = [name.strip() for name in options["names"].split(",") if name.strip()]
+        progress(f"searching with {finder}")
+        slices = propose(evidence, slicer, plan, max_slices, searches)
         explanation = run(
             evidence,
             slices.library.candidates,
-            options["text"],
-            sets=names,
-            pipeline=options["pipeline"],
+            text,
+            sets=split_names(features),
+            pipeline=pipeline,
             plan=plan,
-            permutations=options["permutations"],
-            level=options["level"],
+            permutations=permutations,
+            level=level,
             chances={row.name: row.p for row in slices.rows},
             searches=slices.summary.searches,
             progress=progress,
         )
-    text = json.dumps(explanation.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-    if write_json(text, options["json_path"]):
-        return
-    _show(explanation, options["finder"], options["pipeline"])
-
-
-def _settings(options: dict[str, Any]) -> dict[str, Any]:
-    usual = _PAPER if options["finder"] == "edisa" else {}
-    return usual | read_values(options["settings"])
+    if not write_result(explanation.to_dict(), json_path):
+        _show(explanation, finder, pipeline)
 
 
 def _show(explanation: Explanation, finder: str, pipeline: str) -> None:
@@ -187,7 +163,7 @@ def _show(explanation: Explanation, finder: str, pipeline: str) -> None:
 
 
 def _worth(p: float | None, level: float) -> str:
-    """What stands beside the error rate of a slice: how often chance gives one as good."""
+    """Say beside the error rate of a slice how often chance gives one as good."""
     if p is None:
         return ""
     from groundfault.render.words import p_value
@@ -196,7 +172,7 @@ def _worth(p: float | None, level: float) -> str:
 
 
 def _instead(finder: str) -> str:
-    """What to try where a finder found no slice."""
+    """Say what to try where a finder found no slice."""
     if finder in {"edisa", "domino"}:
         return (
             "try other settings (--set embedding_weight=1 --set n_slices=20), or another finder "
@@ -206,7 +182,7 @@ def _instead(finder: str) -> str:
 
 
 def lines(part: SliceProfile, level: float) -> Iterator[str]:
-    """The features of a slice: those significant after correction, then those before it only."""
+    """Say the features of a slice: significant ones after correction, then those before it."""
     from groundfault.render.words import plural
 
     sure, marks = part.select_marks(level), part.select_marks(level, corrected=False)
@@ -231,7 +207,7 @@ def lines(part: SliceProfile, level: float) -> Iterator[str]:
 
 
 def sentence(mark: Mark) -> str:
-    """One feature as a line: its mean or share on and off the slice, and both p-values."""
+    """Say one feature in a line: its mean or share on and off the slice, and both p-values."""
     ps = f"p {_p(mark.p)}, corrected {_p(mark.adjusted)}"
     if mark.graded:
         return f"{mark.says}: {mark.inside:.2f} on average, against {mark.outside:.2f} ({ps})"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 from click.core import ParameterSource
 
 from groundfault.cli.output import echo_warnings, require_writable
+from groundfault.cli.reading import split_names
+from groundfault.cli.settings import Count, Flag, own_options
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -29,56 +31,19 @@ _OF_PIPELINE = {
 
 
 @click.command()
-@click.argument("source", type=click.Path(), metavar="SOURCE")
-@click.option(
-    "--text",
-    "columns",
-    metavar="COL",
-    multiple=True,
-    required=True,
-    help="Column of texts; repeatable.",
-)
-@click.option(
-    "--set",
-    "names",
-    default="surface,syntax,pragmatic",
-    show_default=True,
-    metavar="NAMES",
-    help="Names of features, or of sets of features, such as surface,negation.",
-)
-@click.option(
-    "--pipeline",
-    default="en_core_web_sm",
-    show_default=True,
-    metavar="NAME",
-    help="Name or directory of the spaCy pipeline, or blank for none.",
-)
-@click.option("--norms", metavar="FILE", help="CSV file of word norms: word, arousal, dominance.")
-@click.option(
-    "--cache",
-    metavar="FILE",
-    help="Store annotations in this file by hash of the text, and reuse them next time.",
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Number of processes that annotate.",
-)
-@click.option(
-    "--text-attributes",
-    is_flag=True,
-    help="Instead: what the texts alone show (language, numbers, templates); needs no pipeline.",
-)
-@click.option(
-    "-o",
-    "--out",
-    required=True,
-    metavar="FILE",
-    help="Write the table to this file: .parquet, .csv or .jsonl.",
-)
-def features(**options: Any) -> None:
+@own_options
+def features(
+    source: str,
+    *,
+    columns: Annotated[tuple[str, ...], Flag("--text")],
+    names: Annotated[str, Flag("--set")] = "surface,syntax,pragmatic",
+    pipeline: str = "en_core_web_sm",
+    norms: str | None = None,
+    cache: str | None = None,
+    jobs: Count = 1,
+    text_attributes: bool = False,
+    out: Annotated[str, Flag("-o --out")],
+) -> None:
     """Add the 38 linguistic features of the benchmark DEIM to a table of texts.
 
     SOURCE is a table; it is written again with one column for each feature, such as
@@ -95,31 +60,60 @@ def features(**options: Any) -> None:
         --pipeline blank -o features.parquet
     groundfault features texts.parquet --text question --text-attributes -o features.parquet
     groundfault audit features.parquet --outcome error --finders declared,thresholds
+
+    Output
+    ------
+    columns : COL
+        Column of texts; repeatable.
+    names : NAMES
+        Names of features, or of sets of features, such as surface,negation.
+    pipeline : NAME
+        Name or directory of the spaCy pipeline, or blank for none.
+    norms : FILE
+        CSV file of word norms: word, arousal, dominance.
+    cache : FILE
+        Store annotations in this file by hash of the text, and reuse them next time.
+    jobs : N
+        Number of processes that annotate.
+    text_attributes
+        Write what the texts alone show instead: language, numbers, templates; needs no pipeline.
+    out : FILE
+        Write the table to this file: .parquet, .csv or .jsonl.
     """
     from groundfault.base.sheets import write_table
     from groundfault.readers.table import read_table
 
-    for path in (options["out"], options["cache"]):
+    for path in (out, cache):
         require_writable(path)
-    if not str(options["out"]).lower().endswith(_KINDS):
+    if not out.lower().endswith(_KINDS):
         raise InputError(
-            f"cannot tell from {options['out']!r} how to write a table; "
-            "name it .parquet, .csv or .jsonl"
+            f"cannot tell from {out!r} how to write a table; name it .parquet, .csv or .jsonl"
         )
-    table, _ = read_table(options["source"])
-    for column in options["columns"]:
-        _require_column(table, column)
-    if options["text_attributes"]:
+    table, _ = read_table(source)
+    for column in columns:
+        if column not in table.columns:
+            raise InputError(
+                f"there is no column {column!r}; the table has {', '.join(table.columns)}"
+            )
+    if text_attributes:
         _require_no_pipeline()
-        table = _add_attributes(table, options["columns"])
+        table = _add_attributes(table, columns)
     else:
-        table = _add_features(table, options)
-    write_table(table, options["out"])
-    click.echo(f"wrote {table.height:,} rows to {options['out']}")
+        table = _add_features(table, columns, names, pipeline, norms, cache, jobs)
+    write_table(table, out)
+    click.echo(f"wrote {table.height:,} rows to {out}")
 
 
-def _add_features(table: pl.DataFrame, options: dict[str, Any]) -> pl.DataFrame:
-    """The table with linguistic features, which are listed if they cannot be computed."""
+def _add_features(
+    table: pl.DataFrame,
+    columns: tuple[str, ...],
+    names: str,
+    pipeline_name: str,
+    norms: str | None,
+    cache: str | None,
+    jobs: int,
+) -> pl.DataFrame:
+    """Return the table with linguistic features, which are listed if they cannot be computed."""
     from groundfault.language import (
         feature_table,
         load_memory,
@@ -129,31 +123,29 @@ def _add_features(table: pl.DataFrame, options: dict[str, Any]) -> pl.DataFrame:
         select_features,
     )
 
-    names = select_features([name.strip() for name in options["names"].split(",") if name.strip()])
-    if not names:
+    chosen = select_features(split_names(names))
+    if not chosen:
         raise PlanError("--set names no feature")
-    norms = read_norms(options["norms"]) if options["norms"] else None
-    pipeline = load_pipeline(options["pipeline"])
+    word_norms = read_norms(norms) if norms else None
+    pipeline = load_pipeline(pipeline_name)
     # annotation takes nearly all of the time, and depends on the text and the pipeline alone
-    n_cached = load_memory(pipeline, options["cache"]) if options["cache"] else 0
-    for column in options["columns"]:
+    n_cached = load_memory(pipeline, cache) if cache else 0
+    for column in columns:
         start = time.perf_counter()
         with echo_warnings(), _bar(f"reading {column}", table[column].n_unique()) as progress:
             features = feature_table(
-                table[column], names, pipeline, norms=norms, jobs=options["jobs"], progress=progress
+                table[column], chosen, pipeline, norms=word_norms, jobs=jobs, progress=progress
             )
         table = _join(table, features.frame)
         _tell(column, features, time.perf_counter() - start)
-    if options["cache"]:
-        save_memory(pipeline, options["cache"])
-        click.echo(
-            f"cache: {n_cached:,} texts known, {len(pipeline.memory):,} kept in {options['cache']}"
-        )
+    if cache:
+        save_memory(pipeline, cache)
+        click.echo(f"cache: {n_cached:,} texts known, {len(pipeline.memory):,} kept in {cache}")
     return table
 
 
 def _add_attributes(table: pl.DataFrame, columns: tuple[str, ...]) -> pl.DataFrame:
-    """The table with what its texts alone show, which is listed."""
+    """Return the table with what its texts alone show, which is listed."""
     import polars as pl
 
     from groundfault.modes.attribute_table import tabulate_attributes
@@ -181,14 +173,9 @@ def _require_no_pipeline() -> None:
             raise PlanError(f"{flag} is about linguistic features; --text-attributes has none")
 
 
-def _require_column(table: Any, column: str) -> None:
-    if column not in table.columns:
-        raise InputError(f"there is no column {column!r}; the table has {', '.join(table.columns)}")
-
-
 @contextmanager
 def _bar(title: str, texts: int) -> Any:
-    """A progress bar on standard error, if that is a terminal."""
+    """Show a progress bar on standard error, if that is a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 

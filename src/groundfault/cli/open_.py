@@ -1,23 +1,88 @@
-"""``open``: the workbench, in the browser."""
+"""``open``: the workbench, in the browser, and the options of commands that serve it."""
 
 from __future__ import annotations
 
-from functools import partial
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from groundfault.base.ledgers import DEFAULT, VARIABLE
-from groundfault.cli.command import INPUT, OUTPUT, GroupedCommand, option
-from groundfault.cli.options import store_option
-from groundfault.cli.server_options import serve_bench, server_options
+from groundfault.cli.command import GroupedCommand
+from groundfault.cli.options import moved_option, store_option
+from groundfault.cli.reading import split_names
+from groundfault.cli.settings import call, list_options, own_options
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
     from groundfault.workbench.opened_report import Bench
 
-_review = partial(option, group="Review")
+
+def serve_bench(
+    bench: Bench,
+    *,
+    port: Annotated[int | None, click.IntRange(1, 65535)] = None,
+    no_browser: bool = False,
+    host: str = "127.0.0.1",
+    unix_socket: str | None = None,
+    root_path: str = "",
+    allow_host: tuple[str, ...] = (),
+    err: bool = False,
+) -> None:
+    """Serve a workbench until interrupted; its address is printed, and opened.
+
+    Server
+    ------
+    port : N
+        Where to listen.
+    no_browser
+        Print the address alone.
+    host : ADDRESS
+        Address of this machine to listen at; others than loopback open it to the network.
+    unix_socket : FILE
+        Listen at this file instead.
+    root_path : PATH
+        What a proxy strips.
+    allow_host : NAME
+        A further name that browsers may call it by, such as a proxy's; repeatable.
+
+    Other Parameters
+    ----------------
+    err : bool
+        Print the address to standard error.
+
+    Raises
+    ------
+    MissingExtraError
+        If the extra ``web`` is not installed.
+    InputError
+        If it cannot listen there.
+    """
+    from groundfault.workbench.serving import serve
+
+    def announce(address: str, tunnel: str) -> None:
+        click.echo(address, err=err)
+        if tunnel:
+            click.echo(f"from another machine: {tunnel}", err=True)
+        click.echo("Ctrl-C ends it", err=True)
+        sys.stdout.flush()
+        if not no_browser and address.startswith("http"):
+            click.launch(address)
+
+    serve(
+        bench,
+        host=host,
+        port=port,
+        unix_socket=unix_socket,
+        root_path=root_path,
+        allow_hosts=allow_host,
+        announce=announce,
+        complain=lambda why: click.echo(f"examples and rows cannot be shown: {why}", err=True),
+    )
+
+
+server_options = list_options(serve_bench)
+"""Where the workbench listens, and by which names."""
 
 
 @click.command(
@@ -25,33 +90,22 @@ _review = partial(option, group="Review")
     cls=GroupedCommand,
     first="evidence reviewer adjudicate port no_browser ledger no_ledger",
 )
-@click.argument("place", metavar="PATH", type=click.Path())
-@option(
-    "--evidence",
-    multiple=True,
-    metavar="FILE",
-    group=INPUT,
-    help="Where the evidence is now, if it has moved; repeatable, in the order of the report's "
-    "sources.",
-)
-@option(
-    "--baseline", metavar="FILE", group=INPUT, help="Earlier report, to see what changed since."
-)
-@_review("--reviewer", metavar="NAME", help="Your name, to review; without it, see how far it is.")
-@_review("--adjudicate", is_flag=True, help="Decide items that reviewers dispute.")
-@_review("--split", metavar="A,B", help="Divide the items among these reviewers.")
+@moved_option
+@own_options
 @store_option
 @server_options
-@option(
-    "--ledger",
-    metavar="FILE|URL",
-    group=OUTPUT,
-    help="Where tried rules and openings are recorded; default the report's own ledger, "
-    f"${VARIABLE}, or {DEFAULT}.",
-)
-@option("--no-ledger", is_flag=True, group=OUTPUT, help="Record nothing; the pages say so.")
-@option("--seal", default="", metavar="HEX", help="Seal of the sequential audit to watch.")
-def open_(place: str, **options: Any) -> None:
+def open_(
+    path: str,
+    *,
+    baseline: str | None = None,
+    reviewer: str | None = None,
+    adjudicate: bool = False,
+    split: str | None = None,
+    ledger: str | None = None,
+    no_ledger: bool = False,
+    seal: str = "",
+    **options: Any,
+) -> None:
     """Look at a report, a case, a taxonomy, a review or a sequential audit in the browser.
 
     PATH is a folder that audit --out wrote: the workbench shows the failure modes with their
@@ -69,17 +123,57 @@ def open_(place: str, **options: Any) -> None:
     groundfault open runs/ --reviewer ana
     groundfault open taxonomy/
     groundfault open groundfault-ledger.db
+
+    Input
+    -----
+    baseline : FILE
+        Earlier report, to see what changed since.
+
+    Review
+    ------
+    reviewer : NAME
+        Your name, to review; without it, see how far it is.
+    adjudicate
+        Decide items that reviewers dispute.
+    split : A,B
+        Divide the items among these reviewers.
+
+    Output
+    ------
+    ledger : FILE|URL
+        Where tried rules and openings are recorded; default the report's own ledger,
+        $GROUNDFAULT_LEDGER, or groundfault-ledger.db.
+    no_ledger
+        Record nothing; the pages say so.
+    seal : HEX
+        Seal of the sequential audit to watch.
     """
     from groundfault.workbench.serving import require_web
 
-    if options["no_ledger"] and options["ledger"]:
+    if no_ledger and ledger:
         raise PlanError("--no-ledger does not go with --ledger")
     require_web()
-    serve_bench(_open(place, options), options)
+    if adjudicate and not reviewer:
+        raise PlanError("say who adjudicates: --reviewer NAME")
+    review = {
+        "reviewer": reviewer,
+        "adjudicate": adjudicate,
+        "split": split_names(split) or None,
+        "store": options["store"],
+    }
+    evidence = {"evidence": options["evidence"] or None, "baseline": baseline}
+    bench = _open(path, review, evidence, None if no_ledger else ledger or True, seal)
+    call(serve_bench, options, bench)
 
 
-def _open(place: str, options: dict[str, Any]) -> Bench:
-    """What lies at a place."""
+def _open(
+    place: str,
+    review: dict[str, Any],
+    evidence: dict[str, Any],
+    ledger: str | bool | None,
+    seal: str,
+) -> Bench:
+    """Open what lies at a place."""
     from groundfault.workbench.opened_report import Bench
     from groundfault.workbench.openers import (
         holds_case,
@@ -94,28 +188,16 @@ def _open(place: str, options: dict[str, Any]) -> Bench:
 
     path = Path(place)
     if holds_runs(path):
-        if options["adjudicate"] and not options["reviewer"]:
-            raise PlanError("say who adjudicates: --reviewer NAME")
-        split = options["split"]
-        return open_review(
-            path,
-            options["reviewer"],
-            adjudicate=options["adjudicate"],
-            split=[name.strip() for name in split.split(",")] if split else None,
-            store=options["store"],
-        )
-    if options["reviewer"] or options["adjudicate"] or options["split"] or options["store"]:
+        return open_review(path, **review)
+    if any(review.values()):
         raise PlanError(f"{place} holds no probe runs, and reviews are of their responses")
     if holds_taxonomy(path):
         return open_taxonomy(path)
     if holds_case(path):
-        if options["evidence"] or options["ledger"] or options["baseline"]:
+        if any(evidence.values()) or isinstance(ledger, str):
             raise PlanError("a case has its rows and its ledger: name its folder alone")
-        return open_case(path, record=not options["no_ledger"])
+        return open_case(path, record=ledger is not None)
     if "://" in place or path.suffix == ".db":
-        return open_record(place, options["seal"])
+        return open_record(place, seal)
     require_something(path)
-    ledger = None if options["no_ledger"] else options["ledger"] or True
-    return Bench.of_report(
-        path, evidence=options["evidence"] or None, ledger=ledger, baseline=options["baseline"]
-    )
+    return Bench.of_report(path, ledger=ledger, **evidence)

@@ -120,6 +120,16 @@ def show_table(table: Table) -> None:
     console.print(fit_table(table, console.width))
 
 
+def print_lines(*lines: str, style: str = "") -> None:
+    """Print lines that may quote data, without what would steer a terminal."""
+    from rich.console import Console
+
+    from groundfault.render.words import clean
+
+    for line in lines:
+        Console().print(clean(line), style=style, markup=False, highlight=False)
+
+
 @contextmanager
 def echo_warnings() -> Iterator[None]:
     """Print the warnings of a block as notes on standard error, each once, when it ends."""

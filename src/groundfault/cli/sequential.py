@@ -13,6 +13,7 @@ import click
 from groundfault.cli.command import GroupedCommand, option
 from groundfault.cli.confirm import confirm
 from groundfault.cli.labelling import STOPPED, choose_answer, label
+from groundfault.cli.open_ import serve_bench, server_options
 from groundfault.cli.options import (
     jobs_option,
     json_option,
@@ -36,7 +37,6 @@ from groundfault.cli.sequential_report import (
     report,
     tabulate_prospects,
 )
-from groundfault.cli.server_options import serve_bench, server_options
 from groundfault.cli.settings import call, derive_options
 from groundfault.errors import PlanError
 from groundfault.sequential.stopping_time import advise_burn_in, forecast_stopping
@@ -301,7 +301,7 @@ def _label_in_browser(audit: SequentialAudit, options: dict[str, Any], quiet: bo
     desk = LiveDesk(audit, seat or audit, tuple(options["show"]), options["scores"])
     desk.look()  # what is wrong with the options is said here, and not in the page
     try:
-        serve_bench(Bench(Path(options["source"]), live=desk), options, err=quiet)
+        call(serve_bench, options, Bench(Path(options["source"]), live=desk), err=quiet)
     except KeyboardInterrupt:
         # the one way to end a server: no interruption of the audit
         if not audit.finished:

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import click
 from rich.console import Console
 
 from groundfault.base.registry import Registry
-from groundfault.cli.command import INPUT, OUTPUT, RULE, GroupedCommand, option
+from groundfault.cli.command import GroupedCommand
 from groundfault.cli.options import json_option
 from groundfault.cli.output import require_writable, show_progress, write_json
+from groundfault.cli.settings import Count, list_options, own_options
 from groundfault.errors import InputError, MissingExtraError, PlanError
 
 if TYPE_CHECKING:
@@ -58,136 +59,95 @@ class _Study(Protocol):
 STUDIES = Registry("study", "groundfault.studies", {})
 
 
-def split_names(
-    context: click.Context,  # noqa: ARG001
-    option: click.Parameter,  # noqa: ARG001
-    text: str | None,
-) -> list[str] | None:
-    """Names that commas separate."""
-    return None if text is None else [name.strip() for name in text.split(",")]
+class _Separated(click.ParamType[Any]):
+    """Names, or whole numbers, that commas separate."""
+
+    name = "text"
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[Any]:
+        """Return the parts of a text."""
+        try:
+            return [self.kind(part.strip()) for part in value.split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is not whole numbers separated by commas", param, ctx)
 
 
-def split_sizes(
-    context: click.Context, option: click.Parameter, text: str | None
-) -> list[int] | None:
-    """Whole numbers that commas separate."""
-    try:
-        return None if text is None else [int(name) for name in text.split(",")]
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not whole numbers separated by commas", context, option
-        ) from None
+Names = Annotated[str | None, _Separated(str)]
+Numbers = Annotated[str | None, _Separated(int)]
+
+
+def _list_study_settings(
+    *,
+    shared: str | None = None,
+    splits: Count | None = None,
+    replicates: Count | None = None,
+    seeds: Count | None = None,
+    judge: str | None = None,
+    pairs: str | None = None,
+    pipeline: str | None = None,
+    quick: bool | None = None,
+    methods: Names = None,
+    models: Names = None,
+    sizes: Numbers = None,
+    only: Numbers = None,
+    stored: bool | None = None,
+    jobs: int | None = None,
+) -> None:
+    """List what studies take; each takes some of it.
+
+    Input
+    -----
+    shared : DIR
+        Folder of the data; by default $GROUNDFAULT_SHARED, or ../shared/data.
+    pairs : FILE
+        For deim: TOML file of data sets and trained models; by default those shipped.
+    pipeline : NAME
+        For deim: name of the spaCy pipeline; default en_core_web_sm.
+    methods : NAMES
+        For known-holes and mode-worlds: methods, separated by commas.
+    models : NAMES
+        For known-holes: models, separated by commas; default all.
+
+    Rule
+    ----
+    splits : N
+        Number of random splits for lines on robustness; default 200.
+    replicates : N
+        Number of simulated audits of each setting, of samples of each size, or of trials.
+    seeds : N
+        Number of trainings of a model, or of runs of probes.
+    judge : NAME
+        For finders: rank them by what this judge confirms, instead of the tables.
+    quick
+        For the studies of papers: run a small trial, without conclusions.
+    sizes : N,N,...
+        For known-holes: prompts of a sample; default 500,1000,2000,4000.
+    only : N,N,...
+        For attacks: numbers of the promises to attack; for sequential: burn-ins, of 10, 40 and 70;
+        default all.
+
+    Output
+    ------
+    stored
+        For known-holes, mode-worlds, attacks and descriptions: run nothing, show what --out holds
+        so far.
+    jobs : N
+        Number of processes; default 1; results do not depend on it.
+    """
 
 
 @click.command(
     cls=GroupedCommand, first="shared replicates models methods sizes jobs out json_path"
 )
-@click.argument("name")
-@option(
-    "--shared",
-    group=INPUT,
-    metavar="DIR",
-    help="Folder of the data; by default $GROUNDFAULT_SHARED, or ../shared/data.",
-)
-@option(
-    "--splits",
-    group=RULE,
-    type=click.IntRange(1),
-    metavar="N",
-    help="Number of random splits for lines on robustness; default 200.",
-)
-@option(
-    "--replicates",
-    group=RULE,
-    type=click.IntRange(1),
-    metavar="N",
-    help="Number of simulated audits of each setting, of samples of each size, or of trials.",
-)
-@option(
-    "--seeds",
-    group=RULE,
-    type=click.IntRange(1),
-    metavar="N",
-    help="Number of trainings of a model, or of runs of probes.",
-)
-@option(
-    "--judge",
-    group=RULE,
-    metavar="NAME",
-    help="For finders: rank them by what this judge confirms, instead of the tables.",
-)
-@option(
-    "--pairs",
-    group=INPUT,
-    metavar="FILE",
-    help="For deim: TOML file of data sets and trained models; by default those shipped.",
-)
-@option(
-    "--pipeline",
-    group=INPUT,
-    metavar="NAME",
-    help="For deim: name of the spaCy pipeline; default en_core_web_sm.",
-)
-@option(
-    "--quick",
-    group=RULE,
-    is_flag=True,
-    default=None,
-    help="For the studies of papers: run a small trial, without conclusions.",
-)
-@option(
-    "--methods",
-    group=INPUT,
-    callback=split_names,
-    metavar="NAMES",
-    help="For known-holes and mode-worlds: methods, separated by commas.",
-)
-@option(
-    "--models",
-    group=INPUT,
-    callback=split_names,
-    metavar="NAMES",
-    help="For known-holes: models, separated by commas; default all.",
-)
-@option(
-    "--sizes",
-    group=RULE,
-    callback=split_sizes,
-    metavar="N,N,...",
-    help="For known-holes: prompts of a sample; default 500,1000,2000,4000.",
-)
-@option(
-    "--only",
-    group=RULE,
-    callback=split_sizes,
-    metavar="N,N,...",
-    help="For attacks: numbers of the promises to attack; for sequential: burn-ins, of 10, 40 and "
-    "70; default all.",
-)
-@option(
-    "--stored",
-    group=OUTPUT,
-    is_flag=True,
-    default=None,
-    help="For known-holes, mode-worlds, attacks and descriptions: run nothing, show what --out "
-    "holds so far.",
-)
-@option(
-    "--jobs",
-    group=OUTPUT,
-    type=int,
-    metavar="N",
-    help="Number of processes; default 1; results do not depend on it.",
-)
-@option(
-    "--out",
-    group=OUTPUT,
-    type=click.Path(),
-    metavar="DIR",
-    help="Write NAME.md, NAME.json and figures to this folder.",
-)
+@list_options(_list_study_settings)
+@own_options
 @json_option("the study")
-def study(name: str, out: str | None, json_path: str | None, **options: Any) -> None:
+def study(name: str, *, out: str | None = None, json_path: str | None, **options: Any) -> None:
     """Regenerate the tables of a paper, beside the numbers it prints.
 
     NAME is the study: janus, finders, discover, improve, failure-scope (clusters of failures, also
@@ -205,6 +165,11 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
 
     \b
     groundfault study janus --out tables/
+
+    Output
+    ------
+    out : DIR
+        Write NAME.md, NAME.json and figures to this folder.
     """
     require_writable(out, directory=True)
     require_writable(json_path)
