@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.stats import irt
 from groundfault.stats.irt import OneAbility
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.nulls import count_directions, prepare
@@ -148,7 +149,7 @@ def choose_examples(
         return out
     if strategy in ("irt", "uncertainty"):
         worth = strategies.measure_information(strategy, basis)  # type: ignore[arg-type]
-        order = strategies.choose_adaptively(worth, basis.curve, failures, open_, max(budgets))
+        order = choose_adaptively(worth, basis.curve, failures, open_, max(budgets))
         for budget, queries in out.items():
             np.put_along_axis(queries, order[:, :budget], True, axis=1)
         return out
@@ -275,3 +276,45 @@ def _log_loss(p: Floats, failures: Bools, rows: Bools) -> float:
 def _mean(values: Floats) -> float | None:
     numbers = values[~np.isnan(values)]
     return float(numbers.mean()) if len(numbers) else None
+
+
+def choose_adaptively(
+    worth: Floats, curve: Floats, failures: Bools, open_: Bools, budget: int
+) -> NDArray[np.intp]:
+    """Choose examples one at a time, with a new ability estimate after each answer.
+
+    The result has the shape (trials, budget).
+
+    Parameters
+    ----------
+    worth : float64 array, shape (len(GRID), n)
+        From `merit`.
+    curve : float64 array, shape (n, len(GRID))
+        Chance of a pass.
+    failures : bool array, shape (n,)
+        The model's answers; read only of examples that were asked.
+    open_ : bool array, shape (trials, n)
+        What may be asked; at least as many as the budget.
+    budget : int
+
+    Notes
+    -----
+    Maximum information at the posterior mean, prior standard normal. Lord 1980, *Applications of
+    item response theory to practical testing problems*.
+    """
+    trials = len(open_)
+    p = np.clip(curve, 1e-12, 1 - 1e-12)
+    # log likelihood of the answer that the model gives, at each ability
+    gain = np.where(failures[:, None], np.log1p(-p), np.log(p))
+    density = np.repeat(-(irt.GRID**2)[None] / 2, trials, axis=0)
+    # an example is asked at most once
+    barred = np.where(open_, 0.0, np.inf)
+    row, order = np.arange(trials), np.zeros((trials, budget), dtype=np.intp)
+    for step in range(budget):
+        mean, _ = irt.compute_moments(density)
+        at = np.abs(irt.GRID[None] - mean[:, None]).argmin(axis=1)
+        pick = (worth[at] - barred).argmax(axis=1)
+        order[:, step] = pick
+        barred[row, pick] = np.inf
+        density += gain[pick]
+    return order

@@ -37,7 +37,6 @@ from groundfault.taxonomy.use.basis import SCALES, Basis, estimate_excesses
 from groundfault.taxonomy.use.diagnosis import TargetExamples, diagnose, estimate_profile
 from groundfault.taxonomy.use.strategies import (
     assign_groups,
-    choose_adaptively,
     divide_budget,
     draw_by_group,
     measure_information,
@@ -47,7 +46,7 @@ from groundfault_studies.ranks import area, bootstrap_bands, rho, tau_b
 from groundfault_studies.taxonomy import study
 from groundfault_studies.taxonomy_cells import complete, gain
 from groundfault_studies.taxonomy_figures import figures
-from groundfault_studies.taxonomy_folds import TaxonomyFold, choose_examples
+from groundfault_studies.taxonomy_folds import TaxonomyFold, choose_adaptively, choose_examples
 from groundfault_studies.taxonomy_paper import NAMES, TABLE_2
 from groundfault_studies.taxonomy_tables import _curve
 

@@ -42,8 +42,9 @@ from groundfault.taxonomy.fitting.labels import find_contrasting_terms, find_enr
 from groundfault.taxonomy.fitting.nulls import draw_world
 from groundfault.taxonomy.fitting.partition import _split_large
 from groundfault.taxonomy.fitting.replicates import Replicates
-from groundfault.taxonomy.use.regimes import depth_profile, grader_gaps, profile_silhouettes
+from groundfault.taxonomy.use.regimes import depth_profile, grader_gaps
 from groundfault.testing.abilities import AbilityWorld
+from groundfault_studies.taxonomy_paper import profile_silhouettes
 
 QUICK = Settings(worlds=19, refits=3, bootstraps=2, permutations=99)
 SUBJECTS = (("invoice", "table", "total"), ("verb", "tense", "clause"), ("loop", "python", "index"))

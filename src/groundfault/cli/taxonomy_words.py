@@ -205,15 +205,14 @@ def generate(directory: str, against: tuple[str, ...], out: str, **options: Any)
     from groundfault.render import words
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
     from groundfault.taxonomy.words.generation import generate as run
-    from groundfault.taxonomy.words.texts import find_text_column
 
     require_writable(options["record"])
     require_writable(out, directory=True)
     taxonomy = Taxonomy.load(directory)
     names = "clusters model solver kinds text answer solution count variants solves".split()
     with echo_warnings(), show_progress(False) as progress:
-        column = find_text_column(
-            taxonomy.matrix, options["text"], (options["answer"], options["solution"])
+        column = taxonomy.matrix.find_text_column(
+            options["text"], (options["answer"], options["solution"])
         )
         texts = {name: text for file in against for name, text in _texts(file, column)}
         asking = _options(options, out)

@@ -169,10 +169,9 @@ def make_matrix(
 
             id = evidence.roles.id or ""
             matrix = matrix.describe(read_table(examples, text=(id,))[0], id)
-    for column, part in ((text, "text"), (benchmark, "benchmark")):
-        if column is not None:
-            _require(matrix, column, part)
-    if benchmark is not None and matrix.attributes[benchmark].n_unique() < 2:
+    if text is not None and (dtype := matrix.attribute(text, "text").dtype) != pl.String:
+        raise InputError(f"column {text!r} holds {dtype}, not text")
+    if benchmark is not None and matrix.attribute(benchmark, "benchmark").n_unique() < 2:
         only = matrix.attributes[benchmark][0]
         raise InputError(
             f"column {benchmark!r} names one benchmark only ({only!r}); leave it out (benchmark=)"
@@ -188,16 +187,6 @@ def make_matrix(
     return described
 
 
-def _require(matrix: Matrix, column: str, part: str) -> None:
-    if column not in matrix.attributes.columns:
-        names = ", ".join(matrix.attributes.columns[:12]) or "none"
-        raise InputError(
-            f"no attribute {column!r} (named as {part}) describes the examples; there are {names}"
-        )
-    if part == "text" and matrix.attributes[column].dtype != pl.String:
-        raise InputError(f"column {column!r} holds {matrix.attributes[column].dtype}, not text")
-
-
 def _embed_examples(
     matrix: Matrix,
     text: str | None,
@@ -206,7 +195,7 @@ def _embed_examples(
     settings: Settings,
 ) -> Floats | None:
     if isinstance(vectors, str):
-        _require(matrix, vectors, "vectors")
+        matrix.attribute(vectors, "vectors")
         directions = numbers_of(matrix.attributes, (vectors,))
     elif vectors is not None:
         directions = np.asarray(vectors, dtype=np.float64)

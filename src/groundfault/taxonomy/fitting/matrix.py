@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, get_args
@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.base.deprecation import rename_members
+from groundfault.core.columns import Kind, profile
 from groundfault.core.columns import list_examples as attributes_of
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
@@ -142,24 +143,88 @@ class Matrix:
 
     @cached_property
     def values(self) -> Floats:
-        """1 for a pass, 0 for a fail, NaN in holes: shape (n, m)."""
+        """Return 1 for a pass, 0 for a fail, NaN in holes: shape (n, m)."""
         # a cell is a pass by majority of its tries (at rate 0.5); NaN marks holes
         passes = self.passed >= self.rate * self.trials - SLACK
         return np.where(self.trials > 0, passes, np.nan)
 
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Return the row of each example, by name."""
+        return {name: row for row, name in enumerate(self.examples)}
+
+    def attribute(self, name: str, part: str = "") -> pl.Series:
+        """Return a column that describes the examples.
+
+        Parameters
+        ----------
+        name : str
+        part : str
+            The parameter that names it, for the message.
+
+        Raises
+        ------
+        InputError
+            If it is not there.
+        """
+        if name not in self.attributes.columns:
+            names = ", ".join(self.attributes.columns[:12]) or "none"
+            hint = f" (named as {part})" if part else ""
+            raise InputError(
+                f"no attribute {name!r}{hint} describes the examples; there are {names}"
+            )
+        return self.attributes[name]
+
+    def read_words(self, name: str) -> list[str | None]:
+        """Return the values of a column that describes the examples, as words.
+
+        Raises
+        ------
+        InputError
+            If the column is not there, or holds something else than words and numbers.
+        """
+        column = self.attribute(name)
+        words = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
+        if not (column.dtype.is_numeric() or column.dtype in words):
+            raise InputError(f"column {name!r} holds {column.dtype}, not words")
+        return list(column.cast(pl.String))
+
+    def find_text_column(self, name: str | None = None, other: Collection[str | None] = ()) -> str:
+        """Find the column of texts: the one named, or the only one of prose but for ``other``.
+
+        Raises
+        ------
+        InputError
+            If the column is not there or holds no text, or none or several hold prose.
+        """
+        if name is not None:
+            self.read_words(name)
+            return name
+        columns = [
+            column.name
+            for column in (profile(self.attributes) if self.attributes.width else ())
+            if column.kind is Kind.TEXT and column.name not in other
+        ]
+        # a guess between two columns of prose could label clusters by the wrong one
+        if len(columns) != 1:
+            raise InputError(
+                "say which column holds what an example says (text=, or --text); columns of prose: "
+                f"{', '.join(columns) or 'none'}"
+            )
+        return columns[0]
+
     @property
     def holes(self) -> float:
-        """Share of cells without a scored try."""
+        """Return the share of cells without a scored try."""
         return float((self.trials == 0).mean()) if self.trials.size else 0.0
 
     @property
     def binary(self) -> tuple[Counts, Counts]:
-        """`passed` and `trials` with repeats reduced to one pass or fail a cell."""
-        has_answer = self.trials > 0
-        return (self.values == 1).astype(np.int64), has_answer.astype(np.int64)
+        """Return `passed` and `trials` with repeats reduced to one pass or fail a cell."""
+        return (self.values == 1).astype(np.int64), (self.trials > 0).astype(np.int64)
 
     def take(self, rows: NDArray[np.intp] | Bools) -> Matrix:
-        """Some of the examples; a mask, or their numbers in rising order."""
+        """Take some of the examples, by a mask or by their numbers in rising order."""
         at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return replace(
             self,
@@ -171,7 +236,7 @@ class Matrix:
         )
 
     def select(self, models: Sequence[str]) -> Matrix:
-        """Some of the models.
+        """Take some of the models.
 
         Raises
         ------
@@ -187,12 +252,12 @@ class Matrix:
         )
 
     def without(self, *models: str) -> Matrix:
-        """All models but these: what is known before they are met."""
+        """Take all models but these: what is known before they are met."""
         excluded = set(self.columns_of(models).tolist())
         return self.select([name for j, name in enumerate(self.models) if j not in excluded])
 
     def columns_of(self, models: Sequence[str]) -> NDArray[np.intp]:
-        """Columns of models, by name and in rising order.
+        """Return the columns of models, by name and in rising order.
 
         Raises
         ------
@@ -207,7 +272,7 @@ class Matrix:
         return np.array([j for j, name in enumerate(self.models) if name in names], dtype=np.intp)
 
     def keep_failures_of(self, models: Sequence[str]) -> Matrix:
-        """Only examples that at least one of these models failed; the others are set apart as easy.
+        """Keep examples that at least one of these models failed; set the others apart as easy.
 
         Raises
         ------
@@ -222,7 +287,7 @@ class Matrix:
         return replace(self.take(hard), apart=replace(self.apart, easy=self._names_of(~hard)))
 
     def informative(self) -> Matrix:
-        """Only the examples that some model passed and some model failed.
+        """Keep the examples that some model passed and some model failed.
 
         The others, and constant models, are set apart.
 
@@ -248,27 +313,20 @@ class Matrix:
         # stop with counts here, rather than let the clusterer fail on an empty matrix
         if varied.sum() < FEWEST_MODELS or not len(part):
             constant = apart.constant_models
-            some = (
-                f" ({', '.join(constant[:6])}{', ...' if len(constant) > 6 else ''} do not)"
-                if constant
-                else ""
-            )
+            more = ", ..." if len(constant) > 6 else ""
+            some = f" ({', '.join(constant[:6])}{more} do not)" if constant else ""
             raise InputError(
                 f"{len(self)} examples and {len(self.models)} models: on {len(part)} examples some "
                 f"model passes where another fails, and only {varied.sum()} models pass some and "
                 f"fail some of these{some}; a taxonomy needs at least {FEWEST_MODELS} such models"
             )
         out = replace(part, apart=apart)
-        return (
-            out
-            if varied.all()
-            else out.select([m for m in out.models if m not in apart.constant_models])
-        )
+        return out.without(*apart.constant_models) if apart.constant_models else out
 
     def impute(
         self, how: Imputation = "column_mean", training: Sequence[str] | None = None
     ) -> Floats:
-        """Values with holes filled: shape (n, m).
+        """Return the values with holes filled: shape (n, m).
 
         Parameters
         ----------
@@ -300,7 +358,7 @@ class Matrix:
         return np.where(holes, fill, values)
 
     def describe(self, table: pl.DataFrame, id: str) -> Matrix:
-        """With attributes from a table of examples, joined by id.
+        """Add attributes from a table of examples, joined by id.
 
         Raises
         ------
@@ -349,7 +407,7 @@ def _index(column: pl.Series) -> tuple[tuple[str, ...], NDArray[np.intp]]:
 
 
 def _mean(values: Floats, axis: int) -> Floats:
-    """Means of what is known; one half where nothing is."""
+    """Return means of what is known; one half where nothing is."""
     present = ~np.isnan(values)
     count = present.sum(axis=axis)
     return np.where(

@@ -152,8 +152,7 @@ def _cluster_part(
     except InputError:  # half of it is too little to cluster: nothing is found again
         out[rows] = -1
         return out
-    at = {name: i for i, name in enumerate(matrix.examples)}
-    out[[at[name] for name in some.examples]] = labels
+    out[[matrix.places[name] for name in some.examples]] = labels
     return out
 
 

@@ -202,7 +202,7 @@ def match_answers(results: Evidence | None, taxonomy: Taxonomy) -> tuple[Bools, 
             "the answers have no ids, so it is not known which examples they are of: name the "
             "column (id=)"
         )
-    at = {name: i for i, name in enumerate(matrix.examples)}
+    at = matrix.places
     names = results.frame[results.roles.id].cast(str).to_list()
     is_scored_row = (results.status == Status.SCORED).to_list()
     loss = results.loss.fill_null(1.0).to_list()

@@ -61,7 +61,7 @@ def add_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
         )
     id = evidence.roles.id or ""
     names = evidence.frame[id].cast(pl.String)
-    at = {name: i for i, name in enumerate(matrix.examples)}
+    at = matrix.places
     strange = names.filter(~names.is_in(list(at)))
     if len(strange):
         raise InputError(
@@ -217,24 +217,18 @@ def _replace_losses_by_excess(evidence: Evidence, taxonomy: Taxonomy, rounded: b
     item_fit = irt.fit(matrix.passed, matrix.trials, parameters=taxonomy.settings.parameters)
     # items are fixed at the fit to other models; only the ability is estimated here
     curve = irt.compute_curves(item_fit)
-    at = {name: i for i, name in enumerate(matrix.examples)}
-    rows = np.array(
-        [at[name] for name in evidence.frame[evidence.roles.id or ""].cast(pl.String)],
-        dtype=np.intp,
-    )
+    ids = evidence.frame[evidence.roles.id or ""].cast(pl.String)
+    rows = np.array([matrix.places[name] for name in ids], dtype=np.intp)
     names = evidence.frame[evidence.roles.model or ""].cast(pl.String)
-    loss, is_scored = (
-        evidence.loss.fill_null(0.0).to_numpy(),
-        evidence.loss.is_not_null().to_numpy(),
-    )
+    loss = evidence.loss.fill_null(0.0).to_numpy()
+    is_scored = evidence.loss.is_not_null().to_numpy()
     expectation = np.zeros(len(evidence))
     for model in evidence.models:
         mine = (names == model).to_numpy()
+        scored = mine & is_scored
         passes, trials = np.zeros((2, len(matrix), 1), dtype=np.int64)
-        np.add.at(trials[:, 0], rows[mine & is_scored], 1)
-        np.add.at(
-            passes[:, 0], rows[mine & is_scored], (loss[mine & is_scored] < 0.5).astype(np.int64)
-        )
+        np.add.at(trials[:, 0], rows[scored], 1)
+        np.add.at(passes[:, 0], rows[scored], (loss[scored] < 0.5).astype(np.int64))
         ability, _ = irt.compute_moments(irt.compute_log_posterior(passes, trials, curve))
         expectation[mine] = 1 - item_fit.take(rows[mine]).probability(ability)[:, 0]
     # from [-1, 1] to [0, 1], as a loss has to be; a lift is then half of the excess

@@ -159,17 +159,9 @@ def estimate_profile(
         target.rows.sum(axis=1, keepdims=True), 1
     )
     deviation = np.sqrt(np.maximum(doubt, 0) + variance + luck)
-    return Profile(
-        target.size,
-        count,
-        miss,
-        direct,
-        prior,
-        ability,
-        shrunk,
-        deviation,
-        np.hstack([1 - rate, passes]),
-    )
+    accuracy = np.hstack([1 - rate, passes])
+    shares = (direct, prior, ability, shrunk, deviation)
+    return Profile(target.size, count, miss, *shares, accuracy)
 
 
 def _sum_by_cluster(weight: Floats, basis: Basis, values: Floats) -> Floats:
@@ -360,11 +352,8 @@ def diagnose(
     if not 0 < level < 1:
         raise PlanError(f"level must be in (0, 1), not {level:g}")
     matrix = taxonomy.matrix
-    if benchmark is not None and benchmark not in matrix.attributes.columns:
-        names = ", ".join(matrix.attributes.columns[:12]) or "none"
-        raise InputError(
-            f"the taxonomy's examples have no attribute {benchmark!r}; there are {names}"
-        )
+    if benchmark is not None:
+        matrix.attribute(benchmark, "benchmark")
     basis = Basis.of(matrix, taxonomy.partition.labels, benchmark)
     has_answer, failures, unknown = match_answers(results, taxonomy)
     every = np.ones((1, len(basis)), dtype=bool)
@@ -372,14 +361,9 @@ def diagnose(
     rows = _choose_next(
         basis, has_answer, failures, strategy, allocation, budget, np.random.default_rng(seed)
     )
-    return Diagnosis(
-        _list_weaknesses(taxonomy, estimates, level),
-        tuple(matrix.examples[i] for i in rows),
-        int(has_answer.sum()),
-        unknown,
-        strategy,
-        level,
-    )
+    weaknesses, examples = _list_weaknesses(taxonomy, estimates, level), matrix.examples
+    following = tuple(examples[row] for row in rows)
+    return Diagnosis(weaknesses, following, int(has_answer.sum()), unknown, strategy, level)
 
 
 def _choose_next(
@@ -395,27 +379,17 @@ def _choose_next(
     priority = rng.random(len(basis))
     # both take the best at the present ability; a batch is not adaptive within itself
     if strategy in ("irt", "uncertainty"):
-        weight = _posterior(
-            basis,
-            has_answer[None].astype(np.float64),
-            (has_answer & failures)[None].astype(np.float64),
-        )
+        answers = (flags[None].astype(np.float64) for flags in (has_answer, has_answer & failures))
+        weight = _posterior(basis, *answers)
         at = int(np.abs(irt.GRID - weight[0] @ irt.GRID).argmin())
         worth = np.where(has_answer, -np.inf, strategies.measure_information(strategy, basis)[at])
         # random among equals, so that repeated diagnoses do not favour early names
         return np.lexsort((priority, -worth))[:count]
     groups = strategies.assign_groups(strategy, basis)
     # ``k_min`` of the paper, for its own strategy only
-    min_trials = strategies.MIN_OF_EACH_CLUSTER if strategy == "taxonomy" else 0
-    return strategies.draw_by_group(
-        groups,
-        ~has_answer,
-        priority,
-        count,
-        min_each=min_trials,
-        how=allocation,
-        has_answer=has_answer,
-    )
+    least = strategies.MIN_OF_EACH_CLUSTER if strategy == "taxonomy" else 0
+    draws = (groups, ~has_answer, priority, count)
+    return strategies.draw_by_group(*draws, min_each=least, how=allocation, has_answer=has_answer)
 
 
 def _list_weaknesses(taxonomy: Taxonomy, estimates: Profile, level: float) -> tuple[Weakness, ...]:

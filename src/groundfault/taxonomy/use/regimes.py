@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from groundfault.base.deprecation import rename_attributes, rename_fields, rename_parameters
 from groundfault.core.evidence import Evidence
@@ -16,7 +15,6 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError
 from groundfault.stats.intervals import mcnemar, newcombe_pairs, wilson
 from groundfault.stats.multiple import holm
-from groundfault.stats.silhouette import silhouette
 from groundfault.taxonomy.fitting.matrix import SLACK, check_thresholds
 
 Floats = NDArray[np.float64]
@@ -25,7 +23,7 @@ Floats = NDArray[np.float64]
 def depth_profile(
     evidence: Evidence, depth: str, *, score: float = 0.7, rate: float = 0.5, level: float = 0.95
 ) -> pl.DataFrame:
-    """Failure rates of each model at each depth, with Wilson's intervals.
+    """Tabulate failure rates of each model at each depth, with Wilson's intervals.
 
     Parameters
     ----------
@@ -135,7 +133,7 @@ class Gap:
 
     @property
     def at_fault(self) -> bool:
-        """Whether the interval excludes 0, so that the grader is at fault and not the model."""
+        """Tell whether the interval excludes 0: then the grader is at fault and not the model."""
         return self.low > 0 or self.high < 0
 
 
@@ -143,7 +141,7 @@ class Gap:
 def grader_gaps(
     table: pl.DataFrame, *, grader: str, execution: str, by: Sequence[str] = (), level: float = 0.95
 ) -> tuple[Gap, ...]:
-    """The gap between a grader and execution in each cell, ordered by cell.
+    """Return the gap between a grader and execution in each cell, ordered by cell.
 
     Parameters
     ----------
@@ -181,15 +179,15 @@ def grader_gaps(
     if not table.height:
         raise InputError("there are no traces")
     grader_says, execution_shows = (pl.col(c).cast(pl.Int64) for c in (grader, execution))
-    counts = [
-        (grader_says * execution_shows).sum().alias("both"),
-        (grader_says * (1 - execution_shows)).sum().alias("grader_only"),
-        ((1 - grader_says) * execution_shows).sum().alias("execution_only"),
-        ((1 - grader_says) * (1 - execution_shows)).sum().alias("neither"),
-    ]
-    cells = table.group_by(*by).agg(counts).sort(*by) if by else table.select(counts)
+    counts = {
+        "both": (grader_says * execution_shows).sum(),
+        "grader_only": (grader_says * (1 - execution_shows)).sum(),
+        "execution_only": ((1 - grader_says) * execution_shows).sum(),
+        "neither": ((1 - grader_says) * (1 - execution_shows)).sum(),
+    }
+    cells = table.group_by(*by).agg(**counts).sort(*by) if by else table.select(**counts)
     names = [tuple(str(row[c]) for c in by) for row in cells.iter_rows(named=True)]
-    squares = cells.select("both", "grader_only", "execution_only", "neither").rows()
+    squares = cells.select(*counts).rows()
     # McNemar's test reads only traces on which the two disagree
     p = np.array([mcnemar(b, c) for _, b, c, _ in squares])
     return tuple(
@@ -199,65 +197,30 @@ def grader_gaps(
 
 
 def _make_gap(
-    cell: tuple[str, ...], square: tuple[Any, ...], level: float, p: float, adjusted: float
+    cell: tuple[str, ...],
+    square: tuple[int, int, int, int],
+    level: float,
+    p: float,
+    adjusted: float,
 ) -> Gap:
-    both, grader_only, execution_only, neither = square
+    both, grader_only, execution_only, _ = square
+    traces = sum(square)
+
+    def rate(succeeded: int) -> tuple[float, float, float]:
+        low, high = wilson(succeeded, traces, level)
+        return succeeded / traces, float(low), float(high)
+
     # Newcombe 1998, method 10, for paired proportions: the traces are the same
-    low, high = newcombe_pairs(both, grader_only, execution_only, neither, level)
-    gap = (grader_only - execution_only) / sum(square)
-    grader_rate, execution_rate = (
-        _estimate_rate(both + alone, sum(square), level) for alone in (grader_only, execution_only)
-    )
-    return Gap(
-        cell,
-        both,
-        grader_only,
-        execution_only,
-        neither,
-        grader_rate,
-        execution_rate,
-        gap,
-        low,
-        high,
-        p,
-        adjusted,
-    )
-
-
-def _estimate_rate(succeeded: int, of: int, level: float) -> tuple[float, float, float]:
-    low, high = wilson(succeeded, of, level)
-    return succeeded / of, float(low), float(high)
-
-
-def profile_silhouettes(
-    profiles: ArrayLike, clusters: Sequence[int] = (2, 3, 4), seed: int = 0
-) -> dict[int, float]:
-    """Silhouettes of k-means on a few profiles, such as two rates in nine cells.
-
-    Kept for comparison with the paper. It is a weak ground for "three kinds of behaviour": of nine
-    points thrown at random, the best of these silhouettes is about .49 on average, and .71 or more
-    in some 6 of 1,000 throws. The gaps of `grader_gaps` say more.
-
-    Parameters
-    ----------
-    profiles : float array, shape (n, d)
-    clusters : sequence of int
-    seed : int
-        Of the starts of k-means.
-    """
-    from sklearn.cluster import KMeans
-
-    points = np.asarray(profiles, dtype=np.float64)
-    if points.ndim != 2 or len(points) <= max(clusters):
-        raise InputError(f"{len(points)} profiles cannot make {max(clusters)} clusters")
-    return {
-        k: silhouette(
-            points, KMeans(k, n_init=20, random_state=seed).fit_predict(points).astype(np.int64)
-        )
-        for k in clusters
-    }
+    ends = newcombe_pairs(*square, level)
+    gap = (grader_only - execution_only) / traces
+    rates = rate(both + grader_only), rate(both + execution_only)
+    return Gap(cell, *square, *rates, gap, *ends, p, adjusted)
 
 
 __getattr__ = rename_attributes(
-    __name__, {"judge_gaps": "groundfault.taxonomy.use.regimes:grader_gaps"}
+    __name__,
+    {
+        "judge_gaps": "groundfault.taxonomy.use.regimes:grader_gaps",
+        "profile_silhouettes": "groundfault_studies.taxonomy_paper:profile_silhouettes",
+    },
 )

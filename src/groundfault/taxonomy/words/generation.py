@@ -30,7 +30,6 @@ from groundfault.taxonomy.words.new_tasks import (
     is_same_answer,
     reject_copies,
 )
-from groundfault.taxonomy.words.texts import find_text_column, read_column
 from groundfault.taxonomy.words.variants import RULES, Source, vary
 
 LEVELS = ("easy", "medium", "hard")
@@ -136,7 +135,7 @@ def generate(
     if count < 1 or variants < 1 or solves < 0:
         raise PlanError(f"count {count}, variants {variants}, solves {solves}: at least 1, 1 and 0")
     kinds_to_make = _select_kinds(kinds, model is not None)
-    column = find_text_column(taxonomy.matrix, text, (answer, solution))
+    column = taxonomy.matrix.find_text_column(text, (answer, solution))
     pools = [
         _make_pool(taxonomy, number, column, answer, solution)
         for number in _select_clusters(taxonomy, clusters)
@@ -177,7 +176,7 @@ def generate(
 
 def _list_texts(taxonomy: Taxonomy, column: str) -> dict[str, str]:
     """What the examples say, by name, without those that say nothing."""
-    texts = zip(taxonomy.matrix.examples, _read_column(taxonomy, column), strict=True)
+    texts = zip(taxonomy.matrix.examples, taxonomy.matrix.read_words(column), strict=True)
     return {name: text for name, text in texts if text}
 
 
@@ -209,10 +208,6 @@ def _select_clusters(taxonomy: Taxonomy, clusters: Sequence[int]) -> list[int]:
     return numbers
 
 
-def _read_column(taxonomy: Taxonomy, column: str | None) -> list[str | None]:
-    return [None] * len(taxonomy.matrix) if column is None else read_column(taxonomy.matrix, column)
-
-
 def _make_pool(
     taxonomy: Taxonomy, number: int, text: str, answer: str | None, solution: str | None
 ) -> _Pool:
@@ -220,8 +215,10 @@ def _make_pool(
     # clusters are numbered from 1, labels from 0
     inside = np.flatnonzero(examples.labels == number - 1)
     away = ((examples.points[inside] - examples.centroid[number - 1]) ** 2).sum(axis=1)
+    matrix = taxonomy.matrix
     questions, keys, worked = (
-        _read_column(taxonomy, column) for column in (text, answer, solution)
+        matrix.read_words(column) if column else [None] * len(matrix)
+        for column in (text, answer, solution)
     )
     sources = tuple(
         Source.of(names[i], question, keys[i], worked[i])

@@ -30,7 +30,6 @@ from groundfault.taxonomy.words.labelling import (
     Membership,
     hash_taxonomy,
 )
-from groundfault.taxonomy.words.texts import find_text_column, read_column
 
 _PROMPTS = Prompts("groundfault.taxonomy.words")
 _LONGEST = 100  # characters of a label
@@ -103,8 +102,9 @@ def label(
         raise InputError("this taxonomy has no clusters to label")
     if members < 1:
         raise PlanError(f"a check of membership shows at least 1 member, not {members}")
-    column = find_text_column(taxonomy.matrix, text)
-    texts = dict(zip(taxonomy.matrix.examples, read_column(taxonomy.matrix, column), strict=True))
+    matrix = taxonomy.matrix
+    says = matrix.read_words(matrix.find_text_column(text))
+    texts = dict(zip(matrix.examples, says, strict=True))
     options |= {"progress": progress}
     first, other = _open_target(model), None if second is None else _open_target(second)
     questions = [_make_request(cluster, texts, seed, 0) for cluster in taxonomy.clusters]
