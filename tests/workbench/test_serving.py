@@ -16,6 +16,7 @@ from commands import run_program
 
 from groundfault.errors import InputError
 from groundfault.workbench import serving
+from groundfault.workbench.auth import SECRET
 
 
 def test_a_missing_extra_is_one_line_with_its_remedy(
@@ -74,15 +75,14 @@ def test_the_printed_address_opens_the_workbench_behind_a_proxy(bench_report: Pa
         assert server.stderr is not None
         address = server.stdout.readline().strip()
         assert "ssh -L" in server.stderr.readline()
-        home, token = address.split("/audits/?")
-        with httpx.Client(timeout=60) as client:
+        home, token = address.split("/audits/#token=")
+        with httpx.Client(timeout=60, headers={"origin": home}) as client:
             assert client.get(f"{home}/").status_code == 403
-            # the proxy takes /audits away; the cookie and every address have it
-            answer = client.get(f"{home}/?{token}")
-            assert answer.headers["location"] == "/audits/"
-            assert "Path=/audits" in answer.headers["set-cookie"]
-            cookie = answer.headers["set-cookie"].split(";")[0]
-            page = client.get(f"{home}/rows", headers={"cookie": cookie})
+            # the proxy takes /audits away; every address has it
+            shell = client.get(f"{home}/", headers={"accept": "text/html"})
+            assert 'data-home="/audits"' in shell.text
+            secret = client.post(f"{home}/enter", headers={SECRET: token}).text
+            page = client.get(f"{home}/rows", headers={SECRET: secret})
             assert page.status_code == 200
             assert 'href="/audits/rule"' in page.text
         server.send_signal(signal.SIGINT)
