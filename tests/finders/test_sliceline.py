@@ -25,7 +25,7 @@ import groundfault
 from groundfault import finders
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-from groundfault.finders.levels import Levels, Range
+from groundfault.finders.levels import Levels, Range, spell_levels
 from groundfault.finders.sliceline import SliceLine
 from groundfault.stats import slice_search
 from groundfault.stats.slice_search import replay, search
@@ -478,11 +478,9 @@ def test_any_numbers_can_be_cut(numbers: list[float], bins: int):
     coded = Levels.of(frame, bins, "value")
     assert len(coded.values[0]) <= max(2 * bins, bins)
     for level, value in enumerate(coded.values[0]):
-        rule = (
-            groundfault.finders.levels.rule_of("x", value) if value is not None else '"x" IS NULL'
-        )
-        if not rule:  # one range that covers all
+        if value == Range(None, None):  # one range that covers all
             continue
+        _, rule, _ = spell_levels({"x": value})
         on = (
             frame.select(groundfault.Candidate("c", rule).parsed.to_polars())
             .to_series()

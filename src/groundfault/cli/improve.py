@@ -24,9 +24,8 @@ from groundfault.errors import InputError, PlanError
 if TYPE_CHECKING:
     import polars as pl
 
-    from groundfault.improve.suggestions import Suggestions
+    from groundfault.improve.suggestions import LabelledTable, Suggestions
     from groundfault.render.page import Table
-    from groundfault.slicing.labelled_table import LabelledTable
 
 
 @click.command(cls=GroupedCommand, first="label act text finder max_rows out json_path")
@@ -94,8 +93,7 @@ def improve(
         Write the list to this table: .csv, .parquet or .jsonl.
     """
     from groundfault.base.sheets import write_table
-    from groundfault.improve.suggestions import suggest
-    from groundfault.slicing.labelled_table import LabelledTable
+    from groundfault.improve.suggestions import LabelledTable, suggest
 
     for path in (out, json_path):
         require_writable(path)

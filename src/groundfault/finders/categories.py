@@ -23,12 +23,11 @@ from groundfault.core.columns import (
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError
+from groundfault.finders.levels import shorten_value
 from groundfault.slicing.parameters import Parameters
 
 # distinct values up to which numbers are proposed as levels too
 _FEW = 6
-# characters of a level in a name; the rule holds all of them
-_SHOWN = 60
 
 
 @rename_fields(most_levels="max_levels", least="min_size")
@@ -130,14 +129,7 @@ class Categories(Parameters):
         return levels
 
     def _candidate(self, column: str, level: Any) -> Candidate:
-        text = _shorten(str(level))
+        text = shorten_value(level)
         rule = f"{quote(column)} = {literal(level)}"
         # "off": a missing value is not this level, and is a candidate of its own
         return Candidate(f"{column} = {text}", rule, f"{column} is {text}", self.name, "off")
-
-
-def _shorten(level: str) -> str:
-    """Return a level fit for a heading: on one line, not blank, not endless."""
-    line = " ".join(level.split())
-    short = line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
-    return short if line and line == level else f"'{short}'"

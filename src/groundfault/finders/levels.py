@@ -27,6 +27,7 @@ Ints = NDArray[np.int64]
 
 # rows transposed at a time, which stay in cache
 _BLOCK = 4096
+# characters of a value in a name; the rule holds all of them
 _SHOWN = 60
 _WORDS = (pl.String, pl.Categorical, pl.Enum)
 
@@ -260,58 +261,38 @@ def make_conjunction(
     predicates: Mapping[Any, Any], source: str, missing: Missing = "off"
 ) -> Candidate:
     """Return levels of some columns, all of them at once, as a candidate."""
-    name = " AND ".join(name_of(str(column), value) for column, value in predicates.items())
-    rule = " AND ".join(rule_of(str(column), value) for column, value in predicates.items())
-    return Candidate(name, rule, describe(predicates), source, missing)
+    return Candidate(*spell_levels(predicates), source, missing)
 
 
-def rule_of(column: str, value: Any) -> str:
-    """Return a level as SQL."""
+def spell_levels(predicates: Mapping[Any, Any]) -> tuple[str, str, str]:
+    """Return a conjunction of levels as a heading, as SQL and in plain English."""
+    each = [_spell_level(str(column), value) for column, value in predicates.items()]
+    names, rules, meanings = zip(*each, strict=True)
+    return " AND ".join(names), " AND ".join(rules), " and ".join(meanings)
+
+
+def _spell_level(column: str, value: Any) -> tuple[str, str, str]:
     name = quote(column)
     if value is None:
-        return f"{name} IS NULL"
+        return f"{column} is missing", f"{name} IS NULL", f"{column} is missing"
     if isinstance(value, bool):
-        return name if value else f"NOT {name}"
+        if value:
+            return column, name, f"{column} holds"
+        return f"NOT {column}", f"NOT {name}", f"{column} does not hold"
     if not isinstance(value, Range):
-        return f"{name} = {literal(value)}"
-    low = [] if value.low is None else [f"{name} >= {literal(value.low)}"]
-    high = [] if value.high is None else [f"{name} < {literal(value.high)}"]
-    return " AND ".join(low + high)
+        short = shorten_value(value)
+        return f"{column} = {short}", f"{name} = {literal(value)}", f"{column} is {short}"
+    low, high = value.low, value.high
+    if low is None:
+        return f"{column} < {high}", f"{name} < {literal(high)}", f"{column} is below {high}"
+    rule, meaning = f"{name} >= {literal(low)}", f"{column} is at least {low}"
+    if high is None:
+        return f"{column} >= {low}", rule, meaning
+    heading = f"{low} <= {column} < {high}"
+    return heading, f"{rule} AND {name} < {literal(high)}", f"{meaning} and below {high}"
 
 
-def name_of(column: str, value: Any) -> str:
-    """Return a level as a heading."""
-    if value is None:
-        return f"{column} is missing"
-    if isinstance(value, bool):
-        return column if value else f"NOT {column}"
-    if not isinstance(value, Range):
-        return f"{column} = {_shorten(value)}"
-    if value.low is None or value.high is None:
-        return f"{column} {value}"
-    return f"{value.low} <= {column} < {value.high}"
-
-
-def describe(predicates: Mapping[Any, Any]) -> str:
-    """Return a conjunction of levels in plain English."""
-    return " and ".join(_describe_level(str(column), value) for column, value in predicates.items())
-
-
-def _describe_level(column: str, value: Any) -> str:
-    if value is None:
-        return f"{column} is missing"
-    if isinstance(value, bool):
-        return f"{column} {'holds' if value else 'does not hold'}"
-    if not isinstance(value, Range):
-        return f"{column} is {_shorten(value)}"
-    if value.low is None:
-        return f"{column} is below {value.high}"
-    return f"{column} is at least {value.low}" + (
-        "" if value.high is None else f" and below {value.high}"
-    )
-
-
-def _shorten(value: Any) -> str:
+def shorten_value(value: Any) -> str:
     """Return a value fit for a heading: on one line, not blank, not endless."""
     text = str(value)
     line = " ".join(text.split())

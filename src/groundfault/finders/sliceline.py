@@ -18,7 +18,7 @@ from groundfault.core.columns import select_example_rows
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import to_fraction
 from groundfault.errors import InputError, PlanError
-from groundfault.finders.levels import Levels, make_conjunction, name_of, rule_of, select_searchable
+from groundfault.finders.levels import Levels, make_conjunction, select_searchable, spell_levels
 from groundfault.slicing.parameters import Parameters
 from groundfault.slicing.predictions import example_losses
 from groundfault.stats.bits import unpack
@@ -70,14 +70,10 @@ class ScoredSlice:
     @property
     def rule(self) -> str:
         """Return the slice as SQL: true for its rows; false or NULL for the others."""
-        return " AND ".join(
-            rule_of(str(column), value) for column, value in self.predicates.items()
-        )
+        return spell_levels(self.predicates)[1]
 
     def __str__(self) -> str:
-        return " AND ".join(
-            name_of(str(column), value) for column, value in self.predicates.items()
-        )
+        return spell_levels(self.predicates)[0]
 
 
 @rename_fields(least_share="min_share")
@@ -220,27 +216,16 @@ class SliceLine(Parameters):
             float(to_fraction(self.alpha)), self._count_min_support(len(loss))
         )
         predicates = Predicates.of(table.codes, table.counts, objective)
+        data = predicates, quanta, objective
         levels, most = min(self.max_level, len(table.names)), self.max_parents
-        result = search(predicates, quanta, objective, k=self.k, levels=levels, max_parents=most)
-        rng = np.random.default_rng(self.seed)
-        times = self.permutations
-        self.null_ = replay(
-            predicates,
-            quanta,
-            objective,
-            rng,
-            times,
-            levels=levels,
-            max_parents=most,
-            groups=together,
-        )
+        result = search(*data, k=self.k, levels=levels, max_parents=most)
+        rng, n = np.random.default_rng(self.seed), self.permutations
+        self.null_ = replay(*data, rng, n, levels=levels, max_parents=most, groups=together)
         self.levels_ = result.levels
         # with max_parents the search may miss slices; this bounds how good they can be
         self.missed_ = max(level.missed for level in result.levels)
-        self.slices_ = self._calibrate(
-            _assign_groups(self._rank(result, predicates, loss, table)),
-            objective,
-        )
+        ranked = _assign_groups(self._rank(result, predicates, loss, table))
+        self.slices_ = self._calibrate(ranked, objective)
         self._warn_of_bounds()
         return self
 
@@ -285,23 +270,13 @@ class SliceLine(Parameters):
         together = select_example_rows(discovery)[group].filter(has_loss) if group else None
         # a slice below min_share could not pass the audit's own limits, so it is not worth a place
         # among k
-        min_support = max(
-            self._count_min_support(len(loss)), ceil(to_fraction(self.min_share) * len(loss))
-        )
-        return (
-            replace(self, min_support=min_support)
-            .fit(table, loss.to_numpy(), together)
-            .slices_[: self.k]
-        )
+        least = ceil(to_fraction(self.min_share) * len(loss))
+        bounded = replace(self, min_support=max(self._count_min_support(len(loss)), least))
+        return bounded.fit(table, loss.to_numpy(), together).slices_[: self.k]
 
     def _check(self) -> None:
-        for name, least in (
-            ("k", 1),
-            ("max_level", 1),
-            ("bins", 2),
-            ("permutations", 0),
-            ("max_parents", 1),
-        ):
+        least_of = {"k": 1, "max_level": 1, "bins": 2, "permutations": 0, "max_parents": 1}
+        for name, least in least_of.items():
             value = getattr(self, name)
             if name == "max_parents" and value is None:
                 continue
@@ -346,19 +321,14 @@ class SliceLine(Parameters):
             error = sum_exactly(inside)
             score = score_exactly(len(inside), error, n, total, alpha)
             if score > 0:
-                predicate_values = table.name_values(
-                    predicates.column[members], predicates.level[members]
-                )
-                entry = ScoredSlice(
-                    predicate_values, float(score), len(inside), error, float(inside.max())
-                )
-                entries.append(
-                    ((-score, -entry.size, len(members), *members.tolist()), entry, rows.tobytes())
-                )
+                values = table.name_values(predicates.column[members], predicates.level[members])
+                worst = float(inside.max())
+                entry = ScoredSlice(values, float(score), len(inside), error, worst)
+                key = (-score, -entry.size, len(members), *members.tolist())
+                entries.append((key, entry, rows.tobytes()))
         entries.sort(key=lambda entry: entry[0])
-        last: Fraction | None = (
-            entries[self.k - 1][0][0] if self.ties == "keep" and len(entries) > self.k else None
-        )
+        has_ties = self.ties == "keep" and len(entries) > self.k
+        last: Fraction | None = entries[self.k - 1][0][0] if has_ties else None
         return [
             (entry, rows)
             for i, (key, entry, rows) in enumerate(entries)

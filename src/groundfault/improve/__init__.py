@@ -16,9 +16,8 @@ from groundfault.improve.acquisition import (
     SuspectSlices,
 )
 from groundfault.improve.active import active_learning
-from groundfault.improve.flipping import Flipping
 from groundfault.improve.learning import Comparison, Learning
-from groundfault.improve.selective import SelectivePrediction, Slicer
+from groundfault.improve.selective import Flipping, SelectivePrediction, Slicer
 from groundfault.stats.improvement import Improvement
 
 __all__ = [

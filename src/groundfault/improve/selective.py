@@ -8,9 +8,10 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from groundfault.errors import InputError
-from groundfault.slicing.predictions import check_labels, check_probability
-from groundfault.stats.improvement import Improvement, reject
+from groundfault.base.deprecation import rename_fields
+from groundfault.errors import InputError, PlanError
+from groundfault.slicing.predictions import check_embedding, check_labels, check_probability
+from groundfault.stats.improvement import Improvement, find_best_threshold, reject, relabel
 
 
 class Slicer(Protocol):
@@ -156,3 +157,148 @@ def require_slicer(estimator: Any) -> Slicer:
         )
     slicer: Slicer = estimator.slicer_
     return slicer
+
+
+Ints = NDArray[np.int64]
+
+
+@rename_fields(held="holdout_share")
+@dataclass(eq=False)
+class Flipping:
+    """Relabel the examples that a slicer calls error-prone.
+
+    Of two classes they get the other one. Of more, they get the commonest true class of their
+    slice, if the model's confidence in its own is below a threshold: the one that gained most on
+    examples held out from the slicer.
+
+    Parameters
+    ----------
+    slicer : Slicer
+        Such as `groundfault.finders.Edisa`; a copy of it is fitted.
+    holdout_share : float
+        Share of the examples that the threshold is chosen on, in (0, 1). Two classes need none.
+    random_state : int
+        Of the choice of those.
+
+    Attributes
+    ----------
+    slicer_ : Slicer
+        Fitted.
+    threshold_ : float
+        Relabel below this confidence; 0 never, infinity always, as with two classes.
+    majority_ : dict of int to int
+        Commonest true class of each slice, with more than two classes; of equals the first.
+
+    Notes
+    -----
+    The paper finds the threshold "with 10% of the validation dataset used to train the SDM". Slices
+    fitted to those labels would know them, so here they are kept from the slicer.
+
+    References
+    ----------
+    Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural
+    Language Processing", TACL 11, 2023, section 4.3.2. https://doi.org/10.1162/tacl_a_00617"""
+
+    slicer: Slicer
+    holdout_share: float = 0.1
+    random_state: int = 0
+    slicer_: Slicer = field(init=False, repr=False)
+    threshold_: float = field(init=False, repr=False)
+    majority_: dict[int, int] = field(init=False, repr=False)
+
+    def fit(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Self:
+        """Fit the slicer, and choose the threshold, on labelled examples not used in training.
+
+        Raises
+        ------
+        InputError
+            If the data cannot be used, or are too few to hold any out.
+        PlanError
+            If ``holdout_share`` is not in (0, 1), or a parameter of the slicer is out of range.
+        """
+        if not 0 < self.holdout_share < 1:
+            raise PlanError(
+                f"holdout_share={self.holdout_share!r} must lie between 0 and 1: a share of the "
+                "examples"
+            )
+        embedding = check_embedding(Z)
+        probability = check_probability(y_proba, len(embedding))
+        label = check_labels(y_true, len(embedding), probability.shape[1])
+        # infinity flips all that is suspected, which is right for two classes
+        self.threshold_, self.majority_ = float("inf"), {}
+        if probability.shape[1] == 2:
+            self.slicer_ = fit_copy(self.slicer, embedding, label, probability)
+            return self
+        count = round(self.holdout_share * len(label))
+        if count == 0:
+            raise InputError(
+                f"{len(label)} examples leave none to choose a threshold on; raise holdout_share "
+                "or give "
+                "more"
+            )
+        # of the size too: the same seed on other data gives another part
+        order = np.random.default_rng([self.random_state, len(label)]).permutation(len(label))
+        holdout, training = np.sort(order[:count]), np.sort(order[count:])
+        self.slicer_ = fit_copy(
+            self.slicer, embedding[training], label[training], probability[training]
+        )
+        # majorities of the training part only: the holdout has to be new to them
+        slices, training_labels = self.slicer_.labels_, label[training]
+        self.majority_ = {
+            int(s): int(np.bincount(training_labels[slices == s]).argmax())
+            for s in np.unique(slices)
+        }
+        self.threshold_ = self._choose_threshold(
+            embedding[holdout], label[holdout], probability[holdout]
+        )
+        return self
+
+    def predict(self, Z: ArrayLike, y_proba: ArrayLike) -> Ints:
+        """Return the model's labels, those of error-prone examples flipped: int64, shape (n,)."""
+        error_prone = require_slicer(self).error_prone(Z, y_proba)
+        return self._flip(Z, y_proba, error_prone)
+
+    def measure(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Improvement:
+        """Measure accuracy if error-prone examples are relabelled, against doing so by confidence.
+
+        Parameters
+        ----------
+        Z : array, shape (n, d)
+        y_true : int array, shape (n,)
+        y_proba : array, shape (n, c)
+
+        Raises
+        ------
+        InputError
+            If the data cannot be used.
+        """
+        slicer = require_slicer(self)
+        error_prone, suspicion = suspect(slicer, Z, y_proba)
+        new = self._flip(Z, y_proba, error_prone)
+        probability = check_probability(y_proba, len(error_prone))
+        label = check_labels(y_true, len(error_prone), probability.shape[1])
+        return relabel(suspicion, error_prone, probability, label, new)
+
+    def _flip(self, Z: ArrayLike, y_proba: ArrayLike, error_prone: NDArray[np.bool_]) -> Ints:
+        """Return the model's labels, those of error-prone examples of low confidence flipped."""
+        probability = np.asarray(y_proba, dtype=np.float64)
+        label = probability.argmax(axis=1)
+        # a confident model is more often right than the majority of its slice
+        flips = error_prone & (probability.max(axis=1) < self.threshold_)
+        if probability.shape[1] == 2:
+            return np.asarray(np.where(flips, 1 - label, label), dtype=np.int64)
+        slices = require_slicer(self).predict(Z, y_proba)
+        other = [self.majority_.get(s, own) for s, own in zip(slices, label, strict=True)]
+        return np.asarray(np.where(flips, other, label), dtype=np.int64)
+
+    def _choose_threshold(
+        self, embedding: NDArray[np.float64], label: Ints, probability: NDArray[np.float64]
+    ) -> float:
+        """Return the threshold of most gain among the error-prone.
+
+        The threshold in force relabels all.
+        """
+        prone = self.slicer_.error_prone(embedding, probability)
+        new = self._flip(embedding, probability, prone)
+        gain = np.subtract(new == label, probability.argmax(axis=1) == label, dtype=np.float64)
+        return find_best_threshold(probability.max(axis=1)[prone], gain[prone])
