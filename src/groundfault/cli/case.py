@@ -5,16 +5,17 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from groundfault.cli.audit import show_report
-from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
+from groundfault.cli.command import GroupedCommand
 from groundfault.cli.confirm import label_holdout, require_program
 from groundfault.cli.options import WHERE, case_options, json_option
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
 from groundfault.cli.reading import read_evidence
+from groundfault.cli.settings import Flag, list_options, own_options
 
 if TYPE_CHECKING:
     from groundfault.render.page import Page
@@ -38,49 +39,42 @@ def case() -> None:
     """
 
 
+def _list_case_settings(
+    *,
+    sources: Annotated[tuple[str, ...], Flag("--from")],
+    grader: str | None = None,
+    keep: str | None = None,
+    alpha: str = "0.10",
+    seed: int = 0,
+) -> None:
+    """List what a case decides when it begins.
+
+    Input
+    -----
+    sources : SOURCE
+        Table or logs, as groundfault audit takes them; repeatable for logs.
+
+    Rule
+    ----
+    grader : COL
+        Column with a cheap grade of every row, as the outcome column would hold it: no rule names
+        it, and it saves labels.
+    keep : SHARE
+        Share of the units that the audit does not look at, so that they can be labelled; default
+        0.5, or the units without an outcome where there are some.
+    alpha
+        Error level of the whole case, which its steps share.
+    seed
+        Seed of every random draw.
+    """
+
+
 @case.command(cls=GroupedCommand, first="sources outcome id positive_is_good alpha keep grader")
-@click.argument("folder", metavar="DIR", type=click.Path())
-@option(
-    "--from",
-    "sources",
-    multiple=True,
-    required=True,
-    type=click.Path(),
-    metavar="SOURCE",
-    group=INPUT,
-    help="Table or logs, as groundfault audit takes them; repeatable for logs.",
-)
+@list_options(_list_case_settings, "sources")
 @case_options
 @WHERE
-@option(
-    "--grader",
-    metavar="COL",
-    group=RULE,
-    help="Column with a cheap grade of every row, as the outcome column would hold it: no rule "
-    "names it, and it saves labels.",
-)
-@option(
-    "--keep",
-    metavar="SHARE",
-    group=RULE,
-    help="Share of the units that the audit does not look at, so that they can be labelled; "
-    "default 0.5, or the units without an outcome where there are some.",
-)
-@option(
-    "--alpha",
-    default="0.10",
-    show_default=True,
-    group=RULE,
-    help="Error level of the whole case, which its steps share.",
-)
-@option(
-    "--seed",
-    type=int,
-    default=0,
-    show_default=True,
-    group=RULE,
-    help="Seed of every random draw.",
-)
+@list_options(_list_case_settings, "grader keep alpha seed")
+@click.argument("folder", metavar="DIR")
 def new(folder: str, **options: Any) -> None:
     """Begin a case in DIR: divide the rows, and decide the error level.
 
@@ -130,25 +124,11 @@ def status(folder: str, json_path: str | None) -> None:
 
 
 @case.command()
-@click.argument("folder", metavar="DIR", type=click.Path())
-@option("--budget", type=int, required=True, metavar="N", help="Number of labels to spend.")
-@option(
-    "--lift",
-    type=float,
-    metavar="X",
-    help="Failure rate inside each mode less that of units in no mode; by default the lower end of "
-    "the audit's interval for the mode is its rate.",
-)
-@click.option(
-    "--runs",
-    type=int,
-    default=600,
-    show_default=True,
-    metavar="N",
-    help="Most simulated confirmations of each choice of modes.",
-)
+@own_options
 @json_option("the plan")
-def plan(folder: str, budget: int, lift: float | None, runs: int, json_path: str | None) -> None:
+def plan(
+    folder: str, *, budget: int, lift: float | None = None, runs: int = 600, json_path: str | None
+) -> None:
     """Say which modes of DIR so many labels can confirm with a power of 80%, and which not.
 
     Confirmations are simulated, with the weakest mode left out until all others have that power:
@@ -157,6 +137,18 @@ def plan(folder: str, budget: int, lift: float | None, runs: int, json_path: str
     \b
     groundfault case plan case/ --budget 200
     groundfault case plan case/ --budget 200 --lift 0.2
+
+    Output
+    ------
+    folder : DIR
+        The case.
+    budget : N
+        Number of labels to spend.
+    lift : X
+        Failure rate inside each mode less that of units in no mode; by default the lower end of the
+        audit's interval for the mode is its rate.
+    runs : N
+        Most simulated confirmations of each choice of modes.
     """
     from groundfault.case.case import Case
     from groundfault.case.simulation import plan_budget

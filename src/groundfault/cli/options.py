@@ -192,10 +192,10 @@ def label_options(*, in_browser: bool = False) -> Decorator:
         help=f"Source of the scores: you at the prompt{browser}, a program, or a column of the "
         "file.",
     )
-    return apply([source, list_options(_list_label_settings)])
+    return apply([source, list_options(list_label_settings)])
 
 
-def _list_label_settings(
+def list_label_settings(
     *,
     program: Annotated[str | None, Flag("--command")] = None,
     show: tuple[str, ...] = (),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 import msgspec
@@ -16,9 +16,10 @@ from rich.rule import Rule
 from rich.text import Text
 
 from groundfault.cli.case_option import step_of_case
-from groundfault.cli.command import GroupedCommand, option
+from groundfault.cli.command import GroupedCommand
 from groundfault.cli.options import json_option, store_option
 from groundfault.cli.output import require_writable, write_json
+from groundfault.cli.settings import Flag, list_options
 from groundfault.errors import InputError, PlanError
 from groundfault.render.words import clean, plural
 
@@ -183,6 +184,52 @@ def _key() -> str:
 _FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".json": "labelstudio"}
 
 
+def _list_review_settings(
+    *,
+    reviewer: str | None = None,
+    adjudicate: bool = False,
+    split: str | None = None,
+    export: str | None = None,
+    format: Literal["csv", "jsonl", "labelstudio"] | None = None,
+    sheet: Annotated[str | None, Flag("--import")] = None,
+    status: bool = False,
+    agreement: bool = False,
+    unblind: bool = False,
+    reason: str | None = None,
+) -> None:
+    """List who reviews, and how.
+
+    Review
+    ------
+    reviewer : NAME
+        Your name; not needed for --status and --agreement.
+    adjudicate
+        Decide items that reviewers dispute and that you have not reviewed.
+    split : A,B
+        Divide the items among these reviewers, each item to one.
+
+    Sheets
+    ------
+    export : FILE
+        Write your open items as a sheet, to fill in elsewhere.
+    format
+        Format of the sheet; by default from its name.
+    sheet : FILE
+        Read a sheet that was filled in; an invalid row rejects all of it.
+
+    Output
+    ------
+    status
+        Show how far the review is.
+    agreement
+        Show how far reviewers agree, with 95% intervals.
+    unblind
+        Show the hidden fields; later decisions are marked. Needs --reason.
+    reason : TEXT
+        Reason for --unblind; it is recorded.
+    """
+
+
 @click.command(
     cls=GroupedCommand,
     first="reviewer adjudicate export sheet status agreement store json_path",
@@ -194,51 +241,7 @@ _FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".json": "labelstudio"}
     "json_path",
     source="runs",
 )
-@option(
-    "--reviewer",
-    metavar="NAME",
-    group="Review",
-    help="Your name; not needed for --status and --agreement.",
-)
-@option(
-    "--adjudicate",
-    is_flag=True,
-    group="Review",
-    help="Decide items that reviewers dispute and that you have not reviewed.",
-)
-@option(
-    "--split",
-    metavar="A,B",
-    group="Review",
-    help="Divide the items among these reviewers, each item to one.",
-)
-@option(
-    "--export",
-    metavar="FILE",
-    group="Sheets",
-    help="Write your open items as a sheet, to fill in elsewhere.",
-)
-@option(
-    "--format",
-    type=click.Choice(["csv", "jsonl", "labelstudio"]),
-    group="Sheets",
-    help="Format of the sheet; by default from its name.",
-)
-@option(
-    "--import",
-    "sheet",
-    metavar="FILE",
-    group="Sheets",
-    help="Read a sheet that was filled in; an invalid row rejects all of it.",
-)
-@option("--status", is_flag=True, help="Show how far the review is.")
-@option("--agreement", is_flag=True, help="Show how far reviewers agree, with 95% intervals.")
-@option(
-    "--unblind",
-    is_flag=True,
-    help="Show the hidden fields; later decisions are marked. Needs --reason.",
-)
-@option("--reason", metavar="TEXT", help="Reason for --unblind; it is recorded.")
+@list_options(_list_review_settings)
 @store_option
 @json_option("what is shown")
 def review(runs: str, **options: Any) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -19,6 +18,7 @@ from groundfault.cli.options import (
     json_option,
     label_options,
     ledger_options,
+    list_label_settings,
     orientation_option,
 )
 from groundfault.cli.output import echo_warnings, write_json
@@ -37,7 +37,7 @@ from groundfault.cli.sequential_report import (
     report,
     tabulate_prospects,
 )
-from groundfault.cli.settings import call, derive_options
+from groundfault.cli.settings import Flag, call, derive_options, list_options, own_options
 from groundfault.errors import PlanError
 from groundfault.sequential.stopping_time import advise_burn_in, forecast_stopping
 
@@ -47,8 +47,26 @@ if TYPE_CHECKING:
     from groundfault.sequential.labelling import Answer
 
 
-_labelling = partial(option, group="Labelling")
-_simulation = partial(option, group="Simulation")
+def _list_labellers(
+    *,
+    scores: str = "score",
+    labeller: Annotated[str | None, Flag("--as")] = None,
+    labellers: str | None = None,
+    adjudicator: str | None = None,
+) -> None:
+    """List who labels.
+
+    Labelling
+    ---------
+    scores : COL
+        Column of recorded scores, for --label file.
+    labeller : NAME
+        Your name, where several people label.
+    labellers : A,B
+        Names of all who label each case on their own.
+    adjudicator : C
+        Name of who settles their disagreements.
+    """
 
 
 @click.group()
@@ -69,20 +87,12 @@ def sequential() -> None:
 @pool_options
 @sequential_plan_options
 @label_options(in_browser=True)
-@_labelling(
-    "--scores",
-    metavar="COL",
-    default="score",
-    show_default=True,
-    help="Column of recorded scores, for --label file.",
-)
+@list_options(_list_labellers, "scores")
 @orientation_option(
     "in a recorded or printed score; by default a pass, but a column named like error stops.",
     group="Labelling",
 )
-@_labelling("--as", "labeller", metavar="NAME", help="Your name, where several people label.")
-@_labelling("--labellers", metavar="A,B", help="Names of all who label each case on their own.")
-@_labelling("--adjudicator", metavar="C", help="Name of who settles their disagreements.")
+@list_options(_list_labellers, "labeller labellers adjudicator")
 @server_options
 @ledger_options
 @option("--gate", is_flag=True, help="Exit with status 1 if a failure mode is found.")
@@ -129,26 +139,30 @@ def run(**options: Any) -> None:
 
 
 @sequential.command()
-@click.argument("ledger", type=click.Path(), required=False)
-@click.option(
-    "--seal",
-    default="",
-    metavar="HEX",
-    help="Seal of the audit, where the ledger holds several; by default the last.",
-)
-@click.option("--cost", type=float, help="Cost of one label; the state then shows the total.")
-@click.option("--certificate", metavar="FILE", help="Write the certificate to this file.")
+@own_options
 @json_option("the certificate")
 def status(
-    ledger: str | None,
-    seal: str,
-    cost: float | None,
-    certificate: str | None,
+    ledger: str | None = None,
+    *,
+    seal: str = "",
+    cost: float | None = None,
+    certificate: str | None = None,
     json_path: str | None,
 ) -> None:
     """Show the state of the audit in LEDGER, the next case, and what would stop the audit.
 
     Without LEDGER, of the last one in $GROUNDFAULT_LEDGER, or in groundfault-ledger.db.
+
+    Output
+    ------
+    ledger : [LEDGER]
+        The ledger.
+    seal : HEX
+        Seal of the audit, where the ledger holds several; by default the last.
+    cost
+        Cost of one label; the state then shows the total.
+    certificate : FILE
+        Write the certificate to this file.
     """
     from groundfault.sequential import SequentialAudit
 
@@ -175,12 +189,7 @@ def status(
 )
 @pool_options
 @sequential_plan_options
-@_simulation(
-    "--budget",
-    type=int,
-    old_name="--limit",
-    help="Largest number of cases to label; all of them by default.",
-)
+@list_options(list_label_settings, "budget", "Simulation")
 @derive_options(
     forecast_stopping,
     "burn_ins base failing at replicates",

@@ -10,6 +10,7 @@ import click
 
 from groundfault.cli.labelling import clean
 from groundfault.cli.output import claim_folder
+from groundfault.cli.settings import own_options
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
@@ -97,15 +98,8 @@ def _prospect_row(prospect: StoppingForecast, cost: float | None) -> tuple[str, 
 
 
 @click.command()
-@click.argument("source", type=click.Path())
-@click.option("--out", metavar="DIR", help="Write the pages and the JSON to this folder.")
-@click.option(
-    "--seal",
-    default="",
-    metavar="HEX",
-    help="Seal of the audit, where a ledger holds several; by default the last.",
-)
-def report(source: str, out: str | None, seal: str) -> None:
+@own_options
+def report(source: str, *, out: str | None = None, seal: str = "") -> None:
     """Print the page of a sequential audit, and write it as HTML and Markdown.
 
     SOURCE is a certificate, the JSON of a confirmation, or the ledger of an audit, whose present
@@ -115,6 +109,13 @@ def report(source: str, out: str | None, seal: str) -> None:
     \b
     groundfault sequential report certificate.json --out report/
     groundfault sequential report groundfault-ledger.db --out report/
+
+    Output
+    ------
+    out : DIR
+        Write the pages and the JSON to this folder.
+    seal : HEX
+        Seal of the audit, where a ledger holds several; by default the last.
     """
     from rich.console import Console
 
