@@ -128,7 +128,7 @@ def make_probes() -> Iterator[tuple[str, str]]:
         runs = shutil.copytree(STORED / "probe" / "runs", Path(folder, "runs"))
         reviewed = ReviewedRuns(runs)
         more = probe_page.make_review_sections(reviewed)
-        page = probe_page.make_page(Summary.of(reviewed), "runs", more, figures=False)
+        page = probe_page.make_page(Summary.of(reviewed), "runs", more)
     yield "probes.md", markdown(page)
 
 

@@ -26,7 +26,7 @@ from groundfault.probes.running.runs import CALLS, TRAJECTORY, Runs
 from groundfault.probes.use.release import Package, check, release
 from groundfault.probes.use.summary import Summary
 from groundfault.render.markdown import markdown
-from groundfault.render.probe_figures import draw_curves
+from groundfault.render.probe_page import draw_curves
 from groundfault.render.probe_page import make_page
 from groundfault.review import open_items
 from groundfault_studies import probe_tables as tables
@@ -193,7 +193,7 @@ class _Protocol:
 
 
 def _typeset(package: Package) -> str:
-    return markdown(make_page(package.summary, "published probes", figures=False))
+    return markdown(make_page(package.summary, "published probes"))
 
 
 def _records(runs: Runs, model: str) -> list[bytes]:

@@ -16,7 +16,9 @@ from groundfault import Candidate, Descriptions, Evidence, Plan, Report
 from groundfault.descriptions import ProposingSettings
 from groundfault.errors import InputError, PlanError
 from groundfault.models import Question, Record, Response
-from groundfault.render.audit_page import html, make_summary, markdown
+from groundfault.render import to_html as html
+from groundfault.render import to_markdown as markdown
+from groundfault.render.audit_page import make_summary
 from groundfault.render.terminal import show
 
 UNITS = "the question asks to convert one unit into another"

@@ -12,7 +12,8 @@ import groundfault
 from groundfault import Candidate, Evidence, Plan, Report
 from groundfault.auditing.opposites import describe_opposite
 from groundfault.core.finding import Cell, Opposite
-from groundfault.render.audit_page import html, markdown
+from groundfault.render import to_html as html
+from groundfault.render import to_markdown as markdown
 from groundfault.render.audit_words import BETTER
 
 PLAN = Plan(judge="max-t", permutations=199)

@@ -237,7 +237,7 @@ def test_base_wordings_belong_to_no_policy_and_a_package_reproduces(home: Path) 
     summary = Summary.of(audit)
     assert summary.results.policies == ("caps", "stratified")
     assert summary.results.keys.confirmed
-    text = markdown(make_page(summary, "open questions", figures=False))
+    text = markdown(make_page(summary, "open questions"))
     assert ("its key" in text, "differs from that to the base wording" in text) == (False, True)
     assert "base wording" in card(check_bank(Bank.load(home / "bank.toml"), Grammar.shipped()))
     release(audit, home / "public", lambda package: str(package.counts))

@@ -43,9 +43,7 @@ def summary(
 
 
 def test_without_review_nothing_is_confirmed_and_that_is_said_first() -> None:
-    created = make_page(
-        summary({"gp": [2, 1], "uniform": [1, 0]}, status=None), "runs", figures=False
-    )
+    created = make_page(summary({"gp": [2, 1], "uniform": [1, 0]}, status=None), "runs")
     assert created.verdict == "No model error is confirmed; 2 prompt keys open"
     assert created.sections[0].title == "What is still open"
     message = " ".join(created.sections[0].sentences)
@@ -82,7 +80,7 @@ def test_conclusions_are_provisional_while_keys_are_open() -> None:
     assert "This may change while prompt keys are open" in message
     assert "no evidence for gp; keys open" in {
         cell
-        for t in make_page(created, "r", figures=False).sections
+        for t in make_page(created, "r").sections
         for x in t.tables
         for r in x.rows
         for cell in r
@@ -135,7 +133,7 @@ def test_every_table_of_the_paper_has_its_form() -> None:
 
 
 def test_an_adaptive_yield_is_never_called_a_rate() -> None:
-    created = make_page(summary({"gp": [2, 1], "uniform": [1, 0]}), "runs", figures=False)
+    created = make_page(summary({"gp": [2, 1], "uniform": [1, 0]}), "runs")
     rates = next(t for s in created.sections for t in s.tables if t.caption.startswith("How often"))
     assert [r[1] for r in rates.rows] == ["–", "8.3%"]
 
@@ -155,7 +153,7 @@ def test_terminal_json_and_control() -> None:
 
     created = summary({"gp": [2, 1], "uniform": [1, 0], "stratified": [0, 0]})
     out = Console(file=StringIO(), width=100)
-    show(make_page(created, "runs", figures=False), out)
+    show(make_page(created, "runs"), out)
     assert "Matched comparison" in out.file.getvalue()  # type: ignore[attr-defined]
     content = json.loads(json.dumps(created.to_dict(), allow_nan=False))
     assert content["control"] == "stratified"
@@ -175,7 +173,7 @@ def test_terminal_json_and_control() -> None:
 def test_several_models_are_told_apart_and_pooled_by_key() -> None:
     one, two = (summary({"gp": [2, 1], "uniform": [1, 0]}, model=name) for name in ("a", "b"))
     both = Summary((*one.rows, *two.rows), {**one.statuses, **two.statuses}, GRAMMAR, one.manifest)
-    created = make_page(both, "runs", figures=True)
+    created = make_page(both, "runs")
     first = next(t for s in created.sections for t in s.tables if t.caption.startswith("Matched"))
     assert [(r[0], r[3], r[5]) for r in first.rows] == [
         ("a", "3 / 1", "1 / 1 / 0"),

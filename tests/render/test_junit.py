@@ -9,7 +9,7 @@ from junitparser import Failure, JUnitXml, Skipped, TestSuite
 
 from groundfault.auditing.gating import Gate, GateMatch
 from groundfault.auditing.since_baseline import SinceBaseline
-from groundfault.render.junit import SUITE, junit
+from groundfault.render.gate import SUITE, junit
 
 
 def make_match(name: str, since: SinceBaseline | None = None) -> GateMatch:

@@ -31,11 +31,13 @@ from groundfault.modes.mode import (
     RuleClass,
 )
 from groundfault.modes.rule_space import WEIGHTS
-from groundfault.render.audit_page import html, make_summary, markdown
+from groundfault.render import to_html as html
+from groundfault.render import to_markdown as markdown
+from groundfault.render.audit_figures import draw_cuts, draw_doses
+from groundfault.render.audit_groups import read_cut
+from groundfault.render.audit_page import make_summary
 from groundfault.render.audit_words import Outline
-from groundfault.render.cuts import draw_cuts, read_cut
 from groundfault.render.highlights import find_patterns, find_spans, highlight
-from groundfault.render.mode_figures import draw_doses
 from groundfault.render.mode_page import find_openings
 from groundfault.render.mode_words import (
     NAMES,
@@ -113,7 +115,8 @@ def with_modes(report: Report, *modes: Mode, **search: object) -> Report:
 
 def printed(report: Report, width: int = 80) -> str:
     stream = io.StringIO()
-    show(make_summary(report, "out.html"), Console(file=stream, width=width, force_terminal=False))
+    console = Console(file=stream, width=width, force_terminal=False)
+    show(make_summary(report), console, "out.html")
     return stream.getvalue()
 
 

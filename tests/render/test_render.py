@@ -27,10 +27,12 @@ from rich.console import Console
 import groundfault
 from groundfault import Candidate, Evidence, Finding, Plan, Report, Verdict
 from groundfault.auditing.report_schema import to_plain
+from groundfault.render import to_html as html
+from groundfault.render import to_markdown as markdown
 from groundfault.render import words
 from groundfault.render.audit_figures import MAX_POINTS, figures
 from groundfault.render.audit_groups import distinct
-from groundfault.render.audit_page import MAX_ROWS, html, make_summary, markdown
+from groundfault.render.audit_page import MAX_ROWS, make_summary
 from groundfault.render.audit_tables import write_estimate
 from groundfault.render.audit_words import Outline
 from groundfault.render.markdown import code, escape
@@ -430,7 +432,7 @@ def test_clean_text_stands_on_one_line_and_steers_nothing(text: str) -> None:
 def printed(report: Report, width: int = 80, **options: object) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=False)
-    show(make_summary(report, **options), console)
+    show(make_summary(report), console, **options)
     return stream.getvalue()
 
 

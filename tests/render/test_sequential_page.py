@@ -15,14 +15,15 @@ from pages import HOSTILE, SCRIPT, Page
 from rich.cells import cell_len
 from rich.console import Console
 
+from groundfault.render import make_outline
+from groundfault.render import to_html as html
+from groundfault.render import to_markdown as markdown
 from groundfault.render.sequential_page import (
     MAX_LABELS,
-    html,
     make_confirmation_page,
     make_page,
-    markdown,
-    show,
 )
+from groundfault.render.terminal import show
 from groundfault.sequential import Certificate, Confirmation, Pool, SequentialAudit
 
 STORED = Path(__file__).parents[1] / "fixtures" / "v0_1_0" / "sequential"
@@ -58,7 +59,7 @@ def confirmation() -> Confirmation:
 
 def show_in_terminal(result: Certificate | Confirmation, width: int = 80) -> str:
     out = io.StringIO()
-    show(result, Console(file=out, width=width, force_terminal=False))
+    show(make_outline(result), Console(file=out, width=width, force_terminal=False))
     return out.getvalue()
 
 
@@ -131,7 +132,7 @@ def test_a_terminal_shows_it_without_long_lines(hostile: Certificate, width: int
 def test_a_case_without_a_score_is_marked(hostile: Certificate) -> None:
     table = next(
         block
-        for section in make_page(hostile, with_figures=False).sections
+        for section in make_page(hostile).sections
         if section.title == "Every label"
         for block in section.content
     )

@@ -17,7 +17,7 @@ from groundfault.auditing.report_examples import look_up_examples
 from groundfault.core.rules import Rule
 from groundfault.exports import export
 from groundfault.modes.mode import EVERY_MODEL
-from groundfault.render.example_page import make_example_page
+from groundfault.render.mode_page import make_example_page
 from groundfault.workbench.comparison import compare_models, find_unit_rows, measure_change
 from groundfault.workbench.opened_report import Bench
 

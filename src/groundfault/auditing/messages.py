@@ -7,6 +7,8 @@ from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan
 from groundfault.modes.mode import Mode
 
+NOTHING = "No reportable finding"
+"""The headline of a report that confirms nothing, and how its conclusion begins."""
 REASONS = {
     "min_on": "too few units with the property",
     "min_off": "too few units without the property",
@@ -159,7 +161,7 @@ def write_conclusion(
     ``reportable`` counts confirmed findings and failure modes; ``unknown`` says why the power is
     not known, if so.
     """
-    head = "No reportable finding. " if not reportable else ""
+    head = f"{NOTHING}. " if not reportable else ""
     if unknown:
         return f"{head}How large a lift could have been detected cannot be said: {unknown}."
     if mdl is None and reportable:

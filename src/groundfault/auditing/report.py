@@ -22,9 +22,9 @@ from groundfault.core.finding import Finding, Verdict
 
 # pages stand above audits, so they are found by name: a report knows nothing of how it is shown
 _PAGES = {
-    "html": "groundfault.render.audit_page:html",
-    "markdown": "groundfault.render.audit_page:markdown",
-    "notebook": "groundfault.render.notebook:show_report",
+    "html": "groundfault.render:to_html",
+    "markdown": "groundfault.render:to_markdown",
+    "notebook": "groundfault.render.preview_pages:show_report",
 }
 
 

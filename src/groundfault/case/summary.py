@@ -139,11 +139,11 @@ class CaseSummary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def to_markdown(self, path: str | Path | None = None) -> str:
         """The page as Markdown."""
-        return save_text(load_object("groundfault.render.case_page:markdown")(self), path)
+        return save_text(load_object("groundfault.render:to_markdown")(self), path)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """The page as one self-contained file."""
-        return save_text(load_object("groundfault.render.case_page:html")(self), path)
+        return save_text(load_object("groundfault.render:to_html")(self), path)
 
 
 def summarize(

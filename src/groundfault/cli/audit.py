@@ -168,9 +168,9 @@ def audit(
     if not every_scorer:
         show_report(report, quiet, out)
     elif not write_json(audits.to_json(), options["json_path"]):
-        from groundfault.render.scorer_page import make_scorer_page
+        from groundfault.render.audit_page import make_scorer_page
 
-        show_page(make_scorer_page(audits, out))
+        show_page(make_scorer_page(audits), out)
 
 
 def show_report(report: Report, quiet: bool, out: str | None) -> None:
@@ -180,7 +180,7 @@ def show_report(report: Report, quiet: bool, out: str | None) -> None:
         return
     from groundfault.render.audit_page import make_summary
 
-    show_page(make_summary(report, Path(out) / "report.html" if out else None))
+    show_page(make_summary(report), Path(out) / "report.html" if out else None)
 
 
 def _audit_every_scorer(

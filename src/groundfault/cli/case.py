@@ -159,7 +159,7 @@ def plan(
         result = plan_budget(here, budget, lift=lift, runs=runs, progress=progress)
     if write_json(result.to_json(), json_path):
         return
-    from groundfault.render.case_words import describe_plan
+    from groundfault.render.case_page import describe_plan
 
     for line in describe_plan(result, here):
         click.echo(line)

@@ -57,7 +57,7 @@ def demo(*, out: str = "groundfault-demo") -> None:
         report = audit(evidence, ledger=Path(out) / DEFAULT, progress=status.update)
         status.update("drawing the report")
         report.write(out)
-    show_page(make_summary(report, Path(out) / "report.html"))
+    show_page(make_summary(report), Path(out) / "report.html")
     click.echo()
     show_page(_look_closer(report, table))
 

@@ -101,13 +101,13 @@ def write_result(content: Any, path: str | None) -> bool:
     return write_json(text, path)
 
 
-def show_page(page: Page) -> None:
-    """Print a page on standard output."""
+def show_page(page: Page, report_path: str | Path | None = None) -> None:
+    """Print a page on standard output, and where the whole report is."""
     from rich.console import Console
 
     from groundfault.render.terminal import show
 
-    show(page, Console(highlight=False))
+    show(page, Console(highlight=False), report_path)
 
 
 def show_table(table: Table) -> None:

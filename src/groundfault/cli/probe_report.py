@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,16 +86,14 @@ def report(runs: str, **options: Any) -> None:
     from groundfault.render import probe_words
     from groundfault.render.html import html
     from groundfault.render.markdown import markdown
-    from groundfault.render.probe_page import BRIEF, make_page, make_review_sections
+    from groundfault.render.probe_page import make_page, make_review_sections
     from groundfault.render.terminal import show
 
     for name in ("md", "html", "json_path", "evidence"):
         require_writable(options[name])
     require_writable(options["audit_dir"], directory=True)
     audit, summary = _open_review(runs, options["store"], options["unblind"], options["control"])
-    content = make_page(
-        summary, _title(runs), make_review_sections(audit), figures=bool(options["html"])
-    )
+    content = make_page(summary, _title(runs), make_review_sections(audit))
     for name, write in (("md", markdown), ("html", html)):
         if options[name]:
             write_text(Path(options[name]), write(content))
@@ -108,8 +105,7 @@ def report(runs: str, **options: Any) -> None:
     )
     quiet = write_json(result.to_json(), options["json_path"])
     if not quiet:
-        brief = tuple(section for section in content.sections if section.title not in BRIEF)
-        show(replace(content, sections=brief), Console())
+        show(content, Console())
     if options["evidence"] or options["audit_dir"]:
         _evidence(summary, audit, options, quiet)
 
@@ -187,15 +183,19 @@ def _tables(package: Package) -> str:
     """The tables of a package, from what is published alone."""
     from groundfault.render.markdown import markdown
     from groundfault.render.probe_page import make_page, make_review_section
-    from groundfault.review import agreement
+    from groundfault.review.decision import summarize_agreement
 
     seed = int(package.config["review"]["seed"])
     more = (
-        [make_review_section(package.resolutions, agreement(package.decisions, seed=seed))]
+        [
+            make_review_section(
+                package.resolutions, summarize_agreement(package.decisions, seed=seed)
+            )
+        ]
         if package.decisions
         else []
     )
-    return markdown(make_page(package.summary, "published probes", more, figures=False))
+    return markdown(make_page(package.summary, "published probes", more))
 
 
 def _evidence(summary: Summary, audit: ReviewedRuns, options: dict[str, Any], quiet: bool) -> None:

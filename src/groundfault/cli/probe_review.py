@@ -384,7 +384,7 @@ def _say_status(progress: ReviewProgress) -> None:
 def _say_agreement(agreement: dict[str, dict[str, dict[str, Any]]]) -> None:
     from rich.console import Console
 
-    from groundfault.render.agreement_table import tabulate_agreement
+    from groundfault.render.probe_page import tabulate_agreement
     from groundfault.render.terminal import fit_table
 
     table = tabulate_agreement(agreement)

@@ -196,7 +196,7 @@ def show(
     import msgspec
 
     from groundfault.auditing.report_examples import look_up_examples
-    from groundfault.render.example_page import make_example_page
+    from groundfault.render.mode_page import make_example_page
 
     if passing and near:
         raise click.UsageError("--passing and --near exclude each other; choose one")
@@ -262,12 +262,11 @@ def gate(
     from groundfault.auditing.gating import gate as run
     from groundfault.render import gate as render
     from groundfault.render import words
-    from groundfault.render.junit import junit as make_junit
 
     for path in (junit, markdown, json_path):
         require_writable(path)
     verdict = run(report, fail_on, baseline=baseline, must_detect=must_detect, level=level)
-    for path, make in ((junit, make_junit), (markdown, render.markdown)):
+    for path, make in ((junit, render.junit), (markdown, render.markdown)):
         if path:
             write_text(Path(path), make(verdict))
     if not write_result(verdict.to_dict(), json_path):

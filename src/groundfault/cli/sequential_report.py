@@ -119,7 +119,8 @@ def report(source: str, *, out: str | None = None, seal: str = "") -> None:
     """
     from rich.console import Console
 
-    from groundfault.render.sequential_page import show
+    from groundfault.render import make_outline
+    from groundfault.render.terminal import show
 
     with claim_folder(out) as folder:
         result = _load(source, seal)
@@ -127,7 +128,7 @@ def report(source: str, *, out: str | None = None, seal: str = "") -> None:
             result.to_json(folder / f"{type(result).__name__.lower()}.json")
             result.to_markdown(folder / "report.md")
             result.to_html(folder / "report.html")
-    show(result, Console(), Path(out) / "report.html" if out else None)
+    show(make_outline(result), Console(), Path(out) / "report.html" if out else None)
 
 
 def _load(source: str, seal: str) -> Certificate | Confirmation:

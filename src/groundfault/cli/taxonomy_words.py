@@ -82,8 +82,7 @@ def label(
     groundfault taxonomy label taxonomy/ --model openai/gpt-4o-mini --second openai/gpt-4o
     """
     from groundfault.render import words
-    from groundfault.render.taxonomy_labels import describe_labels
-    from groundfault.render.taxonomy_page import write_labels
+    from groundfault.render.taxonomy_page import describe_labels, write_labels
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
     from groundfault.taxonomy.words.labeller import label as run
 

@@ -266,7 +266,7 @@ class Evidence:
         return f"<Evidence: {', '.join(parts)}>"
 
     def _repr_html_(self) -> str:
-        html: str = load_object("groundfault.render.notebook:show_evidence")(self)
+        html: str = load_object("groundfault.render.preview_pages:show_evidence")(self)
         return html
 
     @cached_property

@@ -232,7 +232,7 @@ class Finding:
         return f"<Finding: {self.key}, {self.verdict}, {sizes}>"
 
     def _repr_html_(self) -> str:
-        html: str = load_object("groundfault.render.notebook:show_finding")(self)
+        html: str = load_object("groundfault.render.preview_pages:show_finding")(self)
         return html
 
     @property

@@ -1,3 +1,45 @@
-"""Renderings of a report: HTML with figures, Markdown, and a terminal; they show it and compute
-nothing.
-"""
+"""Reports of every kind: one outline a result, which HTML, Markdown and terminals set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from groundfault.base.registry import load_object
+
+if TYPE_CHECKING:
+    from groundfault.render.page import Page
+
+_OUTLINES = {
+    "Report": "audit_page:make_page",
+    "Certificate": "sequential_page:make_page",
+    "Confirmation": "sequential_page:make_confirmation_page",
+    "CaseSummary": "case_page:make_case_page",
+    "Taxonomy": "taxonomy_page:make_page",
+}
+"""Makers of outlines by the class of the result; a subclass has that of its parent."""
+
+
+def make_outline(result: object) -> Page:
+    """Make the page of a result: all that its report says, in whatever format.
+
+    Parameters
+    ----------
+    result : Report, Certificate, Confirmation, CaseSummary or Taxonomy
+    """
+    name = next(c.__name__ for c in type(result).__mro__ if c.__name__ in _OUTLINES)
+    page: Page = load_object(f"groundfault.render.{_OUTLINES[name]}")(result)
+    return page
+
+
+def to_html(result: object) -> str:
+    """Return the report of a result as one self-contained HTML page."""
+    from groundfault.render.html import html
+
+    return html(make_outline(result))
+
+
+def to_markdown(result: object) -> str:
+    """Return the report of a result as Markdown."""
+    from groundfault.render.markdown import markdown
+
+    return markdown(make_outline(result))

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
 
+import polars as pl
+
 from groundfault.auditing.report import Report
 from groundfault.core.finding import Finding, Verdict
+from groundfault.core.rules import Rule
+from groundfault.errors import GroundfaultError
+from groundfault.modes.examples import split_conditions
+from groundfault.modes.mode import DosePoint, Mode
 from groundfault.render import words
-from groundfault.render.audit_groups import main_cell
+from groundfault.render.audit_groups import main_cell, read_cut
 from groundfault.render.audit_tables import holds_out
 from groundfault.render.audit_words import Outline
 from groundfault.render.drawing import (
@@ -51,7 +58,7 @@ def figures(report: Report) -> tuple[Figure, ...]:
 
 def funnel(report: Report) -> Figure:
     """How many candidates are left after each step."""
-    steps = Outline(report).steps
+    steps = _count_steps(report)
     end = 1.1 * max(1, *(n for _, n in steps))
     names = Scale.of_names([step for step, _ in steps], colour=INK).turned()
     drawing = Drawing(Scale(0, end), names, width=560, height=28 * len(steps))
@@ -62,6 +69,21 @@ def funnel(report: Report) -> Figure:
     alt = f"Bars: {text}."
     title = "From the library to what is confirmed"
     return Figure("funnel", title, "", alt, drawing.to_svg(alt), wide=True)
+
+
+def _count_steps(report: Report) -> list[tuple[str, int]]:
+    """Count how many candidates are left after each step."""
+    counts, candidates = report.counts(), report.candidates
+    confirmed = counts[Verdict.CONFIRMED]
+    unconfirmed = counts[Verdict.TOO_SMALL] + counts[Verdict.NOT_REPLICATED]
+    several = candidates.hypotheses != candidates.size
+    steps = [
+        ("candidates × outcomes" if several else "in the library", candidates.hypotheses),
+        ("tested", candidates.tested),
+    ]
+    if holds_out(report):
+        steps.append(("survived the screen", confirmed + unconfirmed))
+    return [*steps, ("confirmed", confirmed)]
 
 
 def shrinkage(report: Report) -> Figure | None:
@@ -267,3 +289,171 @@ def _draw_slices(visible: Sequence[Finding], where: str) -> Drawing:
 
 def _level(report: Report) -> float:
     return 1 - words.decimal(report.plan.alpha)
+
+
+_BAND = 34
+_WIDE = 420
+"""Pixels above which a picture takes the full width of a page."""
+
+
+@dataclass(frozen=True)
+class DoseBar:
+    """Failures at one value, or in one range, of a column.
+
+    Attributes
+    ----------
+    label : str
+        The value or range.
+    rate : float
+        Failure rate, in [0, 1].
+    n : int
+        Units.
+    inside : bool
+        Whether the rule holds there.
+    """
+
+    label: str
+    rate: float
+    n: int
+    inside: bool
+
+
+def draw_doses(mode: Mode, name: str) -> tuple[Figure, ...]:
+    """A picture for each column of numbers in a mode's rule.
+
+    Parameters
+    ----------
+    mode : Mode
+    name : str
+        What the names of the pictures begin with.
+    """
+    columns = dict.fromkeys(point.column for point in mode.doses)
+    return tuple(
+        _draw(mode, column, f"{name}-dose-{place}") for place, column in enumerate(columns, 1)
+    )
+
+
+def _draw(mode: Mode, column: str, name: str) -> Figure:
+    points = [point for point in mode.doses if point.column == column and point.n]
+    bars = [
+        DoseBar(name_range(point), point.errors / point.n, point.n, on)
+        for point, on in zip(points, _find_inside(mode, points), strict=True)
+    ]
+    title = words.clean(column)
+    others = " for which the rest of the rule holds" if len(mode.conditions) > 1 else ""
+    caption = f"Failure rate by {title}, of examples{others}; above each bar, how many these are."
+    return draw_bars(bars, name, title, caption)
+
+
+def draw_bars(bars: Sequence[DoseBar], name: str, title: str, caption: str) -> Figure:
+    """Failure rates along a column as bars, dark where a rule holds.
+
+    Parameters
+    ----------
+    bars : sequence of DoseBar
+    name, title, caption : str
+        Of the picture; the title is the column.
+    """
+    # a band for each, wide enough for its label
+    band = max(_BAND, 8 + 7 * max((len(bar.label) for bar in bars), default=0))
+    width = max(band * len(bars), 130)
+    drawing = Drawing(
+        Scale.of_names([bar.label for bar in bars], title=title),
+        Scale.of_numbers(0, 1, count=2, percent=True),
+        width=width,
+        height=110,
+    )
+    for i, bar in enumerate(bars):
+        drawing.bar((i, 0), (i, bar.rate), _BAND - 12, BAD if bar.inside else REST)
+        drawing.text((i, bar.rate), words.count(bar.n), shift=(0, -4), anchor="middle", size=11)
+    text = "; ".join(
+        f"{words.rate(bar.rate)} of {words.count(bar.n)} at {bar.label}" for bar in bars
+    )
+    alt = f"Failure rate by {title}: {text}."
+    return Figure(name, f"Along {title}", caption, alt, drawing.to_svg(alt), wide=width > _WIDE)
+
+
+def name_range(point: DosePoint) -> str:
+    """A value, or the range of values, as short as they can be told apart."""
+    if point.low == point.high:
+        return f"{point.low:.4g}"
+    return f"{point.low:.4g}–{point.high:.4g}"
+
+
+def _find_inside(mode: Mode, points: list[DosePoint]) -> list[bool]:
+    """For which points the conditions on their column hold; all, where these read others too."""
+    if not points:
+        return []
+    column = points[0].column
+    table = pl.DataFrame({column: [point.low for point in points]})
+    holds = pl.Series([True] * len(points))
+    for condition in split_conditions(mode.rule):
+        rule = Rule.parse(condition)
+        if rule.columns != (column,):
+            continue
+        try:
+            holds &= table.select(rule.to_polars().fill_null(False)).to_series()
+        except (GroundfaultError, pl.exceptions.PolarsError):
+            continue
+    return holds.to_list()
+
+
+def draw_cuts(findings: Iterable[Finding], lead: Finding, name: str) -> Figure | None:
+    """Failure rates between the cuts of a column, from the counts on both sides of each.
+
+    Parameters
+    ----------
+    findings : iterable of Finding
+        All of a report; those of other columns and outcomes are passed over, and those for which
+        other units have a value.
+    lead : Finding
+        The one whose side is marked.
+    name : str
+        Of the picture.
+
+    Returns
+    -------
+    Figure or None
+        None where there are not two cuts.
+    """
+    cut = read_cut(lead.rule)
+    if cut is None:
+        return None
+    total = lead.full.on + lead.full.off
+    failures = lead.full.on_errors + lead.full.off_errors
+    above: dict[tuple[float, bool], tuple[int, float]] = {}
+    for finding in findings:
+        other, cell = read_cut(finding.rule), finding.full
+        if (
+            other is not None
+            and (other.column, finding.outcome) == (cut.column, lead.outcome)
+            and cell.on + cell.off == total
+        ):
+            sides = (cell.on, cell.on_errors) if other.above else (cell.off, cell.off_errors)
+            above[(other.value, not other.inclusive)] = sides
+    if len(above) < 2:
+        return None
+    edges = sorted(above)
+    counts = [(total, failures), *(above[edge] for edge in edges), (0, 0.0)]
+    names = [_name(*pair) for pair in zip([None, *edges], [*edges, None], strict=True)]
+    bars = []
+    for place, label in enumerate(names):
+        n = counts[place][0] - counts[place + 1][0]
+        errors = counts[place][1] - counts[place + 1][1]
+        holds = (place > edges.index((cut.value, not cut.inclusive))) is cut.above
+        if n > 0:
+            bars.append(DoseBar(label, max(errors, 0.0) / n, n, holds))
+    title = words.clean(cut.column)
+    caption = f"Failure rate by {title}, of all units; above each bar, how many these are."
+    return draw_bars(bars, name, title, caption)
+
+
+def _name(low: tuple[float, bool] | None, high: tuple[float, bool] | None) -> str:
+    """The values between two cuts."""
+    if low is None and high is not None:
+        return f"{'≤' if high[1] else '<'} {high[0]:.4g}"
+    if low is not None and high is None:
+        return f"{'>' if low[1] else '≥'} {low[0]:.4g}"
+    assert low is not None
+    assert high is not None
+    return f"{low[0]:.4g} to {high[0]:.4g}"

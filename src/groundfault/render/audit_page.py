@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from groundfault.auditing.report import Report
-from groundfault.core.finding import Finding
+from groundfault.auditing.scorers import ScorerAudits
+from groundfault.core.finding import Finding, Verdict
 from groundfault.render import audit_tables as tables
-from groundfault.render import audit_words, change_words, description_tables, mode_page, words
-from groundfault.render.audit_figures import figures
-from groundfault.render.audit_groups import FindingGroup, distinct, find_cut_column, main_cell
-from groundfault.render.audit_words import Outline
-from groundfault.render.cuts import draw_cuts
+from groundfault.render import audit_words, description_tables, mode_page, words
+from groundfault.render.audit_figures import draw_cuts, figures
+from groundfault.render.audit_groups import (
+    CHANGE_ASSOCIATION,
+    FindingGroup,
+    distinct,
+    find_cut_column,
+    main_cell,
+    name_sides,
+)
+from groundfault.render.audit_words import ASSOCIATION, Outline, describe_counting, describe_scorer
 from groundfault.render.mode_words import ModeOutline
 from groundfault.render.page import (
     Block,
@@ -25,6 +31,7 @@ from groundfault.render.page import (
     Figures,
     Fold,
     Line,
+    Number,
     Order,
     Page,
     Paragraph,
@@ -33,14 +40,19 @@ from groundfault.render.page import (
     Statement,
     Statements,
     Table,
-    TableColumn,
+    Words,
+    make_table,
+    tabulate,
 )
-from groundfault.render.scorer_words import describe_counting, describe_scorer
 
 MAX_ROWS = 5000
+"""Candidates in the table of all: a browser sorts as many at once."""
 MAX_NAMES = 12
-MAX_CONFIRMED = 20  # rows of findings in a terminal
-MAX_SCREENED = 10
+"""Names in one line of remarks."""
+MAX_CONFIRMED, MAX_SCREENED = 20, 10
+"""Rows of findings on the first screen of a terminal."""
+_MAX_ROWS = 20
+"""Rows of each table on a screen about scorers."""
 
 # how the table of all candidates can be put in order; styles do it, without a script. Not by
 # holdout lift: the largest of those, picked from all, would be no finding
@@ -52,35 +64,25 @@ _ORDERS: tuple[tuple[str, str, Callable[[Finding], Any]], ...] = (
 )
 
 
-def html(report: Report) -> str:
-    """The report as one self-contained HTML page."""
-    from groundfault.render.html import html as set_html
-
-    return set_html(make_page(report))
-
-
-def markdown(report: Report) -> str:
-    """The report as Markdown."""
-    from groundfault.render.markdown import markdown as set_markdown
-
-    return set_markdown(make_page(report, with_figures=False))
-
-
-def make_page(report: Report, *, with_figures: bool = True) -> Page:
-    """All that the report says; ``with_figures`` draws, which takes a second."""
+def make_page(report: Report) -> Page:
+    """Make the page of an audit: all that the report says."""
     outline = Outline(report)
     sections = [
-        mode_page.make_section(ModeOutline(report), with_figures=with_figures)
-        if report.modes
-        else None,
-        Section("Figures", figures=figures(report), anchor="figures") if with_figures else None,
-        _confirmed(outline, with_figures),
-        _strengths(outline, with_figures),
+        mode_page.make_section(ModeOutline(report)) if report.modes else None,
+        Section("Figures", figures=figures(report), anchor="figures"),
+        _make_confirmed_section(outline),
+        _make_strength_section(outline),
         description_tables.make_section(report),
-        _too_small(outline),
-        _screened(outline),
-        _everything(report),
-        _limits(outline),
+        *(
+            Section.of(table, sentence, anchor=anchor)
+            for table, sentence, anchor in (
+                (tables.too_small(report), audit_words.TOO_SMALL, "too-small"),
+                (tables.screened(report), audit_words.UNCONFIRMED, "screened"),
+            )
+            if table.rows
+        ),
+        _make_full_section(outline),
+        _make_limit_section(outline),
         Section(
             "Manifest",
             ("What is needed to compute this report again.",),
@@ -95,88 +97,80 @@ def make_page(report: Report, *, with_figures: bool = True) -> Page:
         outline.facts,
         tuple(section for section in sections if section is not None),
         bool(report.modes or outline.groups),
-        tuple(_lead(outline)),
+        tuple(_list_lead(outline)),
         f"Made by groundfault {report.groundfault_version}.",
     )
 
 
-def make_summary(report: Report, report_path: str | Path | None = None) -> Page:
-    """The first screen, for a terminal; ``report_path`` is where the whole report is."""
+def make_summary(report: Report) -> Page:
+    """Make the first screen of a report, for a terminal."""
     outline = Outline(report)
-    lead: list[Block] = list(_notices(outline))
-    if report.mode_search is not None:
-        lead += [Paragraph(("",)), *mode_page.list_lead(ModeOutline(report), terminal=True)]
-    lead += _list_suspicions(outline)
-    findings = _list_findings(outline)
-    if findings:
-        lead += [Paragraph(("",)), *findings]
-    if report.modes:
-        sentences = [f"Findings: {outline.tally}", outline.better, outline.footing]
-    else:
-        sentences = [outline.tally, outline.better, outline.conclusion, outline.footing]
-    described = description_tables.describe_arms(report)
-    sentences = [s for s in (*sentences, described, outline.unscored) if s]
-    lead += [Paragraph(("",)), *(Paragraph((sentence,)) for sentence in sentences)]
-    if report.hints:
-        lead.append(Bullets(tuple((f"Hint: {hint}.",) for hint in report.hints)))
-    footer = f"Report: {report_path}" if report_path is not None else ""
     good = bool(report.modes or outline.groups)
-    return Page("audit", outline.title, outline.headline, (), (), good, tuple(lead), footer)
+    lead = tuple(_list_lead(outline, terminal=True))
+    return Page("audit", outline.title, outline.headline, (), (), good, lead)
 
 
-def _list_findings(outline: Outline) -> list[Block]:
-    """The table of findings; below failure modes, of those that the caller asked for alone."""
-    table = _summary_table(outline, own=bool(outline.report.modes))
-    if not table.rows:
-        return []
-    if not tables.holds_out(outline.report):
-        return [table]
-    line = "* selected as among the largest, so too large on average"
-    return [table, Paragraph((line,), "small")]
+def _list_lead(outline: Outline, *, terminal: bool = False) -> Iterator[Block]:
+    """Yield what stands first: notices, failure modes, findings, and how to take them.
 
-
-def _notices(outline: Outline) -> Iterator[Block]:
-    """What nobody may overlook."""
-    if scoring := describe_scorer(outline.report):
-        yield Paragraph((scoring,))
-    for sentence in describe_counting(outline.report):
-        yield Paragraph((sentence,))
-    if outline.selection:
-        yield Paragraph((outline.selection,))
-    for sentence in filter(
-        None, (outline.overall, outline.alike, words.clean(outline.report.parts))
+    A terminal gets a table in the place of statements, and counts of what a page has in sections.
+    """
+    report = outline.report
+    gap = [Paragraph(("",))] * terminal
+    yield from _list_notices(outline)
+    if report.mode_search is not None:
+        yield from gap
+        yield from mode_page.list_lead(ModeOutline(report), terminal=terminal)
+    # below the modes, none of which is about answers
+    if outline.instrument:
+        yield Paragraph((outline.instrument,), "notice")
+    if terminal:
+        # below failure modes, of those findings alone that the caller asked for
+        table = _make_summary_table(outline, own=bool(report.modes))
+        if table.rows:
+            yield from gap
+            yield table
+        if table.rows and tables.holds_out(report):
+            yield Paragraph(("* selected as among the largest, so too large on average",), "small")
+    elif outline.groups:
+        items = tuple(_state(outline, g, n) for n, g in enumerate(outline.groups, 1))
+        statements = Statements(items, MAX_NAMES, "more groups")
+        yield Fold((outline.findings_headline,), (statements,)) if report.modes else statements
+    yield from gap
+    tally = f"Findings: {outline.tally}" if report.modes else outline.tally
+    for sentence in (
+        tally if terminal else "",
+        outline.better,
+        description_tables.describe_arms(report),
+        "" if terminal and report.modes else outline.conclusion,
+        outline.footing,
+        outline.unscored if terminal else "",
     ):
-        yield Paragraph((sentence,))
+        if sentence:
+            yield Paragraph((sentence,))
+    if report.hints:
+        head = "Hint: {}." if terminal else "{}."
+        hints = report.hints if terminal else map(words.capital, report.hints)
+        yield Bullets(tuple((head.format(hint),) for hint in hints))
+
+
+def _list_notices(outline: Outline) -> Iterator[Block]:
+    report = outline.report
+    for sentence in (
+        describe_scorer(report),
+        *describe_counting(report),
+        outline.selection,
+        outline.overall,
+        outline.alike,
+        words.clean(report.parts),
+    ):
+        if sentence:
+            yield Paragraph((sentence,))
     if outline.warning:
         yield Paragraph((outline.warning,), "notice")
 
 
-def _list_suspicions(outline: Outline) -> list[Block]:
-    """That the measurement may be at fault: below the modes, none of which is about answers."""
-    return [Paragraph((outline.instrument,), "notice")] if outline.instrument else []
-
-
-def _lead(outline: Outline) -> Iterator[Block]:
-    report = outline.report
-    yield from _notices(outline)
-    if report.mode_search is not None:
-        yield from mode_page.list_lead(ModeOutline(report))
-    yield from _list_suspicions(outline)
-    if outline.groups:
-        items = tuple(_statement(outline, g, n) for n, g in enumerate(outline.groups, 1))
-        statements = Statements(items, MAX_NAMES, "more groups")
-        yield Fold((outline.findings_headline,), (statements,)) if report.modes else statements
-    if outline.better:
-        yield Paragraph((outline.better,))
-    if described := description_tables.describe_arms(report):
-        yield Paragraph((described,))
-    yield Paragraph((outline.conclusion,))
-    yield Paragraph((outline.footing,))
-    if report.hints:
-        yield Bullets(tuple((f"{words.capital(hint)}.",) for hint in report.hints))
-
-
-def _statement(outline: Outline, group: FindingGroup, number: int) -> Statement:
+def _state(outline: Outline, group: FindingGroup, number: int) -> Statement:
     remarks: list[Line] = []
     lead = outline.face(group.lead)
     if lead.aliases:
@@ -200,33 +194,33 @@ def _list_names(outline: Outline, start: str, findings: Sequence[Finding]) -> Li
     return tuple(line)
 
 
-def _confirmed(outline: Outline, with_figures: bool) -> Section | None:
+def _make_confirmed_section(outline: Outline) -> Section | None:
     if not outline.groups:
         return None
-    blocks = _group_entries(outline, outline.groups, "finding", with_figures)
+    blocks = _list_entries(outline, outline.groups, "finding")
     if outline.report.modes:
         blocks = (Fold((f"Show {outline.findings_headline}",), blocks),)
     return Section("Confirmed findings", (outline.caution,), blocks=blocks, anchor="confirmed")
 
 
-def _strengths(outline: Outline, with_figures: bool) -> Section | None:
+def _make_strength_section(outline: Outline) -> Section | None:
     if not outline.strength_groups:
         return None
-    blocks = _group_entries(outline, outline.strength_groups, "strength", with_figures)
+    blocks = _list_entries(outline, outline.strength_groups, "strength")
     size = words.plural(len(outline.strengths), "finding")
     fold = Fold((f"Show {size} of fewer failures",), blocks)
     sentences = (outline.better,) if outline.better else ()
     return Section(outline.better_title, sentences, blocks=(fold,), anchor="strengths")
 
 
-def _group_entries(
-    outline: Outline, groups: Sequence[FindingGroup], anchor: str, with_figures: bool
+def _list_entries(
+    outline: Outline, groups: Sequence[FindingGroup], anchor: str
 ) -> tuple[Block, ...]:
-    """An entry for each lead, and under it those that belong to it, folded."""
+    """Return an entry for each lead, and under it those that belong to it, folded."""
     blocks: list[Block] = []
     for number, group in enumerate(groups, 1):
         blocks.append(_entry(outline, group.lead, f"{anchor}-{number}"))
-        if group.cuts and with_figures:
+        if group.cuts:
             lead = outline.face(group.lead)
             figure = draw_cuts(outline.report.findings, lead, f"{anchor}-{number}-cuts")
             blocks += [Figures((figure,))] if figure else []
@@ -253,37 +247,24 @@ def _entry(outline: Outline, finding: Finding, anchor: str) -> Entry:
     face = outline.face(finding)
     name = words.label(face)
     blocks.append(replace(tables.numbers(outline.report, face), caption=name))
-    blocks.append(Remarks(outline.remarks(finding)))
+    blocks.append(Remarks(tuple(outline.list_remarks(finding))))
     return Entry(Code(name), tuple(blocks), anchor)
 
 
-def _too_small(outline: Outline) -> Section | None:
-    if not outline.too_small:
-        return None
-    table = tables.too_small(outline.report)
-    return Section(table.caption, (audit_words.TOO_SMALL,), (), (table,), anchor="too-small")
-
-
-def _screened(outline: Outline) -> Section | None:
-    if not outline.screened:
-        return None
-    table = tables.screened(outline.report)
-    return Section(table.caption, (audit_words.UNCONFIRMED,), (), (table,), anchor="screened")
-
-
-def _everything(report: Report) -> Section:
+def _make_full_section(outline: Outline) -> Section:
+    report = outline.report
+    size = words.count(len(report.findings))
     blocks: list[Block] = []
     if len(report.findings) > MAX_ROWS:
-        size = words.count(len(report.findings))
         line = f"The first {MAX_ROWS:,} are shown here; all {size} are in the JSON report."
         blocks.append(Paragraph((line,)))
-    blocks += [_sortable_table(report), tables.key(report)]
-    fold = Fold((f"Show all {words.count(len(report.findings))}",), tuple(blocks), printed=False)
-    return Section("All candidates", (Outline(report).tally,), blocks=(fold,), anchor="everything")
+    blocks += [_make_sortable_table(report), tables.key(report)]
+    fold = Fold((f"Show all {size}",), tuple(blocks), printed=False)
+    return Section("All candidates", (outline.tally,), blocks=(fold,), anchor="everything")
 
 
-def _sortable_table(report: Report) -> Table:
-    """The table of all candidates, with the orders that readers may put it in."""
+def _make_sortable_table(report: Report) -> Table:
+    """Return the table of all candidates, with the orders that readers may put it in."""
     findings = report.findings[:MAX_ROWS]
     orders = []
     for key, label, by in _ORDERS:
@@ -299,13 +280,13 @@ def _sortable_table(report: Report) -> Table:
     )
 
 
-def _limits(outline: Outline) -> Section:
+def _make_limit_section(outline: Outline) -> Section:
     report = outline.report
     modes = ModeOutline(report) if report.mode_search is not None else None
     blocks: list[Block] = [] if modes is None else mode_page.list_search(modes)
     blocks += [
         Paragraph((report.conclusion,)),
-        Paragraph((outline.association,)),
+        Paragraph((ASSOCIATION if report.change is None else CHANGE_ASSOCIATION,)),
         *([tables.detectable(report)] if report.power.minimum_detectable_lift else []),
         tables.ineligible(report),
     ]
@@ -321,60 +302,108 @@ def _limits(outline: Outline) -> Section:
     return Section(title, blocks=tuple(blocks), anchor="limits")
 
 
-def _summary_table(outline: Outline, *, own: bool = False) -> Table:
-    """Confirmed findings, then those that cleared the screen alone; or ``own`` ones."""
+def _make_summary_table(outline: Outline, *, own: bool) -> Table:
+    """Return confirmed findings, then those that cleared the screen alone; or ``own`` ones."""
     report = outline.report
-    has_holdout = tables.holds_out(report)
-    head, write_interval = tables.interval_words(report)
-    sides = change_words.name_sides(report)
-    lift = "lift" if report.change is None else "change"
-    heads = (
-        *sides,
-        *(("discovery*", "holdout") if has_holdout else (lift,)),
-        head,
-        "adj. p",
-    )
-    rows: list[tuple[str, ...]] = []
-    classes: list[str] = []
-
-    def add(candidate: Finding, style: str, indent: str = "") -> None:
-        finding = outline.face(candidate)
-        cell = main_cell(finding)
-        lifts = [finding.discovery.lift, cell.lift] if has_holdout else [cell.lift]
-        numbers = [words.rate(cell.on_rate), words.rate(cell.off_rate), *map(words.signed, lifts)]
-        interval = write_interval(cell)
-        if finding.estimate is not None:
-            interval = tables.write_estimate(report, finding.estimate)[1]
-        numbers += [interval, words.p_value(cell.p_adjusted)]
-        rows.append((indent + words.label(finding), *numbers))
-        classes.append(style)
-
-    def add_words(text: str, style: str) -> None:
-        rows.append((text, *("" for _ in heads)))
-        classes.append(style)
-
     confirmed = [
         (finding, "  " if finding.representative else "")
         for group in outline.groups
         for finding in (group.lead, *group.distinct)
         if not own or finding.name in report.manifest.own_rules
     ]
-    for finding, indent in confirmed[:MAX_CONFIRMED]:
-        add(finding, "", indent)
-    if len(confirmed) > MAX_CONFIRMED:
-        add_words(f"and {words.count(len(confirmed) - MAX_CONFIRMED)} more", "more")
-    unconfirmed = (
-        (tables.too_small(report).caption, outline.too_small),
-        (tables.screened(report).caption, outline.screened),
+    rows = [(_list_numbers(outline, f, indent), "") for f, indent in confirmed[:MAX_CONFIRMED]]
+    rows += _count_rest(len(confirmed) - MAX_CONFIRMED)
+    for caption, verdict in (
+        (tables.too_small(report).caption, Verdict.TOO_SMALL),
+        (tables.screened(report).caption, Verdict.NOT_REPLICATED),
+    ):
+        some = distinct(f for f in report.findings if f.verdict is verdict and not own)
+        rows += [((f"{caption}:",), "")] if some else []
+        rows += [(_list_numbers(outline, f), "screened") for f in some[:MAX_SCREENED]]
+        rows += _count_rest(len(some) - MAX_SCREENED)
+    lift = "lift" if report.change is None else "change"
+    heads = (
+        "Finding",
+        *name_sides(report),
+        *(("discovery*", "holdout") if tables.holds_out(report) else (lift,)),
+        tables.interval_words(report)[0],
+        "adj. p",
     )
-    for caption, findings in () if own else unconfirmed:
-        listed = distinct(findings)
-        if listed:
-            add_words(f"{caption}:", "")
-        for finding in listed[:MAX_SCREENED]:
-            add(finding, "screened")
-        if len(listed) > MAX_SCREENED:
-            add_words(f"and {words.count(len(listed) - MAX_SCREENED)} more", "more")
-    columns = (TableColumn("Finding"), *(TableColumn(name, "number") for name in heads))
+    cells = [(*row, *("" for _ in heads[len(row) :])) for row, _ in rows]
     # a caption that repeats the verdict is not set
-    return Table(outline.headline, columns, tuple(rows), classes=tuple(classes))
+    table = make_table(outline.headline, "t" + "n" * (len(heads) - 1), heads, cells)
+    return replace(table, classes=tuple(style for _, style in rows))
+
+
+def _list_numbers(outline: Outline, candidate: Finding, indent: str = "") -> tuple[str, ...]:
+    report, finding = outline.report, outline.face(candidate)
+    cell = main_cell(finding)
+    interval = tables.interval_words(report)[1](cell)
+    if finding.estimate is not None:
+        interval = tables.write_estimate(report, finding.estimate)[1]
+    lifts = [finding.discovery.lift, cell.lift] if tables.holds_out(report) else [cell.lift]
+    return (
+        indent + words.label(finding),
+        words.rate(cell.on_rate),
+        words.rate(cell.off_rate),
+        *map(words.signed, lifts),
+        interval,
+        words.p_value(cell.p_adjusted),
+    )
+
+
+def _count_rest(number: int) -> list[tuple[tuple[str, ...], str]]:
+    return [((f"and {words.count(number)} more",), "more")] if number > 0 else []
+
+
+def make_scorer_page(audits: ScorerAudits) -> Page:
+    """Make the first screen of audits by every scorer: what each says, and where they differ."""
+    scorers = tabulate(
+        "Scorers",
+        audits.reports.items(),
+        Words("Scorer", lambda pair: words.clean(pair[0])),
+        Number("error rate", lambda pair: words.rate(pair[1].error_rate)),
+        Words("what its audit says", lambda pair: _summarize(pair[1])),
+    )
+    differences = tabulate(
+        "Where the scorers differ",
+        sorted(audits.agreements, key=lambda each: -each.apart / each.n)[:_MAX_ROWS],
+        Words("Scorer", lambda each: words.clean(each.first)),
+        Words("and scorer", lambda each: words.clean(each.second)),
+        Number("differ on", lambda each: each.apart),
+        Number("of answers", lambda each: each.n),
+        Number("share", lambda each: words.rate(each.apart / each.n)),
+        note="Audit the answers on which two differ: --disagreement A B.",
+    )
+    disputed = make_table(
+        "Confirmed by some scorers and not by others",
+        "t" + "t" * len(audits.reports),
+        ("Finding", *map(words.clean, audits.reports)),
+        [
+            (
+                words.clean(key),
+                # a scorer whose audit had no such candidate says nothing
+                *(words.VERDICTS[Verdict(each[n])] if n in each else "" for n in audits.reports),
+            )
+            for key, each in list(audits.disputed.items())[:_MAX_ROWS]
+        ],
+    )
+    remarks = [
+        f"Each audit has the error level {words.level(audits.level)}, a share of the plan's, so "
+        f"that the plan's holds for all {len(audits.reports)} together.",
+        *(
+            f"Not audited: {words.clean(name)}, {words.clean(why)}."
+            for name, why in audits.refusals.items()
+        ),
+    ]
+    lead: tuple[Block, ...] = (scorers, Bullets(tuple((remark,) for remark in remarks)))
+    sections = tuple(Section.of(table) for table in (differences, disputed) if table.rows)
+    verdict = f"{words.plural(len(audits.reports), 'scorer')} of the same answers, each audited"
+    return Page("audit", "", verdict, (), sections, False, lead)
+
+
+def _summarize(report: Report) -> str:
+    """Return the headline, and the rules of the failure modes."""
+    headline = Outline(report).headline
+    rules = [mode.meaning for mode in report.modes]
+    return words.clean(f"{headline}: {words.listing(rules, 3)}" if rules else headline)

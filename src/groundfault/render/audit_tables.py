@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from msgspec import to_builtins
@@ -13,8 +12,8 @@ from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import ReportData
 from groundfault.core.finding import Cell, Estimate, Finding, Verdict
 from groundfault.render import words
-from groundfault.render.change_words import name_sides
-from groundfault.render.page import Table, TableColumn
+from groundfault.render.audit_groups import name_sides
+from groundfault.render.page import Name, Number, Table, Under, Words, make_table, tabulate
 
 MAX_NAMES = 12
 
@@ -34,7 +33,7 @@ def interval_words(report: ReportData) -> tuple[str, Callable[[Cell | None], str
 
 
 def numbers(report: Report, finding: Finding) -> Table:
-    """Errors on and off the slice of a finding: on discovery, on the holdout and on all units."""
+    """Return errors on and off the slice: on discovery, on the holdout and on all units."""
     head, interval = interval_words(report)
     selected = " (selected)" if finding.confirmed else ""
     parts: list[tuple[str, Cell | None]] = [(f"All units{selected}", finding.full)]
@@ -55,23 +54,21 @@ def numbers(report: Report, finding: Finding) -> Table:
         for part, cell in parts
         if cell is not None
     ]
+    none = words.NONE
     if finding.estimate is not None:
         effect, ends = write_estimate(report, finding.estimate)
-        none = words.NONE
         rows.append(("Corrected for selection", none, none, effect, ends, none, none))
-    sides, lift = ("Errors on the slice", "Errors off it"), "Lift"
+    sides, place = ("Errors on the slice", "Errors off it"), "on and off the slice"
     if report.change is not None:
         second, first = name_sides(report)
-        sides, lift = (f"Errors of {second}", f"Errors of {first}"), "Change"
-    heads = (*sides, lift, head, "p", "Adjusted p")
-    columns = (TableColumn("Units"), *(TableColumn(h, "number") for h in heads))
-    return Table(
-        f"{words.label(finding)}: errors {_name_place(report)}", columns, tuple(rows)
-    ).drop_empty_columns()
+        sides, place = (f"Errors of {second}", f"Errors of {first}"), "on the slice"
+    heads = ("Units", *sides, _name_lift(report), head, "p", "Adjusted p")
+    caption = f"{words.label(finding)}: errors {place}"
+    return make_table(caption, "tnnnnnn", heads, rows).drop_empty_columns()
 
 
-def _name_place(report: Report) -> str:
-    return "on and off the slice" if report.change is None else "on the slice"
+def _name_lift(report: Report) -> str:
+    return "Lift" if report.change is None else "Change"
 
 
 def write_estimate(report: ReportData, estimate: Estimate) -> tuple[str, str]:
@@ -95,82 +92,51 @@ def too_small(report: Report) -> Table:
 
 def _list_unconfirmed(report: Report, verdict: Verdict, caption: str) -> Table:
     head, interval = interval_words(report)
-    rows = tuple(
-        (
-            words.label(f),
-            words.signed(f.discovery.lift, 3),
-            words.signed(f.holdout.lift if f.holdout else None, 3),
-            interval(f.holdout or f.full),
-            words.p_value((f.holdout or f.full).p),
-            words.p_value((f.holdout or f.full).p_adjusted),
-            f.reason,
-        )
-        for f in report.findings
-        if f.verdict is verdict
+    return tabulate(
+        caption,
+        [f for f in report.findings if f.verdict is verdict],
+        Name("Candidate", words.label),
+        Number(
+            "Discovery lift (selected)" if holds_out(report) else "Lift",
+            lambda f: words.signed(f.discovery.lift, 3),
+        ),
+        Number("Holdout lift", lambda f: words.signed(f.holdout.lift if f.holdout else None, 3)),
+        Number(head, lambda f: interval(f.holdout or f.full)),
+        Number("p", lambda f: words.p_value((f.holdout or f.full).p)),
+        Number("Adjusted p", lambda f: words.p_value((f.holdout or f.full).p_adjusted)),
+        Words("Reason", lambda f: f.reason),
+        drop=True,
     )
-    discovery = "Discovery lift (selected)" if holds_out(report) else "Lift"
-    heads = (discovery, "Holdout lift", head, "p", "Adjusted p")
-    columns = (
-        TableColumn("Candidate", "code"),
-        *(TableColumn(h, "number") for h in heads),
-        TableColumn("Reason"),
-    )
-    return Table(caption, columns, rows).drop_empty_columns()
 
 
 def everything(report: Report, max_rows: int) -> Table:
-    """All candidates, at most so many of them: counts, lifts, verdict and reason."""
-    rows = tuple(_row(f) for f in report.findings[:max_rows])
-    side, other = name_sides(report)
-    of = "" if report.change is None else "of "
-    heads = (
-        f"Errors {of}{side}",
-        f"Errors {of}{other}",
-        "Discovery lift (selected)",
-        "Holdout lift",
-        "Screen p",
-        "Adjusted p",
-    )
-    columns = (
-        TableColumn("Candidate", "code"),
-        TableColumn("Rule", "under"),
-        TableColumn("Verdict"),
-        *(TableColumn(h, "number") for h in heads),
-        TableColumn("Reason"),
-        TableColumn("If all unscored"),
-    )
+    """Return all candidates, at most so many of them: counts, lifts, verdict and reason."""
+    of, (side, other) = "" if report.change is None else "of ", name_sides(report)
+    split = holds_out(report)
     note = "Errors and rates are those of all units. The p-value of the screen is two-sided."
-    if holds_out(report):
+    if split:
         note += " The adjusted one is of the holdout, one-sided in the discovery direction."
-    else:
-        columns = tuple(
-            replace(c, head="Lift" if report.change is None else "Change")
-            if c.head.startswith("Discovery")
-            else c
-            for c in columns
-        )
-        columns = tuple(replace(c, head="p") if c.head == "Screen p" else c for c in columns)
-        rows = tuple((*row[:6], words.NONE, *row[7:]) for row in rows)
-    return Table(
-        "All candidates, the untestable ones too", columns, rows, note
-    ).drop_empty_columns()
-
-
-def _row(finding: Finding) -> tuple[str, ...]:
-    holdout = finding.holdout
-    p_adjusted = (holdout or finding.discovery).p_adjusted
-    return (
-        words.label(finding),
-        "" if is_named_by_rule(finding) else finding.rule,
-        words.VERDICTS[finding.verdict],
-        words.share(finding.full, "on"),
-        words.share(finding.full, "off"),
-        words.signed(finding.discovery.lift),
-        words.signed(holdout.lift if holdout else None),
-        words.p_value(finding.discovery.p),
-        words.p_value(p_adjusted),
-        _codes(finding),
-        describe_changes(finding),
+    return tabulate(
+        "All candidates, the untestable ones too",
+        report.findings[:max_rows],
+        Name("Candidate", words.label),
+        Under("Rule", lambda f: "" if is_named_by_rule(f) else f.rule),
+        Words("Verdict", lambda f: words.VERDICTS[f.verdict]),
+        Number(f"Errors {of}{side}", lambda f: words.share(f.full, "on")),
+        Number(f"Errors {of}{other}", lambda f: words.share(f.full, "off")),
+        Number(
+            "Discovery lift (selected)" if split else _name_lift(report),
+            lambda f: words.signed(f.discovery.lift),
+        ),
+        Number(
+            "Holdout lift", lambda f: words.signed(f.holdout.lift) if split and f.holdout else None
+        ),
+        Number("Screen p" if split else "p", lambda f: words.p_value(f.discovery.p)),
+        Number("Adjusted p", lambda f: words.p_value((f.holdout or f.discovery).p_adjusted)),
+        Words("Reason", _list_codes),
+        Words("If all unscored", describe_changes),
+        note=note,
+        drop=True,
     )
 
 
@@ -179,7 +145,7 @@ def is_named_by_rule(finding: Finding) -> bool:
     return finding.rule.strip('"') == finding.name
 
 
-def _codes(finding: Finding) -> str:
+def _list_codes(finding: Finding) -> str:
     """The codes that a reason starts with, where it does."""
     coded = finding.verdict in (Verdict.UNTESTABLE, Verdict.TOO_SMALL, Verdict.NOT_REPLICATED)
     return finding.reason.partition(": ")[0] if coded else ""
@@ -189,14 +155,12 @@ def key(report: Report) -> Table:
     """What the verdicts and codes of `everything` mean."""
     meanings: dict[str, str] = {}
     for f in report.findings:
-        codes = [code for code in _codes(f).split(", ") if code]
+        codes = [code for code in _list_codes(f).split(", ") if code]
         meanings |= {code: messages.REASONS.get(code, code) for code in codes}
         if not codes:
             meanings[words.VERDICTS[f.verdict]] = f.reason
-    return Table(
-        "What verdicts and codes mean",
-        (TableColumn("Word"), TableColumn("Meaning")),
-        tuple(meanings.items()),
+    return make_table(
+        "What verdicts and codes mean", "tt", ("Word", "Meaning"), tuple(meanings.items())
     )
 
 
@@ -212,47 +176,40 @@ def describe_changes(finding: Finding) -> str:
 
 
 def detectable(report: Report) -> Table:
-    """The least lift that would have been found four times in five, by how common the slice is."""
+    """Return the least lift that an audit finds four times in five, by the size of the slice."""
     power = report.power
-    rows = tuple(
-        (
-            words.level(words.decimal(share)),
-            "none, however large" if lift is None else words.bare(lift),
-        )
-        for share, lift in power.minimum_detectable_lift.items()
+    return tabulate(
+        f"What would have been found with {words.level(power.power)} power",
+        power.minimum_detectable_lift.items(),
+        Number("Slice holds this share of units", lambda pair: words.level(words.decimal(pair[0]))),
+        Number(
+            "Minimum detectable lift",
+            lambda pair: "none, however large" if pair[1] is None else words.bare(pair[1]),
+        ),
     )
-    columns = (
-        TableColumn("Slice holds this share of units", "number"),
-        TableColumn("Minimum detectable lift", "number"),
-    )
-    return Table(f"What would have been found with {words.level(power.power)} power", columns, rows)
 
 
 def ineligible(report: Report) -> Table:
-    """Why candidates could not be tested, and how many."""
-    rows = tuple(
-        (code, messages.REASONS.get(code, ""), words.count(number))
-        for code, number in sorted(report.ineligible.items(), key=lambda item: -item[1])
-    )
-    columns = (
-        TableColumn("Code", "code"),
-        TableColumn("Meaning"),
-        TableColumn("Candidates", "number"),
-    )
-    note = "One candidate may have several reasons."
-    return Table(
-        "Candidates that could not be tested", columns, rows, note if len(rows) > 1 else ""
+    """Return why candidates could not be tested, and how many."""
+    return tabulate(
+        "Candidates that could not be tested",
+        sorted(report.ineligible.items(), key=lambda item: -item[1]),
+        Name("Code", lambda pair: pair[0]),
+        Words("Meaning", lambda pair: messages.REASONS.get(pair[0], "")),
+        Number("Candidates", lambda pair: pair[1]),
+        note="One candidate may have several reasons." if len(report.ineligible) > 1 else "",
     )
 
 
 def unscored(report: Report) -> Table:
-    """Observations that have no loss, by status."""
-    rows = tuple(
-        (status, words.count(n)) for status, n in report.statuses.items() if n or status == "scored"
+    """Return counts of observations by status."""
+    return tabulate(
+        "Observations by status",
+        [(status, n) for status, n in report.statuses.items() if n or status == "scored"],
+        Words("Status", lambda pair: pair[0]),
+        Number("Observations", lambda pair: pair[1]),
+        note="Only scored observations enter an error rate.",
     )
-    columns = (TableColumn("Status"), TableColumn("Observations", "number"))
-    note = "Only scored observations enter an error rate."
-    return Table("Observations by status", columns, rows, note)
 
 
 def baselines(report: Report) -> Table | None:
@@ -269,42 +226,35 @@ def baselines(report: Report) -> Table | None:
         (
             weaker.fixed_lift,
             f"A fixed lift of {min_lift:g} on discovery, no decoys, no holdout",
-            _say_chance(at_lift[-1:]),
+            _describe_chance(at_lift[-1:]),
         ),
         (
             weaker.top_k,
             "The largest lifts on discovery, no decoys, no holdout",
-            _say_chance(at_top[:1]),
+            _describe_chance(at_top[:1]),
         ),
         (
             weaker.decoy_only,
             "The screen alone, no holdout",
-            _say_chance([] if fdp is None else [fdp * survivors]),
+            _describe_chance([] if fdp is None else [fdp * survivors]),
         ),
         (weaker.full, "The whole rule", report.guarantee),
     )
-    rows = tuple(
-        (rule, words.count(len(names)), chance, words.listing(_clean(names), MAX_NAMES))
-        for names, rule, chance in rules
+    return tabulate(
+        "What weaker rules would have reported",
+        rules,
+        Words("Rule", lambda row: row[1]),
+        Number("Reports", lambda row: len(row[0])),
+        Words("By chance alone", lambda row: row[2]),
+        Words("Candidates", lambda row: words.listing(list(map(words.clean, row[0])), MAX_NAMES)),
     )
-    columns = (
-        TableColumn("Rule"),
-        TableColumn("Reports", "number"),
-        TableColumn("By chance alone"),
-        TableColumn("Candidates"),
-    )
-    return Table("What weaker rules would have reported", columns, rows)
 
 
-def _say_chance(decoys: Sequence[float]) -> str:
+def _describe_chance(decoys: Sequence[float]) -> str:
     """How many candidates pass a rule where nothing is there, as decoys estimate it."""
     if not decoys:
         return "chance alone gives some too; this judge does not estimate how many"
     return f"chance alone gives about {decoys[0]:.2g} of them"
-
-
-def _clean(names: Sequence[str]) -> list[str]:
-    return [words.clean(name) for name in names]
 
 
 def manifest(report: Report) -> tuple[Table, ...]:
@@ -335,8 +285,8 @@ def manifest(report: Report) -> tuple[Table, ...]:
 
 
 def _pairs(caption: str, head: str, pairs: dict[str, Any]) -> Table:
-    rows = tuple((key, _plain(value)) for key, value in pairs.items() if value is not None)
-    return Table(caption, (TableColumn(head), TableColumn("Value", "code")), rows)
+    rows = [(key, _plain(value)) for key, value in pairs.items() if value is not None]
+    return make_table(caption, "tc", (head, "Value"), rows)
 
 
 def _plain(value: Any) -> str:

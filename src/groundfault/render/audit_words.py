@@ -5,32 +5,39 @@ nothing statistical."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 
+from groundfault.auditing import messages
 from groundfault.auditing.report import Report
+from groundfault.auditing.report_schema import ReportData
 from groundfault.core.finding import Finding, Verdict
-from groundfault.render import change_words, words
+from groundfault.readers.account import compare_official
+from groundfault.render import words
 from groundfault.render.audit_groups import (
     INSTRUMENT,
     FindingGroup,
+    describe_elsewhere,
+    describe_overall,
     distinct,
     effect_size,
     group_findings,
+    is_unlike_rest,
+    list_alike,
     main_cell,
+    name_sides,
+    write_headline,
 )
 from groundfault.render.audit_tables import holds_out, is_named_by_rule
-from groundfault.render.change_words import is_unlike_rest
 from groundfault.render.description_tables import describe_annotation
 from groundfault.render.mode_words import ModeOutline
 from groundfault.render.page import Code
 
 ASSOCIATION = (
     "A confirmed finding is an association: errors are more, or less, frequent on the slice than "
-    "off it. "
-    "It is not a cause. What was not among the candidates was not looked for."
+    "off it. It is not a cause. What was not among the candidates was not looked for."
 )
 SELECTED = (
     "Discovery lifts were selected as the largest, so they are too large on average (the winner's "
@@ -57,7 +64,6 @@ TOO_SMALL = (
 BOUNDED = "Losses lie between 0 and 1: errors are losses summed, and an error rate is a mean loss."
 BETTER = "Where it does better"
 _MAX_BETTER = 4
-_NOTHING = "No reportable finding"
 _UNTESTED = "Nothing could be tested"
 
 
@@ -92,17 +98,11 @@ class Outline:
         if self.report.modes:
             return ModeOutline(self.report).headline
         if self.report.change is not None:
-            return change_words.write_headline(self.report, len(self.groups))
-        return self.findings_headline or (_UNTESTED if self._is_untested else _NOTHING)
-
-    @property
-    def _is_untested(self) -> bool:
-        """Whether no candidate was tested, and no rule looked through."""
-        search = self.report.mode_search
+            return write_headline(self.report, len(self.groups))
+        search, findings = self.report.mode_search, self.report.findings
         is_searched = search is not None and search.classes
-        return not is_searched and all(
-            finding.verdict is Verdict.UNTESTABLE for finding in self.report.findings
-        )
+        is_tested = is_searched or any(f.verdict is not Verdict.UNTESTABLE for f in findings)
+        return self.findings_headline or (messages.NOTHING if is_tested else _UNTESTED)
 
     @property
     def findings_headline(self) -> str:
@@ -143,7 +143,7 @@ class Outline:
     @property
     def conclusion(self) -> str:
         """What could have been seen, without repeating the headline."""
-        return self.report.conclusion.removeprefix(f"{_NOTHING}. ")
+        return self.report.conclusion.removeprefix(f"{messages.NOTHING}. ")
 
     @property
     def guarantee(self) -> str:
@@ -217,7 +217,12 @@ class Outline:
                 f" ({words.count(report.n_discovery)} discovery,"
                 f" {words.count(report.n_holdout)} holdout)"
             )
-        candidates = f"{words.count(counts.size)}, {_of(counts.tested, counts.size)} tested"
+        rates = words.rate(report.error_rate)
+        if report.change is not None and report.manifest.compare is not None:
+            pairs = zip(report.manifest.compare, report.change.error_rates, strict=True)
+            rates = ", ".join(f"{words.clean(name)} {words.rate(rate)}" for name, rate in pairs)
+        tested = "all" if counts.tested == counts.size else words.count(counts.tested)
+        candidates = f"{words.count(counts.size)}, {tested} tested"
         if counts.hypotheses != counts.size:
             candidates = (
                 f"{words.count(counts.size)} for {words.plural(len(report.outcomes), 'outcome')} "
@@ -225,44 +230,15 @@ class Outline:
             )
         return (
             (f"{report.unit.capitalize()}s", units),
-            ("Error rate", self._error_rate),
+            ("Error rate", rates),
             ("Candidates", candidates),
             ("Judge", report.judge),
         )
 
     @property
-    def _error_rate(self) -> str:
-        """The error rate; of a comparison that of each model."""
-        change, compare = self.report.change, self.report.manifest.compare
-        if change is None or compare is None:
-            return words.rate(self.report.error_rate)
-        rates = zip(compare, change.error_rates, strict=True)
-        return ", ".join(f"{words.clean(name)} {words.rate(rate)}" for name, rate in rates)
-
-    @property
     def overall(self) -> str:
         """What changed over all units; empty where no two models were compared."""
-        return change_words.describe_overall(self.report)
-
-    @property
-    def association(self) -> str:
-        """What a confirmed finding is, and is not."""
-        return ASSOCIATION if self.report.change is None else change_words.ASSOCIATION
-
-    @property
-    def steps(self) -> tuple[tuple[str, int], ...]:
-        """How many candidates are left after each step."""
-        counts, candidates = self.report.counts(), self.report.candidates
-        confirmed = counts[Verdict.CONFIRMED]
-        unconfirmed = counts[Verdict.TOO_SMALL] + counts[Verdict.NOT_REPLICATED]
-        several = candidates.hypotheses != candidates.size
-        steps = [
-            ("candidates × outcomes" if several else "in the library", candidates.hypotheses),
-            ("tested", candidates.tested),
-        ]
-        if holds_out(self.report):
-            steps.append(("survived the screen", confirmed + unconfirmed))
-        return (*steps, ("confirmed", confirmed))
+        return describe_overall(self.report)
 
     @cached_property
     def groups(self) -> tuple[FindingGroup, ...]:
@@ -304,7 +280,7 @@ class Outline:
     @property
     def alike(self) -> str:
         """On which slices the models differ as they do elsewhere; empty where there are none."""
-        return change_words.list_alike(self.report.confirmed)
+        return list_alike(self.report.confirmed)
 
     @cached_property
     def strength_groups(self) -> tuple[FindingGroup, ...]:
@@ -327,7 +303,7 @@ class Outline:
         """What the slices of fewer failures are called."""
         if self.report.change is None:
             return BETTER
-        return "Where {} does better than {}".format(*change_words.name_sides(self.report))
+        return "Where {} does better than {}".format(*name_sides(self.report))
 
     @property
     def better(self) -> str:
@@ -344,16 +320,6 @@ class Outline:
         return f"{self.better_title}: {words.listing(parts, _MAX_BETTER)}."
 
     @property
-    def screened(self) -> tuple[Finding, ...]:
-        """What survived the screen and failed on the holdout."""
-        return tuple(f for f in self.report.findings if f.verdict is Verdict.NOT_REPLICATED)
-
-    @property
-    def too_small(self) -> tuple[Finding, ...]:
-        """What is beyond chance, and smaller than was asked for."""
-        return tuple(f for f in self.report.findings if f.verdict is Verdict.TOO_SMALL)
-
-    @property
     def curse(self) -> str:
         """How much smaller the survivors' lifts are on the holdout; empty where nothing
         survived.
@@ -364,8 +330,8 @@ class Outline:
             return ""
         return (
             f"What survived the screen had a mean absolute lift of {mean.discovery:.2f} on "
-            "discovery and "
-            f"{mean.holdout:.2f} on the holdout: the difference is the winner's curse."
+            f"discovery and {mean.holdout:.2f} on the holdout: the difference is the winner's "
+            "curse."
         )
 
     @property
@@ -385,8 +351,7 @@ class Outline:
         )
         return (
             f"{words.plural(count, 'observation')} could not be scored. {verdicts} would be "
-            "another "
-            "had all of them failed, or all passed."
+            "another had all of them failed, or all passed."
         )
 
     @property
@@ -397,10 +362,8 @@ class Outline:
             return ""
         return (
             f"Of {words.count(robustness.splits)} random splits of the same units, "
-            f"{words.rate(robustness.nonempty)} "
-            "confirmed anything. They share one sample: how often a finding is confirmed is not a "
-            "probability of its "
-            "being true."
+            f"{words.rate(robustness.nonempty)} confirmed anything. They share one sample: how "
+            "often a finding is confirmed is not a probability of its being true."
         )
 
     def face(self, finding: Finding) -> Finding:
@@ -412,11 +375,8 @@ class Outline:
         names = {f.name: self.face(f).name for f in self.report.confirmed}
         return names.get(finding.representative or "", finding.representative or "")
 
-    def remarks(self, finding: Finding) -> tuple[tuple[str, str | Code], ...]:
-        """Labels and values of everything else that is known of a finding."""
-        return tuple(self._remarks(finding))
-
-    def _remarks(self, candidate: Finding) -> Iterator[tuple[str, str | Code]]:
+    def list_remarks(self, candidate: Finding) -> Iterator[tuple[str, str | Code]]:
+        """Yield labels and values of everything else that is known of a finding."""
         finding = self.face(candidate)
         if finding is not candidate:
             yield "The other side of", Code(candidate.name)
@@ -430,7 +390,7 @@ class Outline:
         if finding.aliases:
             yield "Same units as", Code(words.listing(finding.aliases))
         if finding.elsewhere is not None:
-            yield "Change elsewhere", change_words.describe_elsewhere(finding)
+            yield "Change elsewhere", describe_elsewhere(finding)
         if finding.decoys is not None:
             decoys = f"{finding.decoys:.2g} expected by chance at or above this effect"
             yield "Decoys as large", decoys
@@ -468,5 +428,44 @@ def describe_sensitivity(finding: Finding) -> str:
     )
 
 
-def _of(part: int, whole: int) -> str:
-    return "all" if part == whole else words.count(part)
+_MAX_NAMES = 8
+
+
+def describe_scorer(report: ReportData) -> str:
+    """Whose score counts, and who else scored; empty where one scorer did alone."""
+    account, reading = report.manifest.account, report.manifest.reading
+    if account is None or not account.outcome:
+        return ""
+    others = [name for name in account.scorers if name and name not in account.outcome]
+    if reading is not None and reading.disagreement:
+        first, second = (words.clean(name) for name in reading.disagreement)
+        return (
+            f"Audited here: where the scorers {first} and {second} differ. A failure is an answer "
+            "on which they do."
+        )
+    mine = words.listing([words.clean(name) for name in account.outcome], _MAX_NAMES)
+    if not others:
+        return f"Scored by {mine}, each on its own task."
+    beside = words.listing([words.clean(name) for name in others], _MAX_NAMES)
+    return f"Scored by {mine}; also in the logs: {beside} (--scorer NAME, or --every-scorer)."
+
+
+def describe_counting(report: ReportData) -> Iterator[str]:
+    """What counts as failed because the caller said so, and where the tool's own count differs."""
+    yield from describe_counted(report.counted_as_failed)
+    account = report.manifest.account
+    if account is not None:
+        counted = report.manifest.roles.count_as_failed
+        figures = [log.official for log in account.logs if log.official]
+        # of some models alone where others were left out; configurations have other names
+        mine = [each for each in figures if each.model in (report.manifest.models or ())]
+        for line in compare_official(mine or figures, counted):
+            yield f"{words.clean(line)}."
+
+
+def describe_counted(counts: Mapping[str, int]) -> Iterator[str]:
+    """Which rows count as failed because the caller said so; nothing where none does."""
+    if counts:
+        rows = " and ".join(f"{words.count(n)} {status}" for status, n in counts.items())
+        noun = "row counts" if sum(counts.values()) == 1 else "rows count"
+        yield f"{rows} {noun} as failed here, as asked (--count-as-failed)."

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
 from groundfault.auditing.stages import OPTIONS, find_stages
 from groundfault.case.settings import CaseSettings, Step
-from groundfault.case.simulation import Forecast, forecast_confirmation
+from groundfault.case.simulation import POWER, Forecast, forecast_confirmation
 from groundfault.case.summary import CaseSummary, LabelledMode
 from groundfault.core.plan import to_fraction
 from groundfault.render import words
-from groundfault.render.case_wordings import (
-    describe_next_wordings,
-    list_wording_gaps,
-    make_wording_sections,
-)
-from groundfault.render.case_words import name_folder, name_label_command
 from groundfault.render.page import (
+    Block,
     Bullets,
     Code,
+    Name,
+    Number,
     Page,
     Paragraph,
     Remarks,
@@ -28,18 +26,27 @@ from groundfault.render.page import (
     Statement,
     Statements,
     Table,
-    TableColumn,
+    Words,
+    tabulate,
 )
 from groundfault.render.preview_pages import make_column_table
 
 if TYPE_CHECKING:
     from groundfault.case.case import Case
+    from groundfault.case.simulation import BudgetPlan
+    from groundfault.case.wordings import ReviewedWordings, ReworkedMode, Wordings
     from groundfault.render.page import Line
 
 _SELECTED = (
     "Modes were selected for their failures, so the rates of the audit lie too far apart on "
     "average; those of the labels do not depend on that selection."
 )
+_STANDINGS = {
+    "confirmed": "confirmed on fresh labels",
+    "open": "not confirmed: the labels so far do not decide",
+    "too few fresh rows": "cannot be confirmed: too few fresh units inside or outside",
+    "not chosen": "no label was bought for it",
+}
 _FRESH = {
     "kept apart": "they were drawn at random and kept apart before the audit",
     "without an outcome": "they had no outcome when the case began",
@@ -55,36 +62,24 @@ _TRUST = {
 }
 
 
-def html(summary: CaseSummary) -> str:
-    """The page of a case as HTML."""
-    from groundfault.render.html import html as set_html
-
-    return set_html(make_case_page(summary))
-
-
-def markdown(summary: CaseSummary) -> str:
-    """The page of a case as Markdown."""
-    from groundfault.render.markdown import markdown as set_markdown
-
-    return set_markdown(make_case_page(summary))
-
-
 def make_case_page(summary: CaseSummary) -> Page:
-    """What a case found, what held when it was labelled, what it cost, and what nobody looked at.
-
-    Parameters
-    ----------
-    summary : CaseSummary
-    """
+    """Make the page of a case: findings, labels that confirm them, their cost, and gaps."""
+    settings = summary.settings
+    hashes = (
+        ("Audited rows (SHA-256)", Code(settings.audit)),
+        ("Fresh rows (SHA-256)", Code(settings.fresh)),
+        ("Decided before any look (SHA-256)", Code(settings.seal)),
+        ("Seed", Code(str(settings.seed))),
+    )
     sections = (
         Section("Failure modes", _describe_modes(summary), blocks=tuple(_list_modes(summary))),
-        *make_wording_sections(summary),
+        *_make_wording_sections(summary),
         Section("What it cost", (_describe_cost(summary),), anchor="cost"),
         Section("How sure this is", tuple(_describe_levels(summary)), anchor="levels"),
         Section(
             "What was never looked at", blocks=(Bullets(tuple(_list_gaps(summary))),), anchor="gaps"
         ),
-        Section("Manifest", blocks=(Remarks(tuple(_list_hashes(summary))),), anchor="manifest"),
+        Section("Manifest", blocks=(Remarks(hashes),), anchor="manifest"),
     )
     return _make_page(summary, sections)
 
@@ -92,23 +87,19 @@ def make_case_page(summary: CaseSummary) -> Page:
 def make_status_page(
     case: Case, forecast: Callable[[Case], Forecast | None] = forecast_confirmation
 ) -> Page:
-    """Where a case stands, what the next step would cost, and what it could show.
+    """Make the page of where a case stands: what the next step would cost, and could show.
 
     Before the audit no outcome is read for it: columns are told apart by their names and by what
     was declared.
 
-    Parameters
-    ----------
-    case : Case
-    forecast : callable
-        Simulates what confirming its modes would cost.
+    ``forecast`` simulates the cost of confirming its modes.
     """
     summary = case.summarize()
     lines = _describe_next(summary, forecast(case), case)
     steps = Section("Next", blocks=tuple(map(Paragraph, lines)))
-    modes = Section("Failure modes", blocks=tuple(_list_modes(summary, rules_apart=True)))
+    modes = Section("Failure modes", blocks=tuple(_list_modes(summary)))
     levels = Section("How sure this is", tuple(_describe_levels(summary)))
-    sections = (modes, *make_wording_sections(summary), steps, levels)
+    sections = (modes, *_make_wording_sections(summary), steps, levels)
     if not summary.audited:
         sections = (steps, _list_columns(case), levels)
     return _make_page(summary, tuple(s for s in sections if s.content))
@@ -173,65 +164,36 @@ def _describe_modes(summary: CaseSummary) -> tuple[str, ...]:
     return (f"{head} been named. {_SELECTED}",)
 
 
-def _list_modes(
-    summary: CaseSummary, *, rules_apart: bool = False
-) -> Iterator[Statements | Table | Remarks]:
+def _list_modes(summary: CaseSummary) -> Iterator[Statements | Table]:
     if not summary.modes:
         return
-    statements = tuple(map(_state, summary.modes))
-    if rules_apart:
-        # a terminal prints no remarks of a statement
-        statements = tuple(replace(statement, remarks=()) for statement in statements)
-    yield Statements(statements)
-    rows = tuple(
-        (
-            f"{mode.number}",
-            mode.standing,
-            words.signed(mode.lift),
-            words.count(mode.labelled_inside),
-            words.count(mode.labelled_outside),
-            words.NONE if mode.e_value is None else f"{mode.e_value:.3g}",
-        )
-        for mode in summary.modes
-        if mode.standing != "not chosen"
+    yield Statements(tuple(map(_state, summary.modes)))
+    graded = summary.settings.grader is not None
+    basis = "labels and grades" if graded else "the labels drawn from all of either side"
+    bar = 1 / float(to_fraction(summary.settings.share_alpha("confirm")))
+    yield tabulate(
+        "What fresh labels say",
+        [mode for mode in summary.modes if mode.standing != "not chosen"],
+        Words("Mode", lambda mode: f"{mode.number}"),
+        Words("Standing", lambda mode: mode.standing),
+        Number("Lift", lambda mode: words.signed(mode.lift)),
+        Number("Labelled inside", lambda mode: mode.labelled_inside),
+        Number("Outside", lambda mode: mode.labelled_outside),
+        Number("E-value", lambda m: None if m.e_value is None else f"{m.e_value:.3g}"),
+        note=f"Lift: failure rate of fresh units inside minus outside, by {basis}. An e-value of "
+        f"{bar:g} confirms; those here are adjusted for all modes that were chosen.",
     )
-    if rows:
-        heads = ("Lift", "Labelled inside", "Outside", "E-value")
-        columns = (
-            TableColumn("Mode"),
-            TableColumn("Standing"),
-            *(TableColumn(head, "number") for head in heads),
-        )
-        graded = summary.settings.grader is not None
-        basis = "labels and grades" if graded else "the labels drawn from all of either side"
-        bar = 1 / float(to_fraction(summary.settings.share_alpha("confirm")))
-        note = (
-            f"Lift: failure rate of fresh units inside minus outside, by {basis}. An e-value of "
-            f"{bar:g} confirms; those here are adjusted for all modes that were chosen."
-        )
-        yield Table("What fresh labels say", columns, rows, note)
-    if rules_apart:
-        yield Remarks(tuple((f"Mode {mode.number}", Code(mode.rule)) for mode in summary.modes))
 
 
 def _state(mode: LabelledMode) -> Statement:
-    elsewhere = f"elsewhere where {mode.context}" if mode.context else "elsewhere"
+    where = f" where {mode.context}" if mode.context else ""
     sentence = (
         f"In the audit {words.rate(mode.rate)} of {words.count(mode.n)} failed, against "
-        f"{words.rate(mode.rate_outside)} {elsewhere} (p {words.p_value(mode.p)}); "
-        f"{words.plural(mode.fresh_inside, 'fresh unit')} inside; {_describe_standing(mode)}."
+        f"{words.rate(mode.rate_outside)} elsewhere{where} (p {words.p_value(mode.p)}); "
+        f"{words.plural(mode.fresh_inside, 'fresh unit')} inside; {_STANDINGS[mode.standing]}."
     )
     whose = f" ({words.clean(mode.outcome)})" if mode.outcome else ""
     return Statement(f"Mode {mode.number}{whose}: {mode.meaning}", sentence, ((Code(mode.rule),),))
-
-
-def _describe_standing(mode: LabelledMode) -> str:
-    return {
-        "confirmed": "confirmed on fresh labels",
-        "open": "not confirmed: the labels so far do not decide",
-        "too few fresh rows": "cannot be confirmed: too few fresh units inside or outside",
-        "not chosen": "no label was bought for it",
-    }[mode.standing]
 
 
 def _describe_cost(summary: CaseSummary) -> str:
@@ -281,10 +243,10 @@ def _list_gaps(summary: CaseSummary) -> Iterator[tuple[str]]:
     yield (f"{words.plural(left, _name_fresh(settings))} never labelled.",)
     for mode in summary.modes:
         if mode.standing in ("not chosen", "too few fresh rows"):
-            yield (f"Mode {mode.number}: {_describe_standing(mode)}.",)
+            yield (f"Mode {mode.number}: {_STANDINGS[mode.standing]}.",)
     for remark in summary.remarks:
         yield (f"{words.capital(words.clean(remark))}.",)
-    for gap in list_wording_gaps(summary):
+    for gap in _list_wording_gaps(summary):
         yield (gap,)
 
 
@@ -292,16 +254,8 @@ def _name_fresh(settings: CaseSettings) -> str:
     return "fresh answer" if settings.models else "fresh unit"
 
 
-def _list_hashes(summary: CaseSummary) -> Iterator[tuple[str, Code]]:
-    settings = summary.settings
-    yield "Audited rows (SHA-256)", Code(settings.audit)
-    yield "Fresh rows (SHA-256)", Code(settings.fresh)
-    yield "Decided before any look (SHA-256)", Code(settings.seal)
-    yield "Seed", Code(str(settings.seed))
-
-
 def _describe_next(summary: CaseSummary, forecast: Forecast | None, case: Case) -> Iterator[Line]:
-    folder = name_folder(case)
+    folder = _name_folder(case)
     if not summary.audited:
         yield (
             Code(f"groundfault audit --case {folder}"),
@@ -319,7 +273,7 @@ def _describe_next(summary: CaseSummary, forecast: Forecast | None, case: Case) 
             )
     elif summary.modes:
         yield ("Every chosen mode is decided, or no label is left to buy.",)
-    yield from describe_next_wordings(summary, folder)
+    yield from _describe_next_wordings(summary, folder)
     yield (
         Code(f"groundfault case report {folder}"),
         " costs no label; it writes the page of all this.",
@@ -332,9 +286,194 @@ def _describe_forecast(summary: CaseSummary, forecast: Forecast, case: Case) -> 
         [f"mode {number} in {words.rate(share)}" for number, share in forecast.shares.items()]
     )
     return (
-        Code(name_label_command(case)),
+        Code(_name_label_command(case)),
         f" ({verb} it) costs at most {words.plural(forecast.limit, 'label')}. In {forecast.runs} "
         "simulated runs from no label on, at the rates of the audit, which are too far apart on "
         f"average, half took up to {words.plural(forecast.median, 'label')}, and "
         f"confirmed were: {likely}.",
+    )
+
+
+def _name_folder(case: Case) -> str:
+    """The folder of a case as a command takes it."""
+    return words.clean(shlex.quote(str(case.folder)))
+
+
+def _name_label_command(case: Case, *options: str) -> str:
+    """The command that buys labels: looked up where the table has the outcomes, else asked for."""
+    source = "ask" if case.settings.answers is None else "file"
+    command = f"groundfault sequential confirm --case {_name_folder(case)}"
+    return " ".join([command, *options, f"--label {source}"])
+
+
+def describe_plan(plan: BudgetPlan, case: Case) -> Iterator[str]:
+    """What a budget can confirm, what it cannot, and the command that begins it."""
+    can = words.plural(len(plan.powers), "mode") if plan.powers else "no mode"
+    rates = words.listing(
+        [
+            f"{words.rate(rate)} ({words.clean(outcome)})" if outcome else words.rate(rate)
+            for outcome, rate in plan.rates.items()
+        ]
+    )
+    inside = (
+        "at the lower end of the audit's interval for each"
+        if plan.lift is None
+        else f"more often by {plan.lift:g}"
+    )
+    yield (
+        f"{words.plural(plan.budget, 'label')} can confirm {can} with a power of "
+        f"{words.rate(POWER)}, if units inside modes fail {inside}, and those in none at "
+        f"{rates} (simulated, in up to {plan.runs} runs):"
+    )
+    for number, share in plan.powers.items():
+        yield f"  mode {number}: {words.rate(share)}"
+    company = "with those above" if plan.powers else "alone"
+    # the last to be left out was simulated with the fewest others
+    for number, share in reversed(plan.dropped.items()):
+        yield f"  not mode {number}: {words.rate(share)} {company}"
+        company = "with those above"
+    if plan.powers:
+        modes = [f"--mode {number}" for number in plan.powers]
+        yield f"next: {_name_label_command(case, *modes, f'--budget {plan.budget}')}"
+
+
+_ANSWERS = "do not match the key"
+_ERRORS = "are errors of the model, as people confirmed"
+_STATUSES = {
+    "confirmed_model_error": "an error of the model",
+    "no_error": "no error",
+    "extraction_artifact": "an answer that was read wrongly",
+    "format_artifact": "a matter of form",
+    "invalid_prompt": "a prompt that asks something else",
+    "disputed": "disputed",
+}
+
+
+def _make_wording_sections(summary: CaseSummary) -> Iterator[Section]:
+    """Yield sections on other words and on their review, for the steps that began."""
+    wordings, review = summary.wordings, summary.review
+    if wordings is not None:
+        sentence = _describe_answers(wordings)
+        blocks = _list_reworked(wordings.judged, _ANSWERS)
+        yield Section("In other words", (sentence,), blocks=blocks, anchor="wordings")
+    if review is not None:
+        blocks = _list_reworked(review.judged, _ERRORS)
+        sentences = tuple(_describe_review(review))
+        yield Section("What reviewers said", sentences, blocks=blocks, anchor="review")
+
+
+def _list_wording_gaps(summary: CaseSummary) -> Iterator[str]:
+    """What of modes in other words nobody looked at."""
+    wordings, review = summary.wordings, summary.review
+    if wordings is None:
+        yield (
+            "Wordings of the tasks (groundfault probe): nothing here says what wording does to a "
+            "mode."
+        )
+        return
+    for mode in summary.modes:
+        if mode.number not in wordings.modes:
+            yield f"Mode {mode.number} in other words."
+    if wordings.asked < wordings.prompts:
+        left = wordings.prompts - wordings.asked
+        yield f"{words.plural(left, 'prompt')} of the probe not asked yet, so nothing follows."
+    if review is None:
+        yield (
+            "Answers that do not match their key were not reviewed (groundfault probe review): "
+            "some may be right, or have been read wrongly."
+        )
+    elif review.settled < review.items:
+        left = review.items - review.settled
+        yield f"{words.plural(left, 'item')} of the review without a verdict, so nothing follows."
+
+
+def _describe_next_wordings(summary: CaseSummary, folder: str) -> Iterator[Line]:
+    """What asking in other words, and reviewing it, would cost."""
+    wordings, review = summary.wordings, summary.review
+    if wordings is None:
+        if summary.chosen:
+            yield (
+                Code(f"groundfault probe init --case {folder} --question COL --target COL"),
+                " costs no label; it pairs fresh tasks inside modes with tasks like them outside, "
+                "in other words.",
+            )
+    elif wordings.asked < wordings.prompts:
+        left = wordings.prompts - wordings.asked
+        yield (
+            Code(f"groundfault probe run --case {folder} --model NAME"),
+            f" costs {words.plural(left, 'answer')} of the model; it says whether modes hold in "
+            "other words, and what wording does.",
+        )
+    elif review is None or review.settled < review.items:
+        left = wordings.answers.get("mismatch", 0) + wordings.answers.get("unreadable", 0)
+        cost = f"about {left}" if review is None else str(review.items - review.settled)
+        yield (
+            Code(f"groundfault probe review --case {folder} --reviewer NAME"),
+            f" costs {cost} decisions; it says which answers are errors of the model.",
+        )
+
+
+def _describe_answers(wordings: Wordings) -> str:
+    by = f" by {words.clean(wordings.model)}" if wordings.model else ""
+    answers = ", ".join(f"{words.count(n)} {signal}" for signal, n in wordings.answers.items())
+    text = (
+        f"{words.plural(wordings.tasks, 'fresh task')} that nobody labelled, in pairs: one inside "
+        "a mode, and the task outside all modes that is most like it. "
+        f"{words.count(wordings.asked)} of {words.plural(wordings.prompts, 'prompt')} "
+        f"answered{by}: {answers or 'none'}."
+    )
+    if wordings.invalid:
+        text += f" {words.plural(wordings.invalid, 'prompt')} left out as invalid."
+    return text
+
+
+def _describe_review(review: ReviewedWordings) -> Iterator[str]:
+    decided = [
+        f"{words.count(count)} {_STATUSES[status]}"
+        for status, count in review.statuses.items()
+        if status in _STATUSES
+    ]
+    yield (
+        f"{words.count(review.settled)} of {words.plural(review.items, 'item')} have a verdict; "
+        f"answers by what was decided: {words.listing(decided) or 'none'}."
+    )
+    controls = review.controls
+    if controls.rate is not None and controls.low is not None and controls.high is not None:
+        yield (
+            f"Of {controls.audited} answers that matched, reviewed unseen among the others, "
+            f"{controls.errors or 'none'} "
+            f"{'was an error' if controls.errors == 1 else 'were errors'}; matches that nobody "
+            f"reviewed count as right (95% interval of their error rate "
+            f"{words.span((controls.low, controls.high))})."
+        )
+    if review.unblinded:
+        yield (f"{words.plural(review.unblinded, 'decision')} made after hidden fields were shown.")
+
+
+def _list_reworked(judged: tuple[ReworkedMode, ...], what: str) -> tuple[Block, ...]:
+    if not judged:
+        return ()
+    remarks = Remarks(tuple((f"Mode {mode.number}", _state_wording(mode, what)) for mode in judged))
+    table = tabulate(
+        "What wording does",
+        [(mode, effect) for mode in judged for effect in mode.effects],
+        Words("Mode", lambda pair: f"{pair[0].number}"),
+        Words("Tasks of it", lambda pair: pair[1].side),
+        Name("Wording", lambda pair: f"{pair[1].group}: {pair[1].option}"),
+        Number("Change", lambda pair: words.signed(pair[1].difference)),
+        Number("Tasks", lambda pair: pair[1].tasks),
+        Number("p", lambda pair: words.p_value(pair[1].p)),
+        Words("Verdict", lambda pair: "changes failures" if pair[1].differs else "not shown"),
+        note=f"Change: share of answers that {what}, under the wording minus under the plain one, "
+        "within each task. p is adjusted for everything in this section.",
+    )
+    return remarks, table
+
+
+def _state_wording(mode: ReworkedMode, what: str) -> str:
+    verdict = "holds in other words" if mode.holds else "not shown to hold in other words"
+    return (
+        f"{verdict}: over all wordings {words.rate(mode.rate)} of answers inside {what}, "
+        f"against {words.rate(mode.rate_outside)} in their twins outside "
+        f"({words.plural(mode.pairs, 'pair')}, p {words.p_value(mode.p)})"
     )

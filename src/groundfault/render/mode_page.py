@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from groundfault.auditing.report_examples import RuleExamples
 from groundfault.modes.examples import share_opening
-from groundfault.modes.mode import EVERY_MODEL, ModeExample, Side
+from groundfault.modes.mode import EVERY_MODEL, Mode, ModeExample, Side
 from groundfault.render import words
+from groundfault.render.audit_figures import draw_doses
+from groundfault.render.audit_groups import name_change
 from groundfault.render.description_tables import describe_annotation
 from groundfault.render.highlights import find_patterns, highlight
-from groundfault.render.mode_figures import draw_doses
 from groundfault.render.mode_words import (
     NAMES,
     SETS,
@@ -28,6 +30,7 @@ from groundfault.render.page import (
     Figures,
     Fold,
     Line,
+    Page,
     Paragraph,
     Remarks,
     Section,
@@ -136,7 +139,7 @@ def list_search(outline: ModeOutline) -> list[Block]:
     return [*(Paragraph((sentence,)) for sentence in sentences), power, classes]
 
 
-def make_section(outline: ModeOutline, *, with_figures: bool) -> Section:
+def make_section(outline: ModeOutline) -> Section:
     """All that the report holds of each mode: numbers, rule, other wordings, examples."""
     blocks: list[Block] = []
     drawn = 0
@@ -144,9 +147,10 @@ def make_section(outline: ModeOutline, *, with_figures: bool) -> Section:
         if len(outline.search.outcomes) > 1:
             blocks.append(Paragraph(("Of ", _name_outcome(outcome), ":")))
         for place, one in enumerate(modes):
-            draws = with_figures and drawn < _MAX_FIGURES
-            drawn += len({point.column for point in one.mode.doses}) if draws else 0
-            entry = Entry(one.name, tuple(_describe(outline, one, draws)), one.anchor)
+            entry = Entry(
+                one.name, tuple(_describe(outline, one, drawn < _MAX_FIGURES)), one.anchor
+            )
+            drawn += len({point.column for point in one.mode.doses})
             if place < MAX_FULL:
                 blocks.append(entry)
             else:
@@ -281,3 +285,45 @@ def _name_outcome(outcome: str) -> str | Code:
 def _p(value: float) -> str:
     text = words.p_value(value)
     return text if text[:1] in "<>" else f"= {text}"
+
+
+_NAMES: dict[Side, str] = {
+    "failing": "inside the rule, and wrong",
+    "passing": "inside the rule, and right",
+    "near": "outside the rule by one condition",
+}
+
+
+def make_example_page(lookup: RuleExamples, side: Side) -> Page:
+    """Examples of one side of a rule, the words that it names highlighted.
+
+    Parameters
+    ----------
+    lookup : RuleExamples
+    side : {"failing", "passing", "near"}
+    """
+    subject, examples = lookup.subject, lookup.examples
+    name = _name_side(lookup, side)
+    outcome = f" ({subject.outcome})" if subject.outcome else ""
+    if isinstance(subject, Mode):
+        sentence = f"{words.capital(describe_rates(subject))}."
+    else:
+        sentence = subject.sentence
+    lead: list[Block] = [Paragraph(("Rule: ", Code(subject.rule))), Paragraph((sentence,))]
+    if examples:
+        size = words.plural(len(examples), "example")
+        order = "those most like failing ones" if side == "near" else "the most typical"
+        lead.append(Paragraph((f"{size} {name}, {order} first:",)))
+        lead += list_excerpts(examples, subject.rule, titles=False)
+    else:
+        lead.append(Paragraph((f"No example is {name}.",)))
+    title = words.clean(f"{subject.meaning}{outcome}")
+    return Page("examples", "", title, (), (), bool(examples), tuple(lead))
+
+
+def _name_side(lookup: RuleExamples, side: Side) -> str:
+    subject = lookup.subject
+    if lookup.pair is None or isinstance(subject, Mode) or side == "near":
+        return _NAMES[side]
+    change = name_change(lookup.pair, is_better=subject.is_less_frequent)
+    return f"inside the rule, and {'not ' if side == 'passing' else ''}{change}"

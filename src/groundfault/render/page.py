@@ -1,20 +1,21 @@
-"""What a report says, before it is set in any format: a page of sections, and blocks in them.
+"""The outline of a report, before it is set in any format: a page of sections, and blocks in them.
 
-Every way of working makes a `Page`; `render.html`, `render.markdown` and `render.terminal` set any
-page. Text is not escaped here, and nothing is computed.
+Every kind of result makes one `Page`; `render.html`, `render.markdown` and `render.terminal` set
+any page. Text is not escaped here, and nothing is computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from groundfault.render import words
 from groundfault.render.drawing import Figure
 
 Kind = Literal["text", "code", "number", "under"]
 Style = Literal["", "notice", "small"]
+Item = TypeVar("Item", contravariant=True)
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Table:
     classes: tuple[str, ...] = ()
 
     def drop_empty_columns(self) -> Table:
-        """The table without the columns in which no row has anything."""
+        """Return the table without the columns in which no row has anything."""
         places = [
             i
             for i in range(len(self.columns))
@@ -107,7 +108,7 @@ class Table:
         return self.take_columns(places)
 
     def take_columns(self, places: list[int]) -> Table:
-        """The table with the columns at these places alone."""
+        """Return the table with the columns at these places alone."""
         return replace(
             self,
             columns=tuple(self.columns[i] for i in places),
@@ -116,14 +117,80 @@ class Table:
 
 
 def make_table(
-    caption: str, kinds: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]], note: str = ""
+    caption: str, kinds: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]], note: str = ""
 ) -> Table:
-    """A table; of each column one letter says whether it holds words or numbers."""
-    columns = (
-        TableColumn(head, "number" if kind == "n" else "text")
-        for head, kind in zip(heads, kinds, strict=True)
-    )
+    """Make a table of rows.
+
+    Parameters
+    ----------
+    caption : str
+    kinds : str
+        A letter for each column: ``t`` for words, ``n`` for numbers, ``c`` for names from the data.
+    heads : sequence of str
+    rows : iterable of tuple of str
+    note : str
+    """
+    columns = (TableColumn(head, _KINDS[kind]) for head, kind in zip(heads, kinds, strict=True))
     return Table(caption, tuple(columns), tuple(rows), note)
+
+
+_KINDS: dict[str, Kind] = {"t": "text", "n": "number", "c": "code"}
+
+
+@dataclass(frozen=True)
+class Words(Generic[Item]):
+    """A column of words: its head, and how a cell is read off an item.
+
+    A cell may be a text, a count, or None where there is nothing to say.
+    """
+
+    kind: ClassVar[Kind] = "text"
+    head: str
+    cell: Callable[[Item], str | int | None]
+
+
+class Number(Words[Item]):
+    """A column of numbers."""
+
+    kind = "number"
+
+
+class Name(Words[Item]):
+    """A column of names from the data."""
+
+    kind = "code"
+
+
+class Under(Words[Item]):
+    """A column of code that a wide page sets under the first cell."""
+
+    kind = "under"
+
+
+def tabulate(
+    caption: str, items: Iterable[Item], *columns: Words[Item], note: str = "", drop: bool = False
+) -> Table:
+    """Make a table with a row for each item.
+
+    Parameters
+    ----------
+    caption : str
+    items : iterable
+    *columns : Words, Number, Name or Under
+    note : str
+    drop : bool
+        Whether columns in which no row has anything are left out.
+    """
+    rows = tuple(tuple(_write_cell(column.cell(item)) for column in columns) for item in items)
+    heads = tuple(TableColumn(column.head, column.kind) for column in columns)
+    table = Table(caption, heads, rows, note)
+    return table.drop_empty_columns() if drop else table
+
+
+def _write_cell(value: str | int | None) -> str:
+    if value is None:
+        return words.NONE
+    return value if isinstance(value, str) else words.count(value)
 
 
 @dataclass(frozen=True)
@@ -161,14 +228,14 @@ class Bar:
 
     @property
     def widths(self) -> tuple[int, int]:
-        """Both rates in thousandths of the full width."""
+        """Return both rates in thousandths of the full width."""
         inside, outside = (
             min(1000, round(1000 * rate / self.full)) for rate in (self.inside, self.outside)
         )
         return inside, outside
 
     def draw(self, cells: int) -> str:
-        """The picture in characters: dark up to the one rate, of it grey up to the other."""
+        """Return the bar in characters: dark up to the one rate, and grey up to the other."""
         inside, outside = (
             max(round(cells * width / 1000), int(width > 0)) for width in self.widths
         )
@@ -305,6 +372,8 @@ class Section:
     blocks : tuple of Block
     anchor : str
         Its name in an address; left out, its number.
+    for_files : bool
+        Whether a terminal leaves it to the files.
     """
 
     title: str
@@ -313,17 +382,25 @@ class Section:
     tables: tuple[Table, ...] = ()
     blocks: tuple[Block, ...] = ()
     anchor: str = ""
+    for_files: bool = False
+
+    @classmethod
+    def of(
+        cls, table: Table, *sentences: str, anchor: str = "", for_files: bool = False
+    ) -> Section:
+        """Make the section of a table, which has its caption as the head."""
+        return cls(table.caption, sentences, (), (table,), (), anchor, for_files)
 
     @property
     def content(self) -> tuple[Block, ...]:
-        """All of it as blocks."""
+        """Return all of the section as blocks."""
         figures = (Figures(self.figures),) if self.figures else ()
         paragraphs = (Paragraph((sentence,)) for sentence in self.sentences)
         return (*paragraphs, *figures, *self.tables, *self.blocks)
 
     @property
     def has_words(self) -> bool:
-        """Whether anything is left of it without figures."""
+        """Return whether anything is left of the section without figures."""
         return any(not isinstance(block, Figures) for block in self.content)
 
 
@@ -358,6 +435,6 @@ class Page:
 
     @property
     def anchored(self) -> Iterator[tuple[str, Section]]:
-        """Sections, each with its name in an address."""
+        """Yield sections, each with its name in an address."""
         for number, section in enumerate(self.sections, 1):
             yield section.anchor or f"section-{number}", section

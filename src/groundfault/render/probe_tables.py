@@ -1,194 +1,256 @@
-"""Tables of what probe runs show after review: comparisons, rates, effects and keys.
+"""Tables of what probe runs show: counts, comparisons, rates, effects and keys.
 
-They follow the paper's tables 2, 6 and 13; `probe_counts` has those of plain counts.
+They follow the paper's tables 2 and 5 to 13.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from groundfault.probes.use.endpoints import EXCLUDED, PooledRuns, RunEndpoints
 from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_words, words
-from groundfault.render.page import Table, TableColumn, make_table
-from groundfault.render.probe_counts import (
-    ALL_MODELS,
-    tabulate_endpoints,
-    tabulate_exclusions,
-    tabulate_resolutions,
-    tabulate_routing,
-    tabulate_runs,
-    tabulate_signals_and_errors,
-)
+from groundfault.render.page import Name, Number, Table, Words, make_table, tabulate
 from groundfault.stats.paired import MAX_EXACT_PAIRS
 
 MAX_KEYS = 500
+"""Keys listed on a page: more than anyone reads, and few enough to load at once."""
+_ALL_MODELS = "all models"
+_RUN: tuple[Words[PooledRuns | RunEndpoints], ...] = (
+    Words("Model", lambda p: p.model or _ALL_MODELS),
+    Words("Policy", lambda p: p.policy),
+)
 
 
 def compare_policies(summary: Summary) -> Table:
-    """Table 2: confirmed rows, and unique keys shared and apart."""
+    """Return table 2: confirmed rows, and unique keys shared and apart."""
     results = summary.results
-    rows = []
-    for model in results.scopes:
-        for policy in summary.rivals:
-            one, two = results.pool(policy, model), results.pool(summary.control, model)
-            # a policy that ran on some models only has no row where it did not run
-            if not (one.runs and two.runs):
-                continue
-            shared = results.compare_keys(policy, summary.control, model)
-            rows.append(
-                (
-                    model or ALL_MODELS,
-                    policy,
-                    words.count(one.budget + two.budget),
-                    f"{one.rows.confirmed:,} / {two.rows.confirmed:,}",
-                    f"{len(one.keys.confirmed):,} / {len(two.keys.confirmed):,}",
-                    f"{len(shared.both):,} / {len(shared.first):,} / {len(shared.second):,}",
-                    probe_words.compare_briefly(summary, policy, model),
-                )
-            )
-    heads = (
-        "Model",
-        "Policy",
-        "Budget",
-        "Confirmed rows",
-        "Unique keys",
-        "Keys shared / its own / control's",
+    duels = [
+        (
+            results.pool(policy, model),
+            results.pool(summary.control, model),
+            results.compare_keys(policy, summary.control, model),
+        )
+        for model in results.scopes
+        for policy in summary.rivals
+    ]
+    return tabulate(
+        "Matched comparison (audited)",
+        # a policy that ran on some models only has no row where it did not run
+        [duel for duel in duels if duel[0].runs and duel[1].runs],
+        Words("Model", lambda d: d[0].model or _ALL_MODELS),
+        Words("Policy", lambda d: d[0].policy),
+        Number("Budget", lambda d: d[0].budget + d[1].budget),
+        Number("Confirmed rows", lambda d: f"{d[0].rows.confirmed:,} / {d[1].rows.confirmed:,}"),
+        Number(
+            "Unique keys",
+            lambda d: f"{len(d[0].keys.confirmed):,} / {len(d[1].keys.confirmed):,}",
+        ),
+        Number(
+            "Keys shared / its own / control's",
+            lambda d: f"{len(d[2].both):,} / {len(d[2].first):,} / {len(d[2].second):,}",
+        ),
+        Words(
+            "Key-level conclusion",
+            lambda d: probe_words.compare_briefly(summary, d[0].policy, d[0].model),
+        ),
+        note=f"The paper's Table 2 in form: each policy / the control, {_quote_control(summary)}; "
+        "the budget is of both together. Rows and keys after audit; keys name no model: one on "
+        "which two models err counts once over all.",
     )
-    note = (
-        f"The paper's Table 2 in form: each policy / the control, {_quote_control(summary)}; the "
-        "budget is of both together. Rows and keys after audit; keys name no model: one on which "
-        "two models err counts once over all."
+
+
+def tabulate_routing(summary: Summary) -> Table:
+    """Return table 5: rows that the machine routed, before any audit."""
+    return tabulate(
+        "Routing signals (not audited)",
+        summary.results.pools,
+        *_RUN,
+        Number("Queries", lambda p: p.rows.queries),
+        Number("Mismatches", lambda p: p.rows.mismatches),
+        Number("Mismatch rate", lambda p: words.rate(p.rows.mismatches / p.rows.queries)),
+        Number("Unreadable", lambda p: p.rows.unreadable),
+        # spent queries without a text: no signal, and none of the model's errors
+        Number("Unanswered", lambda p: p.rows.refused + p.rows.failed),
+        Number("Routed to review", lambda p: p.rows.routed),
+        note="The paper's Table 5 in form. Rows, counted by a machine before any audit: signals, "
+        "and no errors of a model.",
     )
-    return make_table(
-        "Matched comparison (audited)", "ttnnnnt", (*heads, "Key-level conclusion"), rows, note
+
+
+def tabulate_signals_and_errors(summary: Summary) -> Table:
+    """Return tables 7, 9 and 11: signals and audited counts side by side."""
+    return tabulate(
+        "Signals beside audited errors",
+        summary.results.pools,
+        *_RUN,
+        Number("Queries", lambda p: p.rows.queries),
+        Number("Mismatch rows", lambda p: p.rows.mismatches),
+        Number("Mismatch keys", lambda p: len(p.keys.mismatched)),
+        Number("Audited rows", lambda p: p.rows.confirmed),
+        Number("Audited keys", lambda p: len(p.keys.confirmed)),
+        Number("Tasks", lambda p: len(p.keys.tasks)),
+        Number("Mean best score", lambda p: None if p.best is None else f"{p.best:.4f}"),
+        note="The paper's Tables 7, 9 and 11 in form. Mismatches and best scores are routing "
+        "signals; audited rows and keys are confirmed model errors.",
+    )
+
+
+def tabulate_resolutions(summary: Summary) -> Table:
+    """Return tables 8, 10 and 12: results of the review."""
+    return tabulate(
+        "Resolved audit",
+        summary.results.pools,
+        *_RUN,
+        Number("Routed rows", lambda p: p.rows.routed),
+        Number("Reviewed", lambda p: p.rows.reviewed),
+        Number("Confirmed", lambda p: p.rows.confirmed),
+        Number("Excluded", lambda p: p.rows.excluded),
+        Number("No error", lambda p: p.rows.no_error),
+        Number("Disputed", lambda p: p.rows.disputed),
+        Number("Unaudited", lambda p: p.rows.waiting),
+        Number("Unique keys", lambda p: len(p.keys.confirmed)),
+        note="The paper's Tables 8, 10 and 12 in form. Reviewed rows, and what they came to, may "
+        "be more than those routed: matches are reviewed unseen among them.",
+    )
+
+
+def tabulate_exclusions(summary: Summary) -> Table:
+    """Return excluded rows by status."""
+    rows = [
+        (
+            p.model or _ALL_MODELS,
+            p.policy,
+            *(words.count(getattr(p.rows, status)) for status in EXCLUDED),
+        )
+        for p in summary.results.pools
+        if p.rows.excluded
+    ]
+    heads = ("Model", "Policy", "Extraction artefact", "Format artefact", "Invalid prompt")
+    note = "Reviewed, and no confirmed error of the model."
+    return make_table("Excluded rows by status", "ttnnn", heads, rows, note)
+
+
+def tabulate_endpoints(summary: Summary) -> Table:
+    """Return the endpoints: confirmed rows, keys and tasks that a budget bought."""
+    return tabulate(
+        "Endpoints",
+        summary.results.pools,
+        *_RUN,
+        Number("Budget", lambda p: p.budget),
+        Number("Audited yield", lambda p: f"{p.audited_yield:.4f}"),
+        Number("Unique keys", lambda p: len(p.keys.confirmed)),
+        Number("Tasks", lambda p: len(p.keys.tasks)),
+        Number("Runs with a failure", lambda p: f"{p.runs_with_failure:,} of {p.runs:,}"),
+        Number("First failure", lambda p: p.first or f"> {p.budget // p.runs:,}"),
+        note="Audited yield: confirmed rows over the budget; what a budget bought, and no failure "
+        "rate. First failure: the query of the first audited one, median over runs; beyond the "
+        "budget where most have none.",
     )
 
 
 def tabulate_best_scores(summary: Summary) -> Table:
-    """Table 6: best scores seed by seed."""
-    rows = [
-        (
-            duel.model or ALL_MODELS,
-            duel.policy,
-            words.count(duel.seeds),
-            f"{duel.best:.4f}",
-            f"{duel.control_best:.4f}",
-            words.signed(duel.best - duel.control_best, 4),
-            words.count(duel.wins),
-            words.count(duel.losses),
-            words.count(duel.ties),
-        )
-        for duel in summary.duels
-    ]
-    heads = ("Seeds", "Mean best", "Control's mean best", "Difference", "Wins", "Losses", "Ties")
-    note = (
-        "The paper's Table 6 in form. A routing score that is 1 with the first mismatch: it says "
-        "whether a run saw any and nothing of discovery. Equal means and all ties are expected of "
-        "policies that work as they should."
-    )
-    return make_table(
+    """Return table 6: best scores seed by seed."""
+    return tabulate(
         "Best scores, seed by seed (routing signal)",
-        "ttnnnnnnn",
-        ("Model", "Policy", *heads),
-        rows,
-        note,
+        summary.duels,
+        Words("Model", lambda d: d.model or _ALL_MODELS),
+        Words("Policy", lambda d: d.policy),
+        Number("Seeds", lambda d: d.seeds),
+        Number("Mean best", lambda d: f"{d.best:.4f}"),
+        Number("Control's mean best", lambda d: f"{d.control_best:.4f}"),
+        Number("Difference", lambda d: words.signed(d.best - d.control_best, 4)),
+        Number("Wins", lambda d: d.wins),
+        Number("Losses", lambda d: d.losses),
+        Number("Ties", lambda d: d.ties),
+        note="The paper's Table 6 in form. A routing score that is 1 with the first mismatch: it "
+        "says whether a run saw any and nothing of discovery. Equal means and all ties are "
+        "expected of policies that work as they should.",
+    )
+
+
+def tabulate_runs(summary: Summary) -> Table:
+    """Return a row for every run."""
+    return tabulate(
+        "Every run",
+        summary.results.runs,
+        *_RUN,
+        Number("Seed", lambda r: str(r.seed)),
+        Number("Queries / budget", lambda r: f"{r.rows.queries:,} / {r.budget:,}"),
+        Number("Mismatch rows", lambda r: r.rows.mismatches),
+        Number("Audited rows", lambda r: r.rows.confirmed),
+        Number("Audited keys", lambda r: len(r.keys.confirmed)),
+        Number("First audited failure", lambda r: r.first or f"> {r.budget:,}"),
     )
 
 
 def tabulate_differences(summary: Summary) -> Table:
-    """Paired differences from the control."""
-    rows = [
-        (
-            d.model or ALL_MODELS,
-            d.policy,
-            d.endpoint,
-            words.count(len(d.seeds)),
-            words.signed(d.mean, 3),
-            f"{words.signed(d.interval[0], 3)} to {words.signed(d.interval[1], 3)}"
-            if d.interval
-            else words.NONE,
-            words.p_value(d.p),
-        )
-        for d in summary.differences
-    ]
-    heads = ("Model", "Policy", "Endpoint", "Seeds", "Difference", "95% interval", "p")
-    note = (
-        f"Minus {_quote_control(summary)}, with the same models, seeds and budget. The interval is "
-        "Student's, which assumes normal differences; there is none where all seeds differ alike. "
-        f"p: two-sided, over flips of the seeds' signs, exact up to {MAX_EXACT_PAIRS} seeds; "
-        "adjusted for all policies of a model for unique audited keys, the primary endpoint, and "
-        "not for the others. A run without an audited failure counts as having it at the end of "
-        "its budget."
+    """Return paired differences from the control."""
+    return tabulate(
+        "Paired differences over seeds",
+        summary.differences,
+        Words("Model", lambda d: d.model or _ALL_MODELS),
+        Words("Policy", lambda d: d.policy),
+        Words("Endpoint", lambda d: d.endpoint),
+        Number("Seeds", lambda d: len(d.seeds)),
+        Number("Difference", lambda d: words.signed(d.mean, 3)),
+        Number("95% interval", lambda d: words.span(d.interval, _write_difference)),
+        Number("p", lambda d: words.p_value(d.p)),
+        note=f"Minus {_quote_control(summary)}, with the same models, seeds and budget. The "
+        "interval is Student's, which assumes normal differences; there is none where all seeds "
+        "differ alike. p: two-sided, over flips of the seeds' signs, exact up to "
+        f"{MAX_EXACT_PAIRS} seeds; adjusted for all policies of a model for unique audited keys, "
+        "the primary endpoint, and not for the others. A run without an audited failure counts as "
+        "having it at the end of its budget.",
     )
-    return make_table("Paired differences over seeds", "tttnnnn", heads, rows, note)
+
+
+_RATES = {
+    "all asked": "every prompt was asked: exact",
+    "draws": "drawn without looking; Wilson's interval",
+    "weighted": "weighted by known chances; Student's interval over seeds",
+    "not available": "not available: chances are neither equal nor known",
+}
 
 
 def tabulate_rates(summary: Summary) -> Table:
-    """How often prompts get a confirmed error, where it can be told."""
-    descriptions = {
-        "all asked": "every prompt was asked: exact",
-        "draws": "drawn without looking; Wilson's interval",
-        "weighted": "weighted by known chances; Student's interval over seeds",
-        "not available": "not available: chances are neither equal nor known",
-    }
-    rows = [
-        (
-            rate.model,
-            rate.policy,
-            words.NONE if rate.value is None else words.rate(rate.value),
-            words.NONE
-            if rate.interval is None
-            else f"{rate.interval[0]:.1%} to {rate.interval[1]:.1%}",
-            words.count(rate.open),
-            descriptions[rate.how],
-        )
-        for rate in summary.rates
-    ]
-    heads = (
-        "Model",
-        "Policy",
-        "Prompts with a confirmed error",
-        "95% interval",
-        "Open rows",
-        "How",
+    """Return how often prompts get a confirmed error, where the chances are known."""
+    return tabulate(
+        "How often prompts fail, where that can be told",
+        summary.rates,
+        Words("Model", lambda r: r.model),
+        Words("Policy", lambda r: r.policy),
+        Number("Prompts with a confirmed error", lambda r: words.rate(r.value)),
+        Number("95% interval", lambda r: words.span(r.interval, "{:.1%}".format)),
+        Number("Open rows", lambda r: r.open),
+        Words("How", lambda r: _RATES[r.how]),
+        note="Of the valid prompts of this bank and grammar, and of no others. What is open, or "
+        "was not reviewed, counts as no error: with open rows the rate is a lower bound.",
     )
-    note = (
-        "Of the valid prompts of this bank and grammar, and of no others. What is open, or was "
-        "not reviewed, counts as no error: with open rows the rate is a lower bound."
-    )
-    return make_table("How often prompts fail, where that can be told", "ttnnnt", heads, rows, note)
 
 
 def tabulate_effects(summary: Summary) -> Table:
-    """Components within tasks."""
-    rows = [
-        (
-            e.model,
-            e.group,
-            e.option,
-            words.count(e.tasks),
-            words.signed(e.difference, 3),
-            f"{words.signed(e.interval[0], 3)} to {words.signed(e.interval[1], 3)}"
-            if e.interval
-            else words.NONE,
-            words.p_value(e.p),
-        )
-        for e in summary.effects
-        if e.tasks
-    ]
-    heads = ("Model", "Component", "Option", "Tasks", "Difference", "95% interval", "Adjusted p")
+    """Return the effects of components within tasks."""
     matches = "count as right" if summary.has_keys else "are as right as the base wording"
-    note = (
-        f"Rows of {_quote_control(summary)}. Error rate under the option minus that under the "
+    return tabulate(
+        "Components, compared within tasks (audited)",
+        [effect for effect in summary.effects if effect.tasks],
+        Words("Model", lambda e: e.model),
+        Words("Component", lambda e: e.group),
+        Words("Option", lambda e: e.option),
+        Number("Tasks", lambda e: e.tasks),
+        Number("Difference", lambda e: words.signed(e.difference, 3)),
+        Number("95% interval", lambda e: words.span(e.interval, _write_difference)),
+        Number("Adjusted p", lambda e: words.p_value(e.p)),
+        note=f"Rows of {_quote_control(summary)}. Error rate under the option minus that under the "
         f"others, task by task; matches that were not reviewed {matches}. Student's interval "
         "over tasks; p over flips of the tasks' signs, adjusted for all options. Nothing is held "
-        "out: for a ruling that holds out tasks, run probe report --audit."
+        "out: for a ruling that holds out tasks, run probe report --audit.",
     )
-    return make_table("Components, compared within tasks (audited)", "tttnnnn", heads, rows, note)
 
 
 def tabulate_keys(summary: Summary) -> Table:
-    """The audited keys, and who found them."""
+    """Return the audited keys, and who found them."""
     results = summary.results
     confirmed = sorted(results.keys.confirmed)
     # a key names no model: the same prompt may fail on several
@@ -196,46 +258,27 @@ def tabulate_keys(summary: Summary) -> Table:
     models = {run.model: set[str]() for run in results.runs}
     for run in results.runs:
         models[run.model] |= run.keys.confirmed
-    rows = [
-        (
-            key,
-            "; ".join(policy for policy, keys_ in pools.items() if key in keys_),
-            ", ".join(model for model, keys_ in models.items() if key in keys_),
-        )
-        for key in confirmed[:MAX_KEYS]
-    ]
-    remainder = len(confirmed) - len(rows)
-    note = f"The first {MAX_KEYS:,} of {len(confirmed):,}." if remainder else ""
-    table = make_table(
-        "Unique audited prompt keys", "ttt", ("Prompt key", "Found by", "Models"), rows, note
-    )
-    return Table(
-        table.caption,
-        (TableColumn("Prompt key", "code"), *table.columns[1:]),
-        table.rows,
-        table.note,
+    many = len(confirmed) > MAX_KEYS
+    return tabulate(
+        "Unique audited prompt keys",
+        confirmed[:MAX_KEYS],
+        Name("Prompt key", str),
+        Words("Found by", lambda key: "; ".join(p for p, keys in pools.items() if key in keys)),
+        Words("Models", lambda key: ", ".join(m for m, keys in models.items() if key in keys)),
+        note=f"The first {MAX_KEYS:,} of {len(confirmed):,}." if many else "",
     )
 
 
 def tabulate_manifest(summary: Summary) -> Table:
-    """Table 13: what was fixed before anything was asked."""
-    rows = [
-        (name, text)
-        for name, value in summary.manifest.items()
-        for text in [_format_value(value)]
-        if text
-    ]
+    """Return table 13: settings that were fixed before anything was asked."""
+    values = ((name, _format_value(value)) for name, value in summary.manifest.items())
     note = (
         "The paper's Table 13 in form. What every number rests on lies beside it: bank.toml, "
         "grammar.toml, a trajectory for each model, policy and seed, reviews.db, and ledger.db, "
         "which holds the hashes."
     )
-    return Table(
-        "Manifest",
-        (TableColumn("Fixed before asking", "code"), TableColumn("Value", "code")),
-        tuple(rows),
-        note,
-    )
+    heads = ("Fixed before asking", "Value")
+    return make_table("Manifest", "cc", heads, [pair for pair in values if pair[1]], note)
 
 
 def _format_value(value: Any) -> str:
@@ -244,6 +287,10 @@ def _format_value(value: Any) -> str:
     if isinstance(value, list):
         return "; ".join(map(_format_value, value))
     return "" if value is None else str(value)
+
+
+def _write_difference(value: float) -> str:
+    return words.signed(value, 3)
 
 
 def _quote_control(summary: Summary) -> str:
@@ -264,4 +311,4 @@ ALL = (
     tabulate_effects,
     tabulate_keys,
 )
-"""In the order in which a report has them."""
+"""Tables in the order in which a report has them."""

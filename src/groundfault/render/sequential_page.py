@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from groundfault.auditing import messages
 from groundfault.render import words
+from groundfault.render.drawing import (
+    BAD,
+    GOOD,
+    MUTED,
+    Drawing,
+    Figure,
+    Scale,
+    make_stairs,
+    spread_evenly,
+)
 from groundfault.render.page import (
     Block,
     Code,
+    Name,
+    Number,
     Page,
     Paragraph,
     Remarks,
     Section,
     Table,
-    TableColumn,
+    Words,
+    tabulate,
 )
-from groundfault.render.wealth_figure import draw_wealth, format_e_value
-from groundfault.sequential.certificate import Certificate, GroupCount
+from groundfault.sequential.certificate import Certificate, WealthPoint
 from groundfault.sequential.confirmation_result import Confirmation
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rich.console import Console
-
-    from groundfault.sequential.certificate import CertificateRound
+    pass
 
 MAX_UNLABELLED = 12
 MAX_LABELS = 500
-BRIEF = ("Every label", "Manifest")
-"""Sections that a terminal leaves to the files."""
-
 _FOUND = "failure mode found"
 _ADAPTIVE = (
     "Cases were chosen by what earlier labels showed, so the mean of the labels is no estimate of "
@@ -59,64 +65,35 @@ _PAPER = (
 )
 
 
-def html(result: Certificate | Confirmation) -> str:
-    """The page of an audit, or of a confirmation, as HTML."""
-    from groundfault.render.html import html as set_html
-
-    return set_html(_make_any_page(result, with_figures=True))
-
-
-def markdown(result: Certificate | Confirmation) -> str:
-    """The page of an audit, or of a confirmation, as Markdown."""
-    from groundfault.render.markdown import markdown as set_markdown
-
-    return set_markdown(_make_any_page(result, with_figures=False))
-
-
-def show(
-    result: Certificate | Confirmation, console: Console, report_path: Path | None = None
-) -> None:
-    """Print what matters most of an audit, or of a confirmation, and where its page lies."""
-    from groundfault.render.terminal import show as show_page
-
-    page = _make_any_page(result, with_figures=False)
-    brief = tuple(section for section in page.sections if section.title not in BRIEF)
-    footer = "" if report_path is None else f"Report: {report_path}"
-    show_page(replace(page, sections=brief, footer=footer), console)
-
-
-def _make_any_page(result: Certificate | Confirmation, *, with_figures: bool) -> Page:
-    if isinstance(result, Certificate):
-        return make_page(result, with_figures=with_figures)
-    return make_confirmation_page(result)
-
-
-def make_page(certificate: Certificate, title: str = "", *, with_figures: bool = True) -> Page:
-    """What a sequential audit says.
+def make_page(certificate: Certificate, title: str = "") -> Page:
+    """Make the page of a sequential audit.
 
     Parameters
     ----------
     certificate : Certificate
     title : str
-        What was audited; left out, the pool's sources.
-    with_figures : bool
-        Whether the path of the wealth is drawn, which takes a second.
+        Names the pool; left out, the pool's sources.
     """
     pool = certificate.pool
     sources = words.listing([words.tail(source, 1) for source in pool.sources], 3)
-    has_figure = with_figures and bool(certificate.rounds)
     path, alpha = certificate.wealth_path, certificate.plan.alpha
-    figures = (draw_wealth(path, alpha),) if has_figure else ()
+    figures = (draw_wealth(path, alpha),) if certificate.rounds else ()
     sections = (
         Section("Evidence after each label", figures=figures, anchor="evidence"),
         _make_group_section(certificate),
         Section("What was never labelled", tuple(_unlabelled(certificate)), anchor="unlabelled"),
-        Section("Every label", tables=tuple(_tabulate_labels(certificate)), anchor="labels"),
+        Section(
+            "Every label",
+            tables=tuple(_tabulate_labels(certificate)),
+            anchor="labels",
+            for_files=True,
+        ),
         Section(
             "Manifest",
             ("What is needed to compute this verdict again.",),
             blocks=(Remarks(tuple(_manifest(certificate))),),
             anchor="manifest",
+            for_files=True,
         ),
     )
     return Page(
@@ -198,22 +175,18 @@ def tabulate_groups(certificate: Certificate) -> Table:
     """The declared groups, the lowest mean first; those without a label stand last."""
     # stable, so that groups with equal means keep the order in which they were declared
     results = sorted(certificate.groups, key=lambda r: (r.mean is None, r.mean or 0.0))
-    heads = ("Cases", "Labelled", "Unscored", "Errors", "Mean of labels", "Mean can be")
-    columns = (TableColumn("Group", "code"), *(TableColumn(h, "number") for h in heads))
-    rows = tuple(_group_row(count, certificate.bounds_means) for count in results)
-    table = Table("Groups", columns, rows)
-    return table.drop_empty_columns()
-
-
-def _group_row(result: GroupCount, has_bounds: bool) -> tuple[str, ...]:
-    return (
-        result.group,
-        words.count(result.size),
-        words.count(result.labelled),
-        words.count(result.unscored) if result.unscored else words.NONE,
-        f"{result.errors:g}",
-        words.NONE if result.mean is None else f"{result.mean:.2f}",
-        f"{result.lowest:.2f} to {result.highest:.2f}" if has_bounds else words.NONE,
+    bounded = certificate.bounds_means
+    return tabulate(
+        "Groups",
+        results,
+        Name("Group", lambda r: r.group),
+        Number("Cases", lambda r: r.size),
+        Number("Labelled", lambda r: r.labelled),
+        Number("Unscored", lambda r: r.unscored or None),
+        Number("Errors", lambda r: f"{r.errors:g}"),
+        Number("Mean of labels", lambda r: None if r.mean is None else f"{r.mean:.2f}"),
+        Number("Mean can be", lambda r: f"{r.lowest:.2f} to {r.highest:.2f}" if bounded else None),
+        drop=True,
     )
 
 
@@ -239,32 +212,20 @@ def _tabulate_labels(certificate: Certificate) -> Iterator[Table]:
     rounds = [point for point in certificate.rounds if point.closed]
     if not rounds:
         return
-    heads = ("Score", "Against the model", "Against the auditor")
-    columns = (
-        TableColumn("Label", "number"),
-        TableColumn("Case", "code"),
-        TableColumn("Drawn from", "code"),
-        *(TableColumn(head, "number") for head in heads),
-    )
     remainder = len(rounds) - MAX_LABELS
     note = "E-values after the label; – marks a case that could not be scored."
     if remainder > 0:
         note += f" The last {words.count(remainder)} are in the certificate."
-    yield Table(
+    yield tabulate(
         "Labels and e-values",
-        columns,
-        tuple(map(_label_row, rounds[:MAX_LABELS])),
-        note,
-    )
-
-
-def _label_row(point: CertificateRound) -> tuple[str, ...]:
-    return (
-        words.count(point.step),
-        point.id,
-        point.group or "a set of cases",
-        words.NONE if point.score is None else f"{point.score:g}",
-        *(format_e_value(float(value)) for value in point.log_e),
+        rounds[:MAX_LABELS],
+        Number("Label", lambda point: point.step),
+        Name("Case", lambda point: point.id),
+        Name("Drawn from", lambda point: point.group or "a set of cases"),
+        Number("Score", lambda point: None if point.score is None else f"{point.score:g}"),
+        Number("Against the model", lambda point: format_e_value(float(point.log_e[0]))),
+        Number("Against the auditor", lambda point: format_e_value(float(point.log_e[1]))),
+        note=note,
     )
 
 
@@ -313,12 +274,12 @@ def make_confirmation_page(confirmation: Confirmation, title: str = "") -> Page:
     sections = (
         Section(table.caption, sentences, (), tables, anchor="survivors"),
         Section("Holdout", opening, anchor="holdout"),
-        Section("Manifest", blocks=(Remarks(seals),), anchor="manifest"),
+        Section("Manifest", blocks=(Remarks(seals),), anchor="manifest", for_files=True),
     )
     return Page(
         "sequential confirmation",
         title or "a holdout labelled one unit at a time",
-        words.plural(size, "confirmed finding") if size else "No reportable finding",
+        words.plural(size, "confirmed finding") if size else messages.NOTHING,
         (
             ("Held out", words.count(confirmation.held_out)),
             ("Labelled", words.count(confirmation.labelled)),
@@ -332,23 +293,76 @@ def make_confirmation_page(confirmation: Confirmation, title: str = "") -> Page:
 
 
 def _tabulate_survivors(confirmation: Confirmation) -> Table:
-    rows = tuple(
-        (
-            survivor.name,
-            "confirmed" if survivor.confirmed else "open",
-            words.signed(survivor.lift),
-            words.count(survivor.on),
-            words.count(survivor.off),
-            f"{survivor.e_value:.3g}",
-            survivor.reason,
+    return tabulate(
+        "Survivors of the screen",
+        confirmation.survivors,
+        Name("Candidate", lambda s: s.name),
+        Words("Verdict", lambda s: "confirmed" if s.confirmed else "open"),
+        Number("Lift of the labels", lambda s: words.signed(s.lift)),
+        Number("On", lambda s: s.on),
+        Number("Off", lambda s: s.off),
+        Number("E-value after e-Holm", lambda s: f"{s.e_value:.3g}"),
+        Words("Reason", lambda s: s.reason),
+        drop=True,
+    )
+
+
+MAX_POINTS = 1_000
+"""Labels of a longer audit are drawn evenly spread, the first and the last among them."""
+
+
+def draw_wealth(path: Sequence[WealthPoint], alpha: float) -> Figure:
+    """Both e-values after each label, on a scale of powers of ten.
+
+    Parameters
+    ----------
+    path : sequence of WealthPoint
+        From the start, where both e-values are 1.
+    alpha : float in (0, 1)
+    """
+    bar = math.log10(1 / alpha)
+    points = spread_evenly(path, MAX_POINTS)
+    steps = [point.step for point in points]
+    # an e-value of 0 or infinity has no place on the axis; its end does
+    paths = {
+        (name, colour): [min(max(log / math.log(10), -3.0), bar + 1.0) for log in logs]
+        for name, colour, logs in (
+            ("against the model's null", BAD, [p.model for p in points]),
+            ("against the auditor's null", GOOD, [p.auditor for p in points]),
         )
-        for survivor in confirmation.survivors
+    }
+    levels = [0.0, bar, *(level for path in paths.values() for level in path)]
+    drawing = Drawing(
+        Scale.of_numbers(min(steps), max(*steps, min(steps) + 1), "labels"),
+        Scale.of_numbers(min(levels), max(levels), "e-value, power of ten", count=5),
+        width=560,
+        height=260,
     )
-    heads = ("Lift of the labels", "On", "Off", "E-value after e-Holm")
-    columns = (
-        TableColumn("Candidate", "code"),
-        TableColumn("Verdict"),
-        *(TableColumn(head, "number") for head in heads),
-        TableColumn("Reason"),
+    for (name, colour), levels in paths.items():
+        drawing.explain("square", colour, name)
+        # each level holds until the next label
+        stairs = list(make_stairs(list(zip(steps, levels, strict=True))))
+        drawing.line(stairs, colour, width=2)
+    drawing.line([(min(steps), bar), (max(steps), bar)], MUTED, dash="4,3")
+    ends = f"{path[-1].model / math.log(10):.2f} and {path[-1].auditor / math.log(10):.2f}"
+    alt = (
+        f"Two step lines over {words.plural(len(path) - 1, 'label')}; powers of ten at the "
+        f"end: {ends}."
     )
-    return Table("Survivors of the screen", columns, rows).drop_empty_columns()
+    return Figure(
+        "wealth",
+        "Evidence against both nulls",
+        f"Dashed: the level at which a null falls, 1 / alpha = {1 / alpha:g}. "
+        "Values beyond the axis are drawn at its end.",
+        alt,
+        drawing.to_svg(alt),
+        wide=True,
+    )
+
+
+def format_e_value(log_e: float) -> str:
+    """An e-value from its natural logarithm, which may be too large for a float."""
+    # counting shows for certain what no bet can: the e-value is then infinite
+    if math.isinf(log_e) and log_e > 0:
+        return "infinite (counted)"
+    return f"{math.exp(log_e):.3g}" if log_e < 700 else f"10^{log_e / math.log(10):.0f}"

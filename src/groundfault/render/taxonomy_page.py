@@ -20,12 +20,11 @@ from groundfault.render.audit_tables import interval_words, write_estimate
 from groundfault.render.audit_words import explain_correction
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
-from groundfault.render.page import Page, Section, Table, TableColumn
+from groundfault.render.page import Name, Number, Page, Section, Words, make_table, tabulate
 from groundfault.render.taxonomy_figures import draw_excess, draw_heatmap, draw_stability
-from groundfault.render.taxonomy_labels import make_label_section
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
 from groundfault.taxonomy.use.claims import is_excess
-from groundfault.taxonomy.words.labelling import Labelling
+from groundfault.taxonomy.words.labelling import MODES, Label, Labelling, Membership
 
 LIMITS = (
     "A cluster says which examples fail together among these models. It names no cause: its words "
@@ -131,7 +130,14 @@ def make_page(
         _make_stability_section(taxonomy),
         _make_exclusion_section(taxonomy),
         Section("What this does not say", LIMITS),
-        Section("Settings", (), (), (_tabulate_settings(taxonomy),)),
+        Section.of(
+            make_table(
+                "Settings",
+                "cc",
+                ("Setting", "Value"),
+                [(name, str(value)) for name, value in taxonomy.settings.to_dict().items()],
+            )
+        ),
     )
     full = tuple(s for s in sections if s is not None and (s.sentences or s.figures or s.tables))
     matrix, partition = taxonomy.matrix, taxonomy.partition
@@ -151,46 +157,39 @@ def _make_cluster_section(
 ) -> Section | None:
     if not clusters:
         return None
-    rows = tuple(
-        (
-            c.name,
-            words.count(c.size),
-            ", ".join(f"{name} {n:,}" for name, n in c.sources.items()) or words.NONE,
-            "; ".join(
-                f"{a.what} ({words.rate(a.inside)}, elsewhere {words.rate(a.outside)})"
-                for a in c.attributes
-            )
-            or words.NONE,
-            ", ".join(c.exemplars),
-            _describe_extremes(taxonomy, c),
-            c.reason,
-        )
-        for c in clusters
+    table = tabulate(
+        title,
+        clusters,
+        Name("Cluster", lambda c: c.name),
+        Number("Examples", lambda c: c.size),
+        Words(
+            "Benchmarks",
+            lambda c: ", ".join(f"{name} {n:,}" for name, n in c.sources.items()) or None,
+        ),
+        Words(
+            "Attributes",
+            lambda c: (
+                "; ".join(
+                    f"{a.what} ({words.rate(a.inside)}, elsewhere {words.rate(a.outside)})"
+                    for a in c.attributes
+                )
+                or None
+            ),
+        ),
+        Name("Nearest to its centre", lambda c: ", ".join(c.exemplars)),
+        Words("Most beyond ability", lambda c: _describe_extremes(taxonomy, c)),
+        Words("Why", lambda c: c.reason),
+        note="Attributes are more frequent in the cluster by Fisher's exact test, Holm-adjusted "
+        "over all attributes and clusters. Most beyond ability: models that fail more, or less, "
+        "than ability and difficulty explain, in points.",
+        drop=True,
     )
-    heads = (
-        "Cluster",
-        "Examples",
-        "Benchmarks",
-        "Attributes",
-        "Nearest to its centre",
-        "Most beyond ability",
-        "Why",
-    )
-    kinds = ("code", "number", "text", "text", "code", "text", "text")
-    note = (
-        "Attributes are more frequent in the cluster by Fisher's exact test, Holm-adjusted over "
-        "all attributes and clusters. Most beyond ability: models that fail more, or less, than "
-        "ability and difficulty explain, in points."
-    )
-    columns = tuple(
-        TableColumn(head, kind)  # type: ignore[arg-type]
-        for head, kind in zip(heads, kinds, strict=True)
-    )
-    sentences: tuple[str, ...] = ()
+    if not any(c.sources for c in clusters):
+        return Section.of(table)
     several = sum(len(c.sources) > 1 for c in clusters)
-    if any(c.sources for c in clusters):
-        sentences = (f"{several} of {len(clusters)} hold examples of more than one benchmark.",)
-    return Section(title, sentences, (), (Table(title, columns, rows, note).drop_empty_columns(),))
+    return Section.of(
+        table, f"{several} of {len(clusters)} hold examples of more than one benchmark."
+    )
 
 
 def _describe_extremes(taxonomy: Taxonomy, cluster: Cluster, max_models: int = 3) -> str:
@@ -213,41 +212,30 @@ def _make_figure_section(taxonomy: Taxonomy) -> Section | None:
 def _make_claim_section(claims: ReportData | None) -> Section | None:
     if claims is None:
         return None
-    findings, models = claims.findings, ", ".join(claims.manifest.models or ())
-    rows = tuple(
-        (
-            f.name,
-            f.outcome or models or words.NONE,
-            f.verdict.replace("_", " "),
-            *_write_lift(claims, f),
-        )
-        for f in findings
-    )
-    heads = (
-        TableColumn("Cluster", "code"),
-        TableColumn("Model"),
-        TableColumn("Verdict"),
-        TableColumn("Lift", "number"),
-        TableColumn(interval_words(claims)[0], "number"),
-    )
-    confirmed = [f for f in findings if f.confirmed]
+    models = ", ".join(claims.manifest.models or ())
+    confirmed = [f for f in claims.findings if f.confirmed]
     derivation = claims.manifest.derivation
     excess = derivation is not None and is_excess(derivation)
     beyond = " beyond its ability and the examples' difficulty" * excess
     sentence = (
-        f"Of {len(findings)} claims that a held-out model fails more or less often{beyond} in a "
-        f"cluster than elsewhere, {len(confirmed)} are confirmed on held-out examples. The report "
-        "is in the folder claims."
+        f"Of {len(claims.findings)} claims that a held-out model fails more or less often{beyond} "
+        f"in a cluster than elsewhere, {len(confirmed)} are confirmed on held-out examples. The "
+        "report is in the folder claims."
     )
     notes = ["A lift is half of the difference in failures beyond what was expected."] * excess
     if confirmed:
         notes.append(explain_correction(confirmed))
-    return Section(
-        "Models that the clusters were not made from",
-        (sentence,),
-        (),
-        (Table("Claims", heads, rows, " ".join(notes)),),
+    table = tabulate(
+        "Claims",
+        claims.findings,
+        Name("Cluster", lambda f: f.name),
+        Words("Model", lambda f: f.outcome or models or None),
+        Words("Verdict", lambda f: f.verdict.replace("_", " ")),
+        Number("Lift", lambda f: _write_lift(claims, f)[0]),
+        Number(interval_words(claims)[0], lambda f: _write_lift(claims, f)[1]),
+        note=" ".join(notes),
     )
+    return Section("Models that the clusters were not made from", (sentence,), tables=(table,))
 
 
 def _write_lift(claims: ReportData, finding: Finding) -> tuple[str, str]:
@@ -263,42 +251,23 @@ def _make_power_section(taxonomy: Taxonomy) -> Section | None:
     detectable = taxonomy.detectable
     if detectable is None:
         return None
-    rows = tuple(
-        (words.rate(float(share)), words.NONE if effect is None else words.rate(effect))
-        for share, effect in detectable.effects.items()
-    )
-    columns = (
-        TableColumn("Share of the examples in the class", "number"),
-        TableColumn("Passes that half of the models lose there", "number"),
-    )
-    note = (
-        "Classes of random examples are planted into worlds of one ability with the same models, "
-        f"examples and holes, {detectable.worlds} worlds of each kind. The least loss that the "
-        f"test of directions sees in {words.rate(detectable.power)} of them; to be published, "
+    table = tabulate(
+        "The weakest classes that would have been seen",
+        detectable.effects.items(),
+        Number("Share of the examples in the class", lambda pair: words.rate(float(pair[0]))),
+        Number("Passes that half of the models lose there", lambda pair: words.rate(pair[1])),
+        note="Classes of random examples are planted into worlds of one ability with the same "
+        f"models, examples and holes, {detectable.worlds} worlds of each kind. The least loss that "
+        f"the test of directions sees in {words.rate(detectable.power)} of them; to be published, "
         "a class has to be found again, too, which asks for more. "
-        f"{words.NONE}: not even one that is lost altogether."
+        f"{words.NONE}: not even one that is lost altogether.",
     )
-    table = Table("The weakest classes that would have been seen", columns, rows, note)
-    return Section("What could have been seen", (), (), (table,))
+    return Section("What could have been seen", tables=(table,))
 
 
 def _make_test_section(taxonomy: Taxonomy) -> Section | None:
     if not taxonomy.tests:
         return None
-    rows = tuple(
-        (
-            test.name,
-            _format_signed(test.observed),
-            words.NONE if test.mean is None else f"{_format_signed(test.mean)} ± {test.spread:.3f}",
-            words.count(len(test.draws)),
-            words.p_value(test.p),
-        )
-        for test in taxonomy.tests.values()
-    )
-    columns = (
-        TableColumn("Statistic"),
-        *(TableColumn(head, "number") for head in ("Observed", "Null", "Draws", "p")),
-    )
     sentences = [
         "Worlds without failure modes, where models have one ability each or fail independently, "
         "go through the same procedure. Clusters are published if their silhouette beats both at "
@@ -310,16 +279,23 @@ def _make_test_section(taxonomy: Taxonomy) -> Section | None:
             f"{taxonomy.by_the_papers_rule} of {len(taxonomy.clusters)} clusters would be "
             "published. It does not rule out a common ability."
         )
-    note = (
-        "p = (1 + draws at or above the observed) / (1 + draws). A silhouette of −1 stands for no "
-        "clusters."
+    table = tabulate(
+        "Against worlds without failure modes",
+        taxonomy.tests.values(),
+        Words("Statistic", lambda test: test.name),
+        Number("Observed", lambda test: _format_signed(test.observed)),
+        Number(
+            "Null",
+            lambda test: (
+                None if test.mean is None else f"{_format_signed(test.mean)} ± {test.spread:.3f}"
+            ),
+        ),
+        Number("Draws", lambda test: len(test.draws)),
+        Number("p", lambda test: words.p_value(test.p)),
+        note="p = (1 + draws at or above the observed) / (1 + draws). A silhouette of −1 stands "
+        "for no clusters.",
     )
-    return Section(
-        "Is it real",
-        tuple(sentences),
-        (),
-        (Table("Against worlds without failure modes", columns, rows, note),),
-    )
+    return Section("Is it real", tuple(sentences), tables=(table,))
 
 
 def _format_signed(value: float) -> str:
@@ -331,39 +307,30 @@ def _make_stability_section(taxonomy: Taxonomy) -> Section | None:
     if not steady.jaccard:
         return None
     rows = [
-        (f"Refits with other {axis}", _format_index(steady.agreement[axis]), _format_range(row))
+        (f"Refits with other {axis}", _format_mean([steady.agreement[axis]]), _format_range(row))
         for axis, row in steady.jaccard.items()
     ]
     rows += [
-        (f"Resampled examples, {how}", _format_index(_average(values)), words.NONE)
+        (f"Resampled examples, {how}", _format_mean(values), words.NONE)
         for how, values in steady.bootstrap.items()
     ]
-    columns = (
-        TableColumn(""),
-        TableColumn("Adjusted Rand index", "number"),
-        TableColumn("Jaccard index of clusters", "number"),
-    )
     note = (
         "Other models: two halves that share no model, with each other. Embedding fixed: the "
         "paper's bootstrap, in which nothing but the clustering can change."
     )
-    return Section("Does it stay", (), (), (Table("Found again", columns, tuple(rows), note),))
+    heads = ("", "Adjusted Rand index", "Jaccard index of clusters")
+    table = make_table("Found again", "tnn", heads, rows, note)
+    return Section("Does it stay", tables=(table,))
 
 
-def _average(values: Sequence[float]) -> float | None:
-    values_present = [v for v in values if not np.isnan(v)]
-    return sum(values_present) / len(values_present) if values_present else None
-
-
-def _format_index(value: float | None) -> str:
-    return words.NONE if value is None or np.isnan(value) else f"{value:.2f}"
+def _format_mean(values: Sequence[float | None]) -> str:
+    scored = [v for v in values if v is not None and not np.isnan(v)]
+    return f"{sum(scored) / len(scored):.2f}" if scored else words.NONE
 
 
 def _format_range(values: Sequence[float]) -> str:
-    values_present = [v for v in values if not np.isnan(v)]
-    return (
-        f"{min(values_present):.2f} to {max(values_present):.2f}" if values_present else words.NONE
-    )
+    scored = [v for v in values if not np.isnan(v)]
+    return f"{min(scored):.2f} to {max(scored):.2f}" if scored else words.NONE
 
 
 def list_exclusions(taxonomy: Taxonomy) -> dict[str, tuple[str, ...]]:
@@ -380,20 +347,108 @@ def list_exclusions(taxonomy: Taxonomy) -> dict[str, tuple[str, ...]]:
 
 
 def _make_exclusion_section(taxonomy: Taxonomy) -> Section:
-    rows = tuple(
-        (what, words.count(len(names)), ", ".join(names[:5]))
-        for what, names in list_exclusions(taxonomy).items()
-    )
-    if not rows:
+    exclusions = list_exclusions(taxonomy)
+    if not exclusions:
         return Section("Set apart", ("Nothing was set apart.",))
-    columns = (TableColumn(""), TableColumn("Number", "number"), TableColumn("Such as", "code"))
-    sentence = (
-        "These tell no two examples, or no two models, apart, and are in no cluster. All names are "
-        "in taxonomy.json."
+    table = tabulate(
+        "Set apart",
+        exclusions.items(),
+        Words("", lambda pair: pair[0]),
+        Number("Number", lambda pair: len(pair[1])),
+        Name("Such as", lambda pair: ", ".join(pair[1][:5])),
     )
-    return Section("Set apart", (sentence,), (), (Table("Set apart", columns, rows),))
+    return Section.of(
+        table,
+        "These tell no two examples, or no two models, apart, and are in no cluster. All names are "
+        "in taxonomy.json.",
+    )
 
 
-def _tabulate_settings(taxonomy: Taxonomy) -> Table:
-    rows = tuple((name, str(value)) for name, value in taxonomy.settings.to_dict().items())
-    return Table("Settings", (TableColumn("Setting", "code"), TableColumn("Value", "code")), rows)
+def make_label_section(taxonomy: Taxonomy, labelling: Labelling) -> Section:
+    """The labels, and how far a second labeller agrees."""
+    # by cluster: not every cluster has a second label or a check
+    seconds = {each.cluster: each for each in labelling.second_labels}
+    checks = {each.cluster: each for each in labelling.membership}
+    names = {c.number: c.name for c in taxonomy.clusters}
+    table = tabulate(
+        "Labels",
+        labelling.labels,
+        Name("Cluster", lambda label: names[label.cluster]),
+        Words("Stability", lambda label: "published" if label.published else "unstable"),
+        Words("Label", lambda label: _format_label(label)[0]),
+        Words("Failure mode", lambda label: _format_label(label)[1]),
+        Words("Bloom level", lambda label: _format_label(label)[2]),
+        Words("Second label", lambda label: _format_label(seconds.get(label.cluster))[0]),
+        Words("Second failure mode", lambda label: _format_label(seconds.get(label.cluster))[1]),
+        Words("Second Bloom level", lambda label: _format_label(seconds.get(label.cluster))[2]),
+        Words("Right decisions", lambda label: _format_check(checks.get(label.cluster))),
+        note="Right decisions: of the second labeller, who saw the label alone, with Wilson's "
+        "interval."
+        if labelling.membership
+        else "",
+        drop=True,
+    )
+    sentences = tuple(describe_labels(labelling))
+    return Section("What a language model calls them", sentences, tables=(table,))
+
+
+def describe_labels(labelling: Labelling) -> list[str]:
+    """Who labelled, and what the labels are worth."""
+    label_count = sum(each.status == "read" for each in labelling.labels)
+    lines = [
+        f"{labelling.model} labelled {label_count} of "
+        f"{words.plural(len(labelling.labels), 'cluster')} from the tasks nearest to each centre. "
+        "It saw no answers: a failure mode is its guess from what is asked, and no finding."
+    ]
+    if not labelling.second:
+        return [*lines, "No second labeller checked this."]
+    who = f"{labelling.second}, which saw the same tasks and not the labels,"
+    if labelling.second == labelling.model:
+        who = (
+            "The same model at another seed, which shows how steady it is and not that it is right,"
+        )
+    parts = []
+    for each in labelling.agreement:
+        kappa = (
+            ""
+            if each.kappa is None
+            else f", Cohen's kappa {each.kappa:.2f}{_format_interval(each.kappa_interval)}"
+        )
+        low, high = each.interval or (0.0, 1.0)
+        share = f"{each.same} of {each.clusters} ({words.rate(low)} to {words.rate(high)})"
+        parts.append(f"{each.what} {share}{kappa}")
+    lines.append(f"{who} says the same: {'; '.join(parts)}.")
+    if labelling.accuracy is not None:
+        mean, ends, count = labelling.accuracy
+        reach = (
+            ""
+            if ends is None
+            else f" (95% interval over clusters {words.rate(ends[0])} to {words.rate(ends[1])})"
+        )
+        lines.append(
+            "By a label alone, it separates the cluster's tasks from others in "
+            f"{words.rate(mean)} of decisions{reach}, over {words.plural(count, 'cluster')}; "
+            "guessing gives half."
+        )
+    return lines
+
+
+def _format_label(label: Label | None) -> tuple[str, str, str]:
+    if label is None:
+        return "", "", ""
+    if label.status != "read":
+        return f"{label.status}: {label.reason}", words.NONE, words.NONE
+    return label.label, MODES[label.mode], label.bloom
+
+
+def _format_check(each: Membership | None) -> str:
+    if each is None:
+        return ""
+    if each.status != "read":
+        return f"{each.status}: {each.reason}"
+    low, high = each.interval
+    return f"{each.right} of {each.decisions} ({words.rate(low)} to {words.rate(high)})"
+
+
+def _format_interval(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f" ({interval[0]:.2f} to {interval[1]:.2f})"

@@ -26,6 +26,8 @@ from groundfault.render.page import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console, Group
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -38,8 +40,16 @@ _STYLES = {"notice": "bold yellow", "small": "dim", "": ""}
 _ROW_STYLES = {"screened": "dim", "printed": "dim italic", "more": "dim"}
 
 
-def show(page: Page, console: Console) -> None:
-    """Print a page."""
+def show(page: Page, console: Console, report_path: str | Path | None = None) -> None:
+    """Print a page, without the sections that are for files.
+
+    Parameters
+    ----------
+    page : Page
+    console : rich.console.Console
+    report_path : path, optional
+        Where the whole report is; the last line names it.
+    """
     _say(console, page.verdict, "bold green" if page.good else "bold")
     if page.title:
         _say(console, page.title, "dim")
@@ -47,12 +57,13 @@ def show(page: Page, console: Console) -> None:
         _say(console, "; ".join(f"{label} {text}" for label, text in page.facts), "dim")
     _show_blocks(page.lead, console, page.verdict)
     for section in page.sections:
-        if section.has_words:
+        if section.has_words and not section.for_files:
             console.print()
             _say(console, section.title, "bold underline")
             _show_blocks(section.content, console, section.title)
-    if page.footer:
-        _say(console, page.footer, "bold", wrap=False)
+    footer = page.footer if report_path is None else f"Report: {report_path}"
+    if footer:
+        _say(console, footer, "bold", wrap=False)
 
 
 def fit_table(table: Table, width: int) -> Group:
@@ -136,10 +147,11 @@ def _show_statement(item: Statement, console: Console) -> None:
     """What is said of one thing; with a bar, its name and sentence each have lines of their own."""
     if item.bar is None:
         _say(console, f"{item.name}: {item.sentence}")
-        return
-    _say(console, str(item.name), "bold")
-    _say(console, item.sentence, indent=_INDENT)
-    _say(console, item.bar.draw(min(console.width - 2 * _INDENT, _BAR)), "yellow", indent=_INDENT)
+    else:
+        bar = item.bar.draw(min(console.width - 2 * _INDENT, _BAR))
+        _say(console, str(item.name), "bold")
+        _say(console, item.sentence, indent=_INDENT)
+        _say(console, bar, "yellow", indent=_INDENT)
     for remark in item.remarks:
         _say(console, _plain(remark), "dim", indent=_INDENT)
 

@@ -5,6 +5,7 @@ line.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import PurePath
 
@@ -76,17 +77,17 @@ def share(cell: Cell, side: str) -> str:
 
 def interval(cell: Cell | None) -> str:
     """The interval of a cell: of its lift, or of the ratio where the plan asks for one."""
-    if cell is None or cell.interval is None:
-        return NONE
-    low, high = cell.interval
-    return f"{signed(low)} to {signed(high)}"
+    return span(cell.interval if cell else None, signed)
+
+
+def span(ends: Sequence[float] | None, write: Callable[[float], str] = rate) -> str:
+    """Write an interval from one end to the other."""
+    return NONE if ends is None else f"{write(ends[0])} to {write(ends[1])}"
 
 
 def ratio_interval(cell: Cell | None) -> str:
     """The interval of a cell that holds a ratio, which has no sign."""
-    if cell is None or cell.interval is None:
-        return NONE
-    return "{:.2f} to {:.2f}".format(*cell.interval)
+    return span(cell.interval if cell else None, "{:.2f}".format)
 
 
 def p_value(p: float | None) -> str:

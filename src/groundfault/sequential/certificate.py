@@ -339,11 +339,11 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
     def to_html(self, path: str | Path | None = None) -> str:
         """The audit as one self-contained HTML page; also written to ``path``."""
-        return save_text(load_object("groundfault.render.sequential_page:html")(self), path)
+        return save_text(load_object("groundfault.render:to_html")(self), path)
 
     def to_markdown(self, path: str | Path | None = None) -> str:
         """The audit as Markdown; also written to ``path``."""
-        return save_text(load_object("groundfault.render.sequential_page:markdown")(self), path)
+        return save_text(load_object("groundfault.render:to_markdown")(self), path)
 
     @property
     def data(self) -> dict[str, Any]:

@@ -134,8 +134,8 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def to_html(self, path: str | Path | None = None) -> str:
         """The result as one self-contained HTML page; also written to ``path``."""
-        return save_text(load_object("groundfault.render.sequential_page:html")(self), path)
+        return save_text(load_object("groundfault.render:to_html")(self), path)
 
     def to_markdown(self, path: str | Path | None = None) -> str:
         """The result as Markdown; also written to ``path``."""
-        return save_text(load_object("groundfault.render.sequential_page:markdown")(self), path)
+        return save_text(load_object("groundfault.render:to_markdown")(self), path)

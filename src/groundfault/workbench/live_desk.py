@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from groundfault.errors import InputError
 from groundfault.render import words
 from groundfault.render.drawing import Figure
-from groundfault.render.wealth_figure import draw_wealth, format_e_value
+from groundfault.render.sequential_page import draw_wealth, format_e_value
 from groundfault.review.annotators import PanelSeat
 from groundfault.sequential.answers import read_label, select_fields
 from groundfault.sequential.certificate import Certificate, WealthPoint

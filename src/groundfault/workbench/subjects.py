@@ -9,7 +9,7 @@ from groundfault.auditing.report_examples import find_subject
 from groundfault.core.rules import Rule
 from groundfault.modes.mode import Mode
 from groundfault.render import words
-from groundfault.render.change_words import name_change
+from groundfault.render.audit_groups import name_change
 from groundfault.render.mode_words import ModeOutline, NumberedMode
 
 if TYPE_CHECKING:

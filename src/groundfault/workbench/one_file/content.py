@@ -27,8 +27,8 @@ from groundfault.exports import ReportSlices
 from groundfault.modes.examples import LONGEST, find_text_columns, share_opening
 from groundfault.modes.mode import Mode
 from groundfault.render import audit_page, mode_words, words
+from groundfault.render.audit_groups import name_change
 from groundfault.render.audit_tables import holds_out
-from groundfault.render.change_words import name_change
 from groundfault.render.page import (
     Bar,
     Block,
@@ -191,7 +191,7 @@ class FileContent:
     def describe(self) -> dict[str, Any]:
         """Everything but the rows, as plain values."""
         slices, report = self.slices, _drop_examples(self.slices.report)
-        roles, page = slices.evidence.roles, audit_page.make_page(report, with_figures=False)
+        roles, page = slices.evidence.roles, audit_page.make_page(report)
         kept = [section for name, section in page.anchored if name in _ON_MODES]
         return {
             "version": VERSION,

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from groundfault.errors import GroundfaultError, InputError
 from groundfault.probes.review.reviewed_runs import ReviewProgress
-from groundfault.render.agreement_table import tabulate_agreement
+from groundfault.render.probe_page import tabulate_agreement
 from groundfault.review.decision import summarize_agreement
 from groundfault.review.queue import GUIDANCE
 from groundfault.workbench.pages import Screen, bench_of, read_form, show_page

@@ -12,7 +12,7 @@ from groundfault.auditing.gating import FAIL_ON, gate
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, RuleError
 from groundfault.render import gate as gate_words
-from groundfault.render.change_words import describe_overall
+from groundfault.render.audit_groups import describe_overall
 from groundfault.workbench.comparison import compare_models, find_unit_rows
 from groundfault.workbench.excerpts import SHORT, WHOLE, show_rows
 from groundfault.workbench.holdout_state import join_rule, needs_fresh_data
