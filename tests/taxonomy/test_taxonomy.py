@@ -31,7 +31,9 @@ from groundfault.errors import (
     PlanError,
 )
 from groundfault.render import words
-from groundfault.render.taxonomy_page import html, make_page, markdown
+from groundfault.render.html import html
+from groundfault.render.markdown import markdown
+from groundfault.render.taxonomy_page import make_page
 from groundfault.stats import irt
 from groundfault.stats.agreement import adjusted_rand
 from groundfault.stats.irt import OneAbility
