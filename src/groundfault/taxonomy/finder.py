@@ -48,7 +48,7 @@ class Clusters(Parameters):
     uses_outcomes = True
 
     def propose(self, discovery: Evidence) -> Iterable[Candidate]:
-        """Clusters of the discovery examples; none for fewer than three models."""
+        """Propose clusters of the discovery examples; none for fewer than three models."""
         from groundfault.taxonomy.fitting.fit import fit
         from groundfault.taxonomy.fitting.settings import Settings
 

@@ -38,7 +38,7 @@ _TASK = (
 )
 # the parts of a prompt key are joined by bars, and ids are shown in terminals and paths
 _ID = re.compile(r"[\w.:+-]+(?: ?[\w.:+-]+)*")
-_MAX_ID = 200
+_MAX_ID = 200  # characters: ids are names in paths, of which file systems take 255 bytes a part
 _MAX_COLUMNS = 12  # columns in a message
 SHIPPED = Path(__file__).parent / "shipped"
 
@@ -121,7 +121,7 @@ class Task:
             ) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """As the file holds it; what is empty is left out."""
+        """Return it as the file holds it; what is empty is left out."""
         content: dict[str, Any] = {name: getattr(self, name) for name in _TASK}
         content["tolerance"] = str(self.tolerance) if self.tolerance else ""
         content |= {
@@ -133,7 +133,7 @@ class Task:
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], where: str, *, has_key: bool = True) -> Task:
-        """A task from a table of the file.
+        """Read a task from a table of the file.
 
         Parameters
         ----------
@@ -226,11 +226,11 @@ class Bank:
 
     @property
     def has_keys(self) -> bool:
-        """Whether tasks have a key; if not, answers are compared across wordings."""
+        """Tell whether tasks have a key; if not, answers are compared across wordings."""
         return bool(self.tasks[0].answer)
 
     def without_keys(self) -> Bank:
-        """The same tasks without their keys and derivations."""
+        """Return the same tasks without their keys and derivations."""
         return replace(
             self, tasks=tuple(replace(task, answer="", derivation="") for task in self.tasks)
         )
@@ -253,7 +253,7 @@ class Bank:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of name and tasks, in their order."""
+        """Return the SHA-256 of name and tasks, in their order."""
         return toml_tables.sha256([self.name, [task.to_dict() for task in self.tasks]])
 
     @classmethod
@@ -286,7 +286,7 @@ class Bank:
 
     @classmethod
     def shipped(cls) -> Bank:
-        """The 18 tasks that come with the package: arithmetic, relations, counterfactual rules."""
+        """Load the 18 tasks of the package: arithmetic, relations, counterfactual rules."""
         return cls.load(SHIPPED / "bank.toml")
 
     @classmethod
@@ -300,7 +300,7 @@ class Bank:
         rule: str | None = None,
         name: str = "from evidence",
     ) -> Bank:
-        """A bank of the examples of any evidence.
+        """Make a bank of the examples of any evidence.
 
         Parameters
         ----------
@@ -336,7 +336,7 @@ class Bank:
         rule: str | None = None,
         name: str = "from a table",
     ) -> Bank:
-        """A bank of the rows of any table, which need no outcomes.
+        """Make a bank of the rows of any table, which need no outcomes.
 
         Parameters
         ----------

@@ -15,6 +15,8 @@ from groundfault.probes.bank.bank import Bank, Task
 
 T = TypeVar("T")
 
+# draws before a template counts as exhausted; a question that is left is missed only if all of them
+# repeat earlier ones
 _TRIES = 200
 _NAMES = (
     "Ada Bela Cora Dario Elif Finn Gita Hugo Ines Jonas "
@@ -57,7 +59,7 @@ class _Drawing:
 
 
 def generate(size: int, seed: int = 0, *, families: Sequence[str] | None = None) -> Bank:
-    """A bank of tasks made from templates, in turn, whose answers are computed.
+    """Make a bank of tasks from templates, in turn, whose answers are computed.
 
     Parameters
     ----------
@@ -127,7 +129,7 @@ def _draw_new(
     rng: np.random.Generator,
     questions: set[str],
 ) -> _Drawing:
-    """A drawing whose question is new and whose shortcut is wrong."""
+    """Draw until the question is new and the shortcut is wrong."""
     for _ in range(_TRIES):
         drawing = make(rng)
         if drawing.question not in questions and drawing.answer != drawing.shortcut:

@@ -30,6 +30,7 @@ others are for reviewers."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,59}", re.IGNORECASE)
 _GRAMMAR = ("name", "about", "sha256", "layout", "longest", "group")
+# ten times the prompts that a run takes: beyond it a layout is a slip, and counting alone is slow
 _MAX_ASSIGNMENTS = 10_000_000
 
 
@@ -45,7 +46,7 @@ class Option:
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The slots that a task must fill for this option."""
+        """Return the slots that a task must fill for this option."""
         return tuple(dict.fromkeys(PLACE.findall(self.text)))
 
 
@@ -140,18 +141,18 @@ class Grammar:
             )
 
     def __len__(self) -> int:
-        """How many assignments there are."""
+        """Return the number of assignments."""
         return math.prod(len(group.options) for group in self.groups)
 
     def __iter__(self) -> Iterator[Assignment]:
-        """All assignments: the name of an option for each group, in a fixed order."""
+        """Yield all assignments: the name of an option for each group, in a fixed order."""
         return itertools.product(
             *([option.name for option in group.options] for group in self.groups)
         )
 
     @rename_parameters(given="options")
     def assignment(self, options: Mapping[str, str] | None = None) -> Assignment:
-        """The assignment with these options by group; the plain option where a group is not named.
+        """Make the assignment with these options by group; plain where a group is not named.
 
         Raises
         ------
@@ -169,7 +170,7 @@ class Grammar:
         return names
 
     def options_of(self, assignment: Assignment) -> tuple[Option, ...]:
-        """The options that an assignment names.
+        """Return the options that an assignment names.
 
         Raises
         ------
@@ -187,11 +188,11 @@ class Grammar:
 
     @property
     def relations(self) -> list[str]:
-        """The groups under whose options answers must be equivalent: the metamorphic relations."""
+        """Return the metamorphic relations: groups whose options must get equivalent answers."""
         return [group.name for group in self.groups if "answer" in group.keeps]
 
     def fitting(self, slots: Collection[str]) -> Grammar:
-        """The grammar without options that need another slot; the first option of a group stays.
+        """Drop options that need another slot; the first option of a group stays.
 
         Examples
         --------
@@ -215,11 +216,11 @@ class Grammar:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of everything that a prompt depends on, and of what groups promise to keep."""
+        """Return the SHA-256 of all that makes prompts, and of what groups promise to keep."""
         return toml_tables.sha256(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """As the file holds it, without its prose."""
+        """Return it as the file holds it, without its prose."""
         groups = [
             {
                 "name": g.name,
@@ -256,7 +257,7 @@ class Grammar:
 
     @classmethod
     def shipped(cls) -> Grammar:
-        """The paper's: three reading cues, three distractors, three formats."""
+        """Load the paper's grammar: three reading cues, three distractors, three formats."""
         return cls.load(SHIPPED / "grammar.toml")
 
     def write(self, path: str | Path) -> None:

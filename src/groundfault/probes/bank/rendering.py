@@ -44,11 +44,11 @@ class Probe:
 
     @property
     def key(self) -> str:
-        """The prompt key: task and components, no model; unique discoveries are counted by it."""
+        """Return the prompt key: task and components, no model; discoveries are counted by it."""
         return "|".join((self.task.id, *self.assignment))
 
     def to_dict(self) -> dict[str, Any]:
-        """What a record keeps of it; `rebuild` needs no more."""
+        """Return what a record keeps of it; `rebuild` needs no more."""
         return {
             "bank": self.bank,
             "grammar": self.grammar,
@@ -66,7 +66,7 @@ def render(
     task: str,
     components: Mapping[str, str] | Assignment | None = None,
 ) -> Probe:
-    """The probe of a task and an assignment.
+    """Render the probe of a task and an assignment.
 
     Parameters
     ----------
@@ -108,12 +108,12 @@ def render(
 
 
 def probes(bank: Bank, grammar: Grammar) -> Iterator[Probe]:
-    """All probes: tasks in the bank's order, each with the assignments in the grammar's."""
+    """Render all probes: tasks in the bank's order, each with all assignments in the grammar's."""
     return (render(bank, grammar, task.id, assignment) for task in bank for assignment in grammar)
 
 
 def rebuild(bank: Bank, grammar: Grammar, record: Mapping[str, Any]) -> Probe:
-    """The probe that a record was made of.
+    """Render the probe that a record was made of again.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def _find_errors(
 
 
 def _reveals_key(task: Task, option: Option, text: str) -> bool:
-    """Whether a component holds the key.
+    """Tell whether a component holds the key.
 
     For numeric keys any number in it counts; for others only what it takes from the task.
     """
@@ -220,11 +220,11 @@ class BankCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether every prompt may be asked."""
+        """Tell whether every prompt may be asked."""
         return self.valid == self.prompts
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return it as JSON holds it."""
         return {
             "bank": {"name": self.bank.name, "sha256": self.bank.hash, "tasks": len(self.bank)},
             "grammar": {

@@ -14,11 +14,11 @@ from groundfault.base.files import write_text
 from groundfault.base.reading import read_text
 from groundfault.errors import InputError, first_line
 
-_MAX_BYTES = 256 << 20
+_MAX_BYTES = 256 << 20  # half of what is read of other documents: tables take more when parsed
 
 
 def read(path: Path, what: str) -> dict[str, Any]:
-    """The tables of a TOML file.
+    """Read the tables of a TOML file.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def require_known(table: Mapping[str, Any], names: Collection[str], where: str) 
 
 
 def text(table: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
-    """A string of a table; the default where it is left out."""
+    """Return a string of a table; the default where it is left out."""
     value = table.get(key, default)
     if not isinstance(value, str):
         raise InputError(
@@ -71,7 +71,7 @@ def text(table: Mapping[str, Any], key: str, where: str, default: str | None = N
 
 
 def flag(table: Mapping[str, Any], key: str, where: str, default: bool) -> bool:
-    """A truth value of a table; the default where it is left out."""
+    """Return a truth value of a table; the default where it is left out."""
     value = table.get(key, default)
     if not isinstance(value, bool):
         raise InputError(f"{where}: {key} is neither true nor false; write {key} = true or false")
@@ -79,7 +79,7 @@ def flag(table: Mapping[str, Any], key: str, where: str, default: bool) -> bool:
 
 
 def texts(table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-    """A list of strings of a table; none where it is left out."""
+    """Return a list of strings of a table; none where it is left out."""
     value = table.get(key, [])
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise InputError(f'{where}: {key} must be a list of texts, such as {key} = ["..."]')
@@ -87,7 +87,7 @@ def texts(table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
 
 
 def tables(data: Mapping[str, Any], key: str, where: str) -> list[dict[str, Any]]:
-    """The tables under ``[[key]]``."""
+    """Return the tables under ``[[key]]``."""
     value = data.get(key, [])
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise InputError(f"{where}: {key} must be written as [[{key}]] tables")
@@ -95,7 +95,7 @@ def tables(data: Mapping[str, Any], key: str, where: str) -> list[dict[str, Any]
 
 
 def sha256(content: Any) -> str:
-    """SHA-256 of content as canonical JSON: comments and layout of a file do not count."""
+    """Hash content as canonical JSON: comments and layout of a file do not count."""
     return hashlib.sha256(
         json.dumps(content, sort_keys=True, ensure_ascii=False).encode()
     ).hexdigest()
@@ -117,7 +117,7 @@ def write(path: Path, lines: list[str]) -> None:
 
 
 def pairs(table: Mapping[str, Any]) -> list[str]:
-    """Lines of ``key = value``; what is empty is left out."""
+    """Return lines of ``key = value``; what is empty is left out."""
     return [
         f"{key} = {_value(value)}"
         for key, value in table.items()

@@ -34,7 +34,7 @@ Unit = Literal["key", "row"]
 def items(
     rows: Iterable[ProbeRow], *, unit: Unit = "key", questions: Mapping[str, str] | None = None
 ) -> dict[str, Item]:
-    """What a reviewer would see of each row, by the row's id; only of rows with an answer.
+    """Make the item that a reviewer sees of each row with an answer, by the row's id.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def queue(
     split: Sequence[str] = (),
     questions: Mapping[str, str] | None = None,
 ) -> Queue:
-    """What is to be reviewed: every item that was routed to a person, and controls among them.
+    """Make the queue of a review: all items routed to a person, and controls among them.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def statuses(
     reviewers: int = 1,
     unit: Unit = "key",
 ) -> dict[str, Status]:
-    """The status of each row, by its id.
+    """Return the status of each row, by its id.
 
     What `groundfault.review.resolve` finds of a row's item holds for the row: an item that most
     reviewers find wrong is a confirmed model error only if they find prompt and extraction valid. A
@@ -150,7 +150,7 @@ def statuses(
 
 
 def status_of(resolution: Resolution | None) -> Status:
-    """The status of a row whose item has this resolution; None is no decision."""
+    """Return the status of a row whose item has this resolution; None is no decision."""
     if resolution is None or resolution.how == "waiting":
         return "unaudited"
     if resolution.verdict is None or resolution.verdict == "unsure":
@@ -161,7 +161,7 @@ def status_of(resolution: Resolution | None) -> Status:
 def split_by_signal(
     rows: Iterable[ProbeRow], items_by_row: Mapping[str, Item]
 ) -> tuple[list[Item], list[Item]]:
-    """Items that were routed to a person, and items that matched."""
+    """Split items into those that were routed to a person and those that matched."""
     routed: dict[str, Item] = {}
     matched: dict[str, Item] = {}
     for row in rows:
@@ -176,7 +176,7 @@ def split_by_signal(
 
 
 def _draw_controls(matched: Sequence[Item], controls: float, seed: int) -> list[Item]:
-    """The first of the items in a random order that other items do not change."""
+    """Draw the first of the items in a random order that other items do not change."""
     # a generator for each item: more rows add controls and do not exchange them
     plan = Plan(seed=seed)
     ranked = sorted(
@@ -197,7 +197,7 @@ _UNAUDITED = {"mismatch": Outcome.MISSING, "unreadable": Outcome.UNPARSED, "matc
 
 
 def score_row(row: ProbeRow, statuses: Mapping[str, Status]) -> tuple[float | None, Outcome]:
-    """The loss of an audited row, if it has one, and why it has none.
+    """Return the loss of an audited row, if it has one, and why it has none.
 
     Where tasks have no key, an answer that matched the one to the base wording, and that nobody
     reviewed, is as right or wrong as reviewers found that one.

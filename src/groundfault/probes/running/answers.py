@@ -22,7 +22,7 @@ Signal = Literal["match", "mismatch", "unreadable", "unanswered"]
 ROUTED: tuple[Signal, ...] = ("mismatch", "unreadable")
 """Signals that send a response to a person."""
 
-_MAX_CHARACTERS = 1 << 20
+_MAX_CHARACTERS = 1 << 20  # far above any reply of a model; keeps regular expressions bounded
 _LINE = re.compile(
     r"^[\s>#*_`-]*(?:(?:the|my)\s+)?(?:final\s+)?answer[*_`\s]*(?::|=)[*_`\s]*(.*)$", re.IGNORECASE
 )

@@ -19,7 +19,7 @@ from groundfault.probes.policies import PromptPolicy
 _TABLES = ("decoding", "asking", "review")
 _DECODING = ("temperature", "top_p", "max_tokens", "seed", "stop", "extra")
 _ASKING = ("concurrency", "timeout", "retries")
-_HUGE = 1e300
+_HUGE = 1e300  # just below the largest float, 1.8e308
 _REVIEW = ("reviewers", "unit", "controls")
 
 
@@ -114,7 +114,7 @@ class Config:
 
     @cached_property
     def prompt_policies(self) -> tuple[PromptPolicy, ...]:
-        """The policies, in their order."""
+        """Return the policies, in their order."""
         listed = isinstance(self.policies, Sequence) and not isinstance(self.policies, str)
         if not listed or not self.policies:
             raise PlanError(
@@ -135,35 +135,35 @@ class Config:
 
     @property
     def queries(self) -> int:
-        """The largest number of queries of a policy and seed."""
+        """Return the largest number of queries of a policy and seed."""
         return self.budget if self.budget is not None else (self.iterations or 0) * self.batch
 
     @property
     def rounds(self) -> int:
-        """Iterations of each policy and seed."""
+        """Return iterations of each policy and seed."""
         return -(-self.queries // self.batch)
 
     @property
     def shares(self) -> bool:
-        """Whether a prompt that is asked again takes the recorded answer."""
+        """Tell whether a prompt that is asked again takes the recorded answer."""
         # at temperature 0 the same prompt has one answer: paying for it twice tells nothing new
         return self.answers == "shared" if self.answers else self.question("?").temperature == 0
 
     def question(self, prompt: str, repeat: int = 0) -> Question:
-        """A prompt with the settings it is asked with."""
+        """Make a question of a prompt, with the settings it is asked with."""
         try:
             return Question(prompt, repeat=repeat, **self.decoding)
         except PlanError as error:
             raise PlanError(f"decoding: {error}") from None
 
     def stream(self, policy: str) -> str:
-        """The name of the stream that a policy draws all but tasks from."""
+        """Return the name of the stream that a policy draws all but tasks from."""
         # by default a stream for each policy: with a shared one, policies that ask alike would
         # agree by chance alone
         return "components" if self.streams == "shared" else f"components {policy}"
 
     def to_dict(self) -> dict[str, Any]:
-        """What is sealed: all but bank and grammar, whose content counts, and how is asked."""
+        """Return what is sealed: all but bank and grammar, whose content counts, and asking."""
         return {
             "policies": list(self.policies),
             "seeds": list(self.seeds),
@@ -212,7 +212,7 @@ class Config:
 
 
 def slug(name: str) -> str:
-    """A name as that of a folder."""
+    """Turn a name into that of a folder."""
     return re.sub(r"[^a-z0-9._-]+", "-", name.casefold()).strip("-.")[:100] or "-"
 
 

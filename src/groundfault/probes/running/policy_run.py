@@ -41,17 +41,17 @@ class BaseWording:
         tasks: np.random.Generator,  # noqa: ARG002  (nothing is drawn)
         rng: np.random.Generator,  # noqa: ARG002
     ) -> Keys:
-        """The first assignment of every task, unless it must not be asked."""
+        """Return the first assignment of every task, unless it must not be asked."""
         keys = np.arange(history.tasks, dtype=np.intp) * history.assignments
         return keys[history.fresh[keys]][:size]
 
     def chances(self, history: PromptHistory) -> None:  # noqa: ARG002
-        """None: the rows estimate no rate of other wordings."""
+        """Return None: the rows estimate no rate of other wordings."""
         return
 
 
 def make_base_config(config: Config, tasks: int) -> Config:
-    """A config with which the base wordings of so many tasks are one iteration."""
+    """Make a config with which the base wordings of so many tasks are one iteration."""
     return replace(config, iterations=1, batch=tasks, budget=None)
 
 
@@ -76,6 +76,7 @@ def route_by_base(task: Task, response: Response, bases: Mapping[str, ProbeRow] 
     return replace(routing, signal="unreadable", reason=reason)
 
 
+# failure scores as the paper has them; other signals tell nothing and have none
 _SCORES = {"mismatch": 1.0, "match": 0.0}
 
 
@@ -103,12 +104,12 @@ class RunSpec:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Options of each group."""
+        """Return options of each group."""
         return tuple(map(len, self.groups.values()))
 
     @cached_property
     def blocked(self) -> NDArray[np.bool_]:
-        """Which prompts must not be asked: bool, shape (K,)."""
+        """Tell which prompts must not be asked: bool, shape (K,)."""
         return np.array([bool(probe.errors) for probe in self.probes])
 
 
@@ -146,17 +147,17 @@ class PolicyRun:
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Return the name for messages."""
         return f"{self.policy.name}, seed {self.seed}"
 
     @property
     def next(self) -> tuple[Probe, ...]:
-        """What the next iteration asks."""
+        """Return the prompts that the next iteration asks."""
         return tuple(self.spec.probes[key] for key in self._next_keys)
 
     @property
     def _history(self) -> PromptHistory:
-        """What the policy may know: refused and unreadable responses are no mismatches."""
+        """Return what the policy may know: refused and unreadable responses are no mismatches."""
         spec = self.spec
         return PromptHistory(
             tasks=len(spec.probes) // int(np.prod(spec.sizes)),
@@ -172,7 +173,7 @@ class PolicyRun:
 
     @property
     def _streams(self) -> list[tuple[str, int]]:
-        """Purpose and counter of the next iteration's generators: that of tasks, and the other."""
+        """Return purpose and counter of the next generators: that of tasks, and the other."""
         return [
             ("tasks", self.iteration + 1),
             (self.spec.config.stream(self.policy.name), self.iteration + 1),
@@ -247,7 +248,7 @@ class PolicyRun:
         )
 
     def _describe_scores(self, before: PromptHistory) -> dict[str, Any]:
-        """Temperature of the batch and the new scores, for a policy that has scores."""
+        """Return the temperature of the batch and the new scores, for a policy that has scores."""
         policy = self.policy.policy if isinstance(self.policy, Capped) else self.policy
         if not isinstance(policy, Caps):
             return {"temperature": None, "scores": None}
@@ -261,7 +262,7 @@ class PolicyRun:
         }
 
     def status(self) -> dict[str, Any]:
-        """The best candidate so far, and what it takes to go on."""
+        """Return the best candidate so far, and what it takes to go on."""
         return {
             "model": self.spec.model,
             "policy": self.policy.name,
@@ -279,5 +280,5 @@ class PolicyRun:
 
 
 def best_row(rows: Sequence[ProbeRow]) -> ProbeRow:
-    """The first row with the highest failure score: a row without a score ranks last."""
+    """Return the first row with the highest failure score: a row without a score ranks last."""
     return max(rows, key=lambda row: -1.0 if row.score is None else row.score)

@@ -179,7 +179,7 @@ class Journal:
             )
 
     def _read_whole_lines(self) -> list[bytes]:
-        """The whole lines of the trajectory; what a kill has cut short is cut off."""
+        """Read the whole lines of the trajectory; cut off what a kill has cut short."""
         if not self.trajectory.exists():
             return []
         with _writing(self.trajectory):
@@ -287,7 +287,7 @@ class _Rounds:
                 journal.write()
 
     def _question(self, probe: Probe) -> Question:
-        """The same question wherever answers are shared; else another one each time."""
+        """Make the same question where answers are shared, and else another one each time."""
         # the repeat is part of a question's hash, so another one is another question
         repeat = 0 if self.config.shares else self.times[probe.prompt]
         self.times[probe.prompt] += 1

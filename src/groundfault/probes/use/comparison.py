@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from groundfault.probes.running.runs import ProbeRow
 
 
-LEVEL = 0.95
+LEVEL = 0.95  # coverage of intervals where none is named: the usual one
 NON_ADAPTIVE = ("stratified", "uniform", "uniform, repeats", "exhaustive")
 """Policies that do not use signals; the first that ran is the control."""
 
@@ -71,7 +71,7 @@ class Difference(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def min_p(self) -> float:
-        """The smallest p that so many seeds can give."""
+        """Return the smallest p that so many seeds can give."""
         return 2.0 ** (1 - len(self.seeds))
 
 
@@ -119,18 +119,18 @@ class Rate(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def choose_control(results: Results) -> str:
-    """The policy that others are compared with: the first of `BLIND`, else the first by name."""
+    """Choose whom to compare others with: the first of `NON_ADAPTIVE`, else the first by name."""
     names = {_strip_cap(name): name for name in reversed(results.policies)}
     return next((names[kind] for kind in NON_ADAPTIVE if kind in names), results.policies[0])
 
 
 def is_adaptive(policy: str) -> bool:
-    """Whether a policy uses the signals of earlier queries."""
+    """Tell whether a policy uses the signals of earlier queries."""
     return _strip_cap(policy) not in NON_ADAPTIVE
 
 
 def count_reachable(policy: str, budget: int, prompts: int, tasks: int) -> int:
-    """How many queries of its budget a policy can make, limited by its cap and the prompts."""
+    """Count the queries of its budget that a policy can make, by its cap and the prompts."""
     caps = [
         int(part.removeprefix("most=")) for part in policy.split(", ") if part.startswith("most=")
     ]
@@ -138,17 +138,17 @@ def count_reachable(policy: str, budget: int, prompts: int, tasks: int) -> int:
 
 
 def may_repeat(policy: str) -> bool:
-    """Whether a policy may ask a prompt again."""
+    """Tell whether a policy may ask a prompt again."""
     return "repeats" in policy.split(", ")
 
 
 def _strip_cap(policy: str) -> str:
-    """A policy's name without the cap on tasks, which uses no signals."""
+    """Return a policy's name without the cap on tasks, which uses no signals."""
     return ", ".join(part for part in policy.split(", ") if not part.startswith("most="))
 
 
 def explain_mismatch(results: Results, policy: str, other: str, model: str | None = None) -> str:
-    """Why two policies cannot be compared with matched budgets; empty where they can."""
+    """Say why two policies cannot be compared with matched budgets; empty where they can."""
     both = results.select(policy, model), results.select(other, model)
     seeds = [{(run.model, run.seed) for run in runs} for runs in both]
     if seeds[0] != seeds[1]:
@@ -168,7 +168,7 @@ def explain_mismatch(results: Results, policy: str, other: str, model: str | Non
 
 
 def compute_differences(results: Results, against: str, level: float = LEVEL) -> list[Difference]:
-    """Differences of every matched policy from ``against``: by model, and their mean of several."""
+    """Compute differences of matched policies from ``against``: by model, and their mean."""
     rows = []
     for model in results.scopes:
         rivals = [
@@ -203,7 +203,7 @@ def compute_differences(results: Results, against: str, level: float = LEVEL) ->
 
 
 def compute_duels(results: Results, against: str) -> list[Duel]:
-    """Best scores of every other policy against one, on the models and seeds that both have."""
+    """Compare best scores of other policies with one, on models and seeds that both have."""
     rows = []
     for model in results.models:
         control_best = {run.seed: run.best or 0.0 for run in results.select(against, model)}
@@ -227,7 +227,7 @@ def estimate_rates(
     even: bool = True,
     level: float = LEVEL,
 ) -> list[Rate]:
-    """Estimates of how often the bank's prompts get a confirmed error, by model and policy.
+    """Estimate how often the bank's prompts get a confirmed error, by model and policy.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def _average_by_seed(
     measure: Callable[[RunEndpoints], float],
     seeds: Sequence[int],
 ) -> list[float]:
-    """The mean over models, for each seed."""
+    """Average a measure over models, for each seed."""
     runs = results.select(policy, model)
     return [fmean(measure(run) for run in runs if run.seed == seed) for seed in seeds]
 
@@ -355,7 +355,7 @@ class ComponentEffect(Struct, frozen=True, forbid_unknown_fields=True):
 def compute_effects(
     rows: Iterable[ProbeRow], statuses: Mapping[str, Status], grammar: Grammar
 ) -> list[ComponentEffect]:
-    """The effect of every option of a group with two or more, by model.
+    """Compute the effect of every option of a group with two or more, by model.
 
     Parameters
     ----------
@@ -392,7 +392,7 @@ def compute_effects(
 
 
 def _average_losses(rows: Iterable[ProbeRow], statuses: Mapping[str, Status]) -> dict[str, Losses]:
-    """By model: the mean loss of each prompt over its repeats."""
+    """Average the losses of each prompt over its repeats, by model."""
     by_model: dict[str, dict[str, dict[tuple[str, ...], list[float]]]] = {}
     for row in rows:
         loss, _ = score_row(row, statuses)
@@ -410,7 +410,7 @@ def _average_losses(rows: Iterable[ProbeRow], statuses: Mapping[str, Status]) ->
 
 
 def _compute_differences(losses: Losses, place: int, option: str) -> dict[str, float]:
-    """The difference within each task that has prompts on both sides."""
+    """Compute the difference within each task that has prompts on both sides."""
     by_task = {}
     for task, by_assignment in losses.items():
         # within a task its difficulty cancels; between tasks it would be confounded with options

@@ -52,7 +52,7 @@ def evidence(
     *,
     unit: Unit = "prompt",
 ) -> Evidence:
-    """Audited rows as evidence.
+    """Make evidence of audited rows.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def evidence(
 
 
 def choose_plan(evidence_: Evidence, seed: int = 0) -> Plan:
-    """The plan that judges components or families: all of them at once, by max-T over all units.
+    """Make the plan that judges components or families: all at once, by max-T over all units.
 
     Components are compared within tasks, so that hard tasks neither hide nor feign an effect, where
     tasks have two prompts or more.
@@ -111,7 +111,7 @@ def choose_plan(evidence_: Evidence, seed: int = 0) -> Plan:
 def _make_table(
     rows: Iterable[ProbeRow], statuses: Mapping[str, Status], grammar: Grammar
 ) -> list[dict[str, Any]]:
-    """A line for each row; what a model was asked again is a repeat."""
+    """Make a line for each row; what a model was asked again is a repeat."""
     columns = column_names(grammar)
     times: Counter[tuple[str, str]] = Counter()
     table: list[dict[str, Any]] = []
@@ -135,7 +135,7 @@ def _make_table(
 def candidates(
     rows: Iterable[ProbeRow], grammar: Grammar, *, unit: Unit = "prompt"
 ) -> list[Candidate]:
-    """Every option of a component group against its others, or every family; from two on."""
+    """List each option of a group against its others, or each family; from two on."""
     if unit == "task":
         families = sorted({row.family for row in rows})
         return _make_candidates("family", "family", families, "the task is of the family {}")
@@ -149,7 +149,7 @@ def candidates(
 
 
 def column_names(grammar: Grammar) -> dict[str, str]:
-    """The column of each component group."""
+    """Return the column of each component group."""
     groups = [group.name for group in grammar.groups]
     clash = {name.casefold() for name in groups} & set(_RESERVED)
     return {name: f"component_{name}" if clash else name for name in groups}
@@ -170,7 +170,7 @@ def _make_candidates(what: str, column: str, values: list[str], meaning: str) ->
 
 
 def select_rows(summary: Summary, policy: str) -> list[ProbeRow]:
-    """The rows of a policy that may become evidence.
+    """Select the rows of a policy that may become evidence.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def run_audits(
     ledger: LedgerChoice = True,
     reopen: str | None = None,
 ) -> dict[str, Report]:
-    """The rulings on components and on families, by those words; families only where there are two.
+    """Audit components and families, by those words; families only where there are two.
 
     Parameters
     ----------

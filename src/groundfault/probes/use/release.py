@@ -86,7 +86,7 @@ class Package:
 
     @cached_property
     def summary(self) -> Summary:
-        """All numbers, from what is published alone."""
+        """Return all numbers, from what is published alone."""
         statuses: dict[str, Status] = {
             row.id: status_of(self.resolutions.get(self.items[row.id] or "")) for row in self.rows
         }
@@ -94,11 +94,11 @@ class Package:
 
     @cached_property
     def resolutions(self) -> dict[str, Resolution]:
-        """The resolution of each item, by its number."""
+        """Return the resolution of each item, by its number."""
         return resolve(self.decisions, int(self.config["review"]["reviewers"]))
 
     def texts(self, render_tables: TableRenderer) -> dict[str, str]:
-        """The files but for bank and grammar."""
+        """Render the files but for bank and grammar."""
         prompts = {
             row.key: {name: getattr(row, name) for name in PROMPT_FIELDS} for row in self.rows
         }
@@ -121,7 +121,7 @@ class Package:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The counts in the index; rows and keys are never added."""
+        """Return the counts in the index; rows and keys are never added."""
         results = self.summary.results
         return {
             "rows": results.rows.queries,
@@ -138,7 +138,7 @@ class Package:
 
 
 def make_package(audit: ReviewedRuns) -> Package:
-    """What may be published of runs after audit.
+    """Make the package that may be published of runs after audit.
 
     Raises
     ------
@@ -184,7 +184,7 @@ def make_package(audit: ReviewedRuns) -> Package:
 
 
 def make_public_names(models: Iterable[str]) -> dict[str, str]:
-    """Public names of models, without servers and folders; different models stay different."""
+    """Make public names of models, without servers and folders; different ones stay different."""
     names: dict[str, str] = {}
     for model in sorted(set(models)):
         name = _PATH.sub(r"\1", _SERVER.sub("", model)) or "model"
@@ -206,7 +206,7 @@ BLANK: dict[str, Any] = {"response": None, "extracted": None, "reason": ""}
 
 
 def _anonymize(decisions: Sequence[Decision], numbers: Mapping[str, str]) -> tuple[Decision, ...]:
-    """The last decision of each reviewer on each item, by numbers alone."""
+    """Keep the last decision of each reviewer on each item, by numbers alone."""
     # r1, r2, ... in the order of their first decisions, which tells no name
     people: dict[str, str] = {}
     for each in decisions:
@@ -267,12 +267,12 @@ def _format_lines(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def format_json(data: Mapping[str, Any]) -> str:
-    """The text of a JSON file of the package."""
+    """Format the text of a JSON file of the package."""
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
 
 def hash_file(place: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(read_bytes(place, MAX_ROWS)).hexdigest()
 
 
@@ -287,7 +287,7 @@ def _hash_response(response: str | None) -> str | None:
 RELEASED = "probe_released"
 
 _INDEX = {"groundfault", "files", "counts", "source"}
-_MAX_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30  # of a file of a package, which is a stranger's: it is hashed in memory
 _UNREADABLE = (
     GroundfaultError,
     ArithmeticError,
@@ -386,7 +386,7 @@ def check(folder: Path, render_tables: TableRenderer) -> PackageCheck:
 
 
 def _find_damage(folder: Path, files: Mapping[str, str]) -> Iterable[str]:
-    """Files that are missing, changed or not listed."""
+    """Find files that are missing, changed or not listed."""
     for name in FILES:
         place = folder / name
         if place.is_symlink() or not place.is_file():
@@ -428,7 +428,7 @@ def _read_package(folder: Path) -> Package:
 def _find_contradictions(
     folder: Path, package: Package, counts: Mapping[str, int], render_tables: TableRenderer
 ) -> Iterable[str]:
-    """Statements of the package that do not follow from its rows and decisions."""
+    """Find statements of the package that do not follow from its rows and decisions."""
     strange = sorted(set(package.config) - {*CONFIG_FIELDS, "decoding"})
     if strange:
         yield f"{CONFIG} holds {strange[0]}"

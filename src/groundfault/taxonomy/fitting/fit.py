@@ -159,7 +159,7 @@ def make_matrix(
     embedding: str = "tfidf",
     benchmark: str | None = None,
 ) -> Matrix:
-    """The matrix of all examples, with what describes them; see `fit`."""
+    """Make the matrix of all examples, with what describes them; see `fit`."""
     if isinstance(evidence, Matrix):
         matrix = evidence
     else:
@@ -226,7 +226,7 @@ def _embed_examples(
 
 
 def hash_matrix(matrix: Matrix) -> str:
-    """What tells one matrix from another, for what is kept of an interrupted run."""
+    """Hash what tells one matrix from another, for what is kept of an interrupted run."""
     # names are joined by a character that no name holds, so that ("ab", "c") is not ("a", "bc")
     digest = hashlib.sha256("\0".join((*matrix.examples, "", *matrix.models)).encode())
     digest.update(matrix.passed.tobytes() + matrix.trials.tobytes())
@@ -281,7 +281,7 @@ def _make_clusters(
 def _decide_publication(
     tests: dict[str, Test], lowest: float, steady: Stability, settings: Settings, cluster: int
 ) -> tuple[bool, str]:
-    """Whether a cluster is published, and why, in a sentence."""
+    """Decide whether a cluster is published, and say why in a sentence."""
     for key, of in (
         ("one_ability", "one ability a model"),
         ("column_shuffle", "models that fail independently"),
@@ -320,7 +320,7 @@ def _decide_publication(
 def _measure_failures(
     matrix: Matrix, labels: NDArray[np.int64], settings: Settings
 ) -> tuple[Floats, Floats]:
-    """Share of failures by cluster and model, and the share that ability and difficulty predict."""
+    """Measure failures by cluster and model, and the share that ability and difficulty predict."""
     passes, trials = matrix.binary
     # item-response curves, so that a weak model on hard examples shows no excess
     chance = irt.fit(passes, trials, parameters=settings.parameters).probability()

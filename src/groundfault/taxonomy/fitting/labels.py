@@ -14,9 +14,9 @@ from groundfault.stats.multiple import holm
 
 Labels = NDArray[np.int64]
 
-_TERMS = 5
-_LEAST_SIZE = 5
-_FEW = 8
+_TERMS = 5  # words of a cluster, as many as a line of a report shows
+_LEAST_SIZE = 5  # examples with a property: fewer reach no small p after Holm's adjustment
+_FEW = 8  # levels of a number that is taken for a label; more are cut at the median
 _WORD = r"(?u)\b[^\W\d_]\w+\b"
 
 
@@ -43,7 +43,7 @@ class EnrichedAttribute:
 def find_contrasting_terms(
     texts: Sequence[str | None], labels: Labels, max_terms: int = _TERMS
 ) -> tuple[tuple[str, ...], ...]:
-    """Words that are frequent in each cluster and rare in the others, best first.
+    """Find words that are frequent in each cluster and rare in the others, best first.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def find_contrasting_terms(
 def find_enriched_attributes(
     attributes: pl.DataFrame, labels: Labels, level: float = 0.05, max_attributes: int = 6
 ) -> tuple[tuple[EnrichedAttribute, ...], ...]:
-    """Attributes more frequent in each cluster than outside it, by adjusted p-value.
+    """Find attributes more frequent in each cluster than outside it, by adjusted p-value.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def find_enriched_attributes(
 def _list_properties(
     table: pl.DataFrame,
 ) -> Iterator[tuple[str, NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Names of true/false properties, where they are true, and where they are known."""
+    """Yield names of true/false properties, where they are true, and where they are known."""
     if not table.width:
         return
     for column in profile(table):

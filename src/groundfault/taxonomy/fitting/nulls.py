@@ -66,7 +66,7 @@ class Test:
 
 
 def prepare(matrix: Matrix, settings: Settings) -> Matrix:
-    """The examples that are clustered: past the frontier filter, and informative.
+    """Keep the examples that are clustered: past the frontier filter, and informative.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def prepare(matrix: Matrix, settings: Settings) -> Matrix:
 def draw_world(
     kind: Kind, matrix: Matrix, population: OneAbility | None, rng: np.random.Generator
 ) -> Matrix:
-    """A matrix with the same models and holes in which there is no failure mode.
+    """Draw a matrix with the same models and holes in which there is no failure mode.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def count_directions(
     replicates: Replicates | None = None,
     population: OneAbility | None = None,
 ) -> tuple[int, Test]:
-    """How many directions of the residuals are stronger than in worlds of one ability.
+    """Count the directions of the residuals that are stronger than in worlds of one ability.
 
     Parameters
     ----------
@@ -161,12 +161,12 @@ def count_directions(
 
 
 def find_bar(draws: Sequence[float], level: float) -> float:
-    """What a direction has to exceed: as many draws may lie above as a p at the level allows."""
+    """Return what a direction has to exceed: as many draws lie above as a p at the level allows."""
     return sorted(draws, reverse=True)[max(int(level * (len(draws) + 1)), 1) - 1]
 
 
 def measure_strongest_direction(world: Matrix, settings: Settings) -> float:
-    """Strength of the first direction of a world's residuals; 0 where nothing is left of it."""
+    """Measure the first direction of a world's residuals; 0 where nothing is left of it."""
     try:
         return float(measure_directions(prepare(world, settings), settings)[0])
     except InputError:
@@ -182,7 +182,7 @@ def _find_strongest_direction(
 
 
 def shuffle_columns(matrix: Matrix, clustering: Partition, settings: Settings) -> Test:
-    """The paper's test: silhouettes of the same labels when each model's answers are shuffled.
+    """Run the paper's test: silhouettes of the same labels when each model's answers are shuffled.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def recluster_worlds(
     replicates: Replicates,
     population: OneAbility | None,
 ) -> dict[Kind, tuple[Test, Test]]:
-    """Silhouettes of null worlds that are clustered anew, in the whole and in the reduced space.
+    """Measure silhouettes of null worlds clustered anew, in the whole and in the reduced space.
 
     Parameters
     ----------
@@ -260,6 +260,7 @@ SHARES = (0.05, 0.1, 0.2, 0.4)
 EFFECTS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 """Shares of what they would pass that the models of a class fail in it."""
 POWER = 0.8
+"""Share of worlds in which a class has to be seen: Cohen's convention (1988)."""
 WORLDS = 20
 """Simulated worlds of each share and effect."""
 
@@ -284,7 +285,7 @@ class DetectableClasses(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     @property
     def sentence(self) -> str:
-        """What could have been seen, and what is not excluded."""
+        """Say what could have been seen, and what is not excluded."""
         effects = {float(s): effect for s, effect in self.effects.items() if effect is not None}
         if not effects:
             return (
@@ -309,7 +310,7 @@ def measure_detectable_classes(
     population: OneAbility,
     replicates: Replicates | None = None,
 ) -> DetectableClasses:
-    """Which planted classes are a direction stronger than in worlds of one ability.
+    """Measure which planted classes are a direction stronger than in worlds of one ability.
 
     Parameters
     ----------
@@ -349,7 +350,7 @@ def plant_class(
     effect: float,
     rng: np.random.Generator,
 ) -> Matrix:
-    """A world of one ability, but for a class in which half of the models do worse.
+    """Draw a world of one ability, but for a class in which half of the models do worse.
 
     Parameters
     ----------
@@ -385,7 +386,7 @@ def _measure_planted(
 
 
 def _find_least(is_seen: Callable[[float], bool]) -> float | None:
-    """The least of the effects that is seen, by halving; None where the largest is not."""
+    """Find the least of the effects that is seen, by halving; None where the largest is not."""
     low, high = 0, len(EFFECTS)
     while low < high:
         middle = (low + high) // 2

@@ -56,16 +56,16 @@ class Partition:
 
     @property
     def clusters(self) -> int:
-        """How many there are."""
+        """Return the number of clusters."""
         return len(self.centroid)
 
     @property
     def coverage(self) -> float:
-        """Share of the examples that are in a cluster."""
+        """Return share of the examples that are in a cluster."""
         return float((self.labels >= 0).mean()) if len(self.labels) else 0.0
 
     def silhouettes(self) -> tuple[float, float]:
-        """Mean silhouettes of signatures and of reduced points, without noise; -1 for none."""
+        """Return silhouettes of signatures and of reduced points, without noise; -1 for none."""
         step = -(-len(self.labels) // MAX_COMPARED) or 1
         at = slice(None, None, step)
         return silhouette(self.whole[at], self.labels[at]), silhouette(
@@ -128,7 +128,7 @@ def make_partition(
 
 
 def _compute_signature(matrix: Matrix, settings: Settings) -> tuple[Floats, dict[str, Floats]]:
-    """Signatures, models in columns, and the numbers to compute one for another example."""
+    """Compute signatures, models in columns, and the numbers to do so for another example."""
     if settings.signature == "passes":
         values = matrix.impute(settings.imputation)
         holes = matrix.trials == 0
@@ -146,7 +146,7 @@ def _compute_signature(matrix: Matrix, settings: Settings) -> tuple[Floats, dict
 
 
 def measure_directions(matrix: Matrix, settings: Settings) -> Floats:
-    """Strengths of the principal directions of the residuals, falling: shape (m,)."""
+    """Measure the principal directions of the residuals, falling: shape (m,)."""
     # eigenvalues of the m by m product, because n is much larger than m
     residual, _ = _compute_signature(matrix, settings)
     return np.asarray(np.linalg.eigvalsh(residual.T @ residual / len(residual))[::-1])
@@ -155,7 +155,7 @@ def measure_directions(matrix: Matrix, settings: Settings) -> Floats:
 def _reduce(
     whole: Floats, settings: Settings, dimension: int, seed: int
 ) -> tuple[Floats, Floats, Floats | None]:
-    """Reduced points, and the origin and axes of the reduction where it is linear."""
+    """Reduce points; also return the origin and axes of the reduction where it is linear."""
     width = whole.shape[1]
     if settings.reducer == "none":
         return whole, np.zeros(width), np.eye(width)
@@ -196,7 +196,7 @@ def _umap(whole: Floats, dimensions: int, seed: int) -> Floats:
 def cluster_points(
     points: Floats, settings: Settings, dimension: int, seed: int
 ) -> tuple[Labels, float]:
-    """Labels of points, and the variance about a centroid where the clusterer has one."""
+    """Label points; also return the variance about a centroid where the clusterer has one."""
     if settings.clusterer == "hdbscan":
         return _hdbscan(points, settings), 0.0
     from sklearn.cluster import KMeans
@@ -251,7 +251,7 @@ def _split_large(
 
 
 def _number_by_size(labels: Labels) -> Labels:
-    """Clusters numbered from 0 by falling size; of equals, the one met first goes first."""
+    """Number clusters from 0 by falling size; of equals, the one met first goes first."""
     numbers, first, size = np.unique(labels[labels >= 0], return_index=True, return_counts=True)
     rank = np.full(labels.max() + 2, -1, dtype=np.int64)
     # the last entry of rank is -1, which label -1 (noise) reads

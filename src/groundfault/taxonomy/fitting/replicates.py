@@ -12,7 +12,7 @@ from groundfault.base.files import write_text
 from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import MAX_ROWS, read_text
 
-_CHUNKS = 8
+_CHUNKS = 8  # so an interruption loses an eighth of the work at most
 
 
 class Replicates:
@@ -43,7 +43,7 @@ class Replicates:
         self.store = None if store is None else Path(store)
 
     def run(self, purpose: str, work: Callable[[int], Any], count: int) -> list[Any]:
-        """What ``work`` says of each number from 0 to ``count - 1``, in that order.
+        """Return what ``work`` gives for each number from 0 to ``count - 1``, in that order.
 
         Parameters
         ----------

@@ -133,7 +133,7 @@ class Settings:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Settings:
-        """Settings by name, with some changed.
+        """Return the settings of a preset, with some changed.
 
         Parameters
         ----------
@@ -155,23 +155,23 @@ class Settings:
             raise PlanError(f"not the settings of a taxonomy: {error}") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as plain words and numbers."""
+        """Return the settings as plain words and numbers."""
         # lists, as JSON gives them back: the hash is of this form
         return dataclasses.asdict(self) | {"frontier": list(self.frontier)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Settings:
-        """The settings that `to_dict` wrote."""
+        """Read the settings that `to_dict` wrote."""
         return cls(**(data | {"frontier": tuple(data.get("frontier", ()))}))
 
     @property
     def hash(self) -> str:
-        """SHA-256 of everything decided."""
+        """Return the SHA-256 of everything decided."""
         # keys are sorted, so that a hash does not depend on the order of fields
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
     def rng(self, purpose: str, counter: int = 0) -> np.random.Generator:
-        """A generator of its own for each purpose and counter."""
+        """Make a generator of its own for each purpose and counter."""
         return stream(self.seed, purpose, counter)
 
 

@@ -50,7 +50,7 @@ class Stability:
             rows |= {name: restore_unknown(row) for name, row in rows.items()}
 
     def lowest(self, clusters: int) -> Floats:
-        """The lowest of each cluster's indices; 0 where nothing was refitted: shape (clusters,)."""
+        """Return each cluster's lowest index; 0 where nothing was refitted: shape (clusters,)."""
         if not self.jaccard:
             return np.zeros(clusters)
         # unknown counts as not found again
@@ -139,7 +139,7 @@ def _refit(
 def _cluster_part(
     axis: Axis, matrix: Matrix, part: NDArray[np.intp], settings: Settings, dimensions: int | None
 ) -> Labels:
-    """Labels from a part of the examples or models; -2 where not clustered, -1 noise."""
+    """Label a part of the examples or models; -2 where not clustered, -1 noise."""
     # -2 is apart from noise: an example outside of the half was not clustered at all
     out = np.full(len(matrix), -2, dtype=np.int64)
     rows = part if axis == "examples" else np.arange(len(matrix))
@@ -170,7 +170,7 @@ def _resample(
     dimensions: int | None,
     number: int,
 ) -> float | None:
-    """Agreement with the whole on the distinct examples of a resample.
+    """Measure agreement with the whole on the distinct examples of a resample.
 
     Copies of an example would be clusters of their own.
     """
@@ -197,7 +197,7 @@ def _plain(value: float) -> float | None:
 
 
 def _mean(table: Floats) -> Floats:
-    """Column means of what is known; NaN where nothing is."""
+    """Return column means of what is known; NaN where nothing is."""
     present = ~np.isnan(table)
     count = present.sum(axis=0)
     return np.where(

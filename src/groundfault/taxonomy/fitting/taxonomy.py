@@ -95,7 +95,7 @@ class Cluster:
 
     @property
     def excess(self) -> Floats:
-        """Failures beyond what ability and difficulty explain, by model."""
+        """Return failures beyond what ability and difficulty explain, by model."""
         return np.array(self.failure, dtype=np.float64) - np.array(self.expected, dtype=np.float64)
 
 
@@ -171,17 +171,17 @@ class Taxonomy:
 
     @property
     def published(self) -> tuple[Cluster, ...]:
-        """Clusters that are more than chance and ability, and stay."""
+        """Return clusters that are more than chance and ability, and stay."""
         return tuple(c for c in self.clusters if c.published)
 
     @property
     def unstable(self) -> tuple[Cluster, ...]:
-        """The other clusters."""
+        """Return the other clusters."""
         return tuple(c for c in self.clusters if not c.published)
 
     @property
     def by_the_papers_rule(self) -> int:
-        """How many clusters the paper would publish: all, if the label-fixed test rejects."""
+        """Count the clusters that the paper would publish: all, if the label-fixed test rejects."""
         test = self.tests.get("label_fixed")
         return len(self.clusters) if test is not None and test.p <= self.settings.level else 0
 
@@ -193,7 +193,7 @@ class Taxonomy:
 
     @property
     def verdict(self) -> str:
-        """The conclusion in a sentence."""
+        """Return the conclusion in a sentence."""
         models = f"{len(self.matrix.models)} models on {len(self.matrix):,} examples"
         # first, because then there are no clusters to speak of either
         if self.dimensions == 0:
@@ -220,7 +220,7 @@ class Taxonomy:
         )
 
     def candidates(self, *, unstable: bool = False) -> list[Candidate]:
-        """Published clusters as candidates, by the centroid nearest to the models' answers.
+        """Turn published clusters into candidates, by the centroid nearest to the models' answers.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class Taxonomy:
 
     @property
     def rule(self) -> dict[str, Floats]:
-        """What `groundfault.stats.centroids.of_answers` needs."""
+        """Return what `groundfault.stats.centroids.of_answers` needs."""
         numbers = np.arange(1.0, self.partition.clusters + 1)
         # HDBSCAN has no variance: there the nearest centroid decides, however far
         level = self.settings.core if self.partition.spread > 0 else 0.0
@@ -269,7 +269,7 @@ class Taxonomy:
         )
 
     def text_candidates(self, column: str, *, unstable: bool = False) -> list[Candidate]:
-        """Clusters as candidates, by the mean vector nearest to what an example says.
+        """Turn clusters into candidates, by the mean vector nearest to what an example says.
 
         Parameters
         ----------
@@ -302,7 +302,7 @@ class Taxonomy:
 
     @property
     def data(self) -> TaxonomyData:
-        """The whole taxonomy but its arrays: the content of taxonomy.json."""
+        """Return the whole taxonomy but its arrays: the content of taxonomy.json."""
         return TaxonomyData(
             groundfault_taxonomy=SCHEMA_VERSION,
             verdict=self.verdict,
@@ -324,11 +324,11 @@ class Taxonomy:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole taxonomy but its arrays, as plain words and numbers."""
+        """Return the whole taxonomy but its arrays, as plain words and numbers."""
         return to_plain(self.data)
 
     def to_json(self) -> str:
-        """The whole taxonomy but its arrays, as taxonomy.json has it."""
+        """Return the whole taxonomy but its arrays, as taxonomy.json has it."""
         return to_text(self.data)
 
     def save(self, directory: str | Path) -> None:

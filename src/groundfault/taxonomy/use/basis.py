@@ -93,22 +93,22 @@ class Basis:
 
     @property
     def clusters(self) -> int:
-        """How many there are."""
+        """Return the number of clusters."""
         return len(self.covariance)
 
     @cached_property
     def inside(self) -> Floats:
-        """1 where an example is in a cluster: shape (n, clusters)."""
+        """Return 1 where an example is in a cluster: shape (n, clusters)."""
         return _members(self.labels)
 
     @cached_property
     def curve(self) -> Floats:
-        """Chance of a pass of each example at each ability of `irt.GRID`: shape (n, len(GRID))."""
+        """Return chances of a pass at each ability of `irt.GRID`: shape (n, len(GRID))."""
         return irt.compute_curves(self.items)
 
     @cached_property
     def log_chances(self) -> tuple[Floats, Floats]:
-        """Logs of the chances of a pass and of a failure, as `curve`."""
+        """Return logs of the chances of a pass and of a failure, as `curve`."""
         # logs of 0 would make one answer decide everything
         p = np.clip(self.curve, 1e-12, 1 - 1e-12)
         return np.log(p), np.log1p(-p)
@@ -121,7 +121,7 @@ def _members(labels: Labels) -> Floats:
 def _measure_excess(
     failures: Labels, trials: Labels, items: irt.ItemResponse, inside: Floats
 ) -> tuple[Floats, Floats]:
-    """Excess failures by model and cluster, and their variance by chance, shape (m, clusters)."""
+    """Measure excess failures by model and cluster, and their chance variance: (m, clusters)."""
     p = items.probability()
     # a model without answers in a cluster has excess 0 and variance 0
     count = np.maximum(inside.T @ trials, 1)
@@ -130,7 +130,7 @@ def _measure_excess(
 
 
 def _estimate_covariance(excess: Floats, chance: Floats) -> Floats:
-    """Covariance over models of excess failures by cluster, less chance; positive definite."""
+    """Estimate the covariance over models of excess failures, less chance; positive definite."""
     # observed covariance minus mean sampling variance: a method-of-moments estimate
     value, vector = np.linalg.eigh(excess.T @ excess / len(excess) - np.diag(chance.mean(axis=0)))
     # chance may exceed what was seen, so eigenvalues are cut at a small positive one
@@ -138,7 +138,7 @@ def _estimate_covariance(excess: Floats, chance: Floats) -> Floats:
 
 
 def _estimate_weights(excess: Floats, chance: Floats, covariance: Floats) -> Floats:
-    """Shares of models with each of `SCALES`, by expectation-maximisation: shape (len(SCALES),)."""
+    """Estimate shares of models with each of `SCALES`, by expectation-maximisation."""
     likely = estimate_excesses(covariance, excess, chance)[2]
     weight = np.full(len(SCALES), 1 / len(SCALES))
     for _ in range(_ROUNDS if likely.shape[1] else 0):
@@ -153,7 +153,7 @@ def _estimate_weights(excess: Floats, chance: Floats, covariance: Floats) -> Flo
 def estimate_excesses(
     covariance: Floats, share: Floats, noise: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Best linear estimates of excesses of each of `SCALES`.
+    """Estimate excesses for each of `SCALES`, by the best linear predictor.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def estimate_excesses(
 
 
 def match_answers(results: Evidence | None, taxonomy: Taxonomy) -> tuple[Bools, Bools, int]:
-    """Which of the taxonomy's examples a model answered and failed; how many others.
+    """Find which of the taxonomy's examples a model answered and failed; how many others.
 
     Repeats are reduced by the taxonomy's rule of what a pass is.
 

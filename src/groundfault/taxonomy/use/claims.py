@@ -36,7 +36,7 @@ _DECIMALS = 6
 
 
 def add_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
-    """Evidence with a column of answers for each model of a matrix.
+    """Add a column of answers for each model of a matrix to evidence.
 
     An answer is 1 for a pass, 0 for a failure, and -1 for none.
 
@@ -148,7 +148,7 @@ def judge_claims(
 
 
 def mark_derivation(report: Report, derivation: Derivation) -> Report:
-    """A report that says that it is of a taxonomy's clusters, and what its losses are."""
+    """Mark a report as one of a taxonomy's clusters, and say what its losses are."""
     return structs.replace(
         report,
         manifest=structs.replace(report.manifest, derivation=derivation),
@@ -181,7 +181,7 @@ def repeat_claims(
 
 
 def is_excess(derivation: Derivation) -> bool:
-    """Whether claims are about failures beyond ability and difficulty."""
+    """Tell whether claims are about failures beyond ability and difficulty."""
     return derivation.settings["outcome"] == "excess"
 
 
@@ -193,7 +193,7 @@ def select_answers(
     *,
     rounded: bool = True,
 ) -> Evidence:
-    """Answers of held-out models to the taxonomy's examples, beside its own models' answers.
+    """Select answers of held-out models to the taxonomy's examples; add its models' answers.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def select_answers(
 
 
 def _replace_losses_by_excess(evidence: Evidence, taxonomy: Taxonomy, rounded: bool) -> Evidence:
-    """Losses that are one half where a model does as its ability and the difficulty predict."""
+    """Make losses one half where a model does as its ability and the difficulty predict."""
     matrix = taxonomy.matrix
     item_fit = irt.fit(matrix.passed, matrix.trials, parameters=taxonomy.settings.parameters)
     # items are fixed at the fit to other models; only the ability is estimated here

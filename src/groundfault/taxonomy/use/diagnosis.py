@@ -22,7 +22,7 @@ from groundfault.taxonomy.use.strategies import Allocation, Strategy
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_LEAST = 1e-9
+_LEAST = 1e-9  # variance of chance, kept above 0 for a division
 _NOTHING = 1e6  # variance of a share that was not seen
 
 
@@ -61,7 +61,7 @@ class Profile:
     accuracy: Floats
 
     def intervals(self, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Ends of intervals of ``shrunk``: two arrays of shape (trials, clusters).
+        """Return the ends of intervals of ``shrunk``: two arrays of shape (trials, clusters).
 
         Quantiles of beta distributions with its mean and spread. Assumes that examples were asked
         without regard to their answers, and that the model deviates from its ability as the other
@@ -102,7 +102,7 @@ class TargetExamples:
 
     @classmethod
     def of(cls, basis: Basis, rows: Bools) -> TargetExamples:
-        """Of rows, shape (trials, n)."""
+        """Make them of rows, shape (trials, n)."""
         weight = rows.astype(np.float64)
         size = weight @ basis.inside
         count = np.maximum(size, 1)[:, :, None]
@@ -165,7 +165,7 @@ def estimate_profile(
 
 
 def _sum_by_cluster(weight: Floats, basis: Basis, values: Floats) -> Floats:
-    """Sums of values over the examples of each cluster: shape (trials, clusters, len(GRID))."""
+    """Sum values over the examples of each cluster: shape (trials, clusters, len(GRID))."""
     # by cluster, not one product with all examples: most entries of `inside` are 0
     parts = [np.flatnonzero(column) for column in basis.inside.T]
     shape = (len(weight), 0, values.shape[1])
@@ -175,7 +175,7 @@ def _sum_by_cluster(weight: Floats, basis: Basis, values: Floats) -> Floats:
 
 
 def _posterior(basis: Basis, trials: Floats, failures_by_trial: Floats) -> Floats:
-    """Posterior of the ability on `irt.GRID`: shape (trials, len(GRID)), rows sum to 1."""
+    """Return the posterior of the ability on `irt.GRID`: (trials, len(GRID)), rows sum to 1."""
     passes, failures = basis.log_chances
     # log likelihood plus the log of a standard normal prior
     density = (trials - failures_by_trial) @ passes + failures_by_trial @ failures - irt.GRID**2 / 2
@@ -184,7 +184,7 @@ def _posterior(basis: Basis, trials: Floats, failures_by_trial: Floats) -> Float
 
 
 def _borrow(basis: Basis, surprise: Floats, chance: Floats, count: Floats) -> tuple[Floats, Floats]:
-    """Excess shares and their variances, from surprises: two arrays of shape (trials, clusters)."""
+    """Estimate excess shares and their variances from surprises: two of (trials, clusters)."""
     some = count > 0
     share = np.where(some, surprise / np.maximum(count, 1), 0.0)
     # a cluster without answers gets a variance so large that its share has no weight

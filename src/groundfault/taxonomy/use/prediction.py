@@ -52,19 +52,19 @@ class Peers:
     def of(
         cls, matrix: Matrix, items: irt.ItemResponse | None = None, rank: int | None = None
     ) -> Peers:
-        """Of the models of a matrix; ``items`` where they have been fitted to it."""
+        """Make peers of the models of a matrix; ``items`` where they have been fitted to it."""
         passes, trials = matrix.binary
         return cls(matrix.values, items or irt.fit(passes, trials), passes, trials, rank)
 
     @cached_property
     def average(self) -> Floats:
-        """Share of models that pass each example: shape (n,)."""
+        """Return share of models that pass each example: shape (n,)."""
         trials = self.trials.sum(axis=1)
         return np.where(trials > 0, self.passes.sum(axis=1) / np.maximum(trials, 1), 0.5)
 
     @cached_property
     def factors(self) -> low_rank.LowRank:
-        """The low-rank fit."""
+        """Return the low-rank fit."""
         rank = low_rank.choose_rank(self.passes, self.trials) if self.rank is None else self.rank
         return low_rank.fit(self.passes, self.trials, self.items, rank)
 
@@ -77,7 +77,7 @@ class Peers:
         return irt.compute_curves(self.items)
 
     def chances(self, method: Method, passes: Integers, trials: Integers) -> tuple[Floats, Floats]:
-        """Chances that new models pass each example, and the same chances by ability alone.
+        """Return chances that new models pass each example, and the same by ability alone.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class Peers:
         return self.factors.probability(self.factors.place(passes, trials)), one
 
     def nearest(self, passes: Integers, trials: Integers, count: int) -> NDArray[np.intp]:
-        """The models that agree best with each new one: shape (q, count), best first.
+        """Return the models that agree best with each new one: shape (q, count), best first.
 
         Ties go to the model met first; with nothing in common, all agree by half.
         """
@@ -145,12 +145,12 @@ class Prediction:
 
     @property
     def expected(self) -> float:
-        """Expected share of failures over the examples not yet run; NaN if there are none."""
+        """Return the expected share of failures on examples not yet run; NaN if there are none."""
         return float(np.mean(self.frame["failure"].to_numpy())) if len(self.frame) else float("nan")
 
 
 def predict(taxonomy: Taxonomy, results: Evidence, *, method: Method = "ability") -> Prediction:
-    """Expected failures of a model on the examples of a taxonomy that it has not answered.
+    """Predict failures of a model on the examples of a taxonomy that it has not answered.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 MIN_OF_EACH_CLUSTER = 3
 """Examples of each cluster that the taxonomy strategy asks first: ``k_min`` of the paper."""
 
-_DIFFICULTIES = 5
+_DIFFICULTIES = 5  # strata of the strategy by difficulty: fifths
 
 
 def check(strategy: str, allocation: str = "proportional", budget: int = 1) -> None:
@@ -46,7 +46,7 @@ def check(strategy: str, allocation: str = "proportional", budget: int = 1) -> N
 def divide_budget(
     size: Labels, budget: int, *, min_each: int = 0, how: Allocation = "proportional"
 ) -> Labels:
-    """How many examples of each group to ask.
+    """Divide a budget: how many examples of each group to ask.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def divide_budget(
 
 
 def assign_groups(strategy: Strategy, basis: Basis) -> Labels:
-    """Which group each example is in, by strategy; -1 is asked last.
+    """Assign each example to a group, by strategy; -1 is asked last.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def draw_by_group(
     how: Allocation = "proportional",
     has_answer: Bools | None = None,
 ) -> NDArray[np.intp]:
-    """Examples to ask, at random within groups, in the order of the draw.
+    """Draw examples to ask, at random within groups, in the order of the draw.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def draw_by_group(
 
 
 def measure_information(strategy: Strategy, basis: Basis) -> Floats:
-    """How much an answer is worth at each ability of `irt.GRID`: shape (len(GRID), n).
+    """Measure the worth of an answer at each ability of `irt.GRID`: shape (len(GRID), n).
 
     Fisher's information for ``irt``; nearness of the chance of a pass to one half for
     ``uncertainty``."""

@@ -61,7 +61,7 @@ _FRACTION = re.compile(r"(?<![\d/.])(\d{1,9})/(\d{1,9})(?![\d/])")
 
 
 def evaluate(expression: str) -> Fraction | None:
-    """The value of an expression of numbers, + - * / and brackets; None for anything else."""
+    """Evaluate an expression of numbers, + - * / and brackets; None for anything else."""
     if len(expression) > _LONGEST:
         return None
     try:
@@ -84,12 +84,12 @@ def _evaluate(node: ast.expr) -> Fraction:
 
 
 def find_literals(expression: str) -> list[str]:
-    """The numbers of an expression."""
+    """Find the numbers of an expression."""
     return _LITERAL.findall(expression)
 
 
 def replace_numbers(expression: str, new: Callable[[Fraction], str | None]) -> str | None:
-    """An expression with each number replaced; None where one has no replacement."""
+    """Replace each number of an expression; None where one has no replacement."""
     matches = [new(Fraction(literal)) for literal in find_literals(expression)]
     if None in matches:
         return None
@@ -98,7 +98,7 @@ def replace_numbers(expression: str, new: Callable[[Fraction], str | None]) -> s
 
 
 def parse_steps(solution: str) -> tuple[Step, ...]:
-    """The calculations ``<<16-3-4=9>>`` of a worked solution; none where one of them is wrong."""
+    """Parse the calculations ``<<16-3-4=9>>`` of a solution; none where one of them is wrong."""
     parsed_steps = []
     for expression, stated_result in _CALCULATION.findall(solution):
         result = evaluate(stated_result.replace(",", ""))
@@ -109,7 +109,7 @@ def parse_steps(solution: str) -> tuple[Step, ...]:
 
 
 def find_constants(question: str) -> set[Fraction]:
-    """Numbers a solution may use without a digit in the question: a half, days of a week."""
+    """Find numbers a solution may use without a digit in the question: a half, days of a week."""
     text = question.lower()
     numbers = {Fraction(1)} | {
         v for pattern, values in _CUES if re.search(pattern, text) for v in values
@@ -127,7 +127,7 @@ def recompute(
     numbers: Sequence[tuple[Fraction, Fraction]],
     constants_used: set[Fraction],
 ) -> Fraction | None:
-    """The result of a worked solution when numbers of the question change.
+    """Recompute a worked solution when numbers of the question change.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def recompute(
 
 
 def _kind(number: Fraction) -> tuple[int, int]:
-    """Whether it is whole, has cents or more places, and its sign."""
+    """Tell whether it is whole, has cents or more places, and its sign."""
     return (0 if number.denominator == 1 else 1 if 100 % number.denominator == 0 else 2), _sign(
         number
     )
@@ -183,7 +183,7 @@ def _sign(number: Fraction) -> int:
 
 
 def write_number(number: Fraction) -> str | None:
-    """A number as digits; None for one of more than two decimal places."""
+    """Write a number as digits; None for one of more than two decimal places."""
     if number.denominator == 1:
         return str(number.numerator)
     return None if 100 % number.denominator else f"{float(number):.2f}".rstrip("0")

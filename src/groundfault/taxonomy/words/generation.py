@@ -175,7 +175,7 @@ def generate(
 
 
 def _list_texts(taxonomy: Taxonomy, column: str) -> dict[str, str]:
-    """What the examples say, by name, without those that say nothing."""
+    """Return the texts of the examples, by name, without empty ones."""
     texts = zip(taxonomy.matrix.examples, taxonomy.matrix.read_words(column), strict=True)
     return {name: text for name, text in texts if text}
 
@@ -233,7 +233,7 @@ def _make_pool(
 def _vary_by_rule(
     pools: Sequence[_Pool], rules: Sequence[str], variants: int, seed: int
 ) -> tuple[list[NewTask], dict[str, dict[str, int]]]:
-    """Variants by rule, and why there is none of some."""
+    """Make variants by rule; also say why there is none of some."""
     tasks, skipped = [], {rule: Counter[str]() for rule in rules}
     for pool in pools:
         for rule in rules:
@@ -403,7 +403,7 @@ def _validate(task: NewTask, kind: str | None, keys: Mapping[str, str | None]) -
 def _solve(
     tasks: Sequence[NewTask], target: Target, solves: int, seed: int, options: dict[str, Any]
 ) -> list[NewTask]:
-    """Tasks that a model wrote, keyed where every solution gives the answer it came with."""
+    """Solve tasks that a model wrote; those whose solutions all give their answer are keyed."""
     at = [i for i, task in enumerate(tasks) if task.open and task.by != "rule"]
     requests = [
         ModelRequest(

@@ -227,7 +227,7 @@ def _check_membership(
 def _draw_tasks(
     taxonomy: Taxonomy, one_label: Label, texts: dict[str, str | None], max_members: int, seed: int
 ) -> tuple[list[str], set[str]]:
-    """Tasks to be shown, in the order of showing, and all members."""
+    """Draw the tasks to be shown, in the order of showing; also return all members."""
     rng = stream(seed, "taxonomy membership", one_label.cluster)
     of = taxonomy.labels
     there = [name for name in of if texts[name]]

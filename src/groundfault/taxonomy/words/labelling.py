@@ -103,17 +103,17 @@ class Membership(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def right(self) -> int:
-        """Right decisions."""
+        """Return the number of right decisions."""
         return self.named + self.kept_out
 
     @property
     def decisions(self) -> int:
-        """How many decisions the second labeller made."""
+        """Return the number of decisions that the second labeller made."""
         return self.members + self.others
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval of the share of right decisions.
+        """Return Wilson's 95 % interval of the share of right decisions.
 
         Tasks are taken to be drawn at random, under this one label.
         """
@@ -234,7 +234,7 @@ class Labelling:
 
     @classmethod
     def load(cls, directory: str | Path, taxonomy: Taxonomy) -> Labelling | None:
-        """The labels in a taxonomy's directory; None where there are none for this fit.
+        """Load the labels in a taxonomy's directory; None where there are none for this fit.
 
         Raises
         ------
@@ -255,14 +255,14 @@ class Labelling:
 
 
 def hash_taxonomy(taxonomy: Taxonomy) -> str:
-    """What tells one clustering of examples from another."""
+    """Hash what tells one clustering of examples from another."""
     return hashlib.sha256(json.dumps(sorted(taxonomy.labels.items())).encode()).hexdigest()
 
 
 def _measure_agreement(
     what: str, pairs: Sequence[tuple[str, str]], words: Sequence[str] = (), seed: int = 0
 ) -> LabelAgreement:
-    """Of words out of a list, with kappa; of free words, without."""
+    """Measure agreement of words: with kappa if they are out of a list."""
     from groundfault.stats.agreement import cohen
 
     if not pairs:

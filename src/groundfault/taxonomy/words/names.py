@@ -50,7 +50,7 @@ _SURNAME = re.compile(r"(?:[- ](?:[A-Z][\w’']+|[A-Z]\.|[IVX]+\b))")
 
 
 def find_persons(text: str) -> list[str] | None:
-    """First names in a text, in order; None where one of them may be more than an invented person.
+    """Find first names in a text; None where one may be more than an invented person.
 
     That is a name with a surname or a title, in quotation marks, or also written small or in
     capitals.
@@ -71,7 +71,7 @@ def find_persons(text: str) -> list[str] | None:
 
 
 def rename_persons(text: str, new: dict[str, str]) -> str:
-    """A text with names exchanged, all at once; ``James'`` becomes ``Peter's``."""
+    """Exchange names in a text, all at once; ``James'`` becomes ``Peter's``."""
     if not new:
         return text
     # one pass over the text: one after the other, Ann -> Bea and Bea -> Cat would chain

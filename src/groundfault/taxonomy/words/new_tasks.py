@@ -19,6 +19,7 @@ JACCARD = 0.92
 threshold.
 """
 
+# characters: "2+2=?" is the shortest question, and a longer answer cannot be compared as a key
 SHORTEST, LONGEST_ANSWER = 5, 500
 _STEERING = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
@@ -70,11 +71,11 @@ class NewTask:
 
     @property
     def open(self) -> bool:
-        """Not turned down so far."""
+        """Tell whether it is not turned down so far."""
         return self.status in ("keyed", "needs_check")
 
     def reject(self, reason: str) -> NewTask:
-        """Itself, turned down."""
+        """Return the task, turned down."""
         return replace(self, status="rejected", reason=reason)
 
 
@@ -100,18 +101,18 @@ class GeneratedTasks:
 
     @property
     def keyed(self) -> tuple[NewTask, ...]:
-        """Those that may be scored against their answer."""
+        """Return the tasks that may be scored against their answer."""
         return tuple(task for task in self.tasks if task.status == "keyed")
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """How many candidates of each way came to which status."""
+        """Count how many candidates of each way came to which status."""
         table: dict[str, Counter[str]] = {}
         for task in self.tasks:
             table.setdefault(task.how, Counter())[task.status] += 1
         return {how: dict(sorted(counts.items())) for how, counts in table.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """The account, without the tasks themselves."""
+        """Return the account, without the tasks themselves."""
         return {
             "groundfault_tasks": 1,
             "taxonomy": self.taxonomy,
@@ -124,12 +125,12 @@ class GeneratedTasks:
 
 
 def to_row(task: NewTask) -> dict[str, Any]:
-    """A candidate as JSON holds it."""
+    """Return a candidate as JSON holds it."""
     return asdict(task)
 
 
 def find_answer_kind(answers: Iterable[str | None]) -> str | None:
-    """The rule by which nearly all keys are compared; None where they differ or there are none."""
+    """Find the rule that compares nearly all keys; None where they differ or there are none."""
     rules = Counter(
         {"numeric": "integer"}.get(rule := natural_rule(key), rule) for key in answers if key
     )
@@ -140,7 +141,7 @@ def find_answer_kind(answers: Iterable[str | None]) -> str | None:
 
 
 def find_fault(task: NewTask, kind: str | None) -> str:
-    """What is wrong with a candidate, in a sentence; empty where nothing is.
+    """Say what is wrong with a candidate, in a sentence; empty where nothing is.
 
     Parameters
     ----------
@@ -170,7 +171,7 @@ def find_fault(task: NewTask, kind: str | None) -> str:
 
 
 def is_same_answer(answer: str | None, key: str | None) -> bool:
-    """Whether an answer is the key, by the rule that the key's form asks for."""
+    """Tell whether an answer is the key, by the rule that the key's form asks for."""
     return bool(answer and key and compare(answer, key, natural_rule(key)).same)
 
 
@@ -181,7 +182,7 @@ def reject_copies(
     jaccard: float = JACCARD,
     containment: float = JACCARD,
 ) -> list[NewTask]:
-    """Candidates, those turned down that are too like a known text or an earlier candidate.
+    """Turn down candidates that are too like a known text or an earlier candidate.
 
     Parameters
     ----------
@@ -230,7 +231,7 @@ _MEASURES = {
 
 
 def _are_variants(task: NewTask, name: str, other: NewTask | None) -> bool:
-    """Whether a variant is compared with its source, or with another variant of it."""
+    """Tell whether a variant is compared with its source, or with another variant of it."""
     if task.kind != "variant":
         return False
     return (

@@ -96,7 +96,7 @@ class Source:
 
     @classmethod
     def of(cls, id: str, question: str, answer: str | None, solution: str | None = None) -> Source:
-        """A task whose answer may be a worked solution that ends in ``#### 18`` or ``A: 18``."""
+        """Make a source; its answer may be a worked solution that ends in ``#### 18``."""
         worked = solution or answer or ""
         lines = (answer or "").strip().splitlines()
         problem = _KEY_LINE.fullmatch(lines[-1].strip()) if len(lines) > 1 else None
@@ -132,7 +132,7 @@ Rule = Callable[[Source, np.random.Generator], Change | str]
 
 
 def change_numbers(source: Source, rng: np.random.Generator) -> Change | str:
-    """Other numbers; the answer is recomputed for expressions and for traceable solutions."""
+    """Change numbers; recompute the answer of expressions and of traceable solutions."""
     if source.answer is not None and (amounts := _vary_expression(source, rng)) is not None:
         return amounts
     if _CODE.search(source.question) or _OPTION.search(source.question):
@@ -164,7 +164,7 @@ def change_numbers(source: Source, rng: np.random.Generator) -> Change | str:
 
 
 def change_names(source: Source, rng: np.random.Generator) -> Change | str:
-    """Other first names of the same gender.
+    """Change first names to others of the same gender.
 
     Certain in stories about amounts, and if the answer is such a name.
     """
@@ -194,7 +194,7 @@ def change_names(source: Source, rng: np.random.Generator) -> Change | str:
 
 
 def reorder_options(source: Source, rng: np.random.Generator) -> Change | str:
-    """The options of a multiple choice in another order, with the key's letter moved."""
+    """Reorder the options of a multiple choice, with the key's letter moved."""
     layout = list(_OPTION.finditer(source.question))
     letters = [match[2] for match in layout]
     if len(layout) < 2 or letters != [chr(ord("A") + i) for i in range(len(layout))]:
@@ -235,7 +235,7 @@ def reorder_options(source: Source, rng: np.random.Generator) -> Change | str:
 
 
 def reorder_sentences(source: Source, rng: np.random.Generator) -> Change | str:
-    """Premises in another order: the sentences between the first and the last."""
+    """Reorder premises: the sentences between the first and the last."""
     if (
         _CODE.search(source.question)
         or "\n" in source.question.strip()
@@ -253,7 +253,7 @@ def reorder_sentences(source: Source, rng: np.random.Generator) -> Change | str:
 
 
 def add_distractor(source: Source, rng: np.random.Generator) -> Change | str:
-    """A sentence that has nothing to do with the question, before its last sentence."""
+    """Add a sentence that has nothing to do with the question, before its last sentence."""
     if not _is_story(source):
         return "it is no story about amounts, with a number as its answer"
     parts = _SENTENCE.split(source.question.strip())
@@ -275,7 +275,7 @@ def add_distractor(source: Source, rng: np.random.Generator) -> Change | str:
 
 
 def add_step(source: Source, rng: np.random.Generator) -> Change | str:
-    """One step more: the answer multiplied, and a number added."""
+    """Add one step: multiply the answer, and add a number."""
     amount = None if source.answer is None else _parse_amount(source.answer)
     if amount is None or "%" in (source.answer or ""):
         return "its answer is no number"
@@ -296,7 +296,7 @@ def add_step(source: Source, rng: np.random.Generator) -> Change | str:
 
 
 def vary(rule: str, source: Source, rng: np.random.Generator) -> Change | str:
-    """A variant by one of `RULES`, or why there is none."""
+    """Make a variant by one of `RULES`, or say why there is none."""
     if len(source.question) > LONGEST or len(source.answer or "") > LONGEST:
         return f"it has more than {LONGEST:,} characters"
     return RULES[rule](source, rng)
@@ -341,7 +341,7 @@ def _find_amounts(question: str) -> list[_Place]:
 
 
 def _draw_numbers(places: list[_Place], rng: np.random.Generator) -> list[tuple[_Place, int]]:
-    """Some of the places, at least one, with other numbers of like size and roundness."""
+    """Draw other numbers, of like size and roundness, for at least one of the places."""
     draws = [place for place in places if rng.random() < 0.6] or [
         places[int(rng.integers(len(places)))]
     ]
@@ -349,7 +349,7 @@ def _draw_numbers(places: list[_Place], rng: np.random.Generator) -> list[tuple[
 
 
 def _keeps_order(places: list[_Place], draws: list[tuple[_Place, int]]) -> bool:
-    """Whether of any two numbers the same one is larger as before, or they are as equal."""
+    """Tell whether of any two numbers the same one is larger as before, or both are equal."""
     new = {place.start: value for place, value in draws}
     pairs = [(place.value, new.get(place.start, place.value)) for place in places]
     return all(
@@ -378,7 +378,7 @@ def _draw_near(place: _Place, rng: np.random.Generator) -> int:
 
 
 def _put(question: str, draws: list[tuple[_Place, int]]) -> str:
-    """The question with the numbers drawn, from the last on."""
+    """Put the numbers drawn into the question, from the last on."""
     for place, value in sorted(draws, key=lambda pair: -pair[0].start):
         commas = "," in question[place.start : place.end]
         question = (
@@ -390,7 +390,7 @@ def _put(question: str, draws: list[tuple[_Place, int]]) -> str:
 
 
 def _recompute_key(source: Source, draws: list[tuple[_Place, int]]) -> str | None:
-    """The key with these numbers, if the solution can be traced and keeps kind and order."""
+    """Recompute the key, if the solution can be traced and keeps kind and order."""
     new = {place.start: value for place, value in draws}
     pairs, constants_used = (
         [],
@@ -422,7 +422,7 @@ def _recompute_key(source: Source, draws: list[tuple[_Place, int]]) -> str | Non
 
 
 def _vary_expression(source: Source, rng: np.random.Generator) -> Change | None:
-    """Of a question that is an expression and nothing else."""
+    """Vary a question that is an expression and nothing else."""
     question = source.question.strip()
     lead = _ASKS.match(question)
     start = lead.end() if lead else 0
@@ -455,7 +455,7 @@ def _vary_expression(source: Source, rng: np.random.Generator) -> Change | None:
 
 
 def _is_story(source: Source) -> bool:
-    """Whether it is a question about amounts: prose with two numbers, whose answer is a number."""
+    """Tell whether it is prose with two numbers whose answer is a number."""
     if source.answer is None or _parse_amount(source.answer) is None:
         return False
     if (
@@ -472,7 +472,7 @@ def _is_story(source: Source) -> bool:
 
 
 def _parse_amount(key: str) -> Fraction | None:
-    """A key as a number; None where it is something else, or more."""
+    """Parse a key as a number; None where it is something else, or more."""
     plain = normal(key).replace("$", "")
     if natural_rule(plain) not in ("integer", "numeric") or form(plain, "numeric"):
         return None
