@@ -14,14 +14,23 @@ import polars as pl
 
 from groundfault.base.files import write_bytes
 from groundfault.core.status import UNSCORED, Status
+from groundfault.readers.formats import JsonFormat
 from groundfault.readers.log import COLUMNS, Log, Observation
-from groundfault.readers.safely import head, json_lines
-from groundfault.readers.values import mapping, number, text, texts_by
+from groundfault.readers.safely import json_lines
+from groundfault.readers.values import (
+    dig,
+    drop_empty,
+    last_by,
+    listing,
+    mapping,
+    number,
+    settle,
+    text,
+)
 
 SCHEMA = "0.2.2"
 """The version of the instance-level schema that is written."""
 
-_FIELDS = (b'"sample_id"', b'"evaluation_id"', b'"model_id"', b'"evaluation_name"')
 _REFUSED = re.compile(r"refus|content.?filter|safety", re.IGNORECASE)
 _WORDS = {"true": True, "false": False}
 # stricter than int() and float(): "007", "1_000" and "nan" are names more often than numbers; 18
@@ -52,7 +61,7 @@ class _Record(msgspec.Struct):
     metadata: Any = None
 
 
-class EveryEvalEver:
+class EveryEvalEver(JsonFormat):
     """Reads instance-level records: one observation a line.
 
     The scorer is the record's ``evaluation_result_id``, else the method that extracted the answer.
@@ -61,97 +70,73 @@ class EveryEvalEver:
     becomes one.
     """
 
-    def sniff(self, path: Path) -> bool:
-        """Return whether the first line has the fields of a record."""
-        first = head(path)
-        return (
-            first.startswith(b"{")
-            and all(name in first for name in _FIELDS)
-            and b'"evaluation"' in first
-        )
+    tool = "every_eval_ever"
+    opening = re.compile(rb"\{")
+    keys = ("sample_id", "evaluation_id", "model_id", "evaluation_name", "evaluation")
 
-    def read(self, path: Path) -> Log:
-        """Read the records of one file."""
-        log = Log((), "every_eval_ever")
-        log.observations = _observations(path, log)
-        return log
+    def observe(self, path: Path, log: Log) -> Iterator[Observation]:
+        """Read one observation a record."""
+        position = 0
+        for position, record in enumerate(json_lines(path, _Record), 1):
+            log.harness = f"every_eval_ever {text(record.schema_version) or ''}".strip()
+            yield _read_record(record, position)
+        if position == 0:
+            log.notes.append("no samples")
 
 
-def _observations(path: Path, log: Log) -> Iterator[Observation]:
-    position = 0
-    for position, record in enumerate(json_lines(path, _Record), 1):
-        log.harness = f"every_eval_ever {text(record.schema_version) or ''}".strip()
-        yield _observation(record, position)
-    if position == 0:
-        log.notes.append("no samples")
-
-
-def _observation(record: _Record, position: int) -> Observation:
-    question_data, evaluation = mapping(record.input), mapping(record.evaluation)
+def _read_record(record: _Record, position: int) -> Observation:
+    evaluation, attribution = record.evaluation, _find_terminal(record.answer_attribution)
     noted = {key: _parse_value(value) for key, value in mapping(record.metadata).items()}
-    attribution = _terminal(record.answer_attribution)
-    value = number(evaluation.get("score"))
-    value = number(evaluation.get("is_correct")) if value is None else value
-    status = (
-        _status(record.error)
-        if record.error
-        else Status.SCORED
-        if value is not None
-        else Status.MISSING
+    score = number(dig(evaluation, "score"))
+    value, status = settle(
+        dig(evaluation, "is_correct") if score is None else score,
+        _read_status(record.error) if record.error else None,
     )
-    epoch = noted.pop("epoch", None)
-    group, logprob, confidence = (
-        noted.pop(name, None) for name in ("group", "logprob", "confidence")
+    epoch, group, logprob, confidence = (
+        noted.pop(name, None) for name in ("epoch", "group", "logprob", "confidence")
     )
-    measurements = {
-        key.removeprefix(_MEASURED): noted.pop(key)
-        for key in list(noted)
-        if key.startswith(_MEASURED)
-    }
-    choices = question_data.get("choices")
-    attributes = (
-        {**noted, "choices": len(choices)} if isinstance(choices, list) and choices else noted
-    )
+    names = [key for key in noted if key.startswith(_MEASURED)]
+    measurements = {key.removeprefix(_MEASURED): noted.pop(key) for key in names}
+    choices = listing(dig(record.input, "choices"))
+    scorer = record.evaluation_result_id or attribution.get("extraction_method") or "score"
     return Observation(
         example_id=str(record.sample_id),
-        value=value if status == Status.SCORED else None,
+        value=value,
         status=status,
-        scorer=str(record.evaluation_result_id or attribution.get("extraction_method") or "score"),
+        scorer=str(scorer),
         model=record.model_id,
         task=record.evaluation_name,
         epoch=epoch if type(epoch) is int and epoch > 0 else 1,
-        group=None if group is None else text(mapping(record.metadata)["group"]),
-        prompt=text(question_data.get("raw")),
-        response=_response(record),
+        group=None if group is None else text(dig(record.metadata, "group")),
+        prompt=text(dig(record.input, "raw")),
+        response=_read_response(record),
         answer=text(attribution.get("extracted_value")),
-        target=text(question_data.get("reference")) or None,
+        target=text(dig(record.input, "reference")) or None,
         confidence=number(confidence),
         logprob=number(logprob),
-        attributes=attributes,
-        measured={**_measurements(record, evaluation, position), **measurements},
+        attributes={**noted, "choices": len(choices)} if choices else noted,
+        measured={**_read_measurements(record, position), **measurements},
     )
 
 
-def _measurements(record: _Record, evaluation: dict[str, Any], position: int) -> dict[str, Any]:
-    tokens, performance = mapping(record.token_usage), mapping(record.performance)
-    milliseconds = number(performance.get("latency_ms"))
-    milliseconds = (
-        number(performance.get("generation_time_ms")) if milliseconds is None else milliseconds
-    )
+def _read_measurements(record: _Record, position: int) -> dict[str, Any]:
+    performance = mapping(record.performance)
+    latency, whole = (number(performance.get(k)) for k in ("latency_ms", "generation_time_ms"))
+    milliseconds = whole if latency is None else latency
     measurements = {
         "position": position,
-        "input_tokens": tokens.get("input_tokens"),
-        "output_tokens": tokens.get("output_tokens"),
+        "input_tokens": dig(record.token_usage, "input_tokens"),
+        "output_tokens": dig(record.token_usage, "output_tokens"),
         "seconds": None if milliseconds is None else milliseconds / 1000,
-        "turns": evaluation.get("num_turns"),
-        "tool_calls": evaluation.get("tool_calls_count"),
+        "turns": dig(record.evaluation, "num_turns"),
+        "tool_calls": dig(record.evaluation, "tool_calls_count"),
         "interaction_type": record.interaction_type,
         "error": text(record.error),
     }
-    return {key: value for key, value in measurements.items() if value is not None}
+    return drop_empty(measurements)
 
 
-def _status(error: Any) -> str:
+def _read_status(error: Any) -> str:
     """Return the status that an error stands for."""
     # `write` puts our own status in front of the message
     word = str(error).partition(":")[0]
@@ -160,20 +145,19 @@ def _status(error: Any) -> str:
     return Status.REFUSED if _REFUSED.search(str(error)) else Status.ERROR
 
 
-def _terminal(attributions: Any) -> dict[str, Any]:
+def _find_terminal(attributions: Any) -> dict[str, Any]:
     """Return how the final answer was taken from the output."""
     each = [mapping(a) for a in attributions] if isinstance(attributions, list) else []
     return next((a for a in reversed(each) if a.get("is_terminal")), each[-1] if each else {})
 
 
-def _response(record: _Record) -> str | None:
+def _read_response(record: _Record) -> str | None:
     output = mapping(record.output).get("raw")
     if isinstance(output, list):
         return "\n".join(map(str, output)) if output else None
     if output is not None:
         return text(output)
-    answers = texts_by(record.messages, "assistant")
-    return answers[-1] if answers else None
+    return last_by(record.messages, "assistant")
 
 
 def _parse_value(value: Any) -> Any:
@@ -219,16 +203,10 @@ def write(frame: pl.DataFrame, path: str | Path, *, measured: Collection[str] = 
 
 
 def _to_record(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
-    status, value = str(row["status"]), row["value"]
-    prompt, references = (
-        row.get("prompt") or "",
-        [row["target"]] if row.get("target") is not None else [],
-    )
-    scorer, task, model = (
-        row.get("scorer") or "score",
-        row.get("task") or "evaluation",
-        row.get("model") or "",
-    )
+    status, value, target = str(row["status"]), row["value"], row.get("target")
+    prompt, references = row.get("prompt") or "", [] if target is None else [target]
+    scorer, task = row.get("scorer") or "score", row.get("task") or "evaluation"
+    model = row.get("model") or ""
     keys = [key for key in row if (key not in COLUMNS or key in _NOTED) and key not in _PLACED]
     names = {key: f"{_MEASURED}{key}" if key in measured else key for key in keys}
     metadata = {names[key]: _as_text(row[key]) for key in keys if row[key] is not None}
@@ -236,9 +214,8 @@ def _to_record(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]
     if row.get("epoch") in (None, 1):
         metadata.pop("epoch", None)
     # sample_hash is of the question alone, so that files of several models can be joined by it
-    hashed = json.dumps(
-        {"raw": prompt, "reference": references}, sort_keys=True, separators=(",", ":")
-    )
+    question = {"raw": prompt, "reference": references}
+    hashed = json.dumps(question, sort_keys=True, separators=(",", ":"))
     record: dict[str, Any] = {
         "schema_version": SCHEMA,
         "evaluation_id": f"{task}/{model}",
@@ -249,7 +226,7 @@ def _to_record(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]
         "sample_hash": hashlib.sha256(hashed.encode()).hexdigest(),
         # multi_turn records need every message, which a table of observations does not hold
         "interaction_type": "single_turn",
-        "input": {"raw": prompt, "reference": references},
+        "input": question,
         "output": {"raw": [] if row.get("response") is None else [row["response"]]},
         "answer_attribution": _attribution(row.get("answer"), scorer),
         "evaluation": {

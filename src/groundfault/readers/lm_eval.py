@@ -18,13 +18,14 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.lm_eval_columns import (
     find_question,
+    name_target,
     read_argument,
     read_columns,
     read_first,
 )
 from groundfault.readers.log import Log, Observation, make_table, pause_collection
 from groundfault.readers.safely import decode, head, json_file, json_lines, read_lines
-from groundfault.readers.values import drop_empty, listing, mapping, number, text
+from groundfault.readers.values import dig, drop_empty, listing, mapping, settle, text
 
 _NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d:.-]+))?\.jsonl?")
 # since 2024 a row lists its metrics under `metrics`; before, every key but these is a metric
@@ -69,13 +70,8 @@ class _Results(msgspec.Struct):
     def model(self) -> str | None:
         """Return the model's name, else the model among its arguments."""
         arguments = _read_arguments(self.config.get("model_args"))
-        name = (
-            self.model_name
-            or arguments.get("pretrained")
-            or arguments.get("model")
-            or self.config.get("model")
-        )
-        return text(name)
+        own = arguments.get("pretrained") or arguments.get("model")
+        return text(self.model_name or own or self.config.get("model"))
 
 
 def _read_arguments(arguments: Any) -> dict[str, Any]:
@@ -109,11 +105,8 @@ class LmEval:
     def read(self, path: Path) -> Log:
         """Read the samples of one task."""
         name_match = _NAME.fullmatch(path.name)
-        task, results, notes = _companion(
-            path,
-            name_match["task"] if name_match else None,
-            name_match["date"] if name_match else None,
-        )
+        names = name_match.groupdict() if name_match else {}
+        task, results, notes = _find_run(path, names.get("task"), names.get("date"))
         model = results.model()
         if model is None:
             model = path.parent.resolve().name.replace("__", "/")
@@ -157,7 +150,7 @@ def _take_chunk(lines: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     return chunk
 
 
-def _companion(path: Path, task: str | None, date: str | None) -> tuple[str, _Results, list[str]]:
+def _find_run(path: Path, task: str | None, date: str | None) -> tuple[str, _Results, list[str]]:
     """Return the task, the results of the same run, and notes.
 
     Of several results files the one of the same time is taken, else the latest with the task.
@@ -169,19 +162,12 @@ def _companion(path: Path, task: str | None, date: str | None) -> tuple[str, _Re
         try:
             results = json_file(place, _Results)
         except InputError as error:
-            return (
-                task or path.stem,
-                _Results(),
-                [f"the results file beside it is not read: {error}"],
-            )
+            note = f"the results file beside it is not read: {error}"
+            return task or path.stem, _Results(), [note]
         # until June 2024 samples were named <arguments of the model>_<task>.jsonl, in which nothing
         # marks the start of the task
-        tasks = [
-            name
-            for name in {**results.results, **results.configs}
-            if name == task or path.stem.endswith(f"_{name}")
-        ]
-        if tasks:
+        names = {**results.results, **results.configs}
+        if tasks := [n for n in names if n == task or path.stem.endswith(f"_{n}")]:
             return task or max(tasks, key=len), results, []
     return task or path.stem, _Results(), []
 
@@ -224,20 +210,17 @@ class _Run:
             yield table
         self._note_end()
 
-    def _read_row(self, row: dict[str, Any], position: int) -> Iterator[Observation]:
-        if "doc_id" not in row:
-            raise InputError(
-                f"{self.path}, line {position} has no doc_id; is it a samples file of lm_eval?"
-            )
-        return self._scores(row, position)
-
     def _note_end(self) -> None:
         self._note_size(len(self.documents))
         for metric, better in mapping(self.results.higher_is_better.get(self.task)).items():
             if better is False:
                 self.notes.append(f"{metric}: lower is better (--scale 1 0 reads it so)")
 
-    def _scores(self, row: dict[str, Any], position: int) -> Iterator[Observation]:
+    def _read_row(self, row: dict[str, Any], position: int) -> Iterator[Observation]:
+        if "doc_id" not in row:
+            raise InputError(
+                f"{self.path}, line {position} has no doc_id; is it a samples file of lm_eval?"
+            )
         filter_name = self._filter(row)
         names = row.get("metrics") or [key for key in row if key not in _NOT_METRICS]
         metrics = {
@@ -258,7 +241,7 @@ class _Run:
             scorer = metric if filter_name == "none" or not metric else f"{metric},{filter_name}"
             observation = Observation(
                 example_id,
-                number(value),
+                *settle(value),
                 scorer=scorer,
                 model=self.model,
                 task=self.task,
@@ -272,8 +255,6 @@ class _Run:
                 choices.answer(observation)
             else:
                 self._answer(observation, row)
-            if observation.status is Status.SCORED and observation.value is None:
-                observation.status = Status.MISSING
             yield observation
 
     def _answer(self, observation: Observation, row: dict[str, Any]) -> None:
@@ -297,9 +278,9 @@ class _Run:
     @cached_property
     def fallbacks(self) -> frozenset[str]:
         """Return the answers that the task's filters return where they match nothing."""
-        filters = listing(mapping(self.results.configs.get(self.task)).get("filter_list"))
-        steps = [step for each in filters for step in listing(mapping(each).get("filter"))]
-        own = {text(mapping(step).get("fallback")) for step in steps} - {None}
+        filters = listing(dig(self.results.configs, self.task, "filter_list"))
+        steps = [step for each in filters for step in listing(dig(each, "filter"))]
+        own = (text(dig(step, "fallback")) for step in steps)
         return frozenset(word for word in (_NO_ANSWER, *own) if word is not None)
 
     def _filter(self, row: dict[str, Any]) -> str:
@@ -310,13 +291,10 @@ class _Run:
         if "filter" in row:
             return str(row["filter"])
         repeat = self.rows[str(row["doc_id"])] = self.rows.get(str(row["doc_id"]), -1) + 1
-        filters = mapping(self.results.configs.get(self.task)).get("filter_list")
-        names = [mapping(each).get("name") for each in filters] if isinstance(filters, list) else []
-        return (
-            str(names[repeat])
-            if repeat < len(names)
-            else ("none" if repeat == 0 else f"filter {repeat + 1}")
-        )
+        filters = listing(dig(self.results.configs, self.task, "filter_list"))
+        if repeat < len(filters):
+            return str(dig(filters[repeat], "name"))
+        return "none" if repeat == 0 else f"filter {repeat + 1}"
 
     def is_per_document(self, metric: str, value: Any) -> bool:
         """Return whether a metric is a number of each document; what is none is noted."""
@@ -375,8 +353,8 @@ class _Choices:
         requests = _read_requests(row.get("arguments"), len(responses))
         # acc_mutual_info requests every choice again without the question, to normalise by: a
         # request with an empty context is no choice
-        if any(context == "" for context, _ in requests) and any(c != "" for c, _ in requests):
-            asks = [context != "" for context, _ in requests]
+        asks = [context != "" for context, _ in requests]
+        if any(asks) and not all(asks):
             requests, responses = list(compress(requests, asks)), list(compress(responses, asks))
         logs = [log for pair in responses if (log := _log(pair)) is not None]
         if len(logs) < max(2, len(responses)):
@@ -405,15 +383,7 @@ class _Choices:
 
     def label(self, target: Any) -> str | None:
         """Return the target; where it is the number of a choice, the choice's text."""
-        label = text(target)
-        if (
-            label is not None
-            and label.isdecimal()
-            and len(label) < 6
-            and int(label) < len(self.labels)
-        ):
-            return self.labels[int(label)]
-        return label
+        return name_target(text(target), self.labels, 0, len(self.labels))
 
 
 def _log(pair: Any) -> float | None:

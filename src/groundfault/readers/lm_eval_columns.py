@@ -366,7 +366,7 @@ class ChoiceParts:
             "confidence": [pl.Series(weights[picks[is_norm]]) for is_norm in is_normed],
         }
         named = [
-            _name_target(text(target), labels, start, size)
+            name_target(text(target), labels, start, size)
             for target, start, size in zip(targets, starts.tolist(), sizes, strict=True)
         ]
         return ScoreCells({"prompt": self.prompts, "target": named}, each, {})
@@ -400,7 +400,7 @@ def _split(values: Iterable[T], sizes: Iterable[int]) -> Iterator[Iterator[T]]:
     return map(islice, repeat(iter(values)), sizes)
 
 
-def _name_target(target: str | None, labels: Sequence[str], start: int, size: int) -> str | None:
+def name_target(target: str | None, labels: Sequence[str], start: int, size: int) -> str | None:
     """Return the target; where it is the number of a choice, the choice's label."""
     if target is None or not target.isdecimal() or len(target) >= 6 or int(target) >= size:
         return target

@@ -13,7 +13,7 @@ from groundfault.errors import InputError
 from groundfault.readers.account import OfficialFigure
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file, json_lines
-from groundfault.readers.values import mapping, number
+from groundfault.readers.values import mapping, number, settle
 
 _INSTANCE = re.compile(
     r"(?:instance_)?(?P<org>[\w.-]+?)__(?P<repo>[\w.-]+?)-(?:[0-9a-f]{40}|\d+)(?P<version>-v\w*)?"
@@ -80,25 +80,22 @@ class SweBench:
     def read(self, path: Path) -> Log:
         """Read outcomes of the instances."""
         content = json_file(path, dict[str, Any])
-        if lists := {
-            _list(name): ids
-            for name, ids in content.items()
-            if _list(name) and isinstance(ids, list)
-        }:
-            notes: list[str] = []
-            rows = list(_run(path, lists, notes))
-            figure = _read_figure(content, lists, rows)
-            return Log(rows, "swebench", notes, official=figure)
-        return Log(list(_map(path, content)), "swebench")
+        named = {_name_list(name): ids for name, ids in content.items() if isinstance(ids, list)}
+        lists = {name: ids for name, ids in named.items() if name}
+        if not lists:
+            return Log(list(_read_map(path, content)), "swebench")
+        notes: list[str] = []
+        rows = list(_read_run(path, lists, notes))
+        return Log(rows, "swebench", notes, official=_read_figure(content, lists, rows))
 
 
-def _list(name: str) -> str | None:
+def _name_list(name: str) -> str | None:
     short = name.removesuffix("_ids")
     return short if short in _LISTS or short == _GENERATED else None
 
 
 def _read_figure(
-    content: dict[str, Any], lists: dict[str | None, list[Any]], rows: list[Observation]
+    content: dict[str, Any], lists: dict[str, list[Any]], rows: list[Observation]
 ) -> OfficialFigure | None:
     """Return how many of all instances are resolved."""
     total = number(content.get("total_instances"))
@@ -110,7 +107,7 @@ def _read_figure(
     )
 
 
-def _run(path: Path, lists: dict[str | None, list[Any]], notes: list[str]) -> Iterator[Observation]:
+def _read_run(path: Path, lists: dict[str, list[Any]], notes: list[str]) -> Iterator[Observation]:
     """Read every id once: by the list of failures of the environment, else the first with it."""
     # an instance may stand in several lists, such as submitted and resolved
     outcomes: dict[str, tuple[float | None, Status]] = {}
@@ -120,12 +117,12 @@ def _run(path: Path, lists: dict[str | None, list[Any]], notes: list[str]) -> It
     for instance in _list_failed(path, lists, outcomes, notes):
         outcomes.setdefault(instance, _LISTS["unresolved"])
     # the order is that of the lists, and so of the outcomes: no position
-    for instance, (value, status) in outcomes.items():
-        yield _observation(instance, _name_run(path), value, status, {})
+    for instance, outcome in outcomes.items():
+        yield _make_observation(instance, _name_run(path), outcome, {})
 
 
 def _list_failed(
-    path: Path, lists: dict[str | None, list[Any]], outcomes: Mapping[str, Any], notes: list[str]
+    path: Path, lists: dict[str, list[Any]], outcomes: Mapping[str, Any], notes: list[str]
 ) -> list[str]:
     """Return the instances of a run, where it does not list those that failed.
 
@@ -166,7 +163,7 @@ def _name_folder(path: Path) -> str:
     return next((name for name in names if name not in _GENERIC), path.stem)
 
 
-def _map(path: Path, content: dict[str, Any]) -> Iterator[Observation]:
+def _read_map(path: Path, content: dict[str, Any]) -> Iterator[Observation]:
     """Read ``{instance: true}``, or ``{instance: {"resolved": true, ...}}``."""
     short = path.name.removesuffix(".json").removesuffix("eval_results").rstrip("._-")
     model = _name_folder(path) if short in _GENERIC else short
@@ -179,30 +176,26 @@ def _map(path: Path, content: dict[str, Any]) -> Iterator[Observation]:
         if path.stem == "report" and path.parent.name == instance:
             model = path.parent.parent.name
         details = mapping(verdict)
-        value = number(details.get("resolved") if details else verdict)
-        status = Status.SCORED if value is not None else Status.MISSING
+        reason = None
         if details.get("infra_failure"):
-            value, status = None, Status.ERROR
+            reason = Status.ERROR
         elif details.get("patch_is_None") or details.get("patch_exists") is False:
-            value, status = None, Status.UNPARSED
-        extra = {
-            name: flag
-            for name, flag in details.items()
-            if isinstance(flag, bool) and name != "resolved"
-        }
-        yield _observation(instance, model, value, status, {"position": position, **extra})
+            reason = Status.UNPARSED
+        score = settle(details.get("resolved") if details else verdict, reason)
+        flags = {name: flag for name, flag in details.items() if isinstance(flag, bool)}
+        flags.pop("resolved", None)
+        yield _make_observation(instance, model, score, {"position": position, **flags})
 
 
-def _observation(
-    instance: str, model: str, value: float | None, status: Status, measurements: dict[str, Any]
+def _make_observation(
+    instance: str, model: str, score: tuple[float | None, str], measurements: dict[str, Any]
 ) -> Observation:
     name_match = _INSTANCE.fullmatch(instance)
     attributes = {"repo": f"{name_match['org']}/{name_match['repo']}"} if name_match else {}
     version = name_match["version"] if name_match else None
     return Observation(
         instance.removesuffix(version or ""),
-        value,
-        status,
+        *score,
         scorer="resolved",
         model=model.replace("__", "/"),
         task="SWE-bench Pro" if instance.startswith("instance_") else "SWE-bench",

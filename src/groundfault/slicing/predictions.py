@@ -19,9 +19,8 @@ from groundfault.errors import InputError
 EMBEDDING = "embedding*"
 PROBABILITY = "probability*"
 
-_SUMS_TO_ONE = (
-    1e-3  # probabilities are often stored in single precision, or printed with four digits
-)
+# probabilities are often stored in single precision, or printed with four digits
+_SUMS_TO_ONE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -106,13 +105,15 @@ class EmbeddedPredictions:
             names = match_attributes(evidence, [embedding])
         else:
             frame, names = frame.with_columns(points), {points.name: points.name}
-        if probability is None and not any(
-            c.startswith(PROBABILITY.rstrip("*")) for c in evidence.attributes
-        ):
-            return cls._of_outcomes(evidence, frame, tuple(names))
-        return cls.of_table(
-            frame, names, match_attributes(evidence, [probability or PROBABILITY]), label
-        )
+        prefix = PROBABILITY.rstrip("*")
+        if probability is None and not any(c.startswith(prefix) for c in evidence.attributes):
+            # pass and fail are the classes then, and the same constant prediction for all
+            fails = (example_losses(evidence) > 0.5).cast(pl.Float64).to_numpy()
+            certain, columns = np.tile([1.0, 0.0], (frame.height, 1)), tuple(names)
+            points_of = matrix(frame, columns)
+            return cls._complete((columns, ()), points_of, certain, fails, ("passes", "fails"))
+        chances = match_attributes(evidence, [probability or PROBABILITY])
+        return cls.of_table(frame, names, chances, label)
 
     @classmethod
     def of_table(
@@ -129,41 +130,18 @@ class EmbeddedPredictions:
         InputError
             As `of`.
         """
-        embedding_columns = {
-            name: pattern
-            for name, pattern in embedding_columns.items()
-            if name not in probability_columns
-        }
-        probability = check_shape(
-            matrix(frame, list(probability_columns)),
-            f"the columns {', '.join(probability_columns)}",
-        )
+        names = tuple(name for name in embedding_columns if name not in probability_columns)
+        what = f"the columns {', '.join(probability_columns)}"
+        probability = check_shape(matrix(frame, list(probability_columns)), what)
         classes = _name_classes(probability_columns, probability.shape[1])
         if label not in frame.columns:
             raise InputError(
                 f"there are predicted probabilities but no column {label!r} with the true class; "
                 "name it with label="
             )
+        columns = names, tuple(probability_columns)
         numbers = _number_labels(frame[label], classes)
-        return cls._complete(
-            (tuple(embedding_columns), tuple(probability_columns)),
-            matrix(frame, list(embedding_columns)),
-            probability,
-            numbers,
-            classes,
-        )
-
-    @classmethod
-    def _of_outcomes(
-        cls, evidence: Evidence, frame: pl.DataFrame, columns: tuple[str, ...]
-    ) -> EmbeddedPredictions:
-        # without probabilities, pass and fail are the classes, and the same constant prediction for
-        # all
-        fails = (example_losses(evidence) > 0.5).cast(pl.Float64).to_numpy()
-        certain = np.tile([1.0, 0.0], (frame.height, 1))
-        return cls._complete(
-            (columns, ()), matrix(frame, columns), certain, fails, ("passes", "fails")
-        )
+        return cls._complete(columns, matrix(frame, names), probability, numbers, classes)
 
     @classmethod
     def _complete(
@@ -174,9 +152,7 @@ class EmbeddedPredictions:
         label: NDArray[np.float64],
         classes: tuple[str, ...],
     ) -> EmbeddedPredictions:
-        rows = ~(
-            np.isnan(embedding).any(axis=1) | np.isnan(probability).any(axis=1) | np.isnan(label)
-        )
+        rows = ~np.isnan(np.column_stack([embedding, probability, label])).any(axis=1)
         numbers = label[rows].astype(np.int64)
         return cls(*columns, embedding[rows], probability[rows], numbers, classes)
 
@@ -184,22 +160,17 @@ class EmbeddedPredictions:
 def example_losses(evidence: Evidence) -> pl.Series:
     """Return mean loss of each example over models and repeats; NULL where nothing was scored."""
     key = evidence.roles.id or ""
-    losses = (
-        evidence.frame.select(key)
-        .with_columns(loss=evidence.loss)
-        .group_by(key, maintain_order=True)
-    )
-    return losses.agg(pl.col("loss").mean())["loss"]
+    losses = evidence.frame.select(key).with_columns(loss=evidence.loss)
+    return losses.group_by(key, maintain_order=True).agg(pl.col("loss").mean())["loss"]
 
 
 def _name_classes(columns: dict[str, str], count: int) -> tuple[str, ...]:
     """Return class names: what follows the constant part of a glob, or numbers."""
     if len(columns) != count:
         return tuple(str(i) for i in range(count))
-    prefixes = {
-        name: re.split(r"[*?\[]", pattern, maxsplit=1)[0] for name, pattern in columns.items()
-    }
-    return tuple(name.removeprefix(prefix).lstrip("_") or name for name, prefix in prefixes.items())
+    prefixes = [re.split(r"[*?\[]", pattern, maxsplit=1)[0] for pattern in columns.values()]
+    pairs = zip(columns, prefixes, strict=True)
+    return tuple(name.removeprefix(prefix).lstrip("_") or name for name, prefix in pairs)
 
 
 def _number_labels(labels: pl.Series, classes: Sequence[str]) -> NDArray[np.float64]:
@@ -213,9 +184,8 @@ def _number_labels(labels: pl.Series, classes: Sequence[str]) -> NDArray[np.floa
             f"column {labels.name!r} holds {unknown[0]!r}, which is none of the classes "
             f"{', '.join(classes[:10])}"
         )
-    return names.replace_strict(
-        list(classes), range(len(classes)), return_dtype=pl.Float64
-    ).to_numpy()
+    numbers = range(len(classes))
+    return names.replace_strict(list(classes), numbers, return_dtype=pl.Float64).to_numpy()
 
 
 def check_embedding(values: ArrayLike, what: str = "the embedding Z") -> NDArray[np.float64]:
@@ -313,9 +283,8 @@ def check_labels(values: ArrayLike, rows: int, classes: int) -> NDArray[np.int64
             "it must hold one class an example"
         )
     hint = "with names of classes, pass np.searchsorted(model.classes_, y_true)"
-    if array.dtype.kind not in "biuf" or not np.array_equal(
-        array, np.round(array.astype(np.float64))
-    ):
+    is_number = array.dtype.kind in "biuf"
+    if not is_number or not np.array_equal(array, np.round(array.astype(np.float64))):
         raise InputError(
             f"y_true must hold numbers of columns of y_proba, not {array.flat[0]!r}; {hint}"
         )
