@@ -208,7 +208,7 @@ def test_every_module_that_decides_has_a_test_file_of_its_own(place: str) -> Non
 
 def test_sizes_and_names() -> None:
     measures = house.measure(SOURCE)
-    assert measures["Lines of a module, median"] <= 200
+    assert measures["Lines of a module, median"] <= 240
     assert measures["Lines of a module, longest"] <= 480
     assert measures["Lines of a function, 90th percentile"] <= 30
     # ruff holds all others: these are patterns, frozen texts and lines that end in a pragma

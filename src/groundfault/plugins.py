@@ -55,8 +55,7 @@ if TYPE_CHECKING:
     from groundfault.core.rules import literal, quote
     from groundfault.core.status import Status
     from groundfault.core.units import Marks, Units
-    from groundfault.engines import Counter
-    from groundfault.engines.cells import CellCounts
+    from groundfault.engines import CellCounts, Counter
     from groundfault.errors import (
         GroundfaultError,
         InputError,
@@ -93,8 +92,7 @@ _PLACES = {
     "core.rules": ("literal", "quote"),
     "core.status": ("Status",),
     "core.units": ("Marks", "Units"),
-    "engines": ("Counter",),
-    "engines.cells": ("CellCounts",),
+    "engines": ("CellCounts", "Counter"),
     "errors": ("GroundfaultError", "InputError", "MissingExtraError", "PlanError", "RuleError"),
     "exports": ("Exporter",),
     "exports.slices": ("ReportSlices",),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from groundfault.auditing.flow import audit
-from groundfault.auditing.prepared import start_audit
+from groundfault.auditing.preparation import start_audit
 from groundfault.base.progress import Progress, listener
 from groundfault.core.finding import Finding
 from groundfault.finders.sliceline import ScoredSlice, SliceLine

@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from groundfault.auditing.flow import audit
-from groundfault.auditing.prepared import PreparedAudit, prepare
+from groundfault.auditing.preparation import prepare
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence

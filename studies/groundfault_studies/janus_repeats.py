@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from groundfault.auditing.prepared import PreparedAudit
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.robustness import confirmation_frequency
 from groundfault.base.progress import Progress
 from groundfault.core.finding import Verdict

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from groundfault import judges
-from groundfault.auditing.prepared import prepare, start_audit
+from groundfault.auditing.preparation import prepare, start_audit
 from groundfault.base.files import write_text
 from groundfault.base.progress import Progress, listener
 from groundfault.core.finding import Verdict

@@ -26,8 +26,7 @@ from groundfault.probes.running.runs import CALLS, TRAJECTORY, Runs
 from groundfault.probes.use.release import Package, check, release
 from groundfault.probes.use.summary import Summary
 from groundfault.render.markdown import markdown
-from groundfault.render.probe_page import draw_curves
-from groundfault.render.probe_page import make_page
+from groundfault.render.probe_page import draw_curves, make_page
 from groundfault.review import open_items
 from groundfault_studies import probe_tables as tables
 from groundfault_studies.brittle import Brittle, Planted, Reviewer, plant

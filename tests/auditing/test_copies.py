@@ -10,7 +10,7 @@ import pytest
 
 from groundfault import Candidate, Evidence, Plan, audit
 from groundfault.auditing.copies import join_copies, take_each_for_a_unit
-from groundfault.auditing.prepared import prepare
+from groundfault.auditing.preparation import prepare
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.core.roles import Roles
 from groundfault.core.units import average_losses

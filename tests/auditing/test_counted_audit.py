@@ -1,96 +1,163 @@
-"""Preparing an audit by counts: copies are found by the engine, and judges need no rows."""
+"""The flow of an audit by counts: one opening, what it refuses, and engines that disagree."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
 import pytest
 from lazy_tables import CANDIDATES, make_table, write_parts
 
-from groundfault import Evidence, Plan
-from groundfault.auditing import counted_audit
-from groundfault.auditing.counted_audit import JUDGES, MAX_JOINT, find_copies, prepare_counted
-from groundfault.auditing.counted_flow import judge_counted
+import groundfault
+from groundfault import Candidate, Evidence, Plan
 from groundfault.auditing.lazy_evidence import LazyEvidence
-from groundfault.core.candidate import Candidate, Library
-from groundfault.core.units import Marks
-from groundfault.errors import InputError, PlanError, RuleError
-from groundfault.judges import NAMES, choose_judge
-from groundfault.judges.rule import find_duplicates
+from groundfault.auditing.preparation import prepare
+from groundfault.core.finding import Verdict
+from groundfault.engines.polars_files import PolarsCounter
+from groundfault.errors import InputError, LedgerError
+
+HARD = [Candidate("hard", "hard"), Candidate("long", "n > 50")]
 
 
 @pytest.fixture(scope="module")
-def lazy(tmp_path_factory: pytest.TempPathFactory) -> LazyEvidence:
-    folder = write_parts(tmp_path_factory.mktemp("lazy") / "table", make_table(600))
-    return LazyEvidence.scan(folder, outcome="error", id="id", null_outcome="missing")
+def table() -> pl.DataFrame:
+    return make_table(600)
 
 
-def test_copies_and_complements_are_those_of_the_marks(lazy: LazyEvidence) -> None:
-    extra = (
-        Candidate("same", "NOT NOT hard", missing="off"),
-        Candidate("rest", "lang <> 'de'", missing="drop"),
-        Candidate("as many", "n > 49 AND n < 101"),
-        Candidate("never", "n > 1000"),
-    )
-    library = Library.of([*CANDIDATES, *extra])
-    evidence = Evidence.from_frame(make_table(600), lazy.roles)
-    marks = Marks.of(evidence, library)
-    expected = find_duplicates(marks)
-    cells = lazy.counter.counts([c.parsed.sql for c in library], {"error": "error"})
-    first, is_mirrored = find_copies(lazy, library, cells, marks.unusable)
-    np.testing.assert_array_equal(first, expected)
-    names = [c.name for c in library]
-    mirrored = {name for name, other in zip(names, is_mirrored, strict=True) if other}
-    assert mirrored == {"easy", "rest"}
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, table: pl.DataFrame) -> Path:
+    return write_parts(tmp_path_factory.mktemp("lazy") / "table", table)
 
 
-def test_rules_of_equal_counts_are_not_taken_for_copies(lazy: LazyEvidence) -> None:
-    frame = make_table(600)
-    ids = frame.filter(frame["error"] == 1)["id"].to_list()
-    library = Library.of(
-        Candidate(f"half {i}", "id IN (" + ", ".join(f"'{name}'" for name in part) + ")")
-        for i, part in enumerate((ids[:50], ids[50:100], ids[:50]))
-    )
-    cells = lazy.counter.counts([c.parsed.sql for c in library], {"error": "error"})
-    first, _ = find_copies(lazy, library, cells, ("",) * 3)
-    assert first.tolist() == [0, 1, 0]
+def scan(folder: Path, **roles: Any) -> LazyEvidence:
+    settings = {"outcome": "error", "id": "id", "null_outcome": "missing"} | roles
+    return LazyEvidence.scan(folder, **settings)
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - {*JUDGES, "max-t"}))
-def test_judges_that_need_rows_are_refused(lazy: LazyEvidence, name: str) -> None:
-    with pytest.raises(PlanError, match="needs single rows"):
-        prepare_counted(lazy, Plan(judge=name), CANDIDATES)
+def test_a_second_look_needs_a_reason(folder: Path, tmp_path: Path) -> None:
+    book = tmp_path / "ledger.db"
+    first = groundfault.audit(scan(folder), Plan(judge="split-holm"), HARD, ledger=book)
+    assert first.ledger is not None
+    assert first.ledger.times == 1
+    again = groundfault.audit(scan(folder), Plan(judge="split-holm"), HARD, ledger=book)
+    assert again.ledger is not None
+    assert again.ledger.replay
+    with pytest.raises(LedgerError, match="--reopen"):
+        groundfault.audit(scan(folder), Plan(judge="split-holm"), HARD[:1], ledger=book)
 
 
-def test_max_t_takes_few_candidates(lazy: LazyEvidence) -> None:
-    many = [Candidate(f"n over {i}", f"n > {i}") for i in range(31)]
-    with pytest.raises(PlanError, match="at most 30"):
-        prepare_counted(lazy, Plan(judge="max-t"), many)
-    assert prepare_counted(lazy, Plan(judge="max-t"), many[:30]).judge.name == "max-t"
+def test_a_second_look_is_known_by_counts_and_in_memory(folder: Path, tmp_path: Path) -> None:
+    """Whichever comes first, and where the table is written anew; other outcomes are not."""
+    here = Evidence.from_table(folder, outcome="error", id="id", null_outcome="missing")
+    table = here.frame
+    other = table.with_columns(pl.col("error").reverse())
+    looks: dict[str, Evidence | LazyEvidence] = {
+        "memory": here,
+        "counts": scan(folder),
+        "written anew": scan(write_parts(tmp_path / "anew", table.drop("n"))),
+        "another outcome": scan(write_parts(tmp_path / "other", other)),
+    }
+
+    def count_looks(book: str, names: str) -> list[tuple[int, int, float]]:
+        openings = [
+            groundfault.audit(
+                looks[name], Plan(judge="holm"), HARD[:1], ledger=tmp_path / book, modes=False
+            ).ledger
+            for name in names.split(", ")
+        ]
+        return [(one.times, one.overlapping, one.overlap) for one in openings if one]
+
+    names = "counts, another outcome, memory, written anew"
+    assert count_looks("a", names) == [(1, 0, 0), (1, 0, 0), (2, 1, 1), (3, 2, 1)]
+    assert count_looks("b", "memory, counts") == [(1, 0, 0), (2, 1, 1)]
 
 
-def test_leaks_show_in_the_sample(lazy: LazyEvidence) -> None:
-    audit = prepare_counted(lazy, Plan(judge="holm"), [Candidate("lost", "lost IS NULL")])
-    assert judge_counted(audit).ruling.reasons == ((),)
-    with pytest.raises(RuleError, match="explains failures by failing"):
-        prepare_counted(lazy, Plan(), [Candidate("x", "error = 1")])
-    with pytest.raises(RuleError, match="reads column 'nowhere'"):
-        prepare_counted(lazy, Plan(), [Candidate("x", "nowhere = 1")])
-    with pytest.raises(InputError, match="no candidates"):
-        prepare_counted(lazy, Plan(), [], finders=[])
+def test_halves_are_drawn_where_no_column_names_them(folder: Path) -> None:
+    report = groundfault.audit(scan(folder), Plan(judge="split-holm"), HARD, ledger=None)
+    assert report.n_discovery + report.n_holdout == report.n == 600
+    assert 250 < report.n_holdout < 350
+    other = groundfault.audit(scan(folder), Plan(judge="split-holm", seed=1), HARD, ledger=None)
+    assert other.hashes.split != report.hashes.split
 
 
-def test_auto_judges_as_in_memory_where_combinations_can_be_counted(
-    lazy: LazyEvidence, monkeypatch: pytest.MonkeyPatch
+def test_finders_that_look_at_outcomes_get_a_holdout(folder: Path) -> None:
+    class Miner:
+        name = "miner"
+        uses_outcomes = True
+
+        def propose(self, discovery: Evidence) -> Iterator[Candidate]:
+            yield HARD[0]
+
+    audit = prepare(scan(folder), finders=[Miner()])
+    assert audit.judge.name == "split-holm"
+    assert audit.judge_reason.startswith("a candidate was found by looking")
+    assert audit.has_holdout
+    assert len(audit.evidence) < 400
+    assert [candidate.mined for candidate in audit.library] == [audit.origin]
+
+
+class Rounding(PolarsCounter):
+    """An engine that means something else by one rule."""
+
+    name: str = "rounding"
+
+    def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
+        values = super().evaluate(expressions, where)
+        wrong = "value of long"
+        if wrong in values.columns:
+            row = pl.int_range(pl.len()) == 3
+            values = values.with_columns(pl.when(row).then(~pl.col(wrong)).otherwise(wrong))
+        return values
+
+
+def test_where_the_engine_disagrees_nothing_is_said(folder: Path) -> None:
+    lazy = scan(folder)
+    odd = LazyEvidence(Rounding(lazy.counter.files, name="rounding"), lazy.roles)
+    report = groundfault.audit(odd, Plan(judge="holm"), HARD, ledger=None)
+    verdicts = {finding.name: finding for finding in report.findings}
+    assert verdicts["hard"].verdict is Verdict.CONFIRMED
+    assert verdicts["long"].verdict is Verdict.UNTESTABLE
+    assert verdicts["long"].reason.startswith("engine: means something else")
+    assert report.ineligible == {"engine": 1}
+    assert any("long (in 1 of" in hint for hint in report.hints)
+
+
+@pytest.mark.parametrize(
+    ("change", "roles", "words"),
+    [
+        (pl.col("error") * 0, {}, "is the same in every row"),
+        (pl.col("error") + pl.int_range(pl.len()) / 1e4, {}, "not in|over 101 values"),
+        (pl.lit("discovery").alias("part"), {"split": "part"}, "one part has no rows"),
+        (pl.lit("train").alias("part"), {"split": "part"}, "no rows|'train'"),
+        (pl.col("error"), {"null_outcome": None}, "is empty in"),
+        (pl.col("error"), {"status": "lang"}, "is not one of"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(
+    table: pl.DataFrame, tmp_path: Path, change: pl.Expr, roles: dict[str, Any], words: str
 ) -> None:
-    audit = prepare_counted(lazy, candidates=CANDIDATES)
-    plan, reason = choose_judge(Plan(), lazy.roles, mined=False)
-    assert (audit.judge.name, audit.judge_reason) == ("max-t", reason)
-    assert (audit.plan.judge, audit.plan.permutations) == (plan.judge, plan.permutations)
-    # too many rows to deal failures to, or too many combinations, or candidates
-    many = [Candidate(f"n over {i}", f"n > {i}") for i in range(MAX_JOINT + 1)]
-    by_number = prepare_counted(lazy, candidates=many)
-    monkeypatch.setattr(counted_audit, "_MAX_PATTERNS", 10)
-    for other in (by_number, prepare_counted(lazy, candidates=CANDIDATES)):
-        assert (other.judge.name, other.plan.judge) == ("holm", "holm")
-        assert "no candidate was chosen by looking at outcomes" in other.judge_reason
-        assert other.judge_reason.endswith("which max-t counts, are too many")
+    place = write_parts(tmp_path / "table", table.with_columns(change))
+    plan = Plan(judge="split-holm" if "split" in roles else "holm")
+    with pytest.raises(InputError, match=words):
+        groundfault.audit(scan(place, **roles), plan, HARD, ledger=None)
+
+
+def test_statuses_are_those_of_the_rows(table: pl.DataFrame, tmp_path: Path) -> None:
+    status = pl.when(pl.col("error").is_null()).then(pl.lit("Refused")).otherwise(pl.lit("scored"))
+    place = write_parts(tmp_path / "table", table.with_columns(status=status))
+    columns: dict[str, Any] = {"outcome": "error", "id": "id", "status": "status"}
+    here, there = (
+        groundfault.audit(evidence, Plan(judge="holm"), HARD, ledger=None, modes=False)
+        for evidence in (Evidence.from_table(place, **columns), LazyEvidence.scan(place, **columns))
+    )
+    assert there.statuses == here.statuses
+    assert there.statuses["refused"] == table["error"].null_count()
+    assert there.findings == here.findings
+    assert there.findings[0].sensitivity.keys() == {"all_failed", "all_passed"}
+
+
+def test_every_candidate_ends_with_a_verdict(folder: Path) -> None:
+    report = groundfault.audit(scan(folder), Plan(judge="holm"), CANDIDATES, ledger=None)
+    assert {finding.name for finding in report.findings} == {c.name for c in CANDIDATES}

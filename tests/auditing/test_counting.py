@@ -9,9 +9,9 @@ import pytest
 from lazy_tables import CANDIDATES, make_table, write_parts
 
 from groundfault import Evidence, Plan
-from groundfault.auditing.counted_audit import prepare_counted
 from groundfault.auditing.counting import count_jointly, scan_cells
 from groundfault.auditing.lazy_evidence import LazyEvidence
+from groundfault.auditing.preparation import prepare
 from groundfault.core.candidate import Library
 from groundfault.core.units import Marks
 from groundfault.stats import bits
@@ -27,7 +27,7 @@ def test_joint_cells_are_the_marks_row_by_row(folder: Path, engine: str) -> None
     lazy = LazyEvidence.scan(
         folder, outcome="error", id="id", null_outcome="missing", split="part", engine=engine
     )
-    audit = prepare_counted(lazy, Plan(judge="split-holm"), CANDIDATES)
+    audit = prepare(lazy, Plan(judge="split-holm"), CANDIDATES)
     places = [0, 2, 4, 5]
     joint = count_jointly(audit, places, holdout=True)
     evidence = Evidence.from_frame(make_table(400), lazy.roles)
@@ -49,7 +49,7 @@ def test_joint_cells_are_the_marks_row_by_row(folder: Path, engine: str) -> None
 
 def test_cells_tell_parts_and_losses(folder: Path) -> None:
     lazy = LazyEvidence.scan(folder, outcome="error", id="id", null_outcome="missing", split="part")
-    audit = prepare_counted(lazy, Plan(judge="split-holm"), CANDIDATES)
+    audit = prepare(lazy, Plan(judge="split-holm"), CANDIDATES)
     scan = scan_cells(audit, ["hard"], {})
     table = make_table(400)
     assert len(scan.cells) == 6

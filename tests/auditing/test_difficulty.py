@@ -7,7 +7,8 @@ import polars as pl
 
 from groundfault import Evidence
 from groundfault.auditing.difficulty import STRATA, estimate_difficulty, tabulate_features
-from groundfault.auditing.prepared import PreparedAudit, prepare
+from groundfault.auditing.preparation import prepare
+from groundfault.auditing.prepared_audit import PreparedAudit
 
 
 def prepared(informative: bool, n: int = 1200, seed: int = 2) -> PreparedAudit:

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from audit_tables import make_planted_results, make_planted_table
+from leak_tables import make_later_columns
 
 import groundfault
-from groundfault import Candidate, Evidence, Plan
-from groundfault.auditing.hints import write_hints
+from groundfault import Candidate, Evidence, Plan, audit
+from groundfault.auditing.hints import find_runs, write_hints
+from groundfault.core.units import average_losses
 
 
 def test_a_plain_audit_has_no_hint() -> None:
@@ -100,3 +102,87 @@ def test_what_readers_noted_of_a_log_is_said_in_its_audit(tmp_path: Path) -> Non
     plan = Plan(judge="janus")
     hints = groundfault.audit(evidence, plan, [Candidate("low", "vars_n < '4'")], ledger=None).hints
     assert any("a CSV of promptfoo counts refusals" in hint for hint in hints)
+
+
+def hints(candidates: list[Candidate] | None = None, **roles: list[str]) -> list[str]:
+    data = Evidence.from_table(make_later_columns(), id="id", outcome="error", **roles)  # type: ignore[arg-type]
+    return list(groundfault.audit(data, candidates=candidates).hints)
+
+
+def test_what_predicts_most_of_the_outcome_is_asked_about_first() -> None:
+    first = hints()[0]
+    assert first.startswith("\"flag\" predicts 87% of the rarer outcome: was 'flag' known before")
+    assert "--allow-leakage says so; if not, --post-outcome" in first
+    assert not any("was 'flag'" in hint for hint in hints(allow_leakage=["flag"]))
+
+
+def test_columns_taken_by_their_names_are_listed_once() -> None:
+    (hint,) = (hint for hint in hints() if "by their names" in hint)
+    assert (
+        "'prediction', 'n_turns', 'response_chars' (measured with it) and "
+        "'feedback' (follows from it)"
+    ) in hint
+    assert "--allow-leakage uses one that was known before the answer" in hint
+    assert "groundfault check" in hint
+
+
+def test_leaks_are_named_with_the_way_to_overrule() -> None:
+    assert any(hint.startswith("left out") and "'reason'" in hint for hint in hints())
+    tested = hints([Candidate("stopped", "flag OR n_turns > 100", missing="off")])
+    assert not any("not tested" in hint for hint in tested)
+
+
+def test_a_named_rule_over_a_column_of_scores_is_judged_and_the_hint_says_what_it_reads() -> None:
+    (hint,) = (
+        hint
+        for hint in hints([Candidate("graded down", "feedback = 'bad'")])
+        if "how answers were scored" in hint
+    )
+    assert "'feedback'" in hint
+    assert "'graded down'" in hint
+
+
+def make_evidence(rates: np.ndarray, seed: int = 0, **columns: object) -> Evidence:
+    rng = np.random.default_rng(seed)
+    n = len(rates)
+    table = pl.DataFrame(
+        {
+            # without zeros in front: text would sort q10 before q9
+            "id": [f"q{i}" for i in range(n)],
+            "error": (rng.random(n) < rates).astype(int),
+            "flag": rng.random(n) < 0.5,
+            **columns,
+        }
+    )
+    group = "block" if "block" in columns else None
+    return Evidence.from_table(table, id="id", outcome="error", group=group)
+
+
+def has_runs(evidence: Evidence) -> bool:
+    return find_runs(evidence, average_losses(evidence)) is not None
+
+
+BLOCKS = np.repeat(np.random.default_rng(1).choice([0.1, 0.8], 40), 12)
+
+
+def test_blocks_of_neighbours_are_seen() -> None:
+    assert has_runs(make_evidence(BLOCKS))
+    assert not has_runs(make_evidence(BLOCKS, block=np.arange(480) // 12))
+
+
+def test_a_random_order_has_no_runs() -> None:
+    assert sum(has_runs(make_evidence(np.full(300, 0.3), seed)) for seed in range(60)) <= 1
+
+
+def test_a_table_sorted_by_a_label_that_explains_it_is_no_news() -> None:
+    task = np.repeat(["easy", "medium", "hard"], 160)
+    rates = np.repeat([0.1, 0.4, 0.8], 160)
+    assert not has_runs(make_evidence(rates, task=task))
+    assert has_runs(make_evidence(rates))
+    # sorted by the label, and dependent inside of its levels all the same
+    assert has_runs(make_evidence(BLOCKS, task=task))
+
+
+def test_the_report_names_the_option() -> None:
+    report = audit(make_evidence(BLOCKS), Plan(judge="holm"), modes=False, ledger=False)
+    assert any("failures come in runs" in hint and "--group" in hint for hint in report.hints)

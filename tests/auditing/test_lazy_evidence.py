@@ -5,13 +5,21 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from lazy_tables import make_table, write_parts
 
-from groundfault.auditing.lazy_evidence import LazyEvidence
+from groundfault.auditing.lazy_evidence import (
+    LazyEvidence,
+    key_outcomes,
+    read_keys,
+    require_few_outcomes,
+    sum_statuses,
+)
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
+from groundfault.core.roles import Roles
 from groundfault.core.row_names import sampler_of
 from groundfault.core.rules import quote
 from groundfault.errors import InputError
@@ -102,3 +110,29 @@ def test_an_id_of_two_rows_shows_in_the_sample(tmp_path: Path) -> None:
     lazy = scan(place)
     with pytest.raises(InputError, match="share their key"):
         lazy.take(lazy.find_sample(Plan(), 400, holdout=False))
+
+
+ROLES = Roles("passed", "id", status="status", positive_is_good=True)
+
+
+def test_cells_have_the_losses_of_their_rows() -> None:
+    by = key_outcomes(ROLES)
+    assert by == {"outcome": '"passed"', "status": '"status"'}
+    assert key_outcomes(Roles("error", "id")) == {"outcome": '"error"'}
+    keys = pl.DataFrame({"outcome": [0.25, 1, None], "status": ["scored", "Refused", "missing"]})
+    loss, status = read_keys(keys, ROLES, "table")
+    np.testing.assert_array_equal(loss, [0.75, np.nan, np.nan])
+    rows = np.array([5, 3, 2])
+    assert sum_statuses(status, rows) == {"scored": 5, "refused": 3, "missing": 2}
+    with pytest.raises(InputError, match="table: status 'lost'"):
+        read_keys(keys.with_columns(status=pl.lit("lost")), ROLES, "table")
+
+
+def test_columns_of_many_values_are_refused_before_they_are_cells() -> None:
+    sample = pl.DataFrame({"passed": np.arange(102) / 101, "status": "scored"})
+    with pytest.raises(InputError, match=r"'passed' has over 101 values .* at most 101 grades"):
+        require_few_outcomes(sample, ROLES)
+    require_few_outcomes(sample, ROLES, most=102)
+    many = sample.with_columns(status=pl.int_range(pl.len()).cast(pl.String))
+    with pytest.raises(InputError, match="'status' has over 20 values"):
+        require_few_outcomes(many, ROLES, most=102)

@@ -6,7 +6,7 @@ import polars as pl
 
 from groundfault import Evidence
 from groundfault.auditing.failure_modes import tabulate_attributes
-from groundfault.auditing.prepared import prepare
+from groundfault.auditing.preparation import prepare
 
 
 def columns_of(**columns: list[str]) -> tuple[list[str], tuple[str, ...]]:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from groundfault import Evidence, Plan, audit
-from groundfault.auditing.prepared import prepare
+from groundfault.auditing.preparation import prepare
 from groundfault.auditing.verification import verify
 from groundfault.core.candidate import Candidate
 from groundfault.errors import InputError, LedgerError, PlanError

@@ -17,11 +17,20 @@ from lazy_tables import CANDIDATES, make_table, write_parts
 import groundfault
 from groundfault import LazyEvidence, Plan
 from groundfault.core.rules import Rule
-from groundfault.engines import CellCounts, Counter, list_files, open_counter
+from groundfault.engines import (
+    ROWS,
+    SCORED,
+    CellCounts,
+    Counter,
+    GroupBy,
+    GroupingCounter,
+    list_files,
+    name_difference,
+    open_counter,
+)
 from groundfault.engines.agreement import find_disagreements
 from groundfault.engines.dialect import spell, write_select
 from groundfault.engines.duckdb_files import DuckdbCounter
-from groundfault.engines.groups import ROWS, SCORED, GroupBy, GroupingCounter, name_difference
 from groundfault.engines.polars_files import PolarsCounter
 from groundfault.errors import InputError, PlanError, RuleError
 from groundfault.testing import check_counter

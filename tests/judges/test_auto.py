@@ -8,7 +8,7 @@ from audit_tables import make_planted_evidence, make_planted_table
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan
-from groundfault.auditing.prepared import prepare, start_audit
+from groundfault.auditing.preparation import prepare, start_audit
 from groundfault.judges import choose_judge
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 
 from groundfault import Candidate, Evidence, Plan
-from groundfault.auditing.prepared import PreparedAudit, prepare
+from groundfault.auditing.preparation import prepare
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.results import AuditResults
 
 

@@ -7,36 +7,32 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from groundfault.auditing import detectable, grouping, messages
-from groundfault.auditing.cells import Cells, make_cells, number_or_none
-from groundfault.auditing.changes import (
-    conclude,
-    contrast_changes,
-    measure_change,
-    tell_change,
-)
+from groundfault.auditing import detectable, messages
+from groundfault.auditing.changes import conclude, measure_change
+from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.detectable_change import ChangeDesign
-from groundfault.auditing.estimates import make_estimates
+from groundfault.auditing.findings import make_findings, number_or_none
 from groundfault.auditing.grader import find_grader_evidence, write_grader_hint
 from groundfault.auditing.guarantee import describe_guarantee
 from groundfault.auditing.hints import describe_parts, write_hints
-from groundfault.auditing.opposites import describe_opposite
-from groundfault.auditing.prepared import PreparedAudit
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import (
     Baselines,
     CandidateCounts,
     ColumnRoles,
     DecoyFloor,
+    Derivation,
     FloorPoint,
+    GraderEvidence,
     LogReading,
     Manifest,
+    OverallChange,
     PlanSettings,
     PowerSummary,
     RecordedOpening,
@@ -44,10 +40,12 @@ from groundfault.auditing.report_schema import (
     ReportHashes,
     Robustness,
     SurvivorLifts,
+    UnitRecord,
 )
 from groundfault.auditing.results import AuditResults
-from groundfault.auditing.unit_record import make_record
-from groundfault.core.finding import Estimate, Finding, Verdict
+from groundfault.auditing.stored_losses import make_record
+from groundfault.core.counted_units import CountedMarks
+from groundfault.core.finding import Finding, Verdict
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import to_fraction
 from groundfault.judges.rule import Ruling
@@ -56,12 +54,16 @@ from groundfault.stats import bits, multiple
 if TYPE_CHECKING:
     from groundfault.base.holdout_events import Opening
 
+COUNTS = "counts"
+"""Kind of the derivation in the manifest, where an engine counted."""
 _TOP_K = 5
+"""Findings of the baseline that reports the largest effects: as in the Janus paper."""
 _MAX_EXAMPLES = 5
+"""Failed units that a report shows of a finding: enough to look at, and few enough to read."""
 _MAX_CORRELATED = 1000
 """Candidates whose correlation is computed; the time grows with the cube."""
 _MAX_CORRELATED_UNITS = 20_000
-_ORDER = {verdict: place for place, verdict in enumerate(Verdict)}
+"""Units that tell a correlation to 0.007."""
 
 
 def assemble(results: AuditResults) -> Report:
@@ -70,106 +72,21 @@ def assemble(results: AuditResults) -> Report:
     return Report.of(_make_data(results, findings), results.audit.library, results.witness)
 
 
-def make_findings(results: AuditResults) -> tuple[Finding, ...]:
-    """All findings: by verdict, then by size of discovery lift."""
-    confirming = results.discovery if results.holdout is None else results.holdout
-    representatives = grouping.find_representatives(results.ruling, results.audit.marks, confirming)
-    cells = make_cells(results)
-    estimates = make_estimates(results, cells["holdout"] or cells["full"] or [])
-    findings = [
-        _make_finding(results, h, cells, representatives, estimates.get(h))
-        for h in range(len(results.ruling.verdicts))
-    ]
-    if results.audit.compare:
-        contrasts = contrast_changes(results)
-        findings = [
-            tell_change(finding, contrasts.get(h), results) for h, finding in enumerate(findings)
-        ]
-    findings.sort(key=lambda f: (_ORDER[f.verdict], -abs(f.discovery.lift or 0.0)))
-    return tuple(findings)
-
-
-def _make_finding(
-    results: AuditResults,
-    h: int,
-    cells: Cells,
-    representatives: dict[int, int],
-    estimate: Estimate | None,
-) -> Finding:
-    audit, ruling = results.audit, results.ruling
-    j, o = divmod(h, len(audit.outcomes))
-    candidate, verdict = audit.library[j], ruling.verdicts[h]
-    discovery, holdout, full = (column[h] if column else None for column in cells.values())
-    assert discovery is not None
-    assert full is not None
-    guarantee = describe_guarantee(audit.judge, audit.plan, len(ruling.hypotheses), results.opening)
-    representative = representatives.get(h)
-    # where the other side is a candidate too, that one says it
-    is_told = any(alias.startswith("not ") for alias in results.aliases[j])
-    is_told = is_told or audit.compare is not None
-    turns = verdict is Verdict.CONFIRMED and ((holdout or full).lift or 0.0) < 0 and not is_told
-    opposite = describe_opposite(candidate, full.on, full.off) if turns else None
-    return Finding(
-        candidate.name,
-        candidate.rule,
-        candidate.meaning,
-        candidate.source,
-        audit.outcomes[o],
-        verdict,
-        messages.write_reason(verdict, ruling.reasons[h], audit.judge),
-        messages.write_sentence(
-            verdict,
-            candidate.meaning,
-            audit.describe_outcome(o),
-            discovery,
-            holdout,
-            audit.plan,
-            guarantee,
-            opposite,
-            estimate,
-        ),
-        discovery,
-        holdout,
-        full,
-        aliases=results.aliases[j],
-        representative=None
-        if representative is None
-        else audit.library[representative // len(audit.outcomes)].name,
-        decoys=_count_decoys(results, h, j),
-        sensitivity={name: str(r.verdicts[h]) for name, r in results.sensitivity.items()},
-        frequency=None if results.frequency is None else float(results.frequency.confirmed[h]),
-        opposite=opposite,
-        estimate=estimate,
-    )
-
-
-def _count_decoys(results: AuditResults, h: int, j: int) -> float | None:
-    """Decoys expected at or above a hypothesis' effect; None for candidates mined here."""
-    screening, position = results.ruling.screening, results.positions.get(h)
-    if screening is None or position is None or screening.decoys is None:
-        return None
-    if results.audit.is_mined_here(results.audit.library[j]):
-        return None
-    return float(screening.decoys[position])
-
-
 def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportData:
     audit, full, opening = results.audit, results.full, results.opening
-    n_scored = full.scored.sum() if full.scored is not None else full.losses.size
-    detectable_lifts = _detectable_lifts(results)
-    usual_lift = detectable_lifts.get(detectable.USUAL_PREVALENCE)
-    grader = find_grader_evidence(results, findings)
-    named = sum(f.confirmed for f in findings) + len(results.modes)
+    lifts = _detectable_lifts(results)
+    usual_lift = lifts.get(detectable.USUAL_PREVALENCE)
+    by_rows = _describe_rows(results, findings)
     return ReportData(
         groundfault_version=version("groundfault"),
-        n=audit.evidence.unit_count,
-        n_discovery=int(audit.discovery_mask.sum()),
-        n_holdout=int((~audit.discovery_mask).sum()),
-        rows=len(audit.evidence),
-        unit="group" if audit.evidence.roles.group else "example",
+        n=len(full),
+        n_discovery=len(results.discovery),
+        n_holdout=len(results.holdout) if results.holdout else 0,
+        rows=sum(audit.statuses.values()),
+        unit="group" if audit.roles.group else "example",
         outcomes=tuple(audit.outcomes),
-        error_rate=float(full.losses.sum() / (full.denominator or 1) / n_scored),
-        statuses={str(status): n for status, n in audit.evidence.status_counts.items()},
+        error_rate=full.describe_losses()[0],
+        statuses=audit.statuses,
         counted_as_failed=audit.evidence.counted_as_failed,
         judge=audit.judge.name,
         judge_reason=audit.judge_reason,
@@ -178,68 +95,83 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         ),
         plan=msgspec.convert(audit.plan.settings, PlanSettings),
         candidates=_candidate_counts(results),
-        ineligible=count_obstacles(results.ruling),
-        floor=make_floor(results.ruling),
+        ineligible=_count_obstacles(results.ruling),
+        floor=_make_floor(results.ruling),
         minimum_detectable_lift=usual_lift,
         power=PowerSummary(
             power=detectable.POWER,
             prevalence=detectable.USUAL_PREVALENCE,
-            minimum_detectable_lift={str(k): lift for k, lift in detectable_lifts.items()},
+            minimum_detectable_lift={str(k): lift for k, lift in lifts.items()},
         ),
         conclusion=conclude(usual_lift, detectable.USUAL_PREVALENCE)
         if audit.compare
         else messages.write_conclusion(
             usual_lift,
             detectable.USUAL_PREVALENCE,
-            named,
-            "" if detectable_lifts else say_why_unknown(results),
+            sum(f.confirmed for f in findings) + len(results.modes),
+            "" if lifts else _say_why_unknown(results),
         ),
-        baselines=make_baselines(results),
+        baselines=_make_baselines(results),
         robustness=None
         if results.frequency is None
         else Robustness(splits=results.frequency.splits, nonempty=results.frequency.nonempty),
-        ledger=None if opening is None else make_opening(opening),
-        parts=describe_parts(results),
-        hints=(*write_hints(results), *write_grader_hint(findings, grader)),
-        examples=_examples(results, findings),
-        hashes=make_hashes(audit, audit.evidence.hash, audit.evidence.outcome_hash),
-        manifest=_manifest(audit),
-        grader=grader,
+        ledger=None if opening is None else _make_opening(opening),
+        hints=(
+            *write_hints(results),
+            *(() if by_rows.grader is None else write_grader_hint(findings, by_rows.grader)),
+        ),
+        examples={f.key: _pick_examples(results, f) for f in findings if f.confirmed},
+        hashes=ReportHashes(
+            evidence=audit.source.hash,
+            outcome=audit.source.outcome_hash,
+            library=audit.library.hash,
+            plan=audit.plan.seal(),
+            split=audit.split_hash,
+        ),
+        manifest=_make_manifest(audit),
         modes=results.modes,
         mode_search=results.mode_search,
-        change=measure_change(results),
-        units=make_record(results, findings),
         findings=findings,
+        **by_rows._asdict(),
     )
 
 
-def make_hashes(audit: PreparedAudit, evidence: str, outcome: str) -> ReportHashes:
-    """The hashes of a report, given those of its evidence."""
-    return ReportHashes(
-        evidence=evidence,
-        outcome=outcome,
-        library=audit.library.hash,
-        plan=audit.plan.seal(),
-        split=audit.split_hash,
+class _ByRows(NamedTuple):
+    """Parts of a report that only single rows tell: left empty where an engine counted."""
+
+    parts: str = ""
+    grader: tuple[GraderEvidence, ...] | None = None
+    change: OverallChange | None = None
+    units: UnitRecord | None = None
+
+
+def _describe_rows(results: AuditResults, findings: tuple[Finding, ...]) -> _ByRows:
+    if isinstance(results.audit, CountedAudit):
+        return _ByRows()
+    return _ByRows(
+        describe_parts(results),
+        find_grader_evidence(results, findings),
+        measure_change(results),
+        make_record(results, findings),
     )
 
 
-def make_opening(opening: Opening) -> RecordedOpening:
+def _make_opening(opening: Opening) -> RecordedOpening:
     """What the ledger says of the opening, as a report states it."""
     return RecordedOpening(**msgspec.structs.asdict(opening), sentence=opening.sentence)
 
 
-def _manifest(audit: PreparedAudit) -> Manifest:
+def _make_manifest(audit: PreparedAudit) -> Manifest:
     evidence, compare = audit.evidence, audit.compare
     reading = evidence.reading
     return Manifest(
-        sources=tuple(evidence.provenance),
-        roles=msgspec.convert(asdict(evidence.roles), ColumnRoles),
+        sources=audit.source.provenance,
+        roles=msgspec.convert(asdict(audit.roles), ColumnRoles),
         reading=None if reading is None else msgspec.convert(reading, LogReading),
         account=evidence.account,
         models=tuple(evidence.models) if evidence.roles.model else None,
         compare=compare and (compare[0], compare[1]),
-        derivation=None,
+        derivation=_name_engine(audit) if isinstance(audit, CountedAudit) else None,
         where=evidence.selection,
         own_rules=audit.own_rules,
         python=platform.python_version(),
@@ -248,7 +180,13 @@ def _manifest(audit: PreparedAudit) -> Manifest:
     )
 
 
-def count_obstacles(ruling: Ruling) -> dict[str, int]:
+def _name_engine(audit: CountedAudit) -> Derivation:
+    counter = audit.named.counter
+    table = {"table": counter.table} if counter.table else {}
+    return Derivation(kind=COUNTS, settings={"engine": counter.name, **table})
+
+
+def _count_obstacles(ruling: Ruling) -> dict[str, int]:
     """How many untestable hypotheses each reason code applies to."""
     pairs = zip(ruling.reasons, ruling.verdicts, strict=True)
     return dict(Counter(code for codes, v in pairs if v is Verdict.UNTESTABLE for code in codes))
@@ -269,16 +207,17 @@ def _candidate_counts(results: AuditResults) -> CandidateCounts:
 def _effective_tests(results: AuditResults) -> float | None:
     """Independent tests that the tested candidates amount to; None for large libraries."""
     candidates = np.unique(results.ruling.hypotheses // len(results.audit.outcomes))
-    if len(candidates) > _MAX_CORRELATED:
-        return None
     marks = results.audit.marks
+    # how candidates go together, counts of each do not tell
+    if len(candidates) > _MAX_CORRELATED or isinstance(marks, CountedMarks):
+        return None
     words = bits.words(min(marks.size, _MAX_CORRELATED_UNITS))
     on = np.ascontiguousarray(marks.on[candidates, :words])
     rows = bits.unpack(on, min(marks.size, 64 * words))
     return round(multiple.count_effective_tests(rows), 1)
 
 
-def make_floor(ruling: Ruling) -> DecoyFloor:
+def _make_floor(ruling: Ruling) -> DecoyFloor:
     """The floor and its curve; empty for judges that set none, and where nothing was tested."""
     floor = ruling.screening.floor if ruling.screening else None
     if floor is None:
@@ -291,7 +230,7 @@ def make_floor(ruling: Ruling) -> DecoyFloor:
     )
 
 
-def make_baselines(results: AuditResults) -> Baselines | None:
+def _make_baselines(results: AuditResults) -> Baselines | None:
     """What weaker rules would have reported, and the winner's curse of the survivors.
 
     They are the ablations of the Janus paper.
@@ -326,38 +265,28 @@ def make_baselines(results: AuditResults) -> Baselines | None:
     )
 
 
-def _examples(results: AuditResults, findings: Sequence[Finding]) -> dict[str, tuple[str, ...]]:
-    """A few failed units of each confirmed slice, by name."""
-    audit = results.audit
-    units = audit.evidence.unit_names
-    places = {c.name: j for j, c in enumerate(audit.library)}
-    is_worse, is_better = _find_failures(results)
-    examples = {}
-    for finding in findings:
-        if finding.confirmed:
-            on = bits.unpack(audit.marks.on[[places[finding.name]]], audit.marks.size)[0]
-            more, outcome = (finding.full.lift or 0) > 0, audit.outcomes.index(finding.outcome)
-            if audit.compare:
-                on_side = np.flatnonzero(on & (is_worse if more else is_better)[outcome])
-            else:
-                on_side = np.flatnonzero((on if more else ~on) & is_worse[outcome])
-            examples[finding.key] = tuple(str(units[int(i)]) for i in on_side[:_MAX_EXAMPLES])
-    return examples
-
-
-def _find_failures(results: AuditResults) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Units that failed, and those that did not; of a comparison, that got worse and better.
-
-    Two arrays of shape (outcomes, units).
-    """
-    losses = np.nan_to_num(results.losses)
+def _pick_examples(results: AuditResults, finding: Finding) -> tuple[str, ...]:
+    """Return the names of a few failed units of a slice, or of those that changed as it says."""
+    audit, more = results.audit, (finding.full.lift or 0) > 0
+    place = next(j for j, c in enumerate(audit.library) if c.name == finding.name)
+    if isinstance(audit, CountedAudit):
+        failures = audit.evidence.frame.filter(audit.evidence.loss.fill_null(0) > 0)
+        holds = audit.library[place].parsed.holds(failures)
+        # where there is no value, an example of the other side is none of the rule
+        names = failures.filter(holds if more else ~holds)[audit.evidence.roles.id or ""]
+        return tuple(map(str, names.head(_MAX_EXAMPLES)))
+    on = bits.unpack(audit.marks.on[[place]], audit.marks.size)[0]
     if isinstance(results.full, Pairs):
-        changes = results.full.changes[None]
-        return changes > 0, changes < 0
-    return losses > 0, losses == 0
+        changes = results.full.changes
+        chosen = on & (changes > 0 if more else changes < 0)
+    else:
+        losses = np.nan_to_num(results.losses[audit.outcomes.index(finding.outcome)])
+        chosen = (on if more else ~on) & (losses > 0)
+    units = np.flatnonzero(chosen)[:_MAX_EXAMPLES]
+    return tuple(str(audit.evidence.unit_names[int(i)]) for i in units)
 
 
-def say_why_unknown(results: AuditResults) -> str:
+def _say_why_unknown(results: AuditResults) -> str:
     """Why an audit does not say which lifts it could have found."""
     if not len(results.ruling.hypotheses):
         codes = Counter(codes[0] for codes in results.ruling.reasons if codes)
@@ -374,8 +303,8 @@ def _detectable_lifts(results: AuditResults) -> dict[float, float | None]:
     if isinstance(results.discovery, Pairs):
         size = len(results.ruling.hypotheses)
         change_design = ChangeDesign.of(audit.plan, results.discovery, holdout_size, size)
-        return change_design.by_prevalence(audit.evidence.unit_count)
+        return change_design.by_prevalence(len(results.full))
     design_of = detectable.make_designs(
         audit.judge, audit.plan, results.discovery, holdout_size, results.bar
     )
-    return detectable.minimum_detectable_lifts(design_of, audit.evidence.unit_count)
+    return detectable.minimum_detectable_lifts(design_of, len(results.full))

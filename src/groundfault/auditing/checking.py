@@ -12,7 +12,8 @@ import numpy as np
 
 from groundfault.auditing import detectable, messages
 from groundfault.auditing.detectable_change import ChangeDesign
-from groundfault.auditing.prepared import PreparedAudit, prepare
+from groundfault.auditing.preparation import prepare
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.preview_schema import (
     CheckSummary,
     ColumnUse,

@@ -1,31 +1,48 @@
-"""Counting: one scan of all rows by an engine, and what the outcomes of its cells come to."""
+"""Counting: scans of all rows by an engine, and what the outcomes of their cells come to.
+
+A cell holds the rows that agree in outcome, status and part. With the number of its rows it stands
+where a single row stands in memory: losses are those of cells, and a part is some of the cells.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.auditing.counted_audit import CountedAudit, require_countable_losses, spell_value
-from groundfault.auditing.counted_outcomes import (
+from groundfault.auditing.lazy_evidence import (
     MAX_LOSSES,
     MAX_MEANS,
+    LazyEvidence,
     key_outcomes,
     read_keys,
     require_few_outcomes,
 )
-from groundfault.core.counted_units import JointCells
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.counted_units import CountedMarks, CountedUnits, JointCells
 from groundfault.core.rules import quote
 from groundfault.core.units import classify_sizes
-from groundfault.engines.cells import CellCounts
-from groundfault.engines.groups import ROWS, SCORED
+from groundfault.engines import ROWS, SCORED, CellCounts
 from groundfault.errors import InputError
+from groundfault.stats.loss_counts import LossCounts
+
+if TYPE_CHECKING:
+    from groundfault.auditing.counted_audit import CountedAudit
+
+GRADED_JUDGES = ("holm", "bh", "by", "split-holm")
+"""Judges that take graded losses by counts."""
+
+MAX_DEALT = 10**9
+"""Rows from which failures are not dealt to cells: numpy's hypergeometric draws take fewer."""
 
 _PART = "part"
 _SUMS = ("rows", "deciding", "scored", "errors")
+_PAIRS = 100
+"""Pairs of candidates that one scan compares: three expressions each."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +71,62 @@ class Scan:
 
     @property
     def strata(self) -> NDArray[np.int64] | None:
-        """Size classes of groups; None where all are means of about as many rows."""
+        """Return the size classes of groups; None where all are means of about as many rows."""
         return classify_sizes(self.scored)
 
     def fill(self, loss: int) -> NDArray[np.float64]:
-        """The losses had all rows failed that were not scored (1), or passed (0)."""
+        """Return the losses had all rows failed that were not scored (1), or passed (0)."""
         return (
             np.nan_to_num(self.loss) * self.scored + loss * (self.rows - self.scored)
         ) / self.rows
+
+    def sum_rules(
+        self, library: Library, where: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return how many rows of some cells each candidate is defined for, and true."""
+        drops = np.array([candidate.missing == "drop" for candidate in library])
+        defined = self.cells.defined[where, : len(library)].sum(axis=0)
+        on = self.cells.on[where, : len(library)].sum(axis=0)
+        return np.where(drops, defined, int(self.cells.rows[where].sum())), on
+
+    def make_units(
+        self,
+        library: Library,
+        marks: CountedMarks,
+        loss: NDArray[np.float64],
+        part: NDArray[np.bool_] | None = None,
+    ) -> CountedUnits:
+        """Return the rows of some cells, or of all, where losses are not NaN.
+
+        Parameters
+        ----------
+        library : Library
+        marks : CountedMarks
+            Of all rows.
+        loss : float64 array, shape (C,)
+        part : bool array, shape (C,), optional
+        """
+        cells, strata = self.cells, self.strata
+        part = np.ones(len(cells), dtype=np.bool_) if part is None else part
+        scored = part & ~np.isnan(loss)
+        home = np.zeros(len(cells), dtype=np.int64) if strata is None else strata
+        pairs = list(zip(home[scored], loss[scored], strict=True))
+        # 0 and 1 always, so that a part without failures has counts of them
+        kinds = sorted({*pairs, (home.min(), 0.0), (home.min(), 1.0)})
+        of_kind = [scored & (home == stratum) & (loss == value) for stratum, value in kinds]
+        sums = [self.sum_rules(library, where) for where in of_kind]
+        defined, on = (np.stack(each) for each in zip(*sums, strict=True))
+        rows = np.array([cells.rows[where].sum() for where in of_kind])
+        empty = None
+        if marks.empty is not None:
+            values = [cells.defined[where, : on.shape[1]].sum(axis=0) for where in of_kind]
+            empty = rows[:, None] - np.stack(values)
+        losses, places = np.array([value for _, value in kinds]), np.array([s for s, _ in kinds])
+        return CountedUnits.of_counts(
+            replace(marks, size=int(cells.rows[part].sum())),
+            LossCounts(losses, rows, defined, on, None if strata is None else places),
+            empty,
+        )
 
 
 def scan_cells(
@@ -91,8 +156,7 @@ def scan_cells(
     is_grouped = audit.groups is not None
     if is_grouped:
         by |= {name: quote(name) for name in (SCORED, ROWS)}
-    most = MAX_MEANS if is_grouped else MAX_LOSSES
-    require_few_outcomes(audit.evidence.frame, roles, most)
+    require_few_outcomes(audit.evidence.frame, roles, MAX_MEANS if is_grouped else MAX_LOSSES)
     cells = lazy.counter.counts(rules, by)
     where = lazy.provenance[0]
     loss, status = read_keys(cells.keys, roles, where)
@@ -104,11 +168,62 @@ def scan_cells(
             f"{'group' if is_grouped else 'row'} that was scored; there is no difference to explain"
         )
     scored = (~np.isnan(loss)).astype(np.int64)
-    sizes = (scored, np.ones_like(scored))
+    rows = np.ones_like(scored)
     if is_grouped:
         scored, rows = (cells.keys[name].to_numpy().astype(np.int64) for name in (SCORED, ROWS))
-        sizes = scored, rows
-    return Scan(cells, loss, status, _find_discovery(cells, audit), *sizes)
+    return Scan(cells, loss, status, _find_discovery(cells, roles.split), scored, rows)
+
+
+def scan_candidates(audit: CountedAudit) -> Scan:
+    """Count all candidates in one scan.
+
+    Raises
+    ------
+    InputError
+        As `scan_cells`; and if a row has no id.
+    """
+    lazy = audit.lazy
+    # what cannot be tested is not counted either
+    rules = [
+        "FALSE" if audit.is_uncounted(candidate) else candidate.parsed.sql
+        for candidate in audit.library
+    ]
+    scan = scan_cells(audit, [*rules, f"{quote(lazy.roles.id or '')} IS NULL"], {})
+    nameless = int(scan.cells.on[:, -1].sum())
+    if nameless:
+        raise InputError(
+            f"{lazy.provenance[0]}: column {lazy.roles.id!r} is empty in {nameless} "
+            "rows; every row needs an id"
+        )
+    return scan
+
+
+def mark_candidates(audit: CountedAudit, scan: Scan) -> CountedMarks:
+    """Return the support of every candidate in all rows, and which cannot be tested."""
+    library, cells = audit.library, scan.cells
+    gaps = cells.rows.sum() - cells.defined[:, : len(library)].sum(axis=0)
+    unusable = tuple(
+        reason or ("missing" if candidate.missing == "reject" and gap else "")
+        for candidate, reason, gap in zip(library, audit.unusable, gaps, strict=True)
+    )
+    n, on = scan.sum_rules(library, np.ones(len(cells), dtype=np.bool_))
+    first, is_mirrored = find_copies(audit.lazy, library, cells, unusable)
+    no_bits = np.zeros((len(library), 0), dtype=np.uint64)
+    has_gaps = any(
+        gap and candidate.missing != "reject" for candidate, gap in zip(library, gaps, strict=True)
+    )
+    empty = no_bits if has_gaps else None
+    return CountedMarks(
+        audit.rows,
+        no_bits,
+        None,
+        unusable,
+        empty,
+        n=n,
+        n_on=on,
+        first=first,
+        is_mirrored=is_mirrored,
+    )
 
 
 def count_jointly(audit: CountedAudit, candidates: Sequence[int], *, holdout: bool) -> JointCells:
@@ -150,16 +265,88 @@ def count_jointly(audit: CountedAudit, candidates: Sequence[int], *, holdout: bo
     )
 
 
-def _find_discovery(cells: CellCounts, audit: CountedAudit) -> NDArray[np.bool_]:
+def is_graded(losses: NDArray[np.float64]) -> bool:
+    """Return whether a loss is neither 0 nor 1, of those that are numbers."""
+    return not bool(np.isin(losses[~np.isnan(losses)], (0.0, 1.0)).all())
+
+
+def require_countable_losses(audit: CountedAudit, losses: NDArray[np.float64]) -> None:
+    """Raise where losses are graded and the judge counts failures, or there are too many rows."""
+    judge, few = audit.judge.name, audit.rows < MAX_DEALT
+    # means of groups of several sizes are permuted within these, even if all are 0 or 1
+    graded = audit.groups is not None or is_graded(losses)
+    if graded and not (judge in GRADED_JUDGES and few):
+        raise InputError(
+            f"{audit.lazy.provenance[0]}: outcome {audit.lazy.roles.outcome!r} is graded, and "
+            f"{judge} counts failures in {audit.rows:,} rows: judge by {', '.join(GRADED_JUDGES)}, "
+            f"which takes grades of fewer than {MAX_DEALT:,} rows, or name a column of failures"
+        )
+
+
+def find_copies(
+    lazy: LazyEvidence, library: Library, cells: CellCounts, unusable: Sequence[str]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Find for each candidate the earliest that is true for the same rows, or for the others.
+
+    Those whose counts allow it are compared row by row, by the engine.
+
+    Returns
+    -------
+    first : intp array, shape (L,)
+    is_mirrored : bool array, shape (L,)
+        Whether the earliest is true for exactly the other rows.
+    """
+    first = np.arange(len(library), dtype=np.intp)
+    is_mirrored = np.zeros(len(library), dtype=np.bool_)
+    values = [spell_value(candidate) for candidate in library]
+    defined = [
+        cells.defined[:, j] if candidate.missing == "drop" else cells.rows
+        for j, candidate in enumerate(library)
+    ]
+    groups: dict[tuple[bytes, bytes], list[int]] = {}
+    for j in range(len(library)):
+        on = cells.on[:, j]
+        # rules that are true nowhere, or everywhere, cannot be tested
+        if not unusable[j] and on.any() and (on < defined[j]).any():
+            key = min(on.tobytes(), (defined[j] - on).tobytes()), defined[j].tobytes()
+            groups.setdefault(key, []).append(j)
+    pairs = list(_list_pairs(groups.values()))
+    for start in range(0, len(pairs), _PAIRS):
+        batch = pairs[start : start + _PAIRS]
+        rules = [rule for i, j in batch for rule in _compare(values[i], values[j])]
+        differences = lazy.counter.counts(rules, {}).on.sum(axis=0).reshape(-1, 3)
+        for (i, j), (gaps, same, other) in zip(batch, differences, strict=True):
+            if gaps == 0 and (same == 0 or other == 0) and first[j] == j:
+                first[j], is_mirrored[j] = first[i], is_mirrored[i] ^ (same != 0)
+    return first, is_mirrored
+
+
+def spell_value(candidate: Candidate) -> str:
+    """Write a candidate's rule with its setting for rows without a value."""
+    sql = candidate.parsed.sql
+    return f"({sql})" if candidate.missing == "drop" else f"COALESCE({sql}, FALSE)"
+
+
+def _list_pairs(groups: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:
+    for members in groups:
+        yield from ((i, j) for place, j in enumerate(members) for i in members[:place])
+
+
+def _compare(one: str, other: str) -> tuple[str, str, str]:
+    """Write rules that hold nowhere if two have values in the same rows, agree, are opposites."""
+    gaps = f"({one} IS NULL) <> ({other} IS NULL)"
+    return gaps, f"{one} <> {other}", f"{one} = {other}"
+
+
+def _find_discovery(cells: CellCounts, split: str | None) -> NDArray[np.bool_]:
     if _PART not in cells.keys.columns:
         return np.ones(len(cells), dtype=np.bool_)
     parts = cells.keys[_PART]
-    words = {"discovery": True, "holdout": False} if audit.lazy.roles.split else {}
-    if words:
-        unknown = [part for part in parts.unique() if part not in words]
+    if split:
+        unknown = [part for part in parts.unique() if part not in ("discovery", "holdout")]
         if unknown:
             raise InputError(
-                f"split column {audit.lazy.roles.split!r} holds {unknown[0]!r}; its words must be "
+                f"split column {split!r} holds {unknown[0]!r}; its words must be "
                 "'discovery' and 'holdout'"
             )
         parts = parts == "discovery"

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.auditing.prepared import PreparedAudit, start_audit
+from groundfault.auditing.preparation import start_audit
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
 from groundfault.core.candidate import Candidate, Library, unique_names

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.auditing.prepared import PreparedAudit
-from groundfault.auditing.stages import Timing, list_columns
+from groundfault.auditing.column_timing import Timing, list_columns
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.base.machine import enough_openmp_threads
 from groundfault.core.columns import Kind, profile

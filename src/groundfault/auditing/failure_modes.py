@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 from msgspec import structs
 from numpy.typing import NDArray
 
-from groundfault.auditing.gap_columns import find_gap_columns
+from groundfault import judges
+from groundfault.auditing.column_timing import OPTIONS, Timing, list_columns
+from groundfault.auditing.counted_audit import CountedAudit
+from groundfault.auditing.counting import scan_cells
 from groundfault.auditing.leaks import LEAK, measure_rules
-from groundfault.auditing.prepared import PreparedAudit
-from groundfault.auditing.stages import OPTIONS, Timing, list_columns
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.core.column_names import holds_question
 from groundfault.core.columns import Column, Kind, profile
 from groundfault.core.rules import Rule
+from groundfault.core.units import Marks, Units, classify_sizes, number_sizes
+from groundfault.engines import SCORED
+from groundfault.judges.confirm import GAP_LEVEL, compute_p_values
 from groundfault.modes.condition import MIN_SUPPORT
 from groundfault.modes.examples import add_examples, split_conditions
 from groundfault.modes.find import OwnRule, find_modes
 from groundfault.modes.mode import Coverage, Mode, ModeSearch
+from groundfault.modes.patterns import OrderedTest, PatternCells, judge_in_order
 from groundfault.stats import bits
+from groundfault.stats.intervals import wilson
 
 _USED = (Kind.FLAG, Kind.NUMBER, Kind.LABEL, Kind.TEXT)
 _MAX_NAMES = 12
@@ -33,13 +42,14 @@ _BY_NAME = (
     f"by their names alone ({OPTIONS[Timing.KNOWN][1]} uses a column that was known before the "
     "answer)"
 )
+_ON, _TESTED = "mode {} holds", "mode {} is tested"
 _RULE_LEAKS = f"a rule over them predicts over {LEAK:.0%} of the rarer outcome"
 
 
 def name_modes(
     audit: PreparedAudit, losses: NDArray[np.float64], *, texts: bool = True
 ) -> tuple[tuple[Mode, ...], ModeSearch]:
-    """The failure modes of a prepared audit, with their examples, and what was searched.
+    """Name the failure modes of a prepared audit, with their examples, and say what was searched.
 
     Parameters
     ----------
@@ -55,7 +65,35 @@ def name_modes(
     flags, labels and texts. Left out are columns that predict the outcome almost perfectly, or in
     a rule of theirs, ids, and what by its name describes the model's answer or its score; the
     remarks of the search say which, and how to use them all the same.
+
+    A table in an engine that is small enough is read. Of a larger one, the sample proposes rules
+    and their order, and all other rows judge them: see `groundfault.modes.patterns.judge_in_order`
+    for the guarantee.
     """
+    if not isinstance(audit, CountedAudit):
+        return _name_row_modes(audit, losses, texts=texts)
+    modes, search = _search_rows(audit, texts=texts)
+    if audit.searches_all:
+        return modes, search
+    rules = {mode.rule: Rule.parse(mode.rule) for mode in modes}
+    differences = audit.find_disagreements(rules)
+    proposals = [mode for mode in modes if mode.rule not in differences]
+    cells = _count_patterns(audit, proposals, search.outcomes[0].n)
+    level = float(audit.plan.alpha)
+    tests = list(judge_in_order(cells, level))
+    listed = [_restate(mode, test, level) for mode, test in zip(proposals, tests, strict=False)]
+    remarks = _describe_rows(audit, proposals, len(tests), differences)
+    return tuple(listed), structs.replace(
+        search,
+        outcomes=(_cover(search, cells, len(listed)),),
+        searched=len(audit.searched),
+        remarks=(*remarks, *search.remarks),
+    )
+
+
+def _name_row_modes(
+    audit: PreparedAudit, losses: NDArray[np.float64], *, texts: bool
+) -> tuple[tuple[Mode, ...], ModeSearch]:
     table, remarks = tabulate_attributes(audit)
     gaps = find_gap_columns(audit, table, losses)
     if gaps:
@@ -206,3 +244,155 @@ def _describe_no_search(
         detectable={},
         remarks=remarks,
     )
+
+
+def find_gap_columns(
+    audit: PreparedAudit, table: pl.DataFrame, losses: NDArray[np.float64]
+) -> list[str]:
+    """Columns of a table whose gaps go with the outcome.
+
+    If values are lost where a model passes, what is left of the column goes with failing, whatever
+    it says: its values have to be compared among the units that have one.
+
+    Parameters
+    ----------
+    audit : PreparedAudit
+    table : polars.DataFrame
+        One row a unit.
+    losses : float64 array, shape (outcomes, units)
+        NaN where not scored.
+
+    Notes
+    -----
+    Tested for each column on all units, two sided at `groundfault.judges.confirm.GAP_LEVEL`,
+    for each outcome. The tests of values hold what it saw fixed: the outcomes of units without a
+    value.
+    """
+    names = [
+        name
+        for name in table.columns
+        if 0 < table[name].null_count() < len(table) and name not in audit.plan.within
+    ]
+    if not names:
+        return []
+    gaps = np.stack([table[name].is_null().to_numpy() for name in names])
+    marks = Marks(len(table), bits.pack(gaps), None, ("",) * len(names))
+    units = Units.of(marks, losses, audit.strata)
+    hypotheses = np.arange(len(names) * len(losses), dtype=np.intp)
+    p = compute_p_values(units, hypotheses, audit.plan, audit.plan.rng("modes/gaps"))
+    lowest = p.reshape(len(names), -1).min(axis=1)
+    return [name for name, low in zip(names, lowest, strict=True) if low <= GAP_LEVEL]
+
+
+class _SearchedUnits(PreparedAudit):
+    """Rows that are searched, each a unit: a group of so many rows where it says so."""
+
+    @cached_property
+    def size_classes(self) -> NDArray[np.int64] | None:
+        """As `PreparedAudit.size_classes`, of the rows that each group was made of."""
+        if SCORED not in self.evidence.frame.columns:
+            return None
+        return classify_sizes(self.evidence.frame[SCORED].to_numpy())
+
+
+def _search_rows(audit: CountedAudit, *, texts: bool) -> tuple[tuple[Mode, ...], ModeSearch]:
+    """The modes of the rows that are searched."""
+    own_rules = tuple(
+        candidate.name
+        for candidate in audit.library
+        # rows that a finder saw are among all rows, and none of them among those that judge
+        if candidate.name in audit.own_rules
+        and not audit.varies(candidate)
+        and not (audit.searches_all and audit.is_mined_here(candidate))
+    )
+    rows = _SearchedUnits(
+        audit.searched,
+        audit.library,
+        audit.plan,
+        # none of the sample is held out
+        audit.judge if audit.searches_all else judges.get("holm"),
+        own_rules=own_rules,
+    )
+    return _name_row_modes(rows, rows.losses(), texts=texts)
+
+
+def _count_patterns(audit: CountedAudit, modes: Sequence[Mode], scored: int) -> PatternCells:
+    """All rows by the modes that hold for them, without the rows of the sample."""
+    by = {
+        _ON.format(i): f"COALESCE({Rule.parse(mode.rule).sql}, FALSE)"
+        for i, mode in enumerate(modes)
+    }
+    by |= {_TESTED.format(i): _find_tested(mode, scored) for i, mode in enumerate(modes)}
+    by = {name: sql for name, sql in by.items() if sql}
+    scan = scan_cells(audit, [], by, parts=False)
+    sample = audit.evidence
+    here = sample.frame.select(Rule(sql, ()).to_polars().alias(name) for name, sql in by.items())
+    patterns = pl.concat([scan.cells.keys.select(*by), here])
+    units = np.concatenate([scan.cells.rows, np.full(len(sample), -1)])
+    losses = np.concatenate([scan.loss, audit.sample_losses])
+    strata = np.zeros(len(units), dtype=np.int64)
+    if scan.strata is not None:
+        strata = np.concatenate([scan.strata, number_sizes(sample.frame[SCORED].to_numpy())])
+    everywhere = np.ones(len(units), dtype=np.bool_)
+
+    def stack(names: str) -> NDArray[np.bool_]:
+        keys = (names.format(i) for i in range(len(modes)))
+        columns = [patterns[key].to_numpy() if key in by else everywhere for key in keys]
+        return np.array(columns, dtype=np.bool_).reshape(len(modes), len(units)).T
+
+    cells = PatternCells(stack(_ON), stack(_TESTED), losses, units, strata)
+    return cells.take(~np.isnan(losses))
+
+
+def _find_tested(mode: Mode, scored: int) -> str:
+    """An expression for the rows that a mode is tested on; empty where it is all of them."""
+    if mode.context:
+        # the first condition is what the others hold in
+        return f"COALESCE({split_conditions(mode.rule)[0]}, FALSE)"
+    return f"({Rule.parse(mode.rule).sql}) IS NOT NULL" if mode.n + mode.n_outside < scored else ""
+
+
+def _restate(mode: Mode, test: OrderedTest, level: float) -> Mode:
+    """A mode with the numbers of the rows that judged it."""
+    n, errors = test.inside
+    low, high = wilson(errors, n, 1 - level)
+    return structs.replace(
+        mode,
+        n=n,
+        errors=errors,
+        n_outside=test.outside[0],
+        errors_outside=test.outside[1],
+        n_new=test.new[0],
+        errors_new=test.new[1],
+        interval=(float(low), float(high)),
+        p_marginal=math.exp(test.log_marginal),
+        p_conditional=math.exp(test.log_conditional),
+    )
+
+
+def _cover(search: ModeSearch, cells: PatternCells, listed: int) -> Coverage:
+    """What the listed modes cover together of the rows that judged them."""
+    n, errors = cells.count(np.ones(len(cells.units), dtype=np.bool_))
+    covered, covered_errors = cells.count(np.asarray(cells.on[:, :listed].any(axis=1)))
+    return structs.replace(
+        search.outcomes[0], n=n, errors=errors, covered=covered, covered_errors=covered_errors
+    )
+
+
+def _describe_rows(
+    audit: CountedAudit, proposals: Sequence[Mode], listed: int, differences: Mapping[str, str]
+) -> Iterator[str]:
+    """What was judged by which rows, and what was not; without a full stop."""
+    yield (
+        f"rules were looked for in {len(audit.searched):,} rows drawn by their ids "
+        f"({audit.sample_rule}), of which examples, alternatives and doses are; all numbers of a "
+        "mode are of the other rows"
+    )
+    if listed < len(proposals):
+        yield (
+            f"of {len(proposals)} rules that were proposed, number {listed + 1} did not stand in "
+            f"the other rows ({proposals[listed].meaning}), and none after it was tested"
+        )
+    if differences:
+        names = ", ".join(f"{rule} ({how})" for rule, how in differences.items())
+        yield f"{audit.lazy.counter.name} disagrees with groundfault, so not tested: {names}"

@@ -7,22 +7,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from groundfault.auditing.assemble import assemble
-from groundfault.auditing.counted_flow import audit_counted
-from groundfault.auditing.counted_report import assemble_counted
 from groundfault.auditing.failure_modes import name_modes
+from groundfault.auditing.grouped_evidence import open_units
 from groundfault.auditing.guarantee import spend_level
 from groundfault.auditing.lazy_evidence import LazyEvidence
-from groundfault.auditing.prepared import PreparedAudit, prepare
+from groundfault.auditing.preparation import list_finders, prepare, require_counts_enough
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
 from groundfault.auditing.results import AuditResults
+from groundfault.base.ledgers import find_ledger
 from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
-from groundfault.core.row_names import sampler_of
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError
-from groundfault.judges.rule import Ruling
 
 if TYPE_CHECKING:
     from groundfault.base.holdout_events import Opening
@@ -105,46 +104,36 @@ def audit(
     >>> [finding.name for finding in groundfault.audit(evidence).confirmed]
     ['lang = de']
     """
-    if isinstance(evidence, LazyEvidence):
-        if compare or robustness:
-            raise PlanError(
-                "a comparison (--compare) and repeats (--robustness) need single rows, and an "
-                "engine gives counts: leave them out, or audit a sample in memory"
-            )
-        counts = audit_counted(
-            evidence,
-            plan,
-            candidates,
-            finders=finders,
-            ledger=ledger,
-            reopen=reopen,
-            modes=modes,
-            texts=texts,
-            progress=progress,
-        )
-        return assemble_counted(counts)
-    if not isinstance(evidence, Evidence):
+    if not isinstance(evidence, Evidence | LazyEvidence):
         raise InputError(
             f"an audit takes evidence, and this is a {type(evidence).__name__}: make evidence of "
             "it by Evidence.from_table(table, id=..., outcome=...), or by Evidence.from_logs"
         )
     report_progress = listener(progress)
-    report_progress("proposing candidates")
-    prepared = prepare(
-        evidence, plan, candidates, finders=finders, compare=compare, progress=progress
-    )
-    results = judge_audit(
-        prepared,
-        ledger=ledger,
-        reopen=reopen,
-        robustness=robustness,
-        jobs=jobs,
-        modes=modes,
-        texts=texts,
-        progress=progress,
-    )
-    report_progress("writing the report")
-    return assemble(results)
+    candidates = None if candidates is None else list(candidates)
+    if isinstance(evidence, LazyEvidence):
+        # what cannot be judged fails here, before groups are made
+        named = list_finders(candidates, finders)
+        require_counts_enough(
+            evidence, plan, candidates or (), named, compare=compare, robustness=robustness
+        )
+    with open_units(evidence, progress) as units:
+        report_progress("proposing candidates")
+        prepared = prepare(
+            units, plan, candidates, finders=finders, compare=compare, progress=progress
+        )
+        results = judge_audit(
+            prepared,
+            ledger=ledger,
+            reopen=reopen,
+            robustness=robustness,
+            jobs=jobs,
+            modes=modes,
+            texts=texts,
+            progress=progress,
+        )
+        report_progress("writing the report")
+        return assemble(results)
 
 
 def judge_audit(
@@ -171,25 +160,29 @@ def judge_audit(
     RuleError, LedgerError
         As `audit`.
     """
-    from groundfault.base.ledgers import find_ledger
-
     if not 0 <= robustness <= _MAX_SPLITS:
         raise PlanError(f"robustness must be 0 to {_MAX_SPLITS:,} splits, not {robustness:,}")
     report_progress = listener(progress)
     modes = modes and not prepared.compare
-    units = prepared.evidence.unit_count
-    report_progress(f"applying {len(prepared.library)} candidates to {units} units")
-    # rules that cannot be applied fail here, before the opening is recorded
-    marks = prepared.marks
+    size = len(prepared.library)
+    report_progress(f"applying {size} candidates")
+    # what cannot be applied or read fails here, before the opening is recorded
+    prepared.try_rules(modes=modes)
     # recorded before a held-out loss is read: an audit killed after this has used its holdout
     book = find_ledger(ledger)
     opening = None if book is None else _open(prepared, book, reopen, modes=modes)
-    report_progress(f"judging {len(marks.on)} candidates by {prepared.judge.name}")
+    report_progress(f"judging {size} candidates by {prepared.judge.name}")
     losses = prepared.losses()
-    ruling, discovery, holdout = prepared.judge_losses(losses)
-    results = AuditResults(prepared, losses, ruling, discovery, holdout, opening, book)
-    if _count_unscored(prepared.evidence):
-        results = replace(results, sensitivity=_judge_extremes(prepared))
+    results = AuditResults(
+        prepared, losses, *prepared.judge_losses(losses), opening=opening, witness=book
+    )
+    if any(n for status, n in prepared.statuses.items() if status != Status.SCORED):
+        # if both verdicts agree with that of the scored, it does not depend on the others
+        extremes = {
+            name: prepared.judge_losses(prepared.losses(unscored))[0]
+            for name, unscored in (("all_failed", 1), ("all_passed", 0))
+        }
+        results = replace(results, sensitivity=extremes)
     if robustness:
         from groundfault.auditing.robustness import confirmation_frequency
 
@@ -205,33 +198,18 @@ def judge_audit(
     return results
 
 
-def _count_unscored(evidence: Evidence) -> int:
-    return len(evidence) - evidence.status_counts[Status.SCORED]
-
-
-def _judge_extremes(prepared: PreparedAudit) -> dict[str, Ruling]:
-    """Verdicts had all unscored observations failed, and had all passed.
-
-    If both agree with the verdict, it does not depend on what was not scored.
-    """
-    return {
-        name: prepared.judge_losses(prepared.losses(prepared.evidence.with_unscored_as(loss)))[0]
-        for name, loss in (("all_failed", 1.0), ("all_passed", 0.0))
-    }
-
-
 def _open(prepared: PreparedAudit, book: Ledger, reopen: str | None, *, modes: bool) -> Opening:
     return book.open_holdout(
-        evidence_hash=prepared.evidence.hash,
-        outcome_hash=prepared.evidence.outcome_hash,
+        evidence_hash=prepared.source.hash,
+        outcome_hash=prepared.source.outcome_hash,
         split_hash=prepared.split_hash,
         library_hash=prepared.library.hash,
         plan_hash=prepared.plan.seal(),
         reopen=reopen,
-        holdout=prepared.judge.confirmation != "none",
+        holdout=prepared.has_holdout,
         all_outcomes=modes,
         compare=prepared.compare,
         rule=prepared.judge.name,
         level=spend_level(prepared.judge, prepared.plan),
-        sample=sampler_of(prepared.evidence),
+        sample=prepared.sample_outcomes(),
     )

@@ -15,13 +15,15 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from groundfault.auditing.counted_outcomes import (
+from groundfault.auditing.lazy_evidence import (
+    SAMPLE,
+    LazyEvidence,
+    draw_by,
     key_outcomes,
     read_keys,
     require_few_outcomes,
     sum_statuses,
 )
-from groundfault.auditing.lazy_evidence import SAMPLE, LazyEvidence, draw_by
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.base.machine import measure_free_memory
 from groundfault.base.progress import Progress, listener
@@ -30,7 +32,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.roles import Roles
 from groundfault.core.rules import literal, quote
 from groundfault.core.status import Status
-from groundfault.engines.groups import ROWS, SCORED, GroupBy, GroupingCounter, name_difference
+from groundfault.engines import ROWS, SCORED, GroupBy, GroupingCounter, name_difference
 from groundfault.engines.polars_files import PolarsCounter
 from groundfault.errors import InputError
 
@@ -91,14 +93,16 @@ class GroupedEvidence(LazyEvidence):
 
 
 @contextmanager
-def open_units(lazy: LazyEvidence, progress: Progress | None = None) -> Iterator[LazyEvidence]:
-    """Evidence of which each row is a unit: as it is, or one row of each group.
+def open_units(
+    evidence: Evidence | LazyEvidence, progress: Progress | None = None
+) -> Iterator[Evidence | LazyEvidence]:
+    """Open evidence that can be audited: as it is, or, of lazy one with groups, a row a group.
 
     The rows of groups are in temporary files until the context ends.
 
     Parameters
     ----------
-    lazy : LazyEvidence
+    evidence : Evidence or LazyEvidence
     progress : callable, optional
         Called with a message before groups are made: how many, and what that takes.
 
@@ -108,11 +112,11 @@ def open_units(lazy: LazyEvidence, progress: Progress | None = None) -> Iterator
         If the engine makes no groups, a group or an id is empty, an outcome cannot be read, or the
         disk has no room.
     """
-    if lazy.roles.group in (None, lazy.roles.id):
-        yield lazy
+    if isinstance(evidence, Evidence) or not evidence.is_grouped:
+        yield evidence
         return
     with TemporaryDirectory(prefix="groundfault-") as folder:
-        yield _group(lazy, Path(folder), listener(progress))
+        yield _group(evidence, Path(folder), listener(progress))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,10 +14,13 @@ from groundfault.core.units import Marks, Units
 from groundfault.judges.rule import Ruling
 from groundfault.stats import bits, lifts
 
+# not settings of the plan: two reports of the same findings group them alike
 OVERLAP = 0.5
+"""Correlation from which slices have more units in common than apart."""
 SHARE_LEFT = 0.5
+"""Part of a lift below which more of it is explained than is left."""
 LEVEL = 0.05
-"""Not settings of the plan: two reports of the same findings group them alike."""
+"""Of the test of what is left of a lift: the usual one of a single test."""
 
 
 def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dict[int, int]:
@@ -48,13 +53,10 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
         key=lambda h: (strength[h], h),
     )
     slices = np.array([h // outcomes for h in confirmed], dtype=np.intp)
-    if isinstance(confirming, CountedUnits):
-        if confirming.joint is None:
-            # whose slices overlap, counts of each alone do not tell
-            return {}
-        alike, find_explained = _correlate_cells(confirming.joint, slices), _find_explained_cells
-    else:
-        alike, find_explained = _correlate(whole, slices), _find_explained
+    if isinstance(confirming, CountedUnits) and confirming.joint is None:
+        # whose slices overlap, counts of each alone do not tell
+        return {}
+    alike = _correlate(whole, confirming, slices)
     # what changed on a slice is no news about the others, as a lift is
     alike = alike if isinstance(confirming, Pairs) else np.abs(alike)
     groups: dict[int, int] = {}
@@ -66,7 +68,7 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
         ]
         if lead in groups or not rest:
             continue
-        grouped = (alike[a, rest] >= OVERLAP) | find_explained(
+        grouped = (alike[a, rest] >= OVERLAP) | _find_explained(
             confirming, slices[rest], slices[a], lead % outcomes
         )
         groups |= {confirmed[b]: lead for b, under in zip(rest, grouped, strict=True) if under}
@@ -85,30 +87,67 @@ def _strength(ruling: Ruling) -> dict[int, float]:
     return {h: float(p[i]) if p is not None else 1.0 for h, i in ruling.positions().items()}
 
 
-def _correlate(marks: Marks, slices: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Correlation of memberships."""
+def _correlate(whole: Marks, confirming: Units, slices: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the correlation of memberships among all units."""
     if len(slices) < 2:
         return np.zeros((len(slices),) * 2)
     # a slice of all units has no variance: NaN, which no threshold exceeds
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.corrcoef(bits.unpack(marks.on[slices], marks.size).astype(np.float32))
+        if not isinstance(confirming, CountedUnits) or confirming.joint is None:
+            return np.corrcoef(bits.unpack(whole.on[slices], whole.size).astype(np.float32))
+        joint = confirming.joint
+        moments = np.cov(joint.on[_places(joint, slices)], fweights=joint.rows)
+        deviation = np.sqrt(np.diag(moments))
+        return np.asarray(moments / np.outer(deviation, deviation))
+
+
+class _Members(NamedTuple):
+    """Units, or cells of them, by which of some slices they are on; the last is the stronger."""
+
+    on: NDArray[np.bool_]
+    defined: NDArray[np.bool_]
+    scored: NDArray[np.bool_]
+    losses: NDArray[np.float64] | NDArray[np.int64]
+    strata: NDArray[np.int64]
+    weights: NDArray[np.int64] | None = None
 
 
 def _find_explained(
     units: Units, slices: NDArray[np.intp], lead: int, outcome: int
 ) -> NDArray[np.bool_]:
-    """Which candidates have next to no lift among units that agree in the representative."""
-    marks = units.marks.select(np.append(slices, lead))
+    """Return which candidates have next to no lift among units that agree in the stronger."""
+    every = np.append(slices, lead)
+    if isinstance(units, CountedUnits):
+        one = _list_cells(units, every)
+    else:
+        one = _list_units(units, every, outcome)
+    # three strata of each: the representative undefined, false, and true
+    within = 3 * one.strata + one.on[-1] + one.defined[-1]
+    rest, scored = one.on[:-1] & one.scored[:-1], one.scored[:-1]
+    plain, _ = lifts.lift(rest, one.losses, one.strata, scored, one.weights)
+    lift_within, z = lifts.lift(rest, one.losses, within, scored, one.weights)
+    return _is_explained(plain, lift_within, z)
+
+
+def _list_units(units: Units, slices: NDArray[np.intp], outcome: int) -> _Members:
+    marks = units.marks.select(slices)
     losses = units.changes if isinstance(units, Pairs) else units.losses[outcome]
     on = bits.unpack(marks.on, marks.size)
     defined = np.ones_like(on) if marks.valid is None else bits.unpack(marks.valid, marks.size)
-    is_scored = defined if units.scored is None else defined & units.scored[outcome]
+    scored = defined if units.scored is None else defined & units.scored[outcome]
     strata = np.zeros(len(losses), dtype=np.int64) if units.strata is None else units.strata
-    # three strata of each: the representative undefined, false, and true
-    within = 3 * strata + on[-1] + defined[-1]
-    rest = on[:-1] & is_scored[:-1]
-    plain, _ = lifts.lift(rest, losses, strata, is_scored[:-1])
-    return _is_explained(plain, *lifts.lift(rest, losses, within, is_scored[:-1]))
+    return _Members(on, defined, scored, losses, strata)
+
+
+def _list_cells(units: CountedUnits, slices: NDArray[np.intp]) -> _Members:
+    """Return each cell twice, for its failures and for its passes."""
+    joint = units.joint
+    assert joint is not None
+    places = _places(joint, slices)
+    on, defined = (np.tile(each[places], 2) for each in (joint.on, joint.defined))
+    losses = np.repeat([1, 0], len(joint.rows))
+    weights = np.concatenate([joint.errors, joint.scored - joint.errors])
+    return _Members(on & defined, defined, defined, losses, np.zeros_like(losses), weights)
 
 
 def _is_explained(
@@ -122,36 +161,6 @@ def _is_explained(
     return np.asarray(
         (side * lift_within < SHARE_LEFT * np.abs(plain)) & (side * z < -ndtri(LEVEL))
     )
-
-
-def _correlate_cells(joint: JointCells, slices: NDArray[np.intp]) -> NDArray[np.float64]:
-    """As `_correlate`, of all rows."""
-    if len(slices) < 2:
-        return np.zeros((len(slices),) * 2)
-    on = joint.on[_places(joint, slices)].astype(np.float64)
-    moments = np.cov(on, fweights=joint.rows)
-    deviation = np.sqrt(np.diag(moments))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(moments / np.outer(deviation, deviation))
-
-
-def _find_explained_cells(
-    units: Units, slices: NDArray[np.intp], lead: int, outcome: int
-) -> NDArray[np.bool_]:
-    """As `_find_explained`: each cell stands twice, for its failures and for its passes."""
-    assert isinstance(units, CountedUnits)
-    assert units.joint is not None
-    assert outcome == 0
-    joint = units.joint
-    places = _places(joint, np.append(slices, lead))
-    on, defined = (np.tile(each[places], 2) for each in (joint.on, joint.defined))
-    losses = np.repeat([1, 0], len(joint.rows))
-    weights = np.concatenate([joint.errors, joint.scored - joint.errors])
-    rest, there = on[:-1] & defined[:-1], defined[:-1]
-    one = np.zeros(len(losses), dtype=np.int64)
-    within = one + on[-1] + defined[-1]
-    plain, _ = lifts.lift(rest, losses, one, there, weights)
-    return _is_explained(plain, *lifts.lift(rest, losses, within, there, weights))
 
 
 def _places(joint: JointCells, slices: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from shlex import quote
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.auditing.leak_hints import write_leak_hints
-from groundfault.auditing.ordering import find_runs
+from groundfault.auditing.column_timing import OPTIONS, Timing, describe_share, list_columns
+from groundfault.auditing.counted_audit import MAX_JOINT, CountedAudit
+from groundfault.auditing.grouped_evidence import GroupedEvidence
+from groundfault.auditing.leaks import LEAK, SUSPECT, measure_rules
 from groundfault.auditing.results import AuditResults
 from groundfault.auditing.unit_table import tabulate_units
+from groundfault.core.column_names import holds_question
 from groundfault.core.columns import Kind, profile
 from groundfault.core.evidence import Evidence
+from groundfault.core.finding import Verdict
 from groundfault.core.plan import to_fraction
+from groundfault.core.rules import Rule
+from groundfault.stats.orders import RunsTest, count_runs
 
 # columns that say which benchmark an example is of, by the last word of their names
 _PART = re.compile(
@@ -24,25 +30,84 @@ _PART = re.compile(
     re.IGNORECASE,
 )
 _FAR_APART = 0.2
+"""Difference of failure rates from which two parts are hardly one benchmark."""
+_SIZES_DIFFER = (
+    "groups differ in size: only those of like size are permuted, at random, and p-values are "
+    "sampled"
+)
+_BY_NAME = "by its name"
+_MAX_NAMES = 12
+"""Columns or candidates that a hint lists: about two lines of them."""
+_KNOWN, _LATER = OPTIONS[Timing.KNOWN][1], OPTIONS[Timing.FOLLOWS][1]
+LEVEL = 0.001
+"""P-value below which runs are too few to be chance: a hint in one audit of a thousand is noise."""
+_SORTED = 0.5
+"""Changes of a column's value, to those of a random order: fewer, and it is sorted."""
 _MIN_PART = 30
 """Units of a value that tell its failure rate to about 0.1."""
 
 
 def write_hints(results: AuditResults) -> tuple[str, ...]:
-    """Every hint that applies, each without a full stop."""
+    """Return every hint that applies, each without a full stop."""
+    if isinstance(results.audit, CountedAudit):
+        return (
+            *_about_counts(results, results.audit),
+            *_about_unscored_rows(results),
+            *_about_rare_errors(results),
+        )
     # what may make the whole audit useless comes first, what explains single numbers last
     return (
         *_about_logs(results),
         *_about_copies(results),
         *_about_order(results),
         *_about_comparison(results),
-        *write_leak_hints(results),
+        *_about_leaks(results),
         *_about_fixed_columns(results),
         *_about_rare_errors(results),
         *_about_unscored_rows(results),
         *_about_prevalence(results),
         *_about_approximations(results),
     )
+
+
+def _about_counts(results: AuditResults, audit: CountedAudit) -> Iterator[str]:
+    """Say what was done otherwise than in memory."""
+    engine, groups = audit.named.counter.name, audit.groups
+    units = "rows" if groups is None else "groups"
+    part = f"discovery {units}" if audit.has_holdout else units
+    yield (
+        f"counted by {engine}, no row but a sample was read: values, cut points, "
+        f"leaks and examples are of {len(audit.evidence):,} {part} drawn by their ids "
+        f"({audit.sample_rule}), the numbers of findings of all {units}"
+    )
+    if groups is None:
+        yield "each row is taken for an example of its own, and copies were not looked for"
+    else:
+        yield from _about_groups(results, groups)
+    if sum(verdict is Verdict.CONFIRMED for verdict in results.ruling.verdicts) > MAX_JOINT:
+        yield f"more than {MAX_JOINT} findings are confirmed: those that overlap are not grouped"
+    if results.full.denominator != 1 or results.full.strata is not None:
+        yield "of graded losses, findings that overlap are not grouped"
+    if audit.disagreements:
+        names = ", ".join(f"{name} ({how})" for name, how in audit.disagreements.items())
+        yield f"{engine} disagrees with groundfault: {names}"
+
+
+def _about_groups(results: AuditResults, groups: GroupedEvidence) -> Iterator[str]:
+    yield (
+        f"{groups.source.counter.name} made one row of each group, in temporary files that polars "
+        "counted in; copies were not looked for"
+    )
+    hidden = {groups.source.roles.id, *groups.source.roles.ignore}
+    names = [name for name in groups.varying if name not in hidden]
+    if names:
+        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+        yield (
+            "columns that differ within a group are in no rule, and candidates that read one are "
+            f"untestable: {', '.join(names[:_MAX_NAMES])}{more}"
+        )
+    if results.full.strata is not None:
+        yield _SIZES_DIFFER
 
 
 def _about_logs(results: AuditResults) -> Iterator[str]:
@@ -130,6 +195,91 @@ def _rates_by_value(values: pl.Series, losses: NDArray[np.float64]) -> list[tupl
     return list(rates.sort("rate", "value", descending=[True, False]).iter_rows())
 
 
+def _about_leaks(results: AuditResults) -> Iterator[str]:
+    yield from _about_suspects(results)
+    yield from _about_leaving_out(results)
+    yield from _about_names(results)
+    yield from _about_later_columns(results)
+
+
+def _about_suspects(results: AuditResults) -> Iterator[str]:
+    """What is reported and predicts much of the outcome, though not almost all of it."""
+    audit = results.audit
+    allowed = set(audit.evidence.roles.allow_leakage)
+    rules = [mode.rule for mode in results.modes if mode.source == "modes"]
+    shares = measure_rules(audit.evidence, rules)
+    columns_of = {rule: Rule.parse(rule).columns for rule in rules}
+    for h, verdict in enumerate(results.ruling.verdicts):
+        place = h // len(audit.outcomes)
+        if verdict is Verdict.CONFIRMED:
+            candidate = audit.library[place]
+            # of a fitted column the name is a hash: what it reads is what may follow the answer
+            is_fitted = candidate.fitted_column is not None
+            rule = repr(candidate.name) if is_fitted else candidate.parsed.sql
+            shares[rule], columns_of[rule] = float(audit.rule_shares[place]), candidate.columns
+    for rule, share in shares.items():
+        doubtful = [name for name in columns_of[rule] if name not in allowed]
+        columns = [name for name in doubtful if not holds_question(name)]
+        if SUSPECT <= share < LEAK and columns:
+            names = _quote_names(columns)
+            yield (
+                f"{rule} {describe_share(share)}: was {names} {Timing.KNOWN}? {_KNOWN} says so; "
+                f"if not, {_LATER} leaves it out"
+            )
+
+
+def _about_leaving_out(results: AuditResults) -> Iterator[str]:
+    audit = results.audit
+    if audit.leaks:
+        yield (
+            f"left out, because they predict over {LEAK:.0%} of the rarer outcome: "
+            f"{_quote_names(audit.leaks)}; {_KNOWN} uses a column all the same, {_LATER} declares "
+            "that it follows from the outcome"
+        )
+    if audit.leaking_rules:
+        names = [audit.library[place].name for place in audit.leaking_rules]
+        yield (
+            f"not tested, because they, or one of their conditions, predict over {LEAK:.0%} of the "
+            f"rarer outcome: {_quote_names(names)}; {_KNOWN} for each column that they read "
+            "judges them all the same"
+        )
+
+
+def _about_names(results: AuditResults) -> Iterator[str]:
+    """Columns that are taken for something by their names alone."""
+    stages = [one for one in results.audit.stages if one.reason == _BY_NAME]
+    parts = [
+        f"{_quote_names(columns)} ({stage})"
+        for stage in (Timing.MEASURED, Timing.FOLLOWS)
+        if (columns := list_columns(stages, stage))
+    ]
+    if parts:
+        yield (
+            f"not taken to describe the examples, by their names alone: {' and '.join(parts)}; "
+            f"{_KNOWN} uses one that was known before the answer, and groundfault check lists what "
+            "every column is taken for"
+        )
+
+
+def _about_later_columns(results: AuditResults) -> Iterator[str]:
+    """Candidates that were named although a column of theirs says how an answer was scored."""
+    audit = results.audit
+    later = set(list_columns(audit.stages, Timing.FOLLOWS))
+    names = [one.name for one in audit.library if later & set(one.columns)]
+    if names:
+        columns = sorted(later & {c for one in audit.library for c in one.columns})
+        yield (
+            f"about how answers were scored, by the names of the columns {_quote_names(columns)}: "
+            f"{_quote_names(names)}; such a rule may explain failures by failing"
+        )
+
+
+def _quote_names(names: Iterable[str]) -> str:
+    quoted = [repr(name) for name in names]
+    more = f" and {len(quoted) - _MAX_NAMES} more" if len(quoted) > _MAX_NAMES else ""
+    return ", ".join(quoted[:_MAX_NAMES]) + more
+
+
 def _about_fixed_columns(results: AuditResults) -> Iterator[str]:
     if results.audit.plan.within:
         columns = " and ".join(map(repr, results.audit.plan.within))
@@ -141,10 +291,7 @@ def _about_fixed_columns(results: AuditResults) -> Iterator[str]:
 
 def _about_rare_errors(results: AuditResults) -> Iterator[str]:
     plan, min_lift = results.audit.plan, float(to_fraction(results.audit.plan.min_lift or 0))
-    full = results.full
-    # losses of what was not scored stand as 0, and are in no rate
-    n_scored = full.losses.size if full.scored is None else int(full.scored.sum())
-    rate = float(full.losses.sum() / (full.denominator or 1) / max(n_scored, 1))
+    rate = results.full.describe_losses()[0]
     # a lift of min_lift needs an error rate of at least that on the slice; with twice as much
     # overall it is ordinary
     if results.audit.compare:
@@ -157,13 +304,14 @@ def _about_rare_errors(results: AuditResults) -> Iterator[str]:
 
 
 def _about_unscored_rows(results: AuditResults) -> Iterator[str]:
-    counts = results.audit.evidence.status_counts
-    unscored = {status: n for status, n in counts.items() if status != "scored" and n}
+    audit = results.audit
+    unscored = {status: n for status, n in audit.statuses.items() if status != "scored" and n}
     if unscored:
         rows = ", ".join(f"{n} {status}" for status, n in unscored.items())
+        where = "" if isinstance(audit, CountedAudit) else _say_where_unscored(audit.evidence)
         yield (
             f"{rows}: not scored, in no error rate; the findings say whether their verdict depends "
-            f"on it{_say_where_unscored(results.audit.evidence)}"
+            f"on it{where}"
         )
 
 
@@ -201,10 +349,7 @@ def _about_approximations(results: AuditResults) -> Iterator[str]:
     if results.audit.compare:
         return
     if results.audit.size_classes is not None:
-        yield (
-            "groups differ in size: only those of like size are permuted, at random, and p-values "
-            "are sampled"
-        )
+        yield _SIZES_DIFFER
     elif results.full.denominator != 1:
         # 0 and 1 in every row, and the hint would be a riddle without its reason
         is_mean = results.audit.evidence.loss.drop_nulls().is_in([0.0, 1.0]).all()
@@ -239,3 +384,55 @@ def _count_at_the_edge(results: AuditResults) -> int:
     # an edge of 0 or 1 excludes nothing
     near = [np.abs(share - edge) < 2 * deviation for edge in edges if 0 < edge < 1]
     return int(np.any(near, axis=0).sum()) if near else 0
+
+
+def find_runs(evidence: Evidence, losses: NDArray[np.float64]) -> RunsTest | None:
+    """The runs test of the units in the order of their ids, where they are no random order.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Where a group column is named, there is nothing to say.
+    losses : float64 array, shape (outcomes, units)
+        NaN where not scored.
+
+    Returns
+    -------
+    RunsTest or None
+        None too where the table is sorted by a column of labels, and failures come in no runs
+        inside of its levels: the column then says what neighbours have in common.
+    """
+    if evidence.roles.group is not None:
+        return None
+    order = np.array(sorted(range(losses.shape[1]), key=_list_keys(evidence).__getitem__))
+    scored = ~np.isnan(losses)
+    counts = scored.sum(axis=0)
+    means = np.where(scored, losses, 0.0).sum(axis=0) / np.maximum(counts, 1)
+    order = order[counts[order] > 0]
+    high = means[order] > means[order].mean()
+    result = count_runs([high])
+    if result.p >= LEVEL:
+        return None
+    for levels in _list_levels(evidence, order):
+        if count_runs(high[levels == level] for level in np.unique(levels)).p >= LEVEL:
+            return None
+    return result
+
+
+def _list_keys(evidence: Evidence) -> list[list[str | int]]:
+    """Names of the units such that numbers in them sort as numbers."""
+    parts = (re.split(r"(\d+)", name) for name in evidence.unit_names)
+    # every second part is digits, so that like is compared with like
+    return [[int(p) if i % 2 else p for i, p in enumerate(name)] for name in parts]
+
+
+def _list_levels(evidence: Evidence, order: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+    """Columns of labels and flags that the units are sorted by, at least in part, as codes."""
+    table, _ = tabulate_units(evidence, list(evidence.attributes))
+    for column in profile(table):
+        if column.kind in (Kind.LABEL, Kind.FLAG):
+            values = table[column.name].cast(pl.String).fill_null("\0").rank("dense").to_numpy()
+            levels = values[order].astype(np.intp)
+            shares = np.bincount(levels) / len(levels)
+            if (levels[1:] != levels[:-1]).mean() <= _SORTED * (1 - (shares**2).sum()):
+                yield levels

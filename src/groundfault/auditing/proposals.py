@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.auditing.prepared import PreparedAudit, start_audit
+from groundfault.auditing.preparation import start_audit
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.preview_schema import ProposalSummary
 from groundfault.base.deprecation import rename_parameters
 from groundfault.core.candidate import Candidate, Library, unique_names
@@ -259,7 +260,7 @@ def _mean_losses(audit: PreparedAudit) -> NDArray[np.float64]:
     evidence = audit.evidence
     # of losses alone: the attributes, of which there may be gigabytes, are not copied once more
     keys = replace(evidence, frame=evidence.frame.select(evidence.roles.columns))
-    losses = audit.losses(keys.take(audit.discovery_mask[evidence.unit_index]))
+    losses = audit.read_losses(keys.take(audit.discovery_mask[evidence.unit_index]))
     is_scored = ~np.isnan(losses)
     count = is_scored.sum(axis=0)
     return np.asarray(np.where(is_scored, losses, 0.0).sum(axis=0) / np.where(count, count, np.nan))

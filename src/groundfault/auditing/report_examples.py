@@ -12,7 +12,8 @@ from msgspec.structs import replace as change
 from numpy.typing import NDArray
 
 from groundfault.auditing.evidence_places import Places
-from groundfault.auditing.prepared import PreparedAudit, start_audit
+from groundfault.auditing.preparation import start_audit
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
 from groundfault.auditing.unit_table import tabulate_units
 from groundfault.auditing.verification import read_evidence_again, select_audited

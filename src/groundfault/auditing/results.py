@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.auditing.prepared import PreparedAudit
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.core.judge import ConfirmationBar, find_bar
 from groundfault.core.units import Units
 from groundfault.judges.rule import Ruling, find_duplicates
@@ -62,8 +62,13 @@ class AuditResults:
 
     @cached_property
     def full(self) -> Units:
-        """All units."""
-        return self.audit.units(self.losses)
+        """Return all units."""
+        return self.discovery if self.holdout is None else self.audit.units(self.losses)
+
+    @property
+    def deciding(self) -> Units:
+        """Return the units that verdicts rest on: held out, or all."""
+        return self.discovery if self.holdout is None else self.holdout
 
     @cached_property
     def positions(self) -> dict[int, int]:

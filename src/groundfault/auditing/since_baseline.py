@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.auditing.report_schema import ReportData
-from groundfault.auditing.unit_record import read_losses, read_names, read_slice
+from groundfault.auditing.stored_losses import read_losses, read_names, read_slice
 from groundfault.modes.mode import EVERY_MODEL, Mode
 from groundfault.stats import bits, flips, paired
 

@@ -13,13 +13,9 @@ import msgspec
 
 from groundfault import judges
 from groundfault.auditing.anchor_check import check_anchor
-from groundfault.auditing.assemble import assemble
+from groundfault.auditing.assemble import COUNTS, assemble
 from groundfault.auditing.comparable import compare_reports
 from groundfault.auditing.copies import take_each_for_a_unit
-from groundfault.auditing.counted_audit import prepare_counted
-from groundfault.auditing.counted_flow import judge_counted
-from groundfault.auditing.counted_modes import name_counted_modes
-from groundfault.auditing.counted_report import COUNTS, assemble_counted
 from groundfault.auditing.evidence_places import Places, name_places
 from groundfault.auditing.flow import judge_audit
 from groundfault.auditing.grouped_evidence import open_units
@@ -27,7 +23,7 @@ from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.manifest import check_files, find_records
 from groundfault.auditing.opening_check import check_opening, read_opening
 from groundfault.auditing.page_check import check_foreign_pages, check_pages, make_pages
-from groundfault.auditing.prepared import prepare
+from groundfault.auditing.preparation import prepare
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import SCHEMA_VERSION, Manifest, ReportData, to_plain
 from groundfault.auditing.report_versions import StoredReport, read_report
@@ -113,11 +109,7 @@ def verify(
     place = Path(directory)
     stored, library = read_report(place), Library.load(place / "library.json")
     data = stored.data
-    if data.manifest.derivation is not None and data.manifest.derivation.kind == COUNTS:
-        again = _recount(data, library, place, evidence)
-    else:
-        sources = read_evidence_again(data, place, evidence, reader)
-        again = _recompute(data, library, place, sources, judge)
+    again = _recompute(data, library, place, evidence, judge, reader)
     differences = compare_reports(data, again.data, same_version=_is_of_this_version(stored))
     what = "every number, verdict and sentence follows from the evidence and the plan"
     check = judge_differences(differences, what)
@@ -199,16 +191,24 @@ def _is_of_this_version(stored: StoredReport) -> bool:
 
 
 def _recompute(
-    data: ReportData, library: Library, place: Path, sources: Evidence, judge: Judge | None
+    data: ReportData,
+    library: Library,
+    place: Path,
+    evidence: Places | None,
+    judge: Judge | None,
+    reader: Reader | None,
 ) -> Report:
-    repeat = partial(_repeat_audit, data, library, judge)
-    if data.manifest.derivation is None:
+    repeat, derivation = partial(_repeat_audit, data, library, judge), data.manifest.derivation
+    if derivation is not None and derivation.kind == COUNTS:
+        return repeat(_scan_again(data, place, evidence))
+    sources = read_evidence_again(data, place, evidence, reader)
+    if derivation is None:
         return repeat(select_audited(sources, data.manifest))
-    return _rerun_of(data.manifest)(sources, data.manifest, place, repeat)
+    return _rerun_of(derivation.kind)(sources, data.manifest, place, repeat)
 
 
 def _repeat_audit(
-    data: ReportData, library: Library, judge: Judge | None, evidence: Evidence
+    data: ReportData, library: Library, judge: Judge | None, evidence: Evidence | LazyEvidence
 ) -> Report:
     plan = data.plan.to_plan()
     if judge is not None:
@@ -225,57 +225,43 @@ def _repeat_audit(
             f"{error}; a report by a judge of no installed package is verified in Python: "
             "groundfault.verify(directory, judge=...)"
         ) from None
-    if data.units is None:
+    if data.units is None and isinstance(evidence, Evidence):
         # reports of before took copies for examples of their own
         evidence = take_each_for_a_unit(evidence)
-    prepared = prepare(evidence, plan, library, finders=(), compare=data.manifest.compare)
-    results = judge_audit(
-        # which candidates were asked for, the library does not tell
-        replace(prepared, own_rules=data.manifest.own_rules),
-        robustness=data.robustness.splits if data.robustness else 0,
-        # reports of 0.1.0 name none
-        modes=data.mode_search is not None,
-        texts=_shows_texts(data),
-        # to verify is no further look: what was recorded is taken as it is stated, and checked
-        ledger=None,
-    )
-    opening = None if data.ledger is None else read_opening(data.ledger)
-    return assemble(replace(results, opening=opening))
+    with open_units(evidence) as units:
+        prepared = prepare(units, plan, library, finders=(), compare=data.manifest.compare)
+        results = judge_audit(
+            # why it was that judge, and which candidates were asked for, the library does not tell
+            replace(prepared, judge_reason=data.judge_reason, own_rules=data.manifest.own_rules),
+            robustness=data.robustness.splits if data.robustness else 0,
+            # reports of 0.1.0 name none
+            modes=data.mode_search is not None,
+            texts=any(example.texts for mode in data.modes for example in mode.sample),
+            # to verify is no further look: what was recorded is taken as it is stated, and checked
+            ledger=None,
+        )
+        opening = None if data.ledger is None else read_opening(data.ledger)
+        return assemble(replace(results, opening=opening))
 
 
-def _recount(data: ReportData, library: Library, place: Path, evidence: Places | None) -> Report:
-    """The same audit by counts, by the engine that the report names."""
+def _scan_again(data: ReportData, place: Path, evidence: Places | None) -> LazyEvidence:
+    """Name the table of a report by counts, for the engine that the report names."""
     assert data.manifest.derivation is not None
     roles = to_plain(data.manifest.roles)
     names = ("model", "repeat", "numbered", "count_as_failed")
     source = _find_table(evidence, data.manifest.sources, place)
     if isinstance(source, tuple):
         raise InputError("a report by counts names files, and this one something else")
-    lazy = LazyEvidence.scan(
+    settings = data.manifest.derivation.settings
+    return LazyEvidence.scan(
         source,
-        engine=data.manifest.derivation.settings.get("engine", ""),
-        table=data.manifest.derivation.settings.get("table", ""),
+        engine=settings.get("engine", ""),
+        table=settings.get("table", ""),
         **{role: column for role, column in roles.items() if role not in names},
     )
-    with open_units(lazy) as units:
-        audit = prepare_counted(units, data.plan.to_plan(), library, finders=())
-        # which judge was open, and which candidates were asked for, the library does not tell
-        audit = replace(audit, judge_reason=data.judge_reason, own_rules=data.manifest.own_rules)
-        opening = None if data.ledger is None else read_opening(data.ledger)
-        results = replace(judge_counted(audit), opening=opening)
-        if data.mode_search is not None:
-            modes, search = name_counted_modes(audit, texts=_shows_texts(data))
-            results = replace(results, modes=modes, mode_search=search)
-        return assemble_counted(results)
 
 
-def _shows_texts(data: ReportData) -> bool:
-    return any(example.texts for mode in data.modes for example in mode.sample)
-
-
-def _rerun_of(manifest: Manifest) -> Callable[[Evidence, Manifest, Path, Rerun], Report]:
-    assert manifest.derivation is not None
-    kind = manifest.derivation.kind
+def _rerun_of(kind: str) -> Callable[[Evidence, Manifest, Path, Rerun], Report]:
     if kind not in DERIVATIONS:
         raise InputError(
             f"the evidence of this report is derived as {kind!r}, which this groundfault does not"

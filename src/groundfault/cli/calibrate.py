@@ -27,7 +27,7 @@ from groundfault.core.plan import AUTO, Plan
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
-    from groundfault.auditing.prepared import PreparedAudit
+    from groundfault.auditing.prepared_audit import PreparedAudit
     from groundfault.testing import Card
 
 
@@ -130,7 +130,7 @@ def _read_earlier(place: Path) -> Card:
 
 def _prepare(source: str, options: dict[str, Any]) -> PreparedAudit:
     """Prepare the audit of the table, whose units and candidates the judge gets."""
-    from groundfault.auditing.prepared import prepare
+    from groundfault.auditing.preparation import prepare
 
     if not options["outcome"]:
         raise PlanError("--like needs --outcome, the column that says which examples failed")

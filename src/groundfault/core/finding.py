@@ -89,7 +89,7 @@ class Estimate:
     effect : float
         A lift, or a ratio where the plan's effect is one; between no effect and the observed one.
     interval : pair of floats
-        On the same scale. See `groundfault.auditing.estimates`.
+        On the same scale. See `groundfault.auditing.findings`.
     """
 
     effect: float

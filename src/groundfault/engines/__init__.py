@@ -2,19 +2,111 @@
 
 What a verdict needs of most tables is counts: how many rows a rule holds for, and how many of them
 failed. A `Counter` is asked for those of all rules in one scan. `open_counter` finds one by name,
-also those of installed packages."""
+also those of installed packages.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from groundfault.base.registry import Registry
-from groundfault.engines.cells import CellCounts
 from groundfault.errors import InputError
+
+SCORED, ROWS = "rows of group that were scored", "rows of group"
+"""Columns of a table of groups: how many rows have a loss, and how many there are."""
+
+CELL_ROWS = "rows"
+"""The column of a table of cells that says how many rows each has."""
+
+_REGISTRY = Registry(
+    "engine",
+    "groundfault.engines",
+    {
+        "polars": "groundfault.engines.polars_files:PolarsCounter",
+        "duckdb": "groundfault.engines.duckdb_files:DuckdbCounter",
+        "spark": "groundfault.engines.spark_files:SparkCounter",
+    },
+)
+
+NAMES = tuple(_REGISTRY.built_in)
+
+DATABASES = ("duckdb",)
+"""Engines that count in a table of a database file, too."""
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """Counts of R rules in the C cells of a table.
+
+    Attributes
+    ----------
+    keys : polars.DataFrame, C rows
+        What the rows of each cell agree in; no columns where there is one cell.
+    rows : int64 array, shape (C,)
+        Rows of each cell; at least 1.
+    on, defined : int64 arrays, shape (C, R)
+        Rows that each rule is true for, and true or false.
+    """
+
+    keys: pl.DataFrame
+    rows: NDArray[np.int64]
+    on: NDArray[np.int64]
+    defined: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, by: Sequence[str], rules: int) -> CellCounts:
+        """Read a table with the columns ``by``, ``rows``, and `name_counts` for each rule.
+
+        Sorted by their keys, so that no order of an engine shows.
+        """
+        frame = frame.filter(pl.col(CELL_ROWS) > 0)
+        frame = frame.sort(by, nulls_last=True) if by else frame
+        names = [name_counts(number) for number in range(rules)]
+
+        def stack(columns: list[str]) -> NDArray[np.int64]:
+            # a sum over no row is NULL
+            values = frame.select(pl.col(columns).cast(pl.Int64).fill_null(0))
+            return values.to_numpy().reshape(frame.height, len(columns)).astype(np.int64)
+
+        return cls(
+            frame.select(by),
+            frame[CELL_ROWS].cast(pl.Int64).to_numpy(),
+            stack([on for on, _ in names]),
+            stack([defined for _, defined in names]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class GroupBy:
+    """One row for each value of a column.
+
+    Attributes
+    ----------
+    key : str
+        The column that names the groups.
+    mean : str
+        The column to write the mean of the losses into; NULL where no row has one.
+    loss : str
+        An expression: a row's loss, NULL where it was not scored.
+    columns : tuple of str
+        To carry along: each as its smallest value, and whether it differs within the group, as
+        `name_difference` names it. Having no value is a value.
+    """
+
+    key: str
+    mean: str
+    loss: str
+    columns: tuple[str, ...]
 
 
 @runtime_checkable
@@ -45,11 +137,11 @@ class Counter(Protocol):
     def table(self) -> str: ...  # noqa: D102
 
     def find_schema(self) -> pl.Schema:
-        """Names and polars types of the columns."""
+        """Return the names and polars types of the columns."""
         ...
 
     def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> CellCounts:
-        """Rows, and rows that each rule is true and defined for, in each cell.
+        """Count rows, and rows that each rule is true and defined for, in each cell.
 
         Parameters
         ----------
@@ -67,7 +159,7 @@ class Counter(Protocol):
         ...
 
     def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
-        """Values of expressions, by name, for the rows where a rule is true, in any order.
+        """Evaluate expressions, by name, for the rows where a rule is true, in any order.
 
         Raises
         ------
@@ -77,25 +169,30 @@ class Counter(Protocol):
         ...
 
 
-_REGISTRY = Registry(
-    "engine",
-    "groundfault.engines",
-    {
-        "polars": "groundfault.engines.polars_files:PolarsCounter",
-        "duckdb": "groundfault.engines.duckdb_files:DuckdbCounter",
-        "spark": "groundfault.engines.spark_files:SparkCounter",
-    },
-)
+@runtime_checkable
+class GroupingCounter(Counter, Protocol):
+    """A counter that makes groups of rows, too."""
 
-NAMES = tuple(_REGISTRY.built_in)
+    def group(self, groups: GroupBy, part: int, parts: int) -> pl.DataFrame:
+        """Make one row of each group, for one of several parts of the groups, in any order.
 
+        Parameters
+        ----------
+        groups : GroupBy
+        part, parts : int
+            Which of how many: each group is in one of them, drawn by a hash of its name that is
+            the same in all calls of one process.
 
-DATABASES = ("duckdb",)
-"""Engines that count in a table of a database file, too."""
+        Raises
+        ------
+        RuleError
+            If the engine cannot evaluate an expression.
+        """
+        ...
 
 
 def open_counter(name: str, source: str | Path, table: str = "") -> Counter:
-    """The engine of a name, over a Parquet file or a directory of them, or a table of a database.
+    """Open an engine, over a Parquet file or a directory of them, or a table of a database.
 
     Raises
     ------
@@ -122,7 +219,7 @@ def open_counter(name: str, source: str | Path, table: str = "") -> Counter:
 
 
 def list_files(source: str | Path) -> tuple[str, ...]:
-    """The Parquet files of a directory, sorted, or the one of a path.
+    """List the Parquet files of a directory, sorted, or the one of a path.
 
     Raises
     ------
@@ -143,3 +240,13 @@ def list_files(source: str | Path) -> tuple[str, ...]:
     if odd:
         raise InputError(f"{odd[0]} is named like a pattern, which engines would expand; rename it")
     return tuple(map(str, files))
+
+
+def name_counts(number: int) -> tuple[str, str]:
+    """Return the columns in which an engine hands over a rule's counts: true, and defined."""
+    return f"on {number}", f"defined {number}"
+
+
+def name_difference(number: int) -> str:
+    """Return the column of a table of groups that says whether another differs within a group."""
+    return f"column {number} differs within the group"

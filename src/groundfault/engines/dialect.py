@@ -7,20 +7,102 @@ differ in single values, such as halves that are rounded, is found by comparing 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
 
 from groundfault.core.rules import ESCAPE, quote
-from groundfault.engines.cells import ROWS, name_counts
+from groundfault.engines import (
+    CELL_ROWS,
+    ROWS,
+    SCORED,
+    CellCounts,
+    GroupBy,
+    name_counts,
+    name_difference,
+)
+from groundfault.errors import InputError, MissingExtraError, RuleError, first_line
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+_LOSS = "loss of the row"
 
 # the flags with which case is folded beyond ASCII
 _FOLD = {"duckdb": "(?i)", "spark": "(?iu)"}
 
 
+class SqlCounter:
+    """What engines have in common that are asked in SQL: see `groundfault.engines.Counter`.
+
+    Attributes
+    ----------
+    title : str
+        What messages call the engine.
+    dialect : {"duckdb", "spark"}
+    sign : str
+        The sign around names there.
+    """
+
+    title: ClassVar[str]
+    dialect: ClassVar[str]
+    sign: ClassVar[str]
+    files: tuple[str, ...]
+
+    @property
+    def view(self) -> str:
+        """Return the name of the table that is counted in."""
+        raise NotImplementedError
+
+    def fetch(self, statement: str) -> Any:
+        """Return what a statement comes to, as a table of Arrow."""
+        raise NotImplementedError
+
+    def draw_part(self, key: str, part: int, parts: int) -> str:
+        """Write a condition for the rows of one of several parts, by a hash of their key."""
+        raise NotImplementedError
+
+    def run(self, statement: str) -> pl.DataFrame:
+        """Return what a statement comes to.
+
+        Raises
+        ------
+        RuleError
+            If the engine cannot evaluate it.
+        """
+        try:
+            frame = pl.from_arrow(self.fetch(statement))
+        except (MissingExtraError, InputError):
+            raise
+        except Exception as error:
+            raise RuleError(f"{self.title} cannot evaluate a rule: {first_line(error)}") from None
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def find_schema(self) -> pl.Schema:
+        """Return the names and types of the columns."""
+        try:
+            return self.run(f"SELECT * FROM {self.view} LIMIT 0").schema
+        except RuleError as error:
+            raise InputError(f"cannot read {self.files[0]}: {error}") from None
+
+    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> CellCounts:
+        """Count rules in cells: see `groundfault.engines.Counter.counts`."""
+        statement = write_count(self.view, rules, by, self.dialect, self.sign)
+        return CellCounts.of(self.run(statement), list(by), len(rules))
+
+    def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
+        """Evaluate expressions: see `groundfault.engines.Counter.evaluate`."""
+        return self.run(write_select(self.view, expressions, where, self.dialect, self.sign))
+
+    def group(self, groups: GroupBy, part: int, parts: int) -> pl.DataFrame:
+        """Make groups: see `groundfault.engines.GroupingCounter.group`."""
+        here = self.draw_part(quote_name(groups.key, self.sign), part, parts)
+        return self.run(write_groups(self.view, groups, here, self.dialect, self.sign))
+
+
 def spell(sql: str, dialect: str) -> str:
-    """An expression of rules in the dialect of an engine.
+    """Write an expression of rules in the dialect of an engine.
 
     Parameters
     ----------
@@ -57,7 +139,7 @@ def _name_escape(like: exp.Expression) -> None:
 def write_count(
     table: str, rules: Sequence[str], by: Mapping[str, str], dialect: str, name_quote: str
 ) -> str:
-    """A statement that counts all rules in one scan, in the columns that `CellCounts.of` reads.
+    """Write a statement that counts all rules in one scan, as `CellCounts.of` reads it.
 
     Parameters
     ----------
@@ -76,7 +158,7 @@ def write_count(
     # evaluated once each, then summed: to filter each count would be twenty times the work
     inner = [f"{spell(sql, dialect)} AS {name(key)}" for key, sql in by.items()]
     inner += [f"{spell(sql, dialect)} AS {name(f'rule {i}')}" for i, sql in enumerate(rules)]
-    outer = [*map(name, by), f"COUNT(*) AS {name(ROWS)}"]
+    outer = [*map(name, by), f"COUNT(*) AS {name(CELL_ROWS)}"]
     for i in range(len(rules)):
         on, defined = name_counts(i)
         rule = name(f"rule {i}")
@@ -90,7 +172,7 @@ def write_count(
 def write_select(
     table: str, expressions: Mapping[str, str], where: str, dialect: str, name_quote: str
 ) -> str:
-    """A statement for `groundfault.engines.Counter.evaluate`; parameters as in `write_count`."""
+    """Write a statement for `Counter.evaluate`; parameters as in `write_count`."""
     columns = [
         f"{spell(sql, dialect)} AS {quote_name(key, name_quote)}"
         for key, sql in expressions.items()
@@ -100,7 +182,7 @@ def write_select(
 
 
 def write_columns(kinds: Mapping[str, str], name_quote: str) -> str:
-    """All columns of a table, with NULL in place of NaN: SQL takes it for the largest number.
+    """Write all columns of a table, with NULL in place of NaN: SQL takes it for the largest number.
 
     Parameters
     ----------
@@ -120,5 +202,42 @@ def write_columns(kinds: Mapping[str, str], name_quote: str) -> str:
 
 
 def quote_name(name: str, sign: str) -> str:
-    """A name between quotation marks of a dialect."""
+    """Put a name between quotation marks of a dialect."""
     return quote(name) if sign == '"' else sign + name.replace(sign, sign * 2) + sign
+
+
+def write_groups(table: str, groups: GroupBy, part: str, dialect: str, name_quote: str) -> str:
+    """Write a statement for `GroupingCounter.group`.
+
+    Parameters
+    ----------
+    table : str
+        What stands after FROM.
+    groups : GroupBy
+    part : str
+        A condition in the dialect: which rows.
+    dialect : {"duckdb", "spark"}
+    name_quote : str
+        The sign around names there.
+    """
+
+    def name(text: str) -> str:
+        return quote_name(text, name_quote)
+
+    columns = [
+        name(groups.key),
+        f"AVG({name(_LOSS)}) AS {name(groups.mean)}",
+        f"COUNT({name(_LOSS)}) AS {name(SCORED)}",
+        f"COUNT(*) AS {name(ROWS)}",
+    ]
+    for i, column in enumerate(map(name, groups.columns)):
+        differs = f"COALESCE(MIN({column}) <> MAX({column}), FALSE)"
+        has_gaps = f"COUNT({column}) NOT IN (0, COUNT(*))"
+        columns.append(f"MIN({column}) AS {column}")
+        columns.append(f"({differs} OR {has_gaps}) AS {name(name_difference(i))}")
+    rows = [name(groups.key), *map(name, groups.columns)]
+    rows.append(f"{spell(groups.loss, dialect)} AS {name(_LOSS)}")
+    return (
+        f"SELECT {', '.join(columns)} FROM (SELECT {', '.join(rows)} FROM {table}) AS results "
+        f"WHERE {part} GROUP BY {name(groups.key)}"
+    )

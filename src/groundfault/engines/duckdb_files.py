@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-import polars as pl
-
-from groundfault.core.rules import literal, quote
-from groundfault.engines.cells import CellCounts
-from groundfault.engines.dialect import write_columns, write_count, write_select
-from groundfault.engines.groups import GroupBy, write_groups
-from groundfault.errors import InputError, MissingExtraError, RuleError, first_line
+from groundfault.core.rules import literal
+from groundfault.engines.dialect import SqlCounter, write_columns
+from groundfault.errors import InputError, MissingExtraError
 
 
 @dataclass(frozen=True)
-class DuckdbCounter:
+class DuckdbCounter(SqlCounter):
     """Parquet files, or a table of a database, scanned by DuckDB.
 
     Parameters
@@ -43,26 +38,23 @@ class DuckdbCounter:
     table: str = ""
     name: str = "duckdb"
 
-    def find_schema(self) -> pl.Schema:
-        """Names and types of the columns."""
-        try:
-            return self._run("SELECT * FROM files LIMIT 0").schema
-        except RuleError as error:
-            raise InputError(f"cannot read {self.files[0]}: {error}") from None
+    title: ClassVar[str] = "DuckDB"
+    dialect: ClassVar[str] = "duckdb"
+    sign: ClassVar[str] = '"'
 
-    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> CellCounts:
-        """As `groundfault.engines.Counter.counts`."""
-        frame = self._run(write_count("results", rules, by, "duckdb", '"'))
-        return CellCounts.of(frame, list(by), len(rules))
+    @property
+    def view(self) -> str:
+        """Return the name of the view that `_connection` makes."""
+        return "results"
 
-    def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
-        """As `groundfault.engines.Counter.evaluate`."""
-        return self._run(write_select("results", expressions, where, "duckdb", '"'))
+    def fetch(self, statement: str) -> Any:
+        """Return what a statement comes to, as a table of Arrow."""
+        # not from the relation itself: DuckDB 2.0 then complains of leaks when Python ends
+        return self._connection.sql(statement).to_arrow_table()
 
-    def group(self, groups: GroupBy, part: int, parts: int) -> pl.DataFrame:
-        """As `groundfault.engines.groups.GroupingCounter.group`."""
-        here = f"hash({quote(groups.key)}) % {parts} = {part}"
-        return self._run(write_groups("results", groups, here, "duckdb", '"'))
+    def draw_part(self, key: str, part: int, parts: int) -> str:
+        """Write a condition for the rows of one of several parts, by a hash of their key."""
+        return f"hash({key}) % {parts} = {part}"
 
     @cached_property
     def _connection(self) -> Any:
@@ -108,15 +100,3 @@ class DuckdbCounter:
         connection.execute(f"ATTACH {literal(path)} AS source (TYPE duckdb, READ_ONLY)")
         connection.execute("SET enable_external_access = false")
         connection.execute(f"CREATE VIEW files AS SELECT * FROM {name.sql(dialect='duckdb')}")
-
-    def _run(self, statement: str) -> pl.DataFrame:
-        try:
-            # not from the relation itself: DuckDB 2.0 then complains of leaks when Python ends
-            result = self._connection.sql(statement).to_arrow_table()
-        except (MissingExtraError, InputError):
-            raise
-        except Exception as error:
-            raise RuleError(f"DuckDB cannot evaluate a rule: {first_line(error)}") from None
-        frame = pl.from_arrow(result)
-        assert isinstance(frame, pl.DataFrame)
-        return frame

@@ -11,9 +11,15 @@ from typing import ClassVar
 import polars as pl
 
 from groundfault.core.rules import Rule
-from groundfault.engines import cells
-from groundfault.engines.cells import CellCounts, name_counts
-from groundfault.engines.groups import ROWS, SCORED, GroupBy, name_difference
+from groundfault.engines import (
+    CELL_ROWS,
+    ROWS,
+    SCORED,
+    CellCounts,
+    GroupBy,
+    name_counts,
+    name_difference,
+)
 from groundfault.errors import InputError, RuleError, first_line
 
 _HASH = "__md5_{}"
@@ -43,7 +49,7 @@ class PolarsCounter:
         """As `groundfault.engines.Counter.counts`."""
         expressions = {**by, **{f"rule {i}": sql for i, sql in enumerate(rules)}}
         table = self._select(expressions)
-        aggregates = [pl.len().alias(cells.ROWS)]
+        aggregates = [pl.len().alias(CELL_ROWS)]
         for i in range(len(rules)):
             on, defined = name_counts(i)
             # a rule that is NULL everywhere has no type
@@ -57,7 +63,7 @@ class PolarsCounter:
         return _collect(self._select(expressions, where))
 
     def group(self, groups: GroupBy, part: int, parts: int) -> pl.DataFrame:
-        """As `groundfault.engines.groups.GroupingCounter.group`."""
+        """As `groundfault.engines.GroupingCounter.group`."""
         key, loss = pl.col(groups.key), _read(groups.loss)
         aggregates = [
             loss.mean().alias(groups.mean),

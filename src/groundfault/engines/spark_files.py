@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
-import polars as pl
-
-from groundfault.engines.cells import CellCounts
-from groundfault.engines.dialect import quote_name, write_columns, write_count, write_select
-from groundfault.engines.groups import GroupBy, write_groups
-from groundfault.errors import InputError, MissingExtraError, RuleError, first_line
+from groundfault.engines.dialect import SqlCounter, write_columns
+from groundfault.errors import InputError, MissingExtraError
 
 
 @dataclass(frozen=True)
-class SparkCounter:
+class SparkCounter(SqlCounter):
     """Parquet files, scanned by Spark.
 
     Parameters
@@ -64,31 +59,17 @@ class SparkCounter:
             )
         return counter
 
-    def find_schema(self) -> pl.Schema:
-        """Names and types of the columns."""
-        try:
-            return self._run(f"SELECT * FROM {self._view} LIMIT 0").schema
-        except RuleError as error:
-            raise InputError(f"cannot read {self.files[0]}: {error}") from None
+    title: ClassVar[str] = "Spark"
+    dialect: ClassVar[str] = "spark"
+    sign: ClassVar[str] = "`"
 
-    def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> CellCounts:
-        """As `groundfault.engines.Counter.counts`."""
-        return CellCounts.of(
-            self._run(write_count(self._view, rules, by, "spark", "`")), list(by), len(rules)
-        )
-
-    def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
-        """As `groundfault.engines.Counter.evaluate`."""
-        return self._run(write_select(self._view, expressions, where, "spark", "`"))
-
-    def group(self, groups: GroupBy, part: int, parts: int) -> pl.DataFrame:
-        """As `groundfault.engines.groups.GroupingCounter.group`."""
-        here = f"pmod(hash({quote_name(groups.key, '`')}), {parts}) = {part}"
-        return self._run(write_groups(self._view, groups, here, "spark", "`"))
+    def draw_part(self, key: str, part: int, parts: int) -> str:
+        """Write a condition for the rows of one of several parts, by a hash of their key."""
+        return f"pmod(hash({key}), {parts}) = {part}"
 
     @property
-    def _view(self) -> str:
-        # of its own: a session may serve several
+    def view(self) -> str:
+        """Return a name of its own: a session may serve several."""
         return f"groundfault_{hashlib.sha256(repr(self.files).encode()).hexdigest()[:16]}"
 
     @cached_property
@@ -101,18 +82,11 @@ class SparkCounter:
             ) from None
         spark = self.session or SparkSession.builder.appName("groundfault").getOrCreate()
         frame = spark.read.parquet(*self.files)
-        frame.createOrReplaceTempView(f"{self._view}_files")
+        frame.createOrReplaceTempView(f"{self.view}_files")
         columns = write_columns(dict(frame.dtypes), "`")
-        spark.sql(f"SELECT {columns} FROM {self._view}_files").createOrReplaceTempView(self._view)
+        spark.sql(f"SELECT {columns} FROM {self.view}_files").createOrReplaceTempView(self.view)
         return spark
 
-    def _run(self, statement: str) -> pl.DataFrame:
-        try:
-            result = self._spark.sql(statement).toArrow()
-        except MissingExtraError:
-            raise
-        except Exception as error:
-            raise RuleError(f"Spark cannot evaluate a rule: {first_line(error)}") from None
-        frame = pl.from_arrow(result)
-        assert isinstance(frame, pl.DataFrame)
-        return frame
+    def fetch(self, statement: str) -> Any:
+        """Return what a statement comes to, as a table of Arrow."""
+        return self._spark.sql(statement).toArrow()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
-from groundfault.auditing.stages import OPTIONS, find_stages
+from groundfault.auditing.column_timing import OPTIONS, find_stages
 from groundfault.case.settings import CaseSettings, Step
 from groundfault.case.simulation import POWER, Forecast, forecast_confirmation
 from groundfault.case.summary import CaseSummary, LabelledMode

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from groundfault.auditing.column_timing import OPTIONS
 from groundfault.auditing.report import Report
-from groundfault.auditing.stages import OPTIONS
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Cell, Finding
 from groundfault.readers.account import compare_official
@@ -19,8 +19,8 @@ from groundfault.render.page import Block, Bullets, Page, Paragraph, Section, Ta
 
 if TYPE_CHECKING:
     from groundfault.auditing.checking import Check, Prospect
+    from groundfault.auditing.column_timing import ColumnStage
     from groundfault.auditing.preview_schema import CheckSummary, ColumnUse
-    from groundfault.auditing.stages import ColumnStage
     from groundfault.readers.account import Account
 
 MAX_PROSPECTS = 20

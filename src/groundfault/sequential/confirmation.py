@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.auditing.guarantee import describe_looks
-from groundfault.auditing.prepared import prepare
+from groundfault.auditing.preparation import prepare
 from groundfault.auditing.report_schema import PlanSettings
 from groundfault.base.deprecation import rename_fields, rename_members
 from groundfault.core.plan import AUTO, Plan, to_fraction
@@ -37,7 +37,7 @@ from groundfault.stats import bits
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groundfault.auditing.prepared import PreparedAudit
+    from groundfault.auditing.prepared_audit import PreparedAudit
     from groundfault.base.holdout_events import Opening
     from groundfault.base.ledgers import LedgerChoice
     from groundfault.core.candidate import Candidate

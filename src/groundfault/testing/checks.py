@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault import judges
-from groundfault.auditing.prepared import PreparedAudit
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Verdict

@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 
 from groundfault.core.rules import Rule
-from groundfault.engines import Counter
+from groundfault.engines import ROWS, SCORED, Counter, GroupBy, GroupingCounter, name_difference
 from groundfault.engines.agreement import find_disagreements
-from groundfault.engines.groups import ROWS, SCORED, GroupBy, GroupingCounter, name_difference
 from groundfault.testing.checks import require
 
 EDGES = pl.DataFrame(

@@ -11,7 +11,7 @@ import polars as pl
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan, Verdict, judges
-from groundfault.auditing.prepared import prepare
+from groundfault.auditing.preparation import prepare
 from groundfault.core.candidate import Missing
 from groundfault.testing import World
 from groundfault.testing.calibration import resolve_plan, run_rule

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan, Report
-from groundfault.auditing.prepared import prepare
+from groundfault.auditing.preparation import prepare
 from groundfault.errors import InputError, RuleError
 from groundfault_studies.attacks.attack import Attack
 

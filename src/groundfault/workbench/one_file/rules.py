@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.auditing.prepared import PreparedAudit
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_examples import mark_rule, select_subject_losses
 from groundfault.auditing.unit_table import tabulate_units

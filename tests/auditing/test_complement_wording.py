@@ -10,7 +10,7 @@ import pytest
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan, Report
-from groundfault.auditing.opposites import describe_opposite
+from groundfault.auditing.complement_wording import describe_complement
 from groundfault.core.finding import Cell, Opposite
 from groundfault.render import to_html as html
 from groundfault.render import to_markdown as markdown
@@ -59,7 +59,7 @@ PLAN = Plan(judge="max-t", permutations=199)
 def test_a_cut_or_a_flag_has_another_side_in_words(
     candidate: Candidate, name: str, meaning: str
 ) -> None:
-    opposite = describe_opposite(candidate, 60, 40)
+    opposite = describe_complement(candidate, 60, 40)
     assert opposite is not None
     assert (opposite.name, opposite.meaning) == (name, meaning)
     values = {"n": [None, 0, 5, 12, 30], "n_words": [None, 1, 1500, 2000, 9]}
@@ -86,13 +86,13 @@ def test_a_cut_or_a_flag_has_another_side_in_words(
     ],
 )
 def test_other_candidates_have_none(candidate: Candidate) -> None:
-    assert describe_opposite(candidate, 60, 40) is None
+    assert describe_complement(candidate, 60, 40) is None
 
 
 def test_a_flag_that_few_have_is_not_turned_and_a_cut_is() -> None:
-    assert describe_opposite(Candidate("polite", "polite"), 10, 90) is None
-    assert describe_opposite(Candidate("q", "q ~ 'x'", "q has a digit", "text"), 10, 90) is None
-    assert describe_opposite(Candidate("n", "n > 3"), 10, 90) is not None
+    assert describe_complement(Candidate("polite", "polite"), 10, 90) is None
+    assert describe_complement(Candidate("q", "q ~ 'x'", "q has a digit", "text"), 10, 90) is None
+    assert describe_complement(Candidate("n", "n > 3"), 10, 90) is not None
 
 
 @pytest.fixture(scope="module")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault import judges
-from groundfault.auditing.copies import join_copies
+from groundfault.auditing.column_timing import ColumnStage, Timing, find_stages, list_columns
 from groundfault.auditing.leaks import LEAK, find_leaking_rules, measure_columns, measure_marks
-from groundfault.auditing.stages import ColumnStage, Timing, find_stages, list_columns
 from groundfault.auditing.unit_table import number_strata
 from groundfault.base.digests import feed
 from groundfault.base.progress import Progress, listener
@@ -24,10 +22,14 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.judge import Judge
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan
+from groundfault.core.roles import Roles
+from groundfault.core.row_names import sampler_of
 from groundfault.core.units import Marks, Units, average_losses, classify_sizes, count_scored_rows
-from groundfault.errors import InputError, PlanError, RuleError
-from groundfault.judges import choose_judge
 from groundfault.judges.rule import Ruling, rule
+
+if TYPE_CHECKING:
+    from groundfault.auditing.lazy_evidence import LazyEvidence
+    from groundfault.base.row_sketch import RowSample
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,44 @@ class PreparedAudit:
     judge_reason: str = ""
     own_rules: tuple[str, ...] = ()
 
+    @property
+    def source(self) -> Evidence | LazyEvidence:
+        """Return what is audited: its hashes are those of the report."""
+        return self.evidence
+
+    @property
+    def roles(self) -> Roles:
+        """Return the roles of the columns as they were named."""
+        return self.evidence.roles
+
+    @property
+    def has_holdout(self) -> bool:
+        """Return whether the judge holds something out."""
+        return self.judge.confirmation != "none"
+
+    @property
+    def statuses(self) -> dict[str, int]:
+        """Return how many rows have each status."""
+        return self.evidence.status_counts
+
+    def sample_outcomes(self) -> Callable[[str], RowSample]:
+        """Return what samples the outcomes for a ledger, given its salt."""
+        return sampler_of(self.evidence)
+
+    def try_rules(self, *, modes: bool) -> None:  # noqa: ARG002
+        """Fail where a rule cannot be applied, before anything is recorded.
+
+        Parameters
+        ----------
+        modes : bool
+            Whether failure modes are looked for.
+        """
+        self.marks  # noqa: B018
+
     @cached_property
     def discovery_mask(self) -> NDArray[np.bool_]:
         """The discovery units; all of them for a judge that holds nothing out."""
-        if self.judge.confirmation == "none":
+        if not self.has_holdout:
             return np.ones(self.evidence.unit_count, dtype=np.bool_)
         return self.plan.discovery_units(self.evidence)
 
@@ -111,12 +147,25 @@ class PreparedAudit:
         name = self.outcomes[outcome]
         return f"errors of {name}" if name else "errors"
 
-    def losses(self, evidence: Evidence | None = None) -> NDArray[np.float64]:
-        """Losses of all units, held-out ones too: shape (outcomes, units).
+    def losses(self, unscored: int | None = None) -> NDArray[np.float64]:
+        """Return the losses of all units, held-out ones too: shape (outcomes, units).
+
+        Parameters
+        ----------
+        unscored : int, optional
+            The loss of observations that were not scored, 1 or 0; NaN where left out.
+        """
+        evidence = self.evidence
+        return self.read_losses(
+            evidence if unscored is None else evidence.with_unscored_as(float(unscored))
+        )
+
+    def read_losses(self, evidence: Evidence) -> NDArray[np.float64]:
+        """Return the mean loss of each unit of some evidence: shape (outcomes, units).
 
         Of a comparison those of its two models, in order: shape (2, units).
         """
-        losses = average_losses(evidence or self.evidence)
+        losses = average_losses(evidence)
         if not self.compare:
             return losses
         return losses[[self.evidence.models.index(name) for name in self.compare]]
@@ -125,7 +174,7 @@ class PreparedAudit:
         """The discovery units; no held-out loss is read."""
         rows = self.discovery_mask[self.evidence.unit_index]
         units = np.flatnonzero(self.discovery_mask)
-        losses = self.losses(self.evidence.take(rows))
+        losses = self.read_losses(self.evidence.take(rows))
         return self._join(self.marks.take(units), losses, _part(self.strata, units))
 
     def parts(self, losses: NDArray[np.float64]) -> tuple[Units, Units | None]:
@@ -168,6 +217,10 @@ class PreparedAudit:
         """Verdicts for these losses, and the units they rest on."""
         discovery, holdout = self.parts(losses)
         return rule(self.judge, self.plan, discovery, holdout, self.marks), discovery, holdout
+
+    def join(self, units: Units, candidates: Sequence[int]) -> Units:  # noqa: ARG002
+        """Return units that tell how some candidates go together, as single rows always do."""
+        return units
 
     @cached_property
     def split_hash(self) -> str:
@@ -217,7 +270,7 @@ class PreparedAudit:
 
     @property
     def _visible_rows(self) -> Evidence:
-        if self.judge.confirmation == "none":
+        if not self.has_holdout:
             return self.evidence.without_outcomes()
         discovery = self.evidence if self.discovery_evidence is None else self.discovery_evidence
         # by name: other models may have answered other units. What is hard for one model is often
@@ -272,200 +325,5 @@ class PreparedAudit:
         return proposals
 
 
-def prepare(
-    evidence: Evidence,
-    plan: Plan | None = None,
-    candidates: Iterable[Candidate] | None = None,
-    *,
-    finders: Sequence[Any] | None = None,
-    compare: tuple[str, str] | None = None,
-    progress: Progress | None = None,
-) -> PreparedAudit:
-    """Freeze everything that is decided before the holdout is read, and check it.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    plan : Plan, optional
-    candidates : iterable of Candidate, optional
-        To judge. With neither candidates nor finders, the default finders propose.
-    finders : sequence of finder or str, optional
-        Propose further candidates from the discovery units. A judge that holds nothing out lets
-        them see all units, but no outcome.
-    compare : pair of str, optional
-        Two models to compare on the examples both answered.
-    progress : callable, optional
-        Called with a message before each finder.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to explain: no errors, or only errors; or nothing to explain it with.
-    PlanError
-        If a judge or finder is unknown.
-    """
-    declarations = list(candidates or ())
-    by_default = candidates is None and finders is None
-    if finders is None:
-        finders = default_finders() if by_default else []
-    mining = any(map(looks_at_outcomes, finders))
-    start = start_audit(evidence, plan, compare=compare, candidates=declarations, mining=mining)
-    if finders and start.plan.holdout_axis == "models" and start.discovery_evidence is None:
-        raise InputError(
-            "all models are held out, so there is nothing to find candidates in: name "
-            "candidates, or leave some models for discovery"
-        )
-    proposals = start.propose(finders, declarations, progress=progress)
-    library = Library.of([*declarations, *proposals])
-    if len(library) == 0:
-        raise InputError(
-            "no candidates: the evidence has no columns that describe examples; name "
-            "candidates or columns"
-        )
-    for candidate in library:
-        require_cause(start, candidate)
-    _require_fresh_holdout(start, library)
-    own_rules = () if by_default else tuple(c.name for c in library)
-    return replace(start, library=library, precomputed_shares=start.shares, own_rules=own_rules)
-
-
-def start_audit(
-    evidence: Evidence,
-    plan: Plan | None = None,
-    *,
-    compare: tuple[str, str] | None = None,
-    candidates: Sequence[Candidate] = (),
-    mining: bool = True,
-) -> PreparedAudit:
-    """Prepare everything but the candidates.
-
-    Parameters
-    ----------
-    evidence, plan, compare
-        As in `prepare`.
-    candidates : sequence of Candidate
-        Those that were named.
-    mining : bool
-        Whether a finder will look at outcomes; then the judge ``auto`` is one with a holdout.
-
-    Raises
-    ------
-    InputError, PlanError
-        As `prepare`.
-    """
-    plan, evidence = plan or Plan(), join_copies(evidence)
-    discovery = None
-    if plan.holdout_axis == "models":
-        if compare:
-            raise PlanError("a comparison needs both of its models: hold out another axis")
-        names, holdout = plan.split_models(evidence)
-        plan = replace(plan, holdout_models=holdout)  # so that the seal covers what was drawn
-        discovery = evidence.select_model(*names) if names else None
-        evidence = evidence.select_model(*holdout)
-    if compare:
-        evidence = evidence.select_model(*compare)
-        if len(set(compare)) < 2:
-            raise PlanError("compare needs two different models")
-        _require_differences(plan)
-    _require_variation(evidence)
-    # the hash is of all rows: few audits need it here
-    mined = mining or any(c.mined and c.is_mined_from(evidence.outcome_hash) for c in candidates)
-    plan, reason = choose_judge(plan, evidence.roles, mined=mined)
-    judge = judges.get(plan.judge, plan.judge_settings)
-    if compare and not getattr(judge, "compares", False):
-        raise PlanError(
-            f"judge {judge.name} cannot compare two models: it permutes units, which is no test of "
-            "what changed within them; judge by max-t, holm or split-holm, or name no judge"
-        )
-    plan = plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
-    audit = PreparedAudit(
-        evidence, Library(()), plan, judge, compare, discovery, judge_reason=reason
-    )
-    if judge.name == "multisplit-e" and audit.strata is not None:
-        raise PlanError(
-            "multisplit-e needs groups of like size and holds no column fixed; judge by max-t, "
-            "holm or janus"
-        )
-    return audit
-
-
 def _part(strata: NDArray[np.int64] | None, units: NDArray[np.intp]) -> NDArray[np.int64] | None:
     return None if strata is None else strata[units]
-
-
-def default_finders() -> list[Any]:
-    """Finders that propose where neither candidates nor finders are named."""
-    from groundfault.finders import DEFAULT
-
-    return list(DEFAULT)
-
-
-def looks_at_outcomes(finder: Any) -> bool:
-    """Whether a finder, or the one of a name, is led by outcomes."""
-    from groundfault.finders import get
-
-    maker = get(finder.partition(":")[0]) if isinstance(finder, str) else finder
-    return bool(getattr(maker, "uses_outcomes", False))
-
-
-def require_cause(audit: PreparedAudit, candidate: Candidate) -> None:
-    """A candidate must not explain failures by failing."""
-    roles, columns = audit.evidence.roles, set(candidate.columns)
-    if columns & {roles.outcome, roles.status}:
-        raise RuleError(
-            f"candidate {candidate.name!r} reads the outcome: {candidate.rule!r} explains "
-            "failures by failing"
-        )
-    for column in sorted(columns & set(roles.post_outcome)):
-        raise RuleError(
-            f"candidate {candidate.name!r} reads {column!r}, which was declared to follow from "
-            "the outcome"
-        )
-    for column in sorted(columns & set(audit.leaks)):
-        raise RuleError(
-            f"candidate {candidate.name!r} reads {column!r}, which predicts "
-            f"{audit.leaks[column]:.0%} of the rarer outcome, so it is likely to follow from the "
-            "outcome; allow_leakage (--allow-leakage) lets it be judged all the same"
-        )
-
-
-def _require_fresh_holdout(audit: PreparedAudit, library: Library) -> None:
-    """A mined candidate needs units that its finder did not see, or other outcomes."""
-    for candidate in library:
-        if audit.is_mined_here(candidate):
-            continue
-        if candidate.mined and candidate.is_mined_from(audit.evidence.outcome_hash):
-            raise PlanError(
-                f"candidate {candidate.name!r} was mined from other units of this evidence than "
-                f"judge {audit.judge.name} now has for discovery, so the holdout is not fresh: take"
-                " a judge with a holdout and split as then (--seed, --holdout, --split), or other "
-                "evidence"
-            )
-
-
-def _require_differences(plan: Plan) -> None:
-    """A comparison is of differences within units."""
-    if plan.effect != "risk_difference":
-        raise PlanError("a comparison is of differences: leave the effect (--effect) out")
-    if plan.within:
-        raise PlanError(
-            "a comparison holds every column fixed, since it compares each example with itself: "
-            "leave within (--within) out"
-        )
-
-
-def _require_variation(evidence: Evidence) -> None:
-    loss = evidence.loss.drop_nulls()
-    if len(loss) == 0:
-        counts = ", ".join(f"{n} {status}" for status, n in evidence.status_counts.items() if n)
-        raise InputError(f"no observation was scored ({counts}), so there is nothing to explain")
-    if loss.n_unique() == 1:
-        every = {
-            0.0: "no errors at all: every observation passed",
-            1.0: "only errors: every observation failed",
-        }
-        message = every.get(float(loss[0]), f"the same loss ({loss[0]:g}) everywhere")
-        raise InputError(
-            f"the outcome has {message} ({len(loss):,} in all), so there is no difference to "
-            "explain; is it the right column, scorer or selection of rows?"
-        )

@@ -10,9 +10,9 @@ from leak_tables import make_later_columns
 import groundfault
 from groundfault import Evidence
 from groundfault.auditing.checking import check
+from groundfault.auditing.column_timing import Timing, find_stages
 from groundfault.auditing.leaks import SUSPECT
-from groundfault.auditing.prepared import prepare
-from groundfault.auditing.stages import Timing, find_stages
+from groundfault.auditing.preparation import prepare
 
 
 def stages(**roles: list[str]) -> dict[str, tuple[Timing, str]]:

@@ -24,7 +24,7 @@ _MARK = re.compile(r"(?P<text>.+) has an? (?P<what>.+)")
 _CONTENT = re.compile(r"(?P<text>.+) is not empty")
 
 
-def describe_opposite(candidate: Candidate, on: int, off: int) -> Opposite | None:
+def describe_complement(candidate: Candidate, on: int, off: int) -> Opposite | None:
     """What holds for the units that a candidate leaves, where it is as natural to say.
 
     Parameters

@@ -8,7 +8,7 @@ import pytest
 from audit_tables import audit_planted_table, make_planted_evidence, make_planted_table
 
 from groundfault import Candidate, Evidence, InputError, Plan, RuleError
-from groundfault.auditing.prepared import prepare, start_audit
+from groundfault.auditing.preparation import prepare, start_audit
 
 
 def test_parts_share_out_the_losses() -> None:

@@ -1,0 +1,378 @@
+"""Preparing an audit: candidates frozen, plan resolved, and what cannot be judged refused.
+
+Of evidence in an engine only counts are known. `require_counts_enough` refuses what needs single
+rows, and is the one place that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from groundfault import judges
+from groundfault.auditing.copies import join_copies
+from groundfault.auditing.counted_audit import JOINT_JUDGE, MAX_JOINT, CountedAudit
+from groundfault.auditing.counting import (
+    GRADED_JUDGES,
+    MAX_DEALT,
+    is_graded,
+    require_countable_losses,
+)
+from groundfault.auditing.lazy_evidence import LazyEvidence
+from groundfault.auditing.prepared_audit import PreparedAudit
+from groundfault.base.progress import Progress
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.evidence import Evidence
+from groundfault.core.judge import Judge
+from groundfault.core.plan import Plan
+from groundfault.core.roles import Roles
+from groundfault.errors import InputError, PlanError, RuleError
+from groundfault.judges import choose_judge
+
+JUDGES = ("holm", "bh", "by", "split-holm", "janus", "janus-a", "janus-lite")
+"""Judges that read contingency tables and nothing else."""
+
+_MAX_PATTERNS = 1000
+"""Combinations of candidates among the rows of the sample, beyond which all rows have too many."""
+
+
+def prepare(
+    evidence: Evidence | LazyEvidence,
+    plan: Plan | None = None,
+    candidates: Iterable[Candidate] | None = None,
+    *,
+    finders: Sequence[Any] | None = None,
+    compare: tuple[str, str] | None = None,
+    progress: Progress | None = None,
+) -> PreparedAudit:
+    """Freeze everything that is decided before the holdout is read, and check it.
+
+    Parameters
+    ----------
+    evidence : Evidence or LazyEvidence
+        Of lazy evidence each row is a unit. Finders and leak checks see a sample of about 20,000
+        discovery rows, drawn by the plan's seed and the rows' ids, and every candidate is evaluated
+        there by the engine and by polars.
+    plan : Plan, optional
+    candidates : iterable of Candidate, optional
+        To judge. With neither candidates nor finders, the default finders propose.
+    finders : sequence of finder or str, optional
+        Propose further candidates from the discovery units. A judge that holds nothing out lets
+        them see all units, but no outcome.
+    compare : pair of str, optional
+        Two models to compare on the examples both answered.
+    progress : callable, optional
+        Called with a message before each finder.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to explain: no errors, or only errors; or nothing to explain it with.
+    PlanError
+        If a judge or finder is unknown, or needs rows that an engine does not give.
+    """
+    by_default = candidates is None and finders is None
+    finders, declarations = list_finders(candidates, finders), list(candidates or ())
+    start: PreparedAudit
+    if isinstance(evidence, LazyEvidence):
+        start = _start_counting(evidence, plan, declarations, finders, compare)
+    else:
+        mining = any(map(looks_at_outcomes, finders))
+        start = start_audit(evidence, plan, compare=compare, candidates=declarations, mining=mining)
+    if finders and start.plan.holdout_axis == "models" and start.discovery_evidence is None:
+        raise InputError(
+            "all models are held out, so there is nothing to find candidates in: name "
+            "candidates, or leave some models for discovery"
+        )
+    proposals = start.propose(finders, declarations, progress=progress)
+    library = Library.of([*declarations, *proposals])
+    if len(library) == 0:
+        raise InputError(
+            "no candidates: the evidence has no columns that describe examples; name "
+            "candidates or columns"
+        )
+    for candidate in library:
+        require_cause(start, candidate)
+    own_rules = () if by_default else tuple(c.name for c in library)
+    audit = replace(start, library=library, precomputed_shares=start.shares, own_rules=own_rules)
+    if isinstance(audit, CountedAudit):
+        return _settle_counting(audit)
+    _require_fresh_holdout(start, library)
+    return audit
+
+
+def start_audit(
+    evidence: Evidence,
+    plan: Plan | None = None,
+    *,
+    compare: tuple[str, str] | None = None,
+    candidates: Sequence[Candidate] = (),
+    mining: bool = True,
+) -> PreparedAudit:
+    """Prepare everything but the candidates.
+
+    Parameters
+    ----------
+    evidence, plan, compare
+        As in `prepare`.
+    candidates : sequence of Candidate
+        Those that were named.
+    mining : bool
+        Whether a finder will look at outcomes; then the judge ``auto`` is one with a holdout.
+
+    Raises
+    ------
+    InputError, PlanError
+        As `prepare`.
+    """
+    plan, evidence = plan or Plan(), join_copies(evidence)
+    discovery = None
+    if plan.holdout_axis == "models":
+        if compare:
+            raise PlanError("a comparison needs both of its models: hold out another axis")
+        names, holdout = plan.split_models(evidence)
+        plan = replace(plan, holdout_models=holdout)  # so that the seal covers what was drawn
+        discovery = evidence.select_model(*names) if names else None
+        evidence = evidence.select_model(*holdout)
+    if compare:
+        evidence = evidence.select_model(*compare)
+        if len(set(compare)) < 2:
+            raise PlanError("compare needs two different models")
+        _require_differences(plan)
+    _require_variation(evidence)
+    # the hash is of all rows: few audits need it here
+    mined = mining or any(c.mined and c.is_mined_from(evidence.outcome_hash) for c in candidates)
+    plan, judge, reason = _resolve_judge(plan, evidence.roles, mined=mined)
+    if compare and not getattr(judge, "compares", False):
+        raise PlanError(
+            f"judge {judge.name} cannot compare two models: it permutes units, which is no test of "
+            "what changed within them; judge by max-t, holm or split-holm, or name no judge"
+        )
+    audit = PreparedAudit(
+        evidence, Library(()), plan, judge, compare, discovery, judge_reason=reason
+    )
+    if judge.name == "multisplit-e" and audit.strata is not None:
+        raise PlanError(
+            "multisplit-e needs groups of like size and holds no column fixed; judge by max-t, "
+            "holm or janus"
+        )
+    return audit
+
+
+def require_counts_enough(
+    lazy: LazyEvidence,
+    plan: Plan | None,
+    candidates: Iterable[Candidate],
+    finders: Sequence[Any],
+    *,
+    compare: tuple[str, str] | None = None,
+    robustness: int = 0,
+) -> tuple[Plan, Judge, str]:
+    """Refuse what needs single rows, before any row is read: an engine gives counts.
+
+    Parameters
+    ----------
+    lazy : LazyEvidence
+    plan, candidates, finders, compare
+        As in `prepare`.
+    robustness : int
+        Splits to repeat the rule over.
+
+    Returns
+    -------
+    plan : Plan
+        Resolved for its judge.
+    judge : Judge
+    reason : str
+        Why it is that one where the plan left it open; else empty.
+
+    Raises
+    ------
+    PlanError
+        If the judge or another setting needs rows, or takes no means of groups.
+    """
+    if compare or robustness:
+        raise PlanError(
+            "a comparison (--compare) and repeats (--robustness) need single rows, and an "
+            "engine gives counts: leave them out, or audit a sample in memory"
+        )
+    mined = any(map(looks_at_outcomes, finders)) or any(one.mined for one in candidates)
+    named, judge, reason = _resolve_judge(plan or Plan(), lazy.roles, mined=mined)
+    needs = (
+        f"judge {judge.name} needs" if judge.name not in (*JUDGES, JOINT_JUDGE) else "",
+        "within (--within) needs" if named.within else "",
+        "decoys that are drawn (--decoys) need" if named.decoys is not None else "",
+        f"to hold out {named.holdout_axis} (--holdout-axis) needs"
+        if named.holdout_axis != "examples"
+        else "",
+    )
+    for words in filter(None, needs):
+        raise PlanError(
+            f"{words} single rows, and an engine gives counts: judge by "
+            f"{', '.join(JUDGES)}, or {JOINT_JUDGE} up to {MAX_JOINT} candidates, hold out "
+            "examples, or audit a sample in memory"
+        )
+    if lazy.is_grouped and not reason and judge.name not in GRADED_JUDGES:
+        raise PlanError(
+            f"means of groups are graded, and {judge.name} counts failures: judge by "
+            f"{', '.join(GRADED_JUDGES)}, or audit a sample in memory"
+        )
+    return named, judge, reason
+
+
+def list_finders(
+    candidates: Iterable[Candidate] | None, finders: Sequence[Any] | None
+) -> Sequence[Any]:
+    """Return the finders that were named; the default ones where nothing was named."""
+    if finders is not None:
+        return finders
+    return default_finders() if candidates is None else []
+
+
+def default_finders() -> list[Any]:
+    """Finders that propose where neither candidates nor finders are named."""
+    from groundfault.finders import DEFAULT
+
+    return list(DEFAULT)
+
+
+def looks_at_outcomes(finder: Any) -> bool:
+    """Whether a finder, or the one of a name, is led by outcomes."""
+    from groundfault.finders import get
+
+    maker = get(finder.partition(":")[0]) if isinstance(finder, str) else finder
+    return bool(getattr(maker, "uses_outcomes", False))
+
+
+def require_cause(audit: PreparedAudit, candidate: Candidate) -> None:
+    """A candidate must not explain failures by failing."""
+    roles, columns = audit.evidence.roles, set(candidate.columns)
+    if columns & {roles.outcome, roles.status}:
+        raise RuleError(
+            f"candidate {candidate.name!r} reads the outcome: {candidate.rule!r} explains "
+            "failures by failing"
+        )
+    for column in sorted(columns & set(roles.post_outcome)):
+        raise RuleError(
+            f"candidate {candidate.name!r} reads {column!r}, which was declared to follow from "
+            "the outcome"
+        )
+    for column in sorted(columns & set(audit.leaks)):
+        raise RuleError(
+            f"candidate {candidate.name!r} reads {column!r}, which predicts "
+            f"{audit.leaks[column]:.0%} of the rarer outcome, so it is likely to follow from the "
+            "outcome; allow_leakage (--allow-leakage) lets it be judged all the same"
+        )
+
+
+def _require_fresh_holdout(audit: PreparedAudit, library: Library) -> None:
+    """A mined candidate needs units that its finder did not see, or other outcomes."""
+    for candidate in library:
+        if audit.is_mined_here(candidate):
+            continue
+        if candidate.mined and candidate.is_mined_from(audit.evidence.outcome_hash):
+            raise PlanError(
+                f"candidate {candidate.name!r} was mined from other units of this evidence than "
+                f"judge {audit.judge.name} now has for discovery, so the holdout is not fresh: take"
+                " a judge with a holdout and split as then (--seed, --holdout, --split), or other "
+                "evidence"
+            )
+
+
+def _require_differences(plan: Plan) -> None:
+    """A comparison is of differences within units."""
+    if plan.effect != "risk_difference":
+        raise PlanError("a comparison is of differences: leave the effect (--effect) out")
+    if plan.within:
+        raise PlanError(
+            "a comparison holds every column fixed, since it compares each example with itself: "
+            "leave within (--within) out"
+        )
+
+
+def _require_variation(evidence: Evidence) -> None:
+    loss = evidence.loss.drop_nulls()
+    if len(loss) == 0:
+        counts = ", ".join(f"{n} {status}" for status, n in evidence.status_counts.items() if n)
+        raise InputError(f"no observation was scored ({counts}), so there is nothing to explain")
+    if loss.n_unique() == 1:
+        every = {
+            0.0: "no errors at all: every observation passed",
+            1.0: "only errors: every observation failed",
+        }
+        message = every.get(float(loss[0]), f"the same loss ({loss[0]:g}) everywhere")
+        raise InputError(
+            f"the outcome has {message} ({len(loss):,} in all), so there is no difference to "
+            "explain; is it the right column, scorer or selection of rows?"
+        )
+
+
+def _resolve_judge(plan: Plan, roles: Roles, *, mined: bool) -> tuple[Plan, Judge, str]:
+    """Return the plan with its judge and what was left to that, the judge, and why it is that."""
+    plan, reason = choose_judge(plan, roles, mined=mined)
+    judge = judges.get(plan.judge, plan.judge_settings)
+    gated = judge.confirmation != "none"
+    return plan.resolve(lift_ranked=judge.lift_ranked, gated=gated), judge, reason
+
+
+def _start_counting(
+    lazy: LazyEvidence,
+    plan: Plan | None,
+    candidates: Sequence[Candidate],
+    finders: Sequence[Any],
+    compare: tuple[str, str] | None,
+) -> CountedAudit:
+    """Prepare everything but the candidates, on a sample of the discovery rows."""
+    plan, judge, reason = require_counts_enough(lazy, plan, candidates, finders, compare=compare)
+    rows = int(lazy.counter.counts([], {}).rows.sum())
+    if not rows:
+        raise InputError(f"{lazy.provenance[0]} has no rows")
+    sample = lazy.take(lazy.find_sample(plan, rows, holdout=judge.confirmation != "none"))
+    return CountedAudit(sample, Library(()), plan, judge, judge_reason=reason, lazy=lazy, rows=rows)
+
+
+def _settle_counting(audit: CountedAudit) -> CountedAudit:
+    """Check what only the library tells, and find candidates that the engine takes otherwise."""
+    library = audit.library
+    library.require_columns(audit.evidence.frame.columns, where="the evidence")
+    if audit.judge_reason and audit.judge.name == JOINT_JUDGE:
+        audit = _replace_judge(audit)
+    if audit.judge.name == JOINT_JUDGE and len(library) > MAX_JOINT:
+        raise PlanError(
+            f"there are {len(library)} candidates, and {JOINT_JUDGE} on counts takes at most "
+            f"{MAX_JOINT}, since it counts all their combinations: name fewer, or judge by holm"
+        )
+    fitted = next((c.name for c in library if c.fitted_column is not None), None)
+    if fitted is not None:
+        raise InputError(
+            f"candidate {fitted!r} reads what a finder fitted in Python, which no engine can "
+            "evaluate; leave that finder out"
+        )
+    require_countable_losses(audit, audit.sample_losses)
+    rules = {candidate.name: candidate.parsed for candidate in library}
+    return replace(audit, disagreements=audit.find_disagreements(rules))
+
+
+def _replace_judge(audit: CountedAudit) -> CountedAudit:
+    """Put holm in place of max-t, where candidates cannot be counted jointly."""
+    rules = [candidate.parsed.to_polars() for candidate in audit.library]
+    graded = audit.groups is not None or is_graded(audit.sample_losses)
+    too_many = graded or len(rules) > MAX_JOINT
+    if not too_many:
+        named = (rule.alias(str(i)) for i, rule in enumerate(rules))
+        too_many = audit.evidence.frame.select(named).n_unique() > _MAX_PATTERNS
+    if not too_many and audit.rows < MAX_DEALT:
+        return audit
+    before, _, _ = audit.judge_reason.rpartition(": ")
+    why = (
+        "means of groups are graded, and max-t counts failures"
+        if audit.groups is not None
+        else "losses are graded, and max-t counts failures"
+        if graded
+        else f"the combinations of {len(rules)} candidates in {audit.rows:,} rows, which max-t "
+        "counts, are too many"
+    )
+    plan, judge = replace(audit.plan, judge="holm"), judges.get("holm")
+    reason = f"{before}: judged by holm, since {why}"
+    return replace(audit, plan=plan, judge=judge, judge_reason=reason)
