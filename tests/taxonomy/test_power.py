@@ -102,7 +102,7 @@ def test_effects_are_looked_up_by_halving(monkeypatch: pytest.MonkeyPatch) -> No
 def test_without_clusters_the_command_says_where_to_look_for_one_models_failures(
     nothing: Taxonomy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cli._print_result(nothing, None, tmp_path, {"hold_out": (), "unstable": False})
+    cli._print_result(nothing)
     assert "groundfault audit --model NAME" in capsys.readouterr().out
 
 

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 import sys
-from functools import partial
+from collections import Counter
+from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import click
 
 from groundfault.base.files import write_text
 from groundfault.cli.case_option import step_of_case
-from groundfault.cli.command import GroupedCommand, option
-from groundfault.cli.options import json_option
-from groundfault.cli.output import require_writable, write_json
-from groundfault.cli.probe_arena import arena
+from groundfault.cli.command import GroupedCommand
+from groundfault.cli.options import jobs_option, json_option, store_option
+from groundfault.cli.output import (
+    echo_warnings,
+    require_writable,
+    show_progress,
+    show_table,
+    write_result,
+)
 from groundfault.cli.probe_report import release, report
 from groundfault.cli.probe_review import review
-from groundfault.cli.probe_run import run
+from groundfault.cli.reading import read_values
+from groundfault.cli.settings import Count, Flag, Whole, call, derive_options, own_options
 from groundfault.errors import InputError, PlanError
+from groundfault.probes.use.arena import arena as run_arena
 
 if TYPE_CHECKING:
+    from groundfault.base.progress import Progress
+    from groundfault.models import Target
     from groundfault.probes import Bank
+    from groundfault.probes.running.runs import ProbeRow, Runs
+    from groundfault.probes.use.arena import LeaderboardRow
 
-_task = partial(option, group="Tasks")
-_wording = partial(option, group="Wordings")
-_of_case = partial(option, group="Case")
 _TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ipc", ".feather")
 
 
@@ -39,66 +49,27 @@ def probe() -> None:
     cls=GroupedCommand,
     first="generated source question target no_key grammar_file case_folder modes",
 )
-@click.argument("folder", type=click.Path(), required=False)
 @step_of_case(
-    "groundfault.cli.probe_case:begin_probe",
+    "groundfault.cli.probe:begin_probe",
     *"modes pairs question target grammar_file".split(),
     source="folder",
 )
-@_task(
-    "--generated",
-    type=int,
-    metavar="N",
-    help="Write a bank of N tasks made from templates, not the 18 written by hand.",
-)
-@_task(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Seed of a generated bank.",
-)
-@_task("--from", "source", metavar="FILE", help="Table or log with questions of your own.")
-@_task("--question", metavar="COL", help="Column of a table with the questions.")
-@_task("--target", metavar="COL", help="Column of a table with the expected answers.")
-@_task("--no-key", is_flag=True, help="Compare answers across wordings, not with expected ones.")
-@_task("--id", metavar="COL", help="Column of task ids; by default tasks are numbered.")
-@_task("--family", metavar="COL", help="Column with the kind of task.")
-@_task(
-    "--rule",
-    metavar="NAME",
-    help="Equivalence rule of all tasks; by default chosen by the form of each answer.",
-)
-@_wording(
-    "--grammar",
-    "grammar_file",
-    type=click.Path(),
-    metavar="FILE",
-    help="Grammar of the wordings, in place of the one that is shipped.",
-)
-@_of_case(
-    "--mode",
-    "modes",
-    type=click.IntRange(1),
-    multiple=True,
-    metavar="N",
-    help="Number of a failure mode of the case; repeatable, default those that are confirmed.",
-)
-@_of_case(
-    "--pairs",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    help="Largest number of pairs of tasks for each mode.",
-)
+@own_options
 def init(
-    folder: str,
-    generated: int | None,
-    seed: int,
-    no_key: bool,
-    grammar_file: str | None,
-    modes: tuple[int, ...],
-    **options: Any,
+    folder: str | None = None,
+    *,
+    generated: int | None = None,
+    seed: Whole = 0,
+    source: Annotated[str | None, Flag("--from")] = None,
+    question: str | None = None,
+    target: str | None = None,
+    no_key: bool = False,
+    id: str | None = None,
+    family: str | None = None,
+    rule: str | None = None,
+    grammar_file: Annotated[str | None, Flag("--grammar")] = None,
+    modes: Annotated[tuple[Count, ...], Flag("--mode")] = (),
+    pairs: Count = 20,  # noqa: ARG001  (of a case alone)
 ) -> None:
     """Write an example bank, grammar and config, with comments, into FOLDER.
 
@@ -115,19 +86,53 @@ def init(
     groundfault probe init mine/ --from results.parquet --question question --target answer
     groundfault probe init open/ --from questions.csv --question question --no-key --rule integer
     groundfault probe init --case case/ --mode 1 --question question --target answer
+
+    Tasks
+    -----
+    generated : N
+        Write a bank of N tasks made from templates, not the 18 written by hand.
+    seed : N
+        Seed of a generated bank.
+    source : FILE
+        Table or log with questions of your own.
+    question : COL
+        Column of a table with the questions.
+    target : COL
+        Column of a table with the expected answers.
+    no_key
+        Compare answers across wordings, not with expected ones.
+    id : COL
+        Column of task ids; by default tasks are numbered.
+    family : COL
+        Column with the kind of task.
+    rule : NAME
+        Equivalence rule of all tasks; by default chosen by the form of each answer.
+
+    Wordings
+    --------
+    grammar_file : FILE
+        Grammar of the wordings, in place of the one that is shipped.
+
+    Case
+    ----
+    modes : N
+        Number of a failure mode of the case; repeatable, default those that are confirmed.
+    pairs : N
+        Largest number of pairs of tasks for each mode.
     """
     from groundfault.probes import Bank, Grammar, generate
     from groundfault.probes.bank.bank import SHIPPED
 
     if modes:
         raise PlanError("--mode chooses failure modes of a case: name it with --case")
-    options.pop("pairs")
+    assert folder is not None
     require_writable(folder, directory=True)
     places = [Path(folder) / name for name in ("bank.toml", "grammar.toml", "config.toml")]
     existing = [place for place in places if place.exists()]
     if existing:
         raise InputError(f"{existing[0]} exists already; choose another folder, or move it away")
-    bank = _bank_of(options, no_key)
+    columns = {"question": question, "target": target, "id": id, "family": family, "rule": rule}
+    bank = _read_bank(source, columns, no_key=no_key)
     grammar = Grammar.shipped() if grammar_file is None else Grammar.load(grammar_file)
     if bank is not None:
         if generated is not None:
@@ -146,13 +151,36 @@ def init(
     click.echo(f"next: groundfault probe check {folder}")
 
 
-def _bank_of(options: dict[str, str | None], no_key: bool) -> Bank | None:
-    """The bank of a table, if its columns are named, or of logs."""
+def begin_probe(folder: str, options: dict[str, Any]) -> None:
+    """Write the tasks of a case's modes, and how they are asked."""
+    from groundfault.case.case import Case
+    from groundfault.case.probing import open_probe
+    from groundfault.probes.bank.grammar import Grammar
+
+    lacking = [name for name in ("question", "target") if options[name] is None]
+    if lacking:
+        raise PlanError(f"say which column of the case holds the {lacking[0]}: --{lacking[0]} COL")
+    case, file = Case(folder), options["grammar_file"]
+    case.probe(
+        options["modes"] or None,
+        question=options["question"],
+        target=options["target"],
+        pairs=options["pairs"],
+        grammar=None if file is None else Grammar.load(file),
+    )
+    bank, grammar = open_probe(case)
+    click.echo(
+        f"{len(bank)} tasks in pairs, {len(grammar)} wordings: {len(bank) * len(grammar):,} prompts"
+    )
+    click.echo(f"next: groundfault probe run --case {shlex.quote(folder)} --model NAME")
+
+
+def _read_bank(source: str | None, names: dict[str, str | None], *, no_key: bool) -> Bank | None:
+    """Read the bank of a table, if its columns are named, or of logs."""
     from groundfault.core.evidence import Evidence
     from groundfault.probes import Bank
 
-    source = options.pop("source")
-    columns = {name: value for name, value in options.items() if value is not None}
+    columns = {name: value for name, value in names.items() if value is not None}
     if source is None:
         if columns:
             raise PlanError(
@@ -180,29 +208,30 @@ def _bank_of(options: dict[str, str | None], no_key: bool) -> Bank | None:
 
 
 @probe.command()
-@click.argument("folder", type=click.Path())
-@click.option(
-    "--samples",
-    type=click.IntRange(0),
-    default=3,
-    show_default=True,
-    help="Number of prompts to show.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Seed that draws the prompts to show.",
-)
-@click.option("--card", metavar="FILE", help="Write the bank card as Markdown.")
+@own_options
 @json_option("the check")
-def check(folder: str, samples: int, seed: int, card: str | None, json_path: str | None) -> None:
+def check(
+    folder: str,
+    *,
+    samples: Whole = 3,
+    seed: Whole = 0,
+    card: str | None = None,
+    json_path: str | None,
+) -> None:
     """Check every prompt of the bank and grammar in FOLDER; exit status 1 if one is invalid.
 
     The check covers what a program can see: length, the question's wording, filled slots, and no
     component that gives the answer away. Whether a prompt still means the same, people decide in
     the review.
+
+    Output
+    ------
+    samples : N
+        Number of prompts to show.
+    seed : N
+        Seed that draws the prompts to show.
+    card : FILE
+        Write the bank card as Markdown.
     """
     from groundfault.probes import Bank, Grammar
     from groundfault.probes.bank.rendering import check as run
@@ -219,15 +248,236 @@ def check(folder: str, samples: int, seed: int, card: str | None, json_path: str
     )
     if card:
         write_text(Path(card), bank_card.card(result))
-    text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-    if not write_json(text, json_path):
+    if not write_result(result.to_dict(), json_path):
         for line in bank_card.lines(result):
             click.echo(line)
     sys.exit(0 if result.passed else 1)
 
 
-probe.add_command(run)
-probe.add_command(review)
-probe.add_command(report)
-probe.add_command(release)
-probe.add_command(arena)
+@probe.command()
+@step_of_case(
+    "groundfault.cli.probe:run_probe",
+    *"model settings quiet json_path".split(),
+    source="config",
+)
+@own_options
+@json_option("the counts")
+def run(
+    config: str | None = None,
+    *,
+    model: str,
+    settings: Annotated[tuple[str, ...], Flag("--set")] = (),
+    out: str | None = None,
+    quiet: bool = False,
+    json_path: str | None,
+) -> None:
+    """Ask a model the prompts of CONFIG: every policy with every seed, within the budget.
+
+    Each answer is recorded before it counts. Interrupt at any moment, and run the same command
+    again to go on: no prompt is asked twice, and all files are as without the interruption.
+
+    \b
+    groundfault probe run bank/config.toml --model openai/gpt-4o-mini
+    groundfault probe run bank/config.toml --model replay:calls.jsonl --out runs/
+    groundfault probe run --case case/ --model openai/gpt-4o-mini
+
+    Output
+    ------
+    model : NAME
+        Model to test, such as openai/gpt-4o-mini, hf/NAME or replay:FILE.
+    settings : NAME=VALUE
+        Setting of the model, such as base_url=URL; repeatable.
+    out : DIR
+        Folder of the runs; by default runs, beside CONFIG.
+    quiet
+        Print errors only.
+    """
+    from groundfault.probes.running.config import Config
+    from groundfault.probes.running.run import run as ask
+
+    assert config is not None
+    # a config with a mistake is named before what the model lacks, such as a library or a key
+    Config.load(config)
+    require_writable(out, directory=True)
+    runs = _ask_prompts(
+        lambda target, progress: ask(config, target, out=out, progress=progress),
+        {"model": model, "settings": settings, "quiet": quiet, "json_path": json_path},
+    )
+    if not quiet and json_path != "-":
+        click.echo(f"next: groundfault probe review {runs.folder}")
+
+
+def run_probe(folder: str, options: dict[str, Any]) -> None:
+    """Ask the model of a case its tasks in other words."""
+    from groundfault.case.case import Case
+
+    case = Case(folder)
+    _ask_prompts(lambda target, progress: case.ask(target, progress=progress), options)
+    if not options["quiet"] and options["json_path"] != "-":
+        click.echo(f"next: groundfault probe review --case {shlex.quote(folder)} --reviewer NAME")
+
+
+def _ask_prompts(ask: Callable[[Target, Progress], Runs], options: dict[str, Any]) -> Runs:
+    """Ask a model as the options have it, and print what came of it.
+
+    Parameters
+    ----------
+    ask : callable
+        Asks a target all prompts, or those that are left.
+    options : dict
+        ``model``, ``settings``, ``quiet`` and ``json_path`` of `run`.
+    """
+    from groundfault import models
+    from groundfault.probes.running.answers import Signal
+    from groundfault.render.page import make_table
+
+    quiet, json_path = options["quiet"], options["json_path"]
+    require_writable(json_path)
+    target = models.get(options["model"], **read_values(options["settings"]))
+    try:
+        with echo_warnings(), show_progress(quiet or json_path == "-") as progress:
+            runs = ask(target, progress)
+    except KeyboardInterrupt:
+        click.echo(
+            "stopped; what was answered is on record: run the same command again to go on", err=True
+        )
+        sys.exit(130)
+    rows = [row for row in runs.rows if row.model == target.name]
+    counts = [
+        _counts(list(each)) for _, each in groupby(rows, key=lambda row: (row.policy, row.seed))
+    ]
+    others = [{"asked": asked, "answered": answered} for asked, answered in runs.other_models]
+    content = {"runs": str(runs.folder), "model": target.name, "counts": counts}
+    if write_result(content | {"other_models": others}, json_path) or quiet:
+        return runs
+    heads = ("policy", "seed", "queries", *get_args(Signal), "keys")
+    names = (*heads[:-1], "mismatched_keys")
+    cells = [tuple(str(each[name]) for name in names) for each in counts]
+    show_table(make_table("Runs", "tnnnnnnn"[: len(heads)], heads, cells))
+    click.echo(
+        "keys: different prompts among the mismatches; "
+        "a mismatch is an error only if a person confirms it"
+    )
+    prompts, valid = runs.manifest["prompts"], runs.manifest["valid"]
+    if valid < prompts:
+        click.echo(
+            f"{prompts - valid:,} of {prompts:,} prompts are invalid and were not asked: "
+            "groundfault probe check says why"
+        )
+    return runs
+
+
+def _counts(rows: list[ProbeRow]) -> dict[str, Any]:
+    from groundfault.probes.running.answers import Signal
+
+    signals = Counter(row.signal for row in rows)
+    keys = {row.key for row in rows if row.signal == "mismatch"}
+    return {
+        "policy": rows[0].policy,
+        "seed": rows[0].seed,
+        "queries": len(rows),
+        **{signal: signals[signal] for signal in get_args(Signal)},
+        "mismatched_keys": len(keys),
+    }
+
+
+@probe.command()
+@own_options
+@store_option
+@derive_options(
+    run_arena,
+    "control batch landscapes seed",
+    control={"metavar": "NAME"},
+)
+@jobs_option(1)
+@json_option("the standings")
+def arena(
+    *,
+    policies: Annotated[tuple[str, ...], Flag("--policy")] = (),
+    worlds: Annotated[tuple[str, ...], Flag("--world")] = (),
+    replay: str | None = None,
+    budgets: Annotated[tuple[int, ...], Flag("--budget")] = (),
+    **options: Any,
+) -> None:
+    """Compare policies by the unique failing prompts they find, with equal budgets and tasks.
+
+    Each line gives unique audited keys, their paired difference from the control and their ratio to
+    it with 95% intervals, distinct tasks, confirmed rows (repeats included), and keys that the
+    review rejects as artefacts.
+
+    Landscapes are simulated, or replayed from a run in which every valid prompt was asked. There an
+    error is what a person confirmed; until the review is complete, every mismatch counts instead,
+    and the table says that this is a proxy.
+
+    \b
+    groundfault probe arena --policy gp --policy "caps, prior=stressor" --jobs 2
+    groundfault probe arena --replay runs/ --budget 90 --budget 192
+
+    Output
+    ------
+    policies : NAME
+        Policy to compare; repeatable; by default all.
+    worlds : NAME
+        Landscape, or model of a replay, to compare on; repeatable; by default all.
+    replay : RUNS
+        Exhaustive run, or JSONL file, to replay as the landscape.
+    budgets : N
+        Number of queries in a run; repeatable; by default 192.
+    """
+    from groundfault.probes.use.arena import load_replay
+    from groundfault.render.words import clean
+
+    require_writable(options["json_path"])
+    landscape = load_replay(replay, options["store"]) if replay else None
+    names = {"policies": policies, "worlds": worlds, "replay": landscape}
+    standings: list[LeaderboardRow] = []
+    with show_progress(options["json_path"] == "-") as progress:
+        for budget in budgets or (192,):
+            standings += call(run_arena, options | names, budget=budget, progress=progress)
+    # without reviews a mismatch may be the prompt's fault or the extraction's, not the model's
+    errors = "audited" if landscape is None or landscape.audited else "proxy"
+    settings = {name: options[name] for name in ("control", "batch", "landscapes", "seed", "jobs")}
+    settings |= {"replay": replay, "errors": errors}
+    content = {"settings": settings, "standings": [each.to_dict() for each in standings]}
+    if write_result(content, options["json_path"]):
+        return
+    if errors == "proxy":
+        click.echo("proxy: not all of this run was reviewed, so every mismatch counts as an error")
+    _show_standings(standings, options["control"])
+    click.echo(
+        f"means; difference and ratio are to {clean(options['control'])} on the same landscapes, "
+        "with 95% intervals"
+    )
+
+
+def _show_standings(standings: list[LeaderboardRow], control: str) -> None:
+    from groundfault.render.page import make_table
+
+    heads = "landscape policy budget keys difference ratio tasks rows artefacts".split()
+    rows = [
+        (
+            each.world,
+            each.policy,
+            f"{each.budget:,}",
+            f"{each.keys:.1f}",
+            "control"
+            if each.policy == control
+            else _set_interval(f"{each.gain:+.1f}", each.gain_interval, "+.1f"),
+            ""
+            if each.ratio is None
+            else _set_interval(f"{each.ratio:.2f}", each.ratio_interval, ".2f"),
+            f"{each.tasks:.1f}",
+            f"{each.rows:.1f}",
+            f"{each.artefacts:.1f}",
+        )
+        for each in standings
+    ]
+    show_table(make_table("", "ttnnnnnnn", heads, rows))
+
+
+def _set_interval(value: str, ends: tuple[float, float] | None, form: str) -> str:
+    return f"{value} [{ends[0]:{form}}, {ends[1]:{form}}]" if ends else value
+
+
+for _command in (review, report, release):
+    probe.add_command(_command)

@@ -5,24 +5,27 @@ from __future__ import annotations
 import getpass
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from groundfault.base.files import write_text
-from groundfault.cli.command import GroupedCommand
+from groundfault.cli.command import GroupedCommand, option
 from groundfault.cli.options import json_option, ledger_options, store_option
-from groundfault.cli.output import require_writable, write_json
+from groundfault.cli.output import require_writable, show_page, write_json
 from groundfault.cli.reading import choose_ledger
-from groundfault.cli.settings import call
+from groundfault.cli.settings import Flag, Whole, call, own_options
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from groundfault.auditing.report import Report
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
     from groundfault.probes.use.release import Package
     from groundfault.probes.use.summary import Summary
 
-_REASON = click.option(
+unblind_option = option(
     "--unblind",
     metavar="REASON",
     help="Reason for ending the blind review; it is recorded.",
@@ -33,43 +36,23 @@ _REASON = click.option(
     cls=GroupedCommand,
     first="html md json_path control audit_dir unblind store ledger",
 )
-@click.argument("runs", type=click.Path())
-@click.option("--md", metavar="FILE", help="Write the report as Markdown.")
-@click.option("--html", metavar="FILE", help="Write the report as one self-contained page.")
+@own_options
 @json_option("all numbers")
-@click.option(
-    "--control",
-    metavar="NAME",
-    help="Policy to compare with; by default one that does not use signals.",
-)
-@click.option(
-    "--evidence",
-    metavar="FILE",
-    help="Write audited rows as a table (.parquet, .csv) for groundfault audit.",
-)
-@click.option(
-    "--audit",
-    "audit_dir",
-    metavar="DIR",
-    help="Audit components and task families, and write the two reports to this folder.",
-)
-@click.option(
-    "--policy",
-    metavar="NAME",
-    help="Policy whose rows become evidence; by default the control.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Seed of the permutations that judge components and families.",
-)
-@_REASON
+@unblind_option
 @store_option
 @ledger_options
-def report(runs: str, **options: Any) -> None:
+def report(
+    runs: str,
+    *,
+    md: str | None = None,
+    html: str | None = None,
+    control: str | None = None,
+    evidence: str | None = None,
+    audit_dir: Annotated[str | None, Flag("--audit")] = None,
+    policy: str | None = None,
+    seed: Whole = 0,
+    **options: Any,
+) -> None:
     """Report the results of RUNS after review, apart from the signals that routed to it.
 
     The report begins with what is still unreviewed or disputed. It shows which policy asked what,
@@ -79,24 +62,41 @@ def report(runs: str, **options: Any) -> None:
     \b
     groundfault probe report runs/ --unblind "review is finished" --html report.html
     groundfault probe report runs/ --audit audited/
-    """
-    from rich.console import Console
 
+    Output
+    ------
+    md : FILE
+        Write the report as Markdown.
+    html : FILE
+        Write the report as one self-contained page.
+    control : NAME
+        Policy to compare with; by default one that does not use signals.
+    evidence : FILE
+        Write audited rows as a table (.parquet, .csv) for groundfault audit.
+    audit_dir : DIR
+        Audit components and task families, and write the two reports to this folder.
+    policy : NAME
+        Policy whose rows become evidence; by default the control.
+    seed : N
+        Seed of the permutations that judge components and families.
+    """
+    from groundfault.probes.running.runs import LEDGER
+    from groundfault.probes.use import evidence as source
     from groundfault.probes.use.summary import ProbeSummary, ReviewCounts
     from groundfault.render import probe_words
-    from groundfault.render.html import html
+    from groundfault.render.html import html as set_html
     from groundfault.render.markdown import markdown
     from groundfault.render.probe_page import make_page, make_review_sections
-    from groundfault.render.terminal import show
 
-    for name in ("md", "html", "json_path", "evidence"):
-        require_writable(options[name])
-    require_writable(options["audit_dir"], directory=True)
-    audit, summary = _open_review(runs, options["store"], options["unblind"], options["control"])
-    content = make_page(summary, _title(runs), make_review_sections(audit))
-    for name, write in (("md", markdown), ("html", html)):
-        if options[name]:
-            write_text(Path(options[name]), write(content))
+    for path in (md, html, evidence, options["json_path"]):
+        require_writable(path)
+    require_writable(audit_dir, directory=True)
+    audit, summary = _open_review(runs, options["store"], options["unblind"], control)
+    title = Path(runs).absolute().name
+    content = make_page(summary, title, make_review_sections(audit))
+    for path, write in ((md, markdown), (html, set_html)):
+        if path:
+            write_text(Path(path), write(content))
     result = ProbeSummary.of(
         summary.tables,
         open=tuple(probe_words.list_open_points(summary)),
@@ -105,23 +105,33 @@ def report(runs: str, **options: Any) -> None:
     )
     quiet = write_json(result.to_json(), options["json_path"])
     if not quiet:
-        show(content, Console())
-    if options["evidence"] or options["audit_dir"]:
-        _evidence(summary, audit, options, quiet)
+        show_page(content)
+    if not evidence and not audit_dir:
+        return
+    rows = source.select_rows(summary, policy or summary.control)
+    click.echo(source.ASSUMPTION, err=quiet)
+    if evidence:
+        _write_evidence(rows, summary, Path(evidence), err=quiet)
+    if audit_dir:
+        # where looks were recorded by 0.1, beside what the run itself records
+        ledger = call(choose_ledger, options, earlier=[audit.runs.folder / LEDGER])
+        reports = source.run_audits(
+            rows, summary, seed=seed, ledger=ledger, reopen=options["reopen"]
+        )
+        _write_audits(reports, Path(audit_dir), err=quiet)
 
 
 @click.command()
-@click.argument("runs", type=click.Path())
-@click.option("--out", type=click.Path(), metavar="DIR", help="Write the package to this folder.")
-@click.option(
-    "--check",
-    is_flag=True,
-    help="Take RUNS as a package and recompute its hashes, counts and tables.",
-)
-@_REASON
+@own_options
+@unblind_option
 @store_option
 def release(
-    runs: str, out: str | None, check: bool, unblind: str | None, store: str | None
+    runs: str,
+    *,
+    out: str | None = None,
+    check: bool = False,
+    unblind: str | None,
+    store: str | None,
 ) -> None:
     """Write a package of RUNS to publish: prompts, response hashes, audit rows and tables.
 
@@ -131,6 +141,13 @@ def release(
     \b
     groundfault probe release runs/ --out public/
     groundfault probe release --check public/
+
+    Output
+    ------
+    out : DIR
+        Write the package to this folder.
+    check
+        Take RUNS as a package and recompute its hashes, counts and tables.
     """
     from groundfault.probes.use import release as package
 
@@ -157,7 +174,7 @@ def release(
 def _open_review(
     runs: str, store: str | None, reason: str | None, control: str | None
 ) -> tuple[ReviewedRuns, Summary]:
-    """The reviewed runs and their summary; unblinds the review, on record, where it is blind."""
+    """Return the runs and their summary; unblinds the review, on record, where it is blind."""
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
     from groundfault.probes.use.summary import Summary
 
@@ -180,7 +197,7 @@ def _open_review(
 
 
 def _tables(package: Package) -> str:
-    """The tables of a package, from what is published alone."""
+    """Return the tables of a package, from what is published alone."""
     from groundfault.render.markdown import markdown
     from groundfault.render.probe_page import make_page, make_review_section
     from groundfault.review.decision import summarize_agreement
@@ -198,37 +215,21 @@ def _tables(package: Package) -> str:
     return markdown(make_page(package.summary, "published probes", more))
 
 
-def _evidence(summary: Summary, audit: ReviewedRuns, options: dict[str, Any], quiet: bool) -> None:
-    """Components and families as candidates: written as a table, or judged."""
-    from groundfault.probes.running.runs import LEDGER
+def _write_evidence(rows: Any, summary: Summary, place: Path, *, err: bool) -> None:
+    """Write components and families as a table, and say how to judge them."""
     from groundfault.probes.use import evidence as source
 
-    rows = source.select_rows(summary, options["policy"] or summary.control)
-    click.echo(source.ASSUMPTION, err=quiet)
-    if options["evidence"]:
-        evidence = source.evidence(rows, summary.statuses, summary.grammar)
-        command = source.write(
-            evidence, source.candidates(rows, summary.grammar), Path(options["evidence"])
-        )
-        click.echo(
-            f"wrote {options['evidence']}: {len(evidence):,} rows; "
-            f"to judge the components:\n  {command}",
-            err=quiet,
-        )
-    if options["audit_dir"]:
-        # where looks were recorded by 0.1, beside what the run itself records
-        ledger = call(choose_ledger, options, earlier=[audit.runs.folder / LEDGER])
-        reports = source.run_audits(
-            rows, summary, seed=options["seed"], ledger=ledger, reopen=options["reopen"]
-        )
-        for name, report in reports.items():
-            place = Path(options["audit_dir"]) / name
-            report.write(place)
-            counts = f"{report.counts()['confirmed']} of {len(report.findings)} {name} confirmed"
-            click.echo(f"{counts}; {place / 'report.html'}", err=quiet)
-            for finding in report.findings:
-                click.echo(f"  {finding.key}: {str(finding.verdict).replace('_', ' ')}", err=quiet)
+    evidence = source.evidence(rows, summary.statuses, summary.grammar)
+    command = source.write(evidence, source.candidates(rows, summary.grammar), place)
+    click.echo(
+        f"wrote {place}: {len(evidence):,} rows; to judge the components:\n  {command}", err=err
+    )
 
 
-def _title(runs: str) -> str:
-    return Path(runs).absolute().name
+def _write_audits(reports: Mapping[str, Report], place: Path, *, err: bool) -> None:
+    for name, report in reports.items():
+        report.write(place / name)
+        counts = f"{report.counts()['confirmed']} of {len(report.findings)} {name} confirmed"
+        click.echo(f"{counts}; {place / name / 'report.html'}", err=err)
+        for finding in report.findings:
+            click.echo(f"  {finding.key}: {str(finding.verdict).replace('_', ' ')}", err=err)

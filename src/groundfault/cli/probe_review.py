@@ -236,7 +236,7 @@ def _list_review_settings(
 )
 @click.argument("runs", type=click.Path(), required=False)
 @step_of_case(
-    "groundfault.cli.probe_case:review_probe",
+    "groundfault.cli.probe_review:review_probe",
     *"reviewer adjudicate split export format sheet status agreement unblind reason".split(),
     "json_path",
     source="runs",
@@ -261,6 +261,13 @@ def review(runs: str, **options: Any) -> None:
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
 
     review_runs(lambda: ReviewedRuns(runs, options["store"]), options)
+
+
+def review_probe(folder: str, options: dict[str, Any]) -> None:
+    """Review what the model of a case answered."""
+    from groundfault.case.case import Case
+
+    review_runs(lambda: Case(folder).review, options)
 
 
 def review_runs(open_review: Callable[[], ReviewedRuns], options: dict[str, Any]) -> None:

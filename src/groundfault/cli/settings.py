@@ -40,7 +40,8 @@ class Flag:
     Parameters
     ----------
     name : str
-        Flags, with spaces between them; left out, ``--`` and the parameter's name.
+        Flags, with spaces between them; left out, ``--`` and the parameter's name. Of an argument
+        its name in the help; left out, the parameter's in capitals.
     old : str
         Its name in the release before, which still works and warns.
     """
@@ -132,10 +133,9 @@ def own_options(function: Callable[..., Any]) -> Callable[..., Any]:
     Positional parameters become arguments, and keyword parameters options as in `list_options`. The
     help of the command is the docstring before the first heading.
     """
-    texts, parameters = read_parameter_texts(function), inspect.signature(function).parameters
     decorators = [
-        _make_argument(function, parameter, texts.get(name))
-        for name, parameter in parameters.items()
+        _make_argument(function, parameter)
+        for parameter in inspect.signature(function).parameters.values()
         if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
     ]
     decorators.append(list_options(function))
@@ -204,7 +204,11 @@ def _make_option(
     if "is_flag" in settings:
         # None is told from False where a flag has an opposite
         settings["default"] = parameter.default
-    if metavar and settings.get("type") is str:
+    if inspect.isclass(target) and isinstance(settings.get("type"), click.Choice):
+        # the class refuses other words itself, in its own sentence
+        words = "|".join(settings["type"].choices)
+        settings |= {"type": str, "metavar": f"[{words}]"}
+    elif metavar and settings.get("type") is str:
         settings["metavar"] = metavar
     settings |= {key: value for key, value in changes.items() if key not in ("flag", "name")}
     settings["help"] = settings["help"].replace("`", "")
@@ -215,15 +219,14 @@ def _make_option(
     return option(*spelling.split(), name, group=group, **({"old_name": flag.old} | settings))
 
 
-def _make_argument(
-    function: Callable[..., Any], parameter: inspect.Parameter, text: ParameterText | None
-) -> Decorator:
-    several = get_origin(_read_hint(function, parameter)[0]) is tuple
+def _make_argument(function: Callable[..., Any], parameter: inspect.Parameter) -> Decorator:
+    hint, flag = _read_hint(function, parameter)
+    several = "multiple" in _describe_type(hint)
     return click.argument(
         parameter.name,
         nargs=-1 if several else 1,
         required=parameter.default is parameter.empty,
-        metavar=text.kind if text else parameter.name.upper() + "..." * several,
+        metavar=flag.name or None,
     )
 
 

@@ -1,30 +1,43 @@
-"""``taxonomy``: clusters of examples by which models fail on them."""
+"""``taxonomy``: clusters of examples by which models fail on them, their names and new tasks."""
 
 from __future__ import annotations
 
 import shutil
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from groundfault.cli import taxonomy_regimes, taxonomy_use, taxonomy_words
-from groundfault.cli.command import RULE, GroupedCommand, option
-from groundfault.cli.options import evidence_options, jobs_option
-from groundfault.cli.output import claim_folder, show_progress
+from groundfault.cli import taxonomy_use
+from groundfault.cli.command import RULE, GroupedCommand
+from groundfault.cli.options import call_options, evidence_options, jobs_option, list_call_settings
+from groundfault.cli.output import claim_folder, echo_warnings, require_writable, show_progress
 from groundfault.cli.reading import choose_ledger, read_evidence
-from groundfault.cli.settings import call, list_options
+from groundfault.cli.settings import Flag, call, derive_options, list_options, own_options
 from groundfault.cli.taxonomy_use import examples_options
 from groundfault.core.plan import Plan
-from groundfault.errors import PlanError
+from groundfault.errors import InputError, PlanError
+from groundfault.taxonomy.fitting.fit import fit as cluster_examples
+from groundfault.taxonomy.fitting.settings import Settings
+from groundfault.taxonomy.words.generation import generate as generate_tasks
+
+if TYPE_CHECKING:
+    from groundfault.core.evidence import Evidence
+    from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 
 _SETTINGS = (
     "alpha reducer clusterer dimensions imputation frontier score rate level stability "
     "permutations worlds refits bootstraps seed"
-).split()
-
-_rule = partial(option, group=RULE)
+)
+# the defaults are those of the preset
+_UNSET: dict[str, Any] = {
+    name: {
+        "default": None,
+        "show_default": False,
+        "metavar": "MODEL" if name == "frontier" else None,
+    }
+    for name in _SETTINGS.split()
+}
 
 
 @click.group()
@@ -38,98 +51,21 @@ def taxonomy() -> None:
 )
 @evidence_options
 @examples_options
-@option(
-    "--text",
-    metavar="COL",
-    group="Examples",
-    help="Column of texts, for labels and for --alpha above 0.",
-)
-@option(
-    "--embedding",
-    default="tfidf",
-    show_default=True,
-    group="Examples",
-    help="Embedding of the texts: tfidf, sentence or sentence:MODEL.",
-)
-@option(
-    "--hold-out",
-    metavar="MODEL",
-    multiple=True,
-    group="Claims",
-    help="Make clusters without this model, then judge claims about it; repeatable.",
-)
-@option(
-    "--unstable",
-    is_flag=True,
-    group="Claims",
-    help="Judge claims about unpublished clusters too.",
-)
-@option(
-    "--beyond-ability",
-    is_flag=True,
-    group="Claims",
-    help="Judge failures beyond ability and difficulty instead of failures.",
-)
-@_rule(
-    "--preset",
-    default="default",
-    show_default=True,
-    help="Preset of the settings below: default, or paper for FailureScope's procedure.",
-)
-@_rule("--alpha", type=float, help="Weight of the texts beside failures, from 0 to 1.")
-@_rule("--reducer", help="Dimension reduction: signal, none, pca or umap.")
-@_rule("--clusterer", help="Clustering: means or hdbscan.")
-@_rule("--dimensions", type=int, help="Largest number of dimensions after reduction.")
-@_rule(
-    "--imputation",
-    help="Values for missing answers in the paper's preset: column_mean, row_mean, half, zero or "
-    "none.",
-)
-@_rule(
-    "--frontier",
-    metavar="MODEL",
-    multiple=True,
-    help="Keep only examples that this model, or another one named, failed; repeatable.",
-)
-@_rule("--score", type=float, help="Score from which a try is a pass; default 0.7.")
-@_rule(
-    "--rate",
-    type=float,
-    help="Share of passed tries from which an example is passed; default 0.5.",
-)
-@_rule("--level", type=float, help="Level of the tests against null worlds; default 0.05.")
-@_rule(
-    "--stability",
-    type=float,
-    help="Smallest Jaccard index of a published cluster; default 0.6.",
-)
-@_rule(
-    "--permutations",
-    type=int,
-    help="Number of permutations of the paper's label-fixed test; default 1000.",
-)
-@_rule("--worlds", type=int, help="Number of null worlds of each kind; default 99.")
-@_rule(
-    "--refits",
-    type=int,
-    help="Number of refits on halves of the examples and of the models; default 20.",
-)
-@_rule(
-    "--bootstraps",
-    type=int,
-    help="Number of resamples of the examples; default 20, 50 in the paper.",
-)
-@_rule("--seed", type=int, help="Seed of every random draw; default 0, 42 in the paper's preset.")
+@derive_options(cluster_examples, "text", group="Examples", metavar="COL")
+@derive_options(cluster_examples, "embedding", group="Examples")
+@own_options
+@derive_options(Settings, _SETTINGS, group=RULE, **_UNSET)
 @list_options(choose_ledger, group="Claims")
 @jobs_option()
-@option(
-    "--out",
-    required=True,
-    type=click.Path(),
-    metavar="DIR",
-    help="Write the taxonomy and its report to this folder.",
-)
-def fit(**options: Any) -> None:
+def fit(
+    *,
+    hold_out: tuple[str, ...] = (),
+    unstable: bool = False,
+    beyond_ability: bool = False,
+    preset: str = "default",
+    out: str,
+    **options: Any,
+) -> None:
     """Cluster the examples of SOURCE by which models fail on them, and publish stable clusters.
 
     Clusters are tested against null worlds and against refits on halves of the data. An interrupted
@@ -140,88 +76,83 @@ def fit(**options: Any) -> None:
         --out taxonomy/
     groundfault taxonomy fit answers.parquet ... --text question --alpha 0.1 \\
         --preset paper --reducer pca --out paper/
+
+    Claims
+    ------
+    hold_out : MODEL
+        Make clusters without this model, then judge claims about it; repeatable.
+    unstable
+        Judge claims about unpublished clusters too.
+    beyond_ability
+        Judge failures beyond ability and difficulty instead of failures.
+
+    Rule
+    ----
+    preset : NAME
+        Preset of the settings below: default, or paper for FailureScope's procedure.
+
+    Output
+    ------
+    out : DIR
+        Write the taxonomy and its report to this folder.
     """
     from groundfault.render.taxonomy_page import write_taxonomy
-    from groundfault.taxonomy.fitting.fit import fit as run
-    from groundfault.taxonomy.fitting.settings import Settings
 
-    settings = Settings.preset(options["preset"], **_changes(options))
-    place = Path(options["out"])
-    resume = place / ".replicates"
-    with claim_folder(options["out"]) as new, show_progress(False) as progress:
+    changes = {name: options[name] for name in _SETTINGS.split()}
+    settings = Settings.preset(
+        preset, **{name: value for name, value in changes.items() if value not in (None, ())}
+    )
+    claims = {"unstable": unstable, "beyond_ability": beyond_ability}
+    resume = Path(out) / ".replicates"
+    with claim_folder(out) as new, show_progress(False) as progress:
         assert new is not None
         evidence = read_evidence(options, progress)
-        plan = _plan_claims(options, settings, evidence)
+        plan = _plan_claims(hold_out, claims | options, settings, evidence)
         discovery = evidence
         if plan is not None:
             discovery = evidence.select_model(*plan.split_models(evidence)[0])
-        clusters = run(
-            discovery,
-            settings,
-            examples=options["examples"],
-            text=options["text"],
-            vectors=options["vectors"],
-            embedding=options["embedding"],
-            benchmark=options["benchmark"],
-            jobs=options["jobs"],
-            resume=resume,
-            progress=progress,
+        clusters = call(
+            cluster_examples, options, discovery, settings, resume=resume, progress=progress
         )
-        claims_report = (
-            None if plan is None else _judge_claims(clusters, evidence, plan, options, progress)
-        )
+        report = None
+        if plan is not None and (clusters.clusters if unstable else clusters.published):
+            from groundfault.taxonomy.use.claims import judge_claims
+
+            report = judge_claims(
+                clusters,
+                evidence,
+                plan.holdout_models,
+                plan,
+                outcome="excess" if beyond_ability else "failures",
+                unstable=unstable,
+                ledger=call(choose_ledger, options),
+                reopen=options["reopen"],
+                progress=progress,
+            )
         progress("writing the report")
-        write_taxonomy(
-            clusters,
-            new,
-            title=", ".join(Path(source).name for source in options["sources"]),
-            claims=claims_report,
-        )
+        title = ", ".join(Path(source).name for source in options["sources"])
+        write_taxonomy(clusters, new, title=title, claims=report)
     shutil.rmtree(resume, ignore_errors=True)
-    _print_result(clusters, claims_report, place, options)
+    _print_result(clusters)
+    if report is not None:
+        click.echo(
+            f"{report.counts()['confirmed']} of {len(report.findings)} claims "
+            "about held-out models are confirmed"
+        )
+    elif hold_out:
+        _print_no_claim(hold_out, unstable=unstable)
+    click.echo(f"written to {Path(out) / 'report.html'}")
 
 
-taxonomy_use.attach(taxonomy)
-taxonomy_words.attach(taxonomy)
-taxonomy_regimes.attach(taxonomy)
-
-
-def _changes(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in _SETTINGS if options[name] not in (None, ())}
-
-
-def _some(evidence: Any) -> str:
-    return ", ".join(evidence.models[:12]) + (", ..." if len(evidence.models) > 12 else "")
-
-
-def _judge_claims(
-    result: Any, evidence: Any, plan: Plan, options: dict[str, Any], progress: Any
-) -> Any:
-    """The report on claims about held-out models; None where there is no cluster to judge."""
-    from groundfault.taxonomy.use.claims import judge_claims
-
-    if not (result.clusters if options["unstable"] else result.published):
-        return None
-    of: Any = "excess" if options["beyond_ability"] else "failures"
-    return judge_claims(
-        result,
-        evidence,
-        plan.holdout_models,
-        plan,
-        outcome=of,
-        unstable=options["unstable"],
-        ledger=call(choose_ledger, options),
-        reopen=options["reopen"],
-        progress=progress,
-    )
-
-
-def _plan_claims(options: dict[str, Any], settings: Any, evidence: Any) -> Plan | None:
-    """The plan that holds out the models of --hold-out; None where none is named."""
-    holdout_models = options["hold_out"]
+def _plan_claims(
+    holdout_models: tuple[str, ...], options: dict[str, Any], settings: Settings, evidence: Evidence
+) -> Plan | None:
+    """Return the plan that holds out the models of --hold-out; None where none is named."""
     unknown = [name for name in holdout_models if name not in evidence.models]
     if unknown:
-        raise PlanError(f"--hold-out {unknown[0]}: no such model; the models are {_some(evidence)}")
+        # a line of some 80 letters holds a dozen names
+        models = ", ".join(evidence.models[:12]) + (", ..." if len(evidence.models) > 12 else "")
+        raise PlanError(f"--hold-out {unknown[0]}: no such model; the models are {models}")
     if holdout_models and (settings.alpha > 0 or settings.reducer == "umap"):
         raise PlanError(
             "--hold-out needs clusters that a new example can be assigned to by answers alone, "
@@ -237,7 +168,7 @@ def _plan_claims(options: dict[str, Any], settings: Any, evidence: Any) -> Plan 
     return Plan(holdout_axis="models", holdout_models=holdout_models) if holdout_models else None
 
 
-def _print_result(result: Any, claims_report: Any, place: Path, options: dict[str, Any]) -> None:
+def _print_result(result: Taxonomy) -> None:
     from groundfault.render import words
     from groundfault.render.taxonomy_page import list_exclusions
 
@@ -255,18 +186,180 @@ def _print_result(result: Any, claims_report: Any, place: Path, options: dict[st
     aside = ", ".join(f"{len(names):,} {what}" for what, names in list_exclusions(result).items())
     if aside:
         click.echo(f"set apart: {aside}")
-    if claims_report is not None:
+
+
+def _print_no_claim(models: tuple[str, ...], *, unstable: bool) -> None:
+    from groundfault.render.words import clean
+
+    none = "there is no cluster" if unstable else "no cluster is published (--unstable judges all)"
+    click.echo(f"no claim about {', '.join(map(clean, models))} was judged: {none}")
+
+
+@taxonomy.command(cls=GroupedCommand)
+@own_options
+@call_options
+def label(
+    directory: Annotated[str, Flag("DIR")],
+    *,
+    model: str,
+    second: str | None = None,
+    text: str | None = None,
+    check_size: Annotated[int, Flag(old="--shown")] = 5,
+    **options: Any,
+) -> None:
+    """Let a model name each cluster of DIR, and a second one check the names.
+
+    DIR is what `groundfault taxonomy fit` wrote. The model sees the tasks nearest to a cluster's
+    centre. Labels are written to labels.json and the report there, beside the words that are
+    frequent in a cluster. After an interruption, run it again: no question is asked twice.
+
+    \b
+    groundfault taxonomy label taxonomy/ --model openai/gpt-4o-mini --second openai/gpt-4o
+
+    Output
+    ------
+    model : TARGET
+        Model that writes the labels, such as openai/gpt-4o-mini.
+    second : TARGET
+        Model that checks them; by default the same one with another seed.
+    text : COL
+        Column of texts; by default the only column of prose.
+    check_size : N
+        Number of members, and of others, that a check of a label shows.
+    """
+    from groundfault.render import words
+    from groundfault.render.taxonomy_page import describe_labels, write_labels
+    from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+    from groundfault.taxonomy.words.labeller import label as run
+
+    require_writable(options["record"])
+    clusters = Taxonomy.load(directory)
+    asking = call(list_call_settings, options, record=options["record"] or _place_record(directory))
+    with echo_warnings(), show_progress(False) as progress:
+        labelling = run(
+            clusters,
+            model,
+            second=second,
+            text=text,
+            members=check_size,
+            progress=progress,
+            **asking,
+        )
+    write_labels(clusters, directory, labelling)
+    for each in labelling.labels:
+        title = (
+            f"{each.label} ({each.mode}, {each.bloom})"
+            if each.label
+            else f"{each.status}: {each.reason}"
+        )
+        mark = "" if each.published else "  unstable"
+        click.echo(f"  cluster {each.cluster}  {words.clean(title)}{mark}")
+    for sentence in describe_labels(labelling):
+        click.echo(words.clean(sentence))
+    click.echo(f"written to {Path(directory) / 'labels.json'} and the report")
+
+
+def _place_record(home: str) -> Path:
+    return Path(home) / "calls.db"
+
+
+@taxonomy.command(cls=GroupedCommand, first="clusters model kinds text answer count variants out")
+@derive_options(
+    generate_tasks,
+    "clusters kinds text answer solution count variants",
+    group="Tasks",
+    metavar="COL",
+    clusters={"flag": "--cluster", "type": int},
+    kinds={"flag": "--kind", "metavar": "NAME"},
+)
+@own_options
+@derive_options(generate_tasks, "model solver solves", group="Model calls", metavar="TARGET")
+@call_options
+def generate(
+    directory: Annotated[str, Flag("DIR")],
+    *,
+    against: tuple[str, ...] = (),
+    out: str,
+    **options: Any,
+) -> None:
+    """Make new tasks from clusters of DIR: variants by rule and, with a model, new tasks.
+
+    \b
+    by rule   numbers, names, options, sentences, distractor, step
+    by model  easy, medium, hard; rephrase, swap, reorder, complexity
+
+    TASKS gets tasks.jsonl and tasks.py, which Inspect runs, and candidates.jsonl: every candidate
+    and its status, also those that were rejected or whose answer needs a check.
+
+    \b
+    groundfault taxonomy generate taxonomy/ --cluster 3 --answer answer --out tasks/
+    groundfault taxonomy generate taxonomy/ --cluster 3 --answer answer --out tasks/ \\
+        --model openai/gpt-4o
+
+    Tasks
+    -----
+    against : FILE
+        Table with more texts that must not be copied, in the column --text; repeatable.
+
+    Output
+    ------
+    out : TASKS
+        Write the tasks and the account of all candidates to this folder.
+    """
+    from groundfault.exports.inspect_task import write
+    from groundfault.render import words
+    from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+
+    require_writable(options["record"])
+    require_writable(out, directory=True)
+    clusters = Taxonomy.load(directory)
+    asking = call(list_call_settings, options, record=options["record"] or _place_record(out))
+    with echo_warnings(), show_progress(False) as progress:
+        keys = (options["answer"], options["solution"])
+        column = clusters.matrix.find_text_column(options["text"], keys)
+        texts = {name: text for file in against for name, text in _read_texts(file, column)}
+        generation = call(
+            generate_tasks, options, clusters, against=texts, progress=progress, **asking
+        )
+    write(generation, out)
+    for how, counts in generation.counts().items():
+        counts_text = ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in counts.items())
+        click.echo(f"  {how:<11} {counts_text}")
+    for how, reasons in generation.skipped.items():
+        for reason, number in reasons.items():
+            click.echo(f"  {how:<11} not of {words.plural(number, 'example')}: {reason}")
+    # an unpublished cluster did not repeat on other data, and tasks made from it may test nothing
+    shaky = sorted(
+        {task.cluster for task in generation.tasks} & set(generation.settings["unstable"])
+    )
+    if shaky:
         click.echo(
-            f"{claims_report.counts()['confirmed']} of {len(claims_report.findings)} claims "
-            "about held-out models are confirmed"
+            f"note: not published, so perhaps no failure mode: cluster {', '.join(map(str, shaky))}"
         )
-    elif options["hold_out"]:
-        none = (
-            "there is no cluster"
-            if options["unstable"]
-            else "no cluster is published (--unstable judges all)"
-        )
+    if not (options["answer"] or options["solution"]):
         click.echo(
-            f"no claim about {', '.join(map(words.clean, options['hold_out']))} was judged: {none}"
+            "note: no column of answers is named (--answer), so few variants by rule can be keyed"
         )
-    click.echo(f"written to {place / 'report.html'}")
+    click.echo(
+        f"{len(generation.keyed):,} of {words.plural(len(generation.tasks), 'candidate')} "
+        f"are keyed: written to {out}"
+    )
+
+
+def _read_texts(file: str, column: str) -> list[tuple[str, str]]:
+    """Return the texts of a table, each under the name of its file and row."""
+    import polars as pl
+
+    from groundfault.readers.table import read_table
+
+    table = read_table(file, text=(column,))[0]
+    if column not in table.columns:
+        raise InputError(
+            f"{file} has no column {column!r}; its columns are {', '.join(table.columns[:12])}"
+        )
+    texts = table[column].cast(pl.String).to_list()
+    return [(f"{Path(file).name}, row {i}", text) for i, text in enumerate(texts, start=1) if text]
+
+
+for _command in taxonomy_use.COMMANDS:
+    taxonomy.add_command(_command)

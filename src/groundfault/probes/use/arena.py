@@ -344,13 +344,16 @@ def arena(
     replay : Replay, optional
         An exhaustive run, in place of simulated landscapes.
     control : str
-        The policy that the others are compared with, on the same landscapes.
-    budget, batch : int
-        Queries of each run, and of each batch; a policy sees the signals after a batch.
+        Policy that the others are compared with. They run on the same landscapes.
+    budget : int
+        Number of queries in a run.
+    batch : int
+        Number of queries before a policy sees the next signals.
     landscapes : int
-        Landscapes of each kind, at least `MIN_LANDSCAPES`; of a replay seeds, with
-        intervals for this one model and bank.
+        Number of landscapes of each kind, or of seeds in a replay; at least 20. Intervals of a
+        replay are for its one model and bank.
     seed : int
+        Seed of every random draw.
     level : float
         Coverage of the intervals: Student's for paired differences,
         `groundfault.stats.paired.ratio`'s for ratios.

@@ -59,16 +59,17 @@ def fit(
         Results of at least three models on the same examples.
     settings : Settings, optional
     examples : path or table, optional
-        What describes the examples, joined by the evidence's id column.
+        Table that describes the examples, joined by --id.
     text : str, optional
-        Column with what an example says: for labels, and for ``alpha`` where no vectors are given.
+        Column of texts, for labels and for --alpha above 0.
     vectors : str or array, optional
-        Column of vectors of the examples, or an array of them in the order of their names, shape
-        (n, q).
+        Column of vectors of the examples, used instead of their texts. Or an array of them in the
+        order of their names, shape (n, q).
     embedding : str
-        How texts become vectors; see `groundfault.slicing.embedding.fit`.
+        Embedding of the texts: tfidf, sentence or sentence:MODEL. See
+        `groundfault.slicing.embedding.fit`.
     benchmark : str, optional
-        Column with the benchmark that an example comes from.
+        Column of the benchmark of an example.
     jobs : int
         Processes; no answer depends on them.
     resume : path, optional

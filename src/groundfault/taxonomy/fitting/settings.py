@@ -29,16 +29,17 @@ class Settings:
         What distinguishes examples: by how much each model does better or worse than its ability
         and the item's difficulty explain, or which models pass.
     alpha : float
-        Weight of what examples say, in [0, 1]; the rest is of how models answer. Needs texts or
-        vectors if above 0.
+        Weight of the texts beside failures, from 0 to 1; default 0. Needs texts or vectors if
+        above 0.
     reducer : {"signal", "none", "pca", "umap"}
-        Principal directions of the residuals that are stronger than any of worlds with one ability;
-        nothing; or `dimensions` of principal components or of UMAP.
+        Dimension reduction; default signal. ``signal`` takes the principal directions of the
+        residuals that are stronger than any of worlds with one ability; ``pca`` and ``umap`` take
+        `dimensions` of them.
     dimensions : int
-        Of PCA and UMAP, at most; of ``signal``, at most.
+        Largest number of dimensions after reduction; default 8.
     clusterer : {"means", "hdbscan"}
-        K-means with one centre more than there are directions, of which examples between two
-        centres are left out; or HDBSCAN.
+        Clustering; default means. K-means has one centre more than there are directions, and leaves
+        out examples between two centres.
     min_cluster_size, min_samples : int
         Of HDBSCAN; smaller clusters of k-means are noise too.
     core : float
@@ -47,24 +48,31 @@ class Settings:
         Clusters of more examples are split once more, by answers and failing that by what they say.
     parameters : {1, 2}
         Of an item in the item-response fit.
-    imputation : str
-        Of holes where the signature is passes; see
+    imputation : {"column_mean", "row_mean", "half", "zero", "none"}
+        Values for missing answers in the paper's preset; default column_mean. See
         `groundfault.taxonomy.fitting.matrix.Matrix.imputed`.
     frontier : tuple of str
-        Keep only examples that one of these models failed.
-    score, rate : float
-        What a pass is; see `groundfault.taxonomy.fitting.matrix.Matrix.of`.
+        Keep only examples that this model, or another one named, failed.
+    score : float
+        Score from which a try is a pass; default 0.7.
+    rate : float
+        Share of passed tries from which an example is passed; default 0.5. See
+        `groundfault.taxonomy.fitting.matrix.Matrix.of`.
     level : float
-        Of the tests whether clusters are more than chance and ability.
+        Level of the tests against null worlds; default 0.05.
     stability : float
-        Least mean Jaccard index of a cluster with its like when examples, models or seeds change.
+        Smallest Jaccard index of a published cluster; default 0.6. It is the mean over changed
+        examples, models and seeds.
     permutations : int
-        Label-fixed shuffles.
+        Number of permutations of the paper's label-fixed test; default 1000.
     worlds : int
-        Null worlds of each kind, clustered anew.
-    refits, bootstraps : int
-        Refits on halves; resamples of examples.
+        Number of null worlds of each kind; default 99.
+    refits : int
+        Number of refits on halves of the examples and of the models; default 20.
+    bootstraps : int
+        Number of resamples of the examples; default 20, 50 in the paper.
     seed : int
+        Seed of every random draw; default 0, 42 in the paper's preset.
     """
 
     signature: Signature = "residual"

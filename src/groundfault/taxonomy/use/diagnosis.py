@@ -328,17 +328,18 @@ def diagnose(
     results : Evidence, optional
         Answers of one model so far, to examples of the taxonomy; left out, none.
     budget : int
-        Examples to run next; fewer where there are not as many left.
+        Number of examples to run next. Fewer where there are not as many left.
     strategy : {"random", "benchmark", "difficulty", "irt", "uncertainty", "taxonomy"}
-        How they are chosen. ``irt`` and ``uncertainty`` choose at the present estimate of ability:
-        run a few and ask again.
+        Strategy that picks them. ``irt`` and ``uncertainty`` choose at the present estimate of
+        ability: run a few and ask again.
     allocation : {"proportional", "uniform"}
-        Of the ``taxonomy`` strategy, beyond three of each cluster.
+        Allocation to clusters, for the strategy taxonomy. It is beyond three of each cluster.
     benchmark : str, optional
-        Column of the taxonomy's examples, for the strategy of that name.
+        Column of the taxonomy's examples with their benchmark, for the strategy benchmark.
     level : float
-        Of each interval, in (0, 1).
+        Confidence level of the intervals.
     seed : int
+        Seed that draws them.
 
     Raises
     ------

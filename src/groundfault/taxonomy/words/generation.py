@@ -93,24 +93,27 @@ def generate(
     ----------
     taxonomy : Taxonomy
     clusters : sequence of int
-        Their numbers; the published ones, where left out.
+        Number of a cluster; by default all published ones.
     model : str or Target, optional
-        Writes new tasks and variants; without one, variants are made by rule alone.
+        Model that writes new tasks; without one, variants are made by rule only.
     solver : str or Target, optional
-        Solves what the model wrote; the model itself, where left out.
+        Model that solves the new tasks; by default --model.
     kinds : sequence of str
-        Some of `groundfault.taxonomy.words.variants.RULES`, `LEVELS` and `CHANGES`; all there can
-        be, where left out.
-    text, answer, solution : str, optional
-        Columns with what an example says, its key, and its worked solution. A key may be a solution
-        that ends in a line such as ``#### 18``.
+        Kind of task, of those above; by default all. They are
+        `groundfault.taxonomy.words.variants.RULES`, `LEVELS` and `CHANGES`.
+    text : str, optional
+        Column of texts; by default the only column of prose.
+    answer : str, optional
+        Column of expected answers, or of worked solutions that end in '#### answer'.
+    solution : str, optional
+        Column of worked solutions, with calculations such as <<2*3=6>>.
     count : int
-        New tasks of each level and cluster.
+        Number of new tasks of each level and cluster (50 in the paper).
     variants : int
-        Examples of each cluster that are varied, those nearest to its centre.
+        Number of examples of each cluster that are varied. Those nearest to its centre.
     solves : int
-        Times that a task a model wrote is solved. It is keyed if every time the answer is the one
-        it came with.
+        Number of solutions that must agree for an expected answer. A task is keyed if every one is
+        the answer that it came with.
     against : mapping of str to str, optional
         Further texts, by name, that must not be copied.
     seed : int
