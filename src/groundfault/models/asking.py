@@ -122,30 +122,19 @@ async def ask_async(
     questions = _questions(prompts, settings)
     by_hash = {question.hash: question for question in questions}
     open_record = record if isinstance(record, Record) or record is None else Record(record)
-    responses = (
-        await asyncio.to_thread(open_record.answers, model.name, list(by_hash))
-        if open_record and by_hash
-        else {}
-    )
+    responses: dict[str, Response] = {}
+    if open_record and by_hash:
+        names = list(by_hash)
+        responses = await asyncio.to_thread(open_record.answers, model.name, names)
     # workers fail at the same time, so a short outage may fail twice as many as there are
-    run = _Run(
-        model,
-        _Writer(open_record),
-        timeout,
-        retries,
-        progress,
-        responses,
-        len(by_hash),
-        max(_MAX_FAILURES, 2 * concurrency),
-    )
+    most = max(_MAX_FAILURES, 2 * concurrency)
+    writer, size = _Writer(open_record), len(by_hash)
+    run = _Run(model, writer, timeout, retries, progress, responses, size, most)
     rest = (question for name, question in by_hash.items() if name not in responses)
     await _together(run.work(rest) for _ in range(min(concurrency, len(by_hash) - len(responses))))
     if run.stop_reason:
-        safe = (
-            f"; what was answered is in {open_record.place}: run again to go on"
-            if open_record
-            else ""
-        )
+        place = open_record.place if open_record else ""
+        safe = f"; what was answered is in {place}: run again to go on" if place else ""
         raise InputError(f"{model.name} cannot be asked: {run.stop_reason}{safe}")
     asked = [run.responses[question.hash] for question in questions]
     warn_of_others(asked)
@@ -229,10 +218,8 @@ class _Run:
             if not response.again or attempt > self.retries or self.stop_reason:
                 break
             if response.after is not None and response.after > _MAX_REQUESTED_WAIT:
-                return replace(
-                    response,
-                    error=f"{response.error}; the service asks to wait {response.after:g} s",
-                )
+                error = f"{response.error}; the service asks to wait {response.after:g} s"
+                return replace(response, error=error)
             now = asyncio.get_running_loop().time()
             # a rate limit is the account's, so every worker waits
             if response.after is not None:

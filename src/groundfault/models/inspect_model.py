@@ -112,19 +112,9 @@ class InspectModel:
     def _config(self, question: Question) -> Any:
         from inspect_ai.model import GenerateConfig
 
-        fields = {
-            "temperature": (question.temperature or None) if self._local else question.temperature,
-            "top_p": question.top_p,
-            "max_tokens": question.max_tokens,
-            "seed": None if self._local else question.seed,
-            "stop_seqs": list(question.stop) or None,
-            "logprobs": None if question.logprobs is None else True,
-            "top_logprobs": question.logprobs or None,
-            "extra_body": dict(question.extra) or None,
-        }
-        return GenerateConfig(
-            **{name: value for name, value in fields.items() if value is not None}
-        )
+        if self._local:
+            question = replace(question, temperature=question.temperature or None, seed=None)
+        return GenerateConfig(**question.list_options(stop="stop_seqs"))
 
     def _failure(self, error: BaseException) -> Response:
         status = getattr(error, "status_code", None)
@@ -132,20 +122,19 @@ class InspectModel:
             raise error
         # the provider's own judgement: a bool, or an object with the time that the service asks for
         decision = self._model.api.should_retry(error)
+        is_final = status in (401, 403, 404) or self._model.api.is_auth_failure(error)
         return Response.failed(
             _describe_error(error),
             again=bool(decision),
             after=getattr(decision, "retry_after", None),
-            fatal=not decision
-            and (status in (401, 403, 404) or self._model.api.is_auth_failure(error)),
+            fatal=not decision and is_final,
         )
 
     def _read(self, output: Any, question: Question) -> Response:
         raw = output.model_dump_json(exclude_none=True)
         if not output.choices:
-            return Response.failed(
-                f"no choice in the reply: {output.error or 'and no reason'}", raw=raw, again=True
-            )
+            message = f"no choice in the reply: {output.error or 'and no reason'}"
+            return Response.failed(message, raw=raw, again=True)
         choice = output.choices[0]
         finish = "length" if choice.stop_reason in _CUT else choice.stop_reason
         response = Response(
@@ -165,17 +154,12 @@ class InspectModel:
         Inspect counts padding to the longest answer of the batch as the answer's tokens, so usage
         and finish are not reliable either.
         """
-        ends = [
-            i
-            for i, token in enumerate(response.logprobs)
-            if token["token"] == self._model.api.tokenizer.eos_token
-        ]
+        end, tokens = self._model.api.tokenizer.eos_token, response.logprobs
+        ends = [i for i, token in enumerate(tokens) if token["token"] == end]
         if ends:
             response = replace(response, logprobs=response.logprobs[: ends[0] + 1])
-        short = (
-            question.max_tokens is not None
-            and response.usage.get("output", 0) < question.max_tokens
-        )
+        most = question.max_tokens
+        short = most is not None and response.usage.get("output", 0) < most
         return replace(response, usage={}, finish="stop" if ends or short else "")
 
 
@@ -193,16 +177,11 @@ def hugging_face(path: str, **options: Any) -> InspectModel:
 
 def _name(model: str, options: dict[str, Any]) -> str:
     """Return the model and the options that decide its answers, without keys and passwords."""
-    settings = {
-        name: value
-        for name, value in options.items()
-        if value is not None and not name.endswith(_HIDDEN)
-    }
-    if "base_url" in settings:
-        settings["base_url"] = public(settings["base_url"])
-    return f"inspect/{model}" + (
-        json.dumps(settings, sort_keys=True, default=_kind) if settings else ""
-    )
+    shown = {name: v for name, v in options.items() if v is not None and not name.endswith(_HIDDEN)}
+    if "base_url" in shown:
+        shown["base_url"] = public(shown["base_url"])
+    settings = json.dumps(shown, sort_keys=True, default=lambda value: type(value).__name__)
+    return f"inspect/{model}{settings if shown else ''}"
 
 
 def _check_local(question: Question) -> None:
@@ -220,9 +199,8 @@ def _check_local(question: Question) -> None:
 
 def _logprobs(tokens: Any) -> Iterator[dict[str, Any]]:
     for token in tokens:
-        top = [
-            {"token": other.token, "logprob": other.logprob} for other in token.top_logprobs or []
-        ]
+        others = token.top_logprobs or []
+        top = [{"token": other.token, "logprob": other.logprob} for other in others]
         yield {"token": whole_text(token.token), "logprob": token.logprob, "top_logprobs": top}
 
 
@@ -233,11 +211,5 @@ def _usage(usage: Any) -> dict[str, int]:
 
 def _describe_error(error: BaseException) -> str:
     """Return the message of an error, without the request that Inspect prints above it."""
-    return (
-        str(getattr(error, "provider_message", None) or "")
-        or f"{type(error).__name__}: {first_line(error)}"
-    )
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__
+    message = getattr(error, "provider_message", None)
+    return str(message or f"{type(error).__name__}: {first_line(error)}")

@@ -29,11 +29,8 @@ MAX_REPLY_WITH_LOGPROBS = 64 << 20
 _LIMIT = "groundfault_limit"
 _ORIGIN = ("scheme", "host", "port")
 _HOME = "api.openai.com"
-_FILTERS = (
-    "content_filter",
-    "content_policy_violation",
-    "ResponsibleAIPolicyViolation",
-    "moderation",
+_FILTERS = set(
+    "content_filter content_policy_violation ResponsibleAIPolicyViolation moderation".split()
 )
 # codes of an account that cannot pay: status 429 like a rate limit, but waiting does not help
 _NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
@@ -100,9 +97,9 @@ class OpenAIServer:
             )
             return note_other(_read(reply.text), self._model).without(self._secrets)
         except openai.APIStatusError as error:
-            return _read_error(
-                error.status_code, error.response.headers, error.response.text
-            ).without(self._secrets)
+            reply = error.response
+            response = _read_error(error.status_code, reply.headers, reply.text)
+            return response.without(self._secrets)
         except (openai.APIConnectionError, ReplyTooLargeError, RedirectError) as error:
             cause = error.__cause__ or error  # some versions of the SDK wrap it
             if isinstance(cause, ReplyTooLargeError | RedirectError):
@@ -117,14 +114,13 @@ class OpenAIServer:
 
         loop = asyncio.get_running_loop()
         if self._client is None or self._client[0] is not loop:
+            hooks = {"request": [prepare_request], "response": [check_reply]}
             client = openai.AsyncOpenAI(
                 api_key=self._key or "none",
                 base_url=self._url,
                 max_retries=0,
                 timeout=openai.Timeout(None),
-                http_client=openai.DefaultAsyncHttpxClient(
-                    event_hooks={"request": [prepare_request], "response": [check_reply]}
-                ),
+                http_client=openai.DefaultAsyncHttpxClient(event_hooks=hooks),
             )
             self._client = (loop, client)
         return self._client[1]
@@ -132,18 +128,10 @@ class OpenAIServer:
     def _request(self, question: Question) -> dict[str, Any]:
         # OpenAI's newer models refuse max_tokens, and most other servers know nothing else
         at_home = self._url is None or urlsplit(self._url).hostname == _HOME
-        fields = {
-            "temperature": question.temperature,
-            "top_p": question.top_p,
-            "max_completion_tokens" if at_home else "max_tokens": question.max_tokens,
-            "seed": question.seed,
-            "stop": list(question.stop) or None,
-            "logprobs": None if question.logprobs is None else True,
-            "top_logprobs": question.logprobs or None,
-            "extra_body": dict(question.extra) or None,
-        }
-        body = {name: value for name, value in fields.items() if value is not None}
-        return {"model": self._model, "messages": [dict(m) for m in question.messages], **body}
+        options = question.list_options(
+            **{"max_tokens": "max_completion_tokens"} if at_home else {}
+        )
+        return {"model": self._model, "messages": [dict(m) for m in question.messages], **options}
 
 
 def _read(body: str) -> Response:
@@ -152,9 +140,8 @@ def _read(body: str) -> Response:
     try:
         data = json.loads(body)
         if data.get("error"):
-            return Response.failed(
-                f"the server says: {_describe_error(data)}", raw=body, again=True
-            )
+            message = f"the server says: {_describe_error(data)}"
+            return Response.failed(message, raw=body, again=True)
         choice = data["choices"][0]
         message, finish = choice["message"], str(choice.get("finish_reason") or "")
         refusal = message.get("refusal")
@@ -169,9 +156,8 @@ def _read(body: str) -> Response:
             raw=body,
         )
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
-        return Response.failed(
-            f"the reply is not a chat completion: {first_line(error)}", raw=body, again=True
-        )
+        message = f"the reply is not a chat completion: {first_line(error)}"
+        return Response.failed(message, raw=body, again=True)
 
 
 def _read_error(status: int, headers: Mapping[str, str], body: str) -> Response:
@@ -247,10 +233,7 @@ def _logprobs(logprobs: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         }
 
     return tuple(
-        {
-            **token(entry),
-            "top_logprobs": [token(other) for other in entry.get("top_logprobs") or []],
-        }
+        token(entry) | {"top_logprobs": list(map(token, entry.get("top_logprobs") or []))}
         for entry in logprobs.get("content") or []
     )
 

@@ -84,9 +84,8 @@ class Question:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "messages", _messages(self.messages))
-        object.__setattr__(
-            self, "stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
-        )
+        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
+        object.__setattr__(self, "stop", stop)
         for name in ("temperature", "top_p"):  # 0 and 0.0 are one setting, with one hash
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else _number(name, value))
@@ -102,13 +101,10 @@ class Question:
     @property
     def settings(self) -> dict[str, Any]:
         """Return the settings that are not at their defaults; neither messages nor repeat."""
-        settings = {
-            f.name: getattr(self, f.name)
-            for f in fields(self)
-            if f.name not in ("messages", "repeat")
-        }
+        names = [f.name for f in fields(self) if f.name not in ("messages", "repeat")]
+        values = {name: getattr(self, name) for name in names}
         return {
-            name: _plain(value) for name, value in settings.items() if value not in (None, (), {})
+            name: _plain(value) for name, value in values.items() if value not in (None, (), {})
         }
 
     @cached_property
@@ -116,13 +112,24 @@ class Question:
         """Return SHA-256 of messages, settings and repeat: the key of the question in a record."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
+    def list_options(self, **names: str) -> dict[str, Any]:
+        """Return the options of a chat completion that are set; ``setting="name"`` renames one."""
+        options = {
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "max_tokens": self.max_tokens,
+            "seed": self.seed,
+            "stop": list(self.stop) or None,
+            "logprobs": None if self.logprobs is None else True,
+            "top_logprobs": self.logprobs or None,
+            "extra_body": dict(self.extra) or None,
+        }
+        return {names.get(key, key): v for key, v in options.items() if v is not None}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the question as plain JSON values."""
-        return {
-            "messages": [dict(m) for m in self.messages],
-            "settings": self.settings,
-            "repeat": self.repeat,
-        }
+        messages = [dict(message) for message in self.messages]
+        return {"messages": messages, "settings": self.settings, "repeat": self.repeat}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Question:
@@ -204,15 +211,9 @@ class Response:
         text = None if self.text is None else hide(self.text, forms)
         # a secret's tokens spell it, here and in the raw reply
         spelled = text != self.text and bool(self.logprobs)
-        return replace(
-            self,
-            text=text,
-            error=error,
-            model=model,
-            finish=finish,
-            logprobs=() if spelled else self.logprobs,
-            raw="" if spelled else hide_in_json(self.raw, forms),
-        )
+        raw, logprobs = ("", ()) if spelled else (hide_in_json(self.raw, forms), self.logprobs)
+        hidden = replace(self, text=text, error=error, model=model, finish=finish)
+        return replace(hidden, logprobs=logprobs, raw=raw)
 
     @property
     def status(self) -> Literal["answered", "refused", "error"]:

@@ -44,13 +44,8 @@ class Call:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the call as plain JSON values."""
-        question = {
-            "time": self.time,
-            "target": self.target,
-            "hash": self.question.hash,
-            **self.question.to_dict(),
-        }
-        return {**question, "response": self.response.to_dict()}
+        head = {"time": self.time, "target": self.target, "hash": self.question.hash}
+        return {**head, **self.question.to_dict(), "response": self.response.to_dict()}
 
 
 class Record:

@@ -47,9 +47,8 @@ class Replay:
         self._loose: dict[str, Response] = {}
         self._settings: dict[str, dict[str, Any]] = {}  # under which a prompt was recorded
         whose = set()
-        for call, loose in (
-            _read_record(source) if _is_database(source) else _read_jsonl(Path(source))
-        ):
+        is_database = "://" in source or head(Path(source), 16) == b"SQLite format 3\0"
+        for call, loose in _read_record(source) if is_database else _read_jsonl(Path(source)):
             if target in (None, call.target):
                 whose.add(call.target)
                 self._keep(call, loose)
@@ -93,10 +92,6 @@ def _plain(question: Question) -> str:
     return Question(question.messages, repeat=question.repeat).hash
 
 
-def _is_database(source: str) -> bool:
-    return "://" in source or head(Path(source), 16) == b"SQLite format 3\0"
-
-
 def _read_record(source: str) -> Iterator[tuple[Call, bool]]:
     return ((call, False) for call in Record(source).calls())
 
@@ -107,14 +102,11 @@ def _read_jsonl(path: Path) -> Iterator[tuple[Call, bool]]:
     for number, data in enumerate(json_lines(path, dict[str, Any]), start=1):
         try:
             question = _question(data, times)
-            yield (
-                Call(str(data.get("target", "")), question, _response(data), ""),
-                "settings" not in data,
-            )
+            call = Call(str(data.get("target", "")), question, _response(data), "")
+            yield call, "settings" not in data
         except (AttributeError, TypeError, ValueError) as error:  # ours among them
-            raise InputError(
-                f"{path}, call {number} is no recorded call: {first_line(error)}"
-            ) from None
+            where = f"{path}, call {number}"
+            raise InputError(f"{where} is no recorded call: {first_line(error)}") from None
 
 
 def _question(data: Mapping[str, Any], times: Counter[str]) -> Question:

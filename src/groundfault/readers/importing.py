@@ -171,29 +171,19 @@ def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progres
             rows += frame.height
             figure = figure and figure.add_rows(frame)
             scorers |= dict.fromkeys(list_scorers(frame))
-        log_accounts.append(
-            LogRead(
-                spell_path(path), _sha256(path), name, log.harness, rows, tuple(log.notes), figure
-            )
-        )
+        place, notes = spell_path(path), tuple(log.notes)
+        log_accounts.append(LogRead(place, _sha256(path), name, log.harness, rows, notes, figure))
         headlines.append(log.find_headline(tuple(scorers)))
         setups.append(Setup.of(log, alias))
         beside |= {place.resolve() for place in log.beside}
     if not packed:
         where = log_accounts[0].path if len(log_accounts) == 1 else f"{len(log_accounts)} logs"
-        raise InputError(
-            f"{where}: no observations; "
-            f"{'; '.join(note for r in log_accounts for note in r.notes) or 'empty'}"
-        )
+        reasons = "; ".join(note for each in log_accounts for note in each.notes)
+        raise InputError(f"{where}: no observations; {reasons or 'empty'}")
     table, notes = name_configurations(packed.stack(), setups)
-    return LogRows(
-        table,
-        tuple(measured_columns),
-        tuple(log_accounts),
-        tuple(p for p in unread if Path(p).resolve() not in beside),
-        tuple(headlines),
-        notes=notes,
-    )
+    rest = tuple(p for p in unread if Path(p).resolve() not in beside)
+    logs_read, leaders = tuple(log_accounts), tuple(headlines)
+    return LogRows(table, tuple(measured_columns), logs_read, rest, leaders, notes=notes)
 
 
 def _mark(frame: pl.DataFrame, log_number: int, run: str) -> pl.DataFrame:
@@ -231,12 +221,8 @@ def write_directory(
     occupied = place.is_dir() and any(place.iterdir())
     if occupied and not (place / _CARD).is_file() and not is_unfinished(place):
         raise InputError(f"{place} has other files in it; name a directory of its own")
-    card = {
-        "groundfault_evidence": 1,
-        "hash": digest,
-        "roles": asdict(roles),
-        "account": account.to_dict() if account else None,
-    }
+    card = {"groundfault_evidence": 1, "hash": digest, "roles": asdict(roles)}
+    card["account"] = account.to_dict() if account else None
     with replace_folder(place, names=[_SCORES]) as new, explain_failure(place):
         _write_table(frame, new / _TABLE)
         if rows is not None and account is not None:
@@ -297,15 +283,9 @@ def _read_rows(place: Path, card: dict[str, Any], account: Account | None) -> Lo
         return None
     if not path.is_file() or _sha256(path) != card["sha256"]:
         raise InputError(f"{path} is not the table that was imported; import it again")
-    return LogRows(
-        pl.scan_parquet(escape_pattern(path)),
-        tuple(card["measured"]),
-        account.logs,
-        account.unread,
-        tuple(card["headlines"]),
-        card["conflicts"],
-        tuple(card["notes"]),
-    )
+    measured, headlines, notes = (tuple(card[name]) for name in ("measured", "headlines", "notes"))
+    frame, (logs, unread) = pl.scan_parquet(escape_pattern(path)), (account.logs, account.unread)
+    return LogRows(frame, measured, logs, unread, headlines, card["conflicts"], notes)
 
 
 def _range(scale: tuple[float, float] | None) -> tuple[float, float] | None:
@@ -343,13 +323,10 @@ def _find(
         names = ", ".join(str(s) for s in sources)
         advice = f"; {_advise_table(*sources)}" if others else ""
         raise InputError(f"{names}: no log that a reader knows{others}{advice}")
-    reader_names = {name for _, (_, name, _) in logs.values()}
-    companions = [
-        pattern for name in reader_names for pattern in getattr(candidates[name], "companions", ())
-    ]
-    return list(logs.values()), [
-        _name(p) for p in unread if not any(p.match(pattern) for pattern in companions)
-    ]
+    used = {name: candidates[name] for _, (_, name, _) in logs.values()}
+    companions = [pattern for one in used.values() for pattern in getattr(one, "companions", ())]
+    rest = [p for p in unread if not any(p.match(pattern) for pattern in companions)]
+    return list(logs.values()), list(map(_name, rest))
 
 
 def _name(path: Path) -> str:

@@ -276,11 +276,8 @@ class _Run:
         # the conversation with the grader; its replies name the exact version that answered
         graders = [dig(message, "model") for message in listing(metadata.get("grading"))]
         version = next((model for model in reversed(graders) if model), None)
-        if (
-            version
-            or name.startswith(_GRADED)
-            or {*_GRADER_KEYS, "model_role"} & set(self.scorers.get(name, ()))
-        ):
+        keys = {*_GRADER_KEYS, "model_role"} & set(self.scorers.get(name, ()))
+        if version or keys or name.startswith(_GRADED):
             remarks |= {"judge": self._grader(name) or version, "judge_version": version}
         return remarks
 

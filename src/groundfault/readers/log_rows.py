@@ -93,10 +93,8 @@ class LogRows:
         """
         scores, selection, counts = self._select(names, disagreement, scale)
         n_read = sum(counts.values())
-        changes = {
-            "left_out": selection.n_left_out,
-            "beside": n_read - scores.height - selection.n_left_out,
-        }
+        beside = n_read - scores.height - selection.n_left_out
+        changes = {"left_out": selection.n_left_out, "beside": beside}
         answers = self._add_columns(scores)
         del scores
         if disagreement:
@@ -229,21 +227,14 @@ def _add_roles(table: pl.DataFrame, measured: Sequence[str]) -> tuple[pl.DataFra
     if table["group"].null_count() < table.height:
         # an example that no log puts into a group is a group of its own
         table = table.with_columns(pl.coalesce("group", "example_id").alias("group"))
-    bare = [
-        c
-        for c in table.columns
-        if c not in ("value", "status", "example_id") and _is_unused(table[c])
-    ]
-    table = table.drop(bare)
+    kept = ("value", "status", "example_id")
+    table = table.drop(c for c in table.columns if c not in kept and _is_unused(table[c]))
     bookkeeping = [c for c in ("scorer", "epoch", "question_hash", "log") if c in table.columns]
-    answers = ["response", "answer", "confidence", "logprob"]
     # columns about the answer or its scoring are instruments: finders report them apart from
     # attributes of the examples
-    of_answers = [
-        c
-        for c in table.columns
-        if c in {*measured, *answers, scorers.DISAGREE, GRADER_ERRORS} or c.startswith("score_")
-    ]
+    answers = {"response", "answer", "confidence", "logprob", scorers.DISAGREE, GRADER_ERRORS}
+    answers |= set(measured)
+    of_answers = [c for c in table.columns if c in answers or c.startswith("score_")]
     repeats = "epoch" in table.columns and table["epoch"].n_unique() > 1
     roles = Roles(
         outcome="value",
@@ -261,11 +252,10 @@ def _add_roles(table: pl.DataFrame, measured: Sequence[str]) -> tuple[pl.DataFra
 
 def _is_unused(column: pl.Series) -> bool:
     """Return whether no log filled this column of the common vocabulary."""
-    if column.name not in COLUMNS:
-        return False
-    return column.null_count() == len(column) or (
+    is_blank = column.null_count() == len(column) or (
         column.dtype == pl.String and not (column != "").any()
     )
+    return column.name in COLUMNS and is_blank
 
 
 def add_grader_errors(table: pl.DataFrame) -> pl.DataFrame:

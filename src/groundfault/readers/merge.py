@@ -55,14 +55,9 @@ def reconcile(
         )
     if other_text.height:
         tagged = pl.concat_str("example_id", pl.lit("#"), pl.col("question_hash").str.slice(0, 8))
-        ids = (
-            pl.when(texts & pl.col("question_hash").is_not_null())
-            .then(tagged)
-            .otherwise("example_id")
-        )
-        unique = unique.with_columns(
-            pl.coalesce("group", "example_id").alias("group"), ids.alias("example_id")
-        )
+        is_tagged = texts & pl.col("question_hash").is_not_null()
+        ids = pl.when(is_tagged).then(tagged).otherwise("example_id").alias("example_id")
+        unique = unique.with_columns(pl.coalesce("group", "example_id").alias("group"), ids)
     again = unique.filter(pl.struct(_KEY).is_duplicated())
     if again.height and conflicts == "error":
         raise InputError(
@@ -85,11 +80,8 @@ def _require_same_questions(rows: pl.DataFrame, logs: Sequence[LogRead]) -> list
     reworded = rows.filter(pl.col(WORDING) != "")
     if not reworded.height:
         return []
-    several = [
-        pl.col(c).drop_nulls().n_unique().over("example_id") > 1
-        for c in ("question_hash", "target")
-    ]
-    apart = reworded.filter(pl.all_horizontal(several))
+    both = pl.col("question_hash", "target").drop_nulls().n_unique().over("example_id") > 1
+    apart = reworded.filter(pl.all_horizontal(both))
     if apart.height:
         raise InputError(
             f"same id, other text and other target: {_example(apart, logs)}; these configurations "
@@ -207,14 +199,7 @@ def account(
     each = answers["example_id"].value_counts()
     n_matched = int((each["count"] == len(rows_of)).sum())
     missing = {str(m): examples - int(n) for m, n in rows_of.items()} if len(rows_of) > 1 else {}
+    every, rest = tuple(logs), tuple(unread)
     return Account(
-        tuple(logs),
-        tuple(unread),
-        scorers,
-        examples,
-        n_matched,
-        missing,
-        **counts,
-        notes=notes,
-        outcome=outcome,
+        every, rest, scorers, examples, n_matched, missing, notes=notes, outcome=outcome, **counts
     )

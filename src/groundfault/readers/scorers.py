@@ -92,40 +92,29 @@ def select_scorer(
         mine = table.filter(pl.col("scorer").is_in(scorers))
         _require_one_score(mine)
     else:
-        mine = table.join(
-            _find_headlines(score_rows, headlines),
-            on=[*_RUN, "scorer"],
-            how="semi",
-            maintain_order="left",
-        )
+        leaders = _find_headlines(score_rows, headlines)
+        mine = table.join(leaders, on=[*_RUN, "scorer"], how="semi", maintain_order="left")
     # an answer that ended in an error has no scorer: it counts under whichever one is chosen, in
     # those runs which that scorer scored
     nobody = table.filter(pl.col("scorer") == "")
     if nobody.height:
         nobody = nobody.join(mine, on=ANSWER, how="anti", maintain_order="left")
-        others = score_rows.join(mine, on=_RUN, how="anti")
-        nobody = nobody.join(others, on=_RUN, how="anti", maintain_order="left")
+        elsewhere = score_rows.join(mine, on=_RUN, how="anti")
+        nobody = nobody.join(elsewhere, on=_RUN, how="anti", maintain_order="left")
     answers = stack([mine, nobody])
     skipped_rows = table.select(ANSWER).join(answers, on=ANSWER, how="anti")
     outcome = scorers or tuple(sorted(mine["scorer"].unique()))
-    return ScorerSelection(
-        answers,
-        outcome,
-        tuple(name for name in present if name not in outcome),
-        skipped_rows.height,
-        _note_skipped(skipped_rows, outcome),
-    )
+    others = tuple(name for name in present if name not in outcome)
+    notes = _note_skipped(skipped_rows, outcome)
+    return ScorerSelection(answers, outcome, others, skipped_rows.height, notes)
 
 
 def _note_skipped(rows: pl.DataFrame, scorers: Sequence[str]) -> tuple[str, ...]:
     if not rows.height:
         return ()
     n_lost = rows.unique().height
-    subject = "1 answer has" if n_lost == 1 else f"{n_lost:,} answers have"
-    return (
-        f"{subject} no score by {' or '.join(map(repr, scorers))} and "
-        f"{'was' if n_lost == 1 else 'were'} left out",
-    )
+    subject, verb = ("1 answer has", "was") if n_lost == 1 else (f"{n_lost:,} answers have", "were")
+    return (f"{subject} no score by {' or '.join(map(repr, scorers))} and {verb} left out",)
 
 
 def _require_one_score(mine: pl.DataFrame) -> None:
@@ -167,12 +156,12 @@ def _several(score_rows: pl.DataFrame) -> str:
             f"several scorers ({names}); choose one (scorer=..., or --scorer): they are never "
             "averaged"
         )
-    by_task_text = "; ".join(
+    each = [
         f"{name_some([repr(name) for name in names])} of {task!r}"
         for task, names in sorted(by_task.items())[:_MAX_NAMES]
-    )
+    ]
     return (
-        f"several scorers: {by_task_text}; choose one of each task (scorer=[...], or --scorer A "
+        f"several scorers: {'; '.join(each)}; choose one of each task (scorer=[...], or --scorer A "
         "--scorer B)"
     )
 
@@ -215,15 +204,11 @@ def rescale(table: pl.DataFrame, scale: tuple[float, float] | None) -> pl.DataFr
     table = table.with_columns(pl.when(pl.col("status") == Status.SCORED).then(pl.col("value")))
     out = table.filter(~pl.col("value").is_between(0, 1))
     if out.height:
-        advice = (
-            "which is outside that range"
-            if scale
-            else "say which is worst and best (scale=, or --scale)"
-        )
+        advice = "say which is worst and best (scale=, or --scale)"
         raise InputError(
             f"scorer {out['scorer'][0]!r} gives {out['example_id'][0]!r} the value "
-            f"{out['value'][0]:g} "
-            f"({out.height} rows are not in [0, 1]); {advice}"
+            f"{out['value'][0]:g} ({out.height} rows are not in [0, 1]); "
+            f"{'which is outside that range' if scale else advice}"
         )
     return table
 

@@ -52,15 +52,9 @@ def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
     separator = "\t" if path.suffix == ".tsv" else ","
     header = pl.read_csv(escape_pattern(path), separator=separator, n_rows=0).columns
     # polars renames the second column of a name instead of refusing it
-    doubled = [
-        c
-        for c in header
-        if re.fullmatch(r".*_duplicated_\d+", c) and c.rpartition("_duplicated_")[0] in header
-    ]
-    if doubled:
-        raise InputError(
-            f"{path} has two columns named {doubled[0].rpartition('_duplicated_')[0]!r}; rename one"
-        )
+    origins = [c.rpartition("_duplicated_")[0] for c in header if re.fullmatch(r".*_\d+", c)]
+    if doubled := [name for name in origins if name in header]:
+        raise InputError(f"{path} has two columns named {doubled[0]!r}; rename one")
     schema = {column: pl.String for column in text if column in header}
     return pl.read_csv(
         escape_pattern(path),
