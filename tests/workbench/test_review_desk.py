@@ -9,8 +9,8 @@ import pytest
 
 from groundfault.errors import InputError
 from groundfault.review import Item, Queue, Session, Store
+from groundfault.workbench.excerpts import MAX_LENGTH
 from groundfault.workbench.review_desk import ItemView, ReviewDesk
-from groundfault.workbench.texts import MAX_LENGTH
 
 ITEMS = tuple(
     Item(f"task-{n}", f"prompt {n}", "5", "10", f"So {n}.", question=f"What is {n}?")

@@ -10,7 +10,7 @@ import polars as pl
 
 from groundfault.errors import InputError
 from groundfault.render.audit_words import Outline
-from groundfault.workbench.subjects import list_modes
+from groundfault.workbench.subjects import list_modes, make_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,9 +173,9 @@ def _list_rules(report: Report) -> dict[str, tuple[str, dict[str, Any]]]:
     """Rules of the report, each once, whatever models it was listed for."""
     rules: dict[str, tuple[str, dict[str, Any]]] = {}
     for mode in list_modes(report):
-        rules.setdefault(mode.mode.rule, (mode.name, {"mode": mode.number}))
+        rules.setdefault(mode.mode.rule, (mode.name, make_address(mode)))
     for finding in map(Outline(report).face, report.confirmed):
-        rules.setdefault(finding.rule, (finding.name, {"finding": finding.key}))
+        rules.setdefault(finding.rule, (finding.name, make_address(finding)))
     return dict(list(rules.items())[:_MAX_RULES])
 
 

@@ -20,7 +20,7 @@ from groundfault.sequential.policies import Query
 from groundfault.sequential.session import SequentialAudit
 from groundfault.sequential.stopping_time import ToStop, count_to_stop
 from groundfault.sequential.two_null_test import Verdict
-from groundfault.workbench.texts import shorten
+from groundfault.workbench.excerpts import shorten
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from groundfault.review.decision import Decision
 from groundfault.review.queue import QUESTIONS, Item, find_next, normalize
 from groundfault.review.session import Session
-from groundfault.workbench.texts import MAX_LENGTH, shorten
+from groundfault.workbench.excerpts import MAX_LENGTH, shorten
 
 MAX_WHOLE = 90_000
 """Characters of a text that are shown when all of it is asked for."""

@@ -21,13 +21,9 @@ from numpy.typing import NDArray
 
 from groundfault.auditing.report import Report
 from groundfault.core.columns import Kind, profile, take_sample
-from groundfault.core.finding import Finding
-from groundfault.core.rules import Rule
 from groundfault.exports import ReportSlices
 from groundfault.modes.examples import LONGEST, find_text_columns, share_opening
-from groundfault.modes.mode import Mode
-from groundfault.render import audit_page, mode_words, words
-from groundfault.render.audit_groups import name_change
+from groundfault.render import audit_page, words
 from groundfault.render.audit_tables import holds_out
 from groundfault.render.page import (
     Bar,
@@ -38,11 +34,9 @@ from groundfault.render.page import (
     Fold,
     Highlight,
     Page,
-    Section,
     Table,
 )
 from groundfault.workbench.one_file.packing import MaskPool, RowValues
-from groundfault.workbench.one_file.record import list_record
 from groundfault.workbench.one_file.rules import (
     FileRule,
     Spans,
@@ -56,21 +50,6 @@ VERSION = 1
 
 _LONG_OPENING = 80
 _ON_MODES = ("confirmed", "strengths", "too-small", "screened", "limits")
-
-_EVERYTHING: dict[str, Any] = {
-    "name": "All examples",
-    "anchor": "",
-    "kind": "all",
-    "sentence": "",
-    "sql": "",
-    "columns": [],
-    "outcome": "",
-    "first": [],
-    "words": {},
-    "sides": ["Fails", "Passes", "Near misses"],
-    "conditions": [],
-    "blocks": [],
-}
 
 
 @dataclass(frozen=True)
@@ -104,13 +83,6 @@ class FileContent:
     def masks(self) -> MaskPool:
         """The masks of all rules, which `describe` names by their places."""
         return MaskPool(len(self.rows))
-
-    def _place_masks(self, rule: FileRule) -> dict[str, Any]:
-        return {
-            "masks": [self.masks.add(mask) for _, mask in rule.conditions],
-            "here": self.masks.add(rule.here),
-            "wrong": self.masks.add(rule.wrong),
-        }
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -146,7 +118,10 @@ class FileContent:
         hidden = {roles.outcome, roles.status, *(() if self.texts else prose)}
         frame = evidence.frame[self.rows]
         columns = [
-            encode_column(_as_text(frame[name], name in first), is_text=name in prose)
+            encode_column(
+                frame[name].cast(pl.String) if name in first else frame[name],
+                is_text=name in prose,
+            )
             for name in names
             if name not in hidden
         ]
@@ -180,7 +155,8 @@ class FileContent:
             if c.kind == "text"
         }
         return [
-            find_rule_marks(texts, rule.subject.rule) if rule.subject else {} for rule in self.rules
+            find_rule_marks(texts, rule.subject.rule) if rule.subject.rule else {}
+            for rule in self.rules
         ]
 
     @cached_property
@@ -211,8 +187,10 @@ class FileContent:
             "compare": list(report.manifest.compare or ()),
             "rules": list(self._describe_rules(page)),
             "modes": list_blocks(page.lead),
-            "sections": [_plain_section(section) for section in kept],
-            "record": list_blocks(list_record(slices, len(self.rows), texts=self.texts)),
+            "sections": [
+                {"title": words.clean(section.title), "blocks": list_blocks(section.content)}
+                for section in kept
+            ],
         }
 
     def _describe_rules(self, page: Page) -> Iterator[dict[str, Any]]:
@@ -223,36 +201,25 @@ class FileContent:
         }
         for rule, marks in zip(self.rules, self.marks, strict=True):
             subject = rule.subject
-            if subject is None:
-                yield _EVERYTHING | {"unscored": rule.unscored, **self._place_masks(rule)}
-                continue
-            title = _name(rule.number, subject)
-            entry = entries.get(title)
+            entry = entries.get(subject.title)
             yield {
-                "name": title,
+                "name": subject.title,
                 "anchor": entry.anchor if entry else "",
-                "kind": _name_kind(subject),
-                "sentence": words.clean(_sentence(subject)),
+                "kind": subject.kind,
+                "sentence": words.clean(subject.sentence),
                 "sql": words.clean(subject.rule),
-                "columns": list(_list_columns(subject)),
+                "columns": list(subject.columns),
                 "outcome": subject.outcome,
                 "unscored": rule.unscored,
                 "first": list(rule.first),
                 "words": {name: some for name, some in marks.items() if isinstance(some, list)},
-                "sides": _name_sides(rule, self.slices.report.manifest.compare),
+                "sides": list(subject.name_sides(is_single=rule.is_single)),
                 "conditions": [words.clean(text) for text, _ in rule.conditions],
-                **self._place_masks(rule),
-                "blocks": _describe_numbers(entry),
+                "masks": [self.masks.add(mask) for _, mask in rule.conditions],
+                "here": self.masks.add(rule.here),
+                "wrong": self.masks.add(rule.wrong),
+                "blocks": list_blocks(entry.blocks) if entry else [],
             }
-
-
-def _name_sides(rule: FileRule, pair: tuple[str, str] | None) -> list[str]:
-    """What the lists of a rule's examples are called."""
-    sides = ["Fails inside", "Passes inside"]
-    if pair is not None and isinstance(rule.subject, Finding):
-        change = name_change(pair, is_better=rule.subject.is_less_frequent)
-        sides = [words.capital(change), f"Not {change}"]
-    return [*map(words.clean, sides), "Elsewhere" if rule.is_single else "Near misses"]
 
 
 def _drop_examples(report: Report) -> Report:
@@ -261,44 +228,6 @@ def _drop_examples(report: Report) -> Report:
     What is told of them instead is in the rows."""
     bare = tuple(structs.replace(mode, sample=()) for mode in report.modes)
     return Report.of(structs.replace(report.data, modes=bare), report.library)
-
-
-def _as_text(column: pl.Series, is_name: bool) -> pl.Series:
-    return column.cast(pl.String) if is_name else column
-
-
-def _plain_section(section: Section) -> dict[str, Any]:
-    return {"title": words.clean(section.title), "blocks": list_blocks(section.content)}
-
-
-def _name(number: int, subject: Mode | Finding) -> str:
-    """What a page calls a rule."""
-    if isinstance(subject, Mode):
-        return words.clean(f"{number}. {subject.meaning}")
-    return words.label(subject)
-
-
-def _name_kind(subject: Mode | Finding) -> str:
-    if isinstance(subject, Mode):
-        return "mode"
-    if not subject.confirmed:
-        return "candidate"
-    return "strength" if subject.is_strength else "finding"
-
-
-def _sentence(subject: Mode | Finding) -> str:
-    if isinstance(subject, Mode):
-        return f"{words.capital(mode_words.describe_rates(subject))}."
-    return subject.sentence
-
-
-def _list_columns(subject: Mode | Finding) -> tuple[str, ...]:
-    return Rule.parse(subject.rule).columns
-
-
-def _describe_numbers(entry: Entry | None) -> list[Any]:
-    """The numbers of a rule, below its sentence."""
-    return [] if entry is None else list_blocks(entry.blocks)
 
 
 # characters that steer a terminal or reverse the direction of writing; line breaks stay

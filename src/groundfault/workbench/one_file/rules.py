@@ -20,6 +20,7 @@ from groundfault.modes.examples import find_failures
 from groundfault.modes.mode import Mode
 from groundfault.modes.near_misses import NearMiss, find_near_misses
 from groundfault.render.highlights import find_patterns, find_spans
+from groundfault.workbench.subjects import Subject, list_subjects
 
 Bools = NDArray[np.bool_]
 
@@ -34,10 +35,8 @@ class FileRule:
 
     Attributes
     ----------
-    subject : Mode, Finding or None
-        What the rule is of; a finding faces its failures. None for all rows, whatever the rule.
-    number : int
-        Of a mode in the report, from 1; 0 for a finding.
+    subject : Subject
+        A mode, a finding that faces its failures, or all rows.
     conditions : tuple of (str, bool array of shape (rows,))
         What AND joins, in words where the rule has some.
     here : bool array, shape (rows,)
@@ -53,8 +52,7 @@ class FileRule:
         Whether there is one condition without a threshold: whatever is outside then misses it.
     """
 
-    subject: Mode | Finding | None
-    number: int
+    subject: Subject
     conditions: tuple[tuple[str, Bools], ...]
     here: Bools
     wrong: Bools
@@ -79,32 +77,28 @@ def list_rules(
         Places in the evidence.
     """
     places = _index_ids(case, rows)
-    for number, mode in enumerate(report.modes, 1):
-        yield _sort_rows(report, case, mode, number, rows, places)
-    for finding in report.findings:
-        if finding.name in names:
-            face = finding.face_failures(report.plan.effect)
-            yield _sort_rows(report, case, face, 0, rows, places)
+    for subject in list_subjects(report, names):
+        yield _sort_rows(report, case, subject, rows, places)
     losses = case.evidence.loss.to_numpy()[rows]
     scored = ~np.isnan(losses)
     wrong = find_failures(losses, scored) & scored
-    yield FileRule(None, 0, (), scored, wrong, int((~scored).sum()), ())
+    yield FileRule(Subject(""), (), scored, wrong, int((~scored).sum()), ())
 
 
 def _sort_rows(
     report: Report,
     case: PreparedAudit,
-    subject: Mode | Finding,
-    number: int,
+    subject: Subject,
     rows: NDArray[np.intp],
     places: dict[str, list[int]],
 ) -> FileRule:
-    units = case.evidence.unit_index[rows]
-    inside = mark_rule(report, case, subject)[0][units]
+    of, units = subject.mode.mode if subject.mode else subject.of, case.evidence.unit_index[rows]
+    assert isinstance(of, Mode | Finding)
+    inside = mark_rule(report, case, of)[0][units]
     losses = case.evidence.loss.to_numpy()[rows]
     if case.compare:
         # what changed as the finding says, shown on the second model's answers
-        losses = select_subject_losses(subject, case)[units]
+        losses = select_subject_losses(of, case)[units]
     of_model = _select_model(case, subject.outcome, rows)
     here = of_model & ~np.isnan(losses)
     misses = _find_misses(case, subject)
@@ -113,11 +107,10 @@ def _sort_rows(
         # its judge took missing values otherwise, or it reads what a finder fitted
         conditions = ((subject.rule, inside),)
     distances = [miss.distance[units] for _, miss in misses.values() if miss.distance is not None]
-    sample = subject.sample if isinstance(subject, Mode) else ()
+    sample = of.sample if isinstance(of, Mode) else ()
     typical = [row for e in sample for row in places.get(e.id, ()) if of_model[row]]
     return FileRule(
         subject,
-        number,
         conditions,
         here,
         find_failures(losses, inside & here) & here,
@@ -127,17 +120,16 @@ def _sort_rows(
     )
 
 
-def _find_misses(case: PreparedAudit, subject: Mode | Finding) -> dict[str, tuple[Bools, NearMiss]]:
+def _find_misses(case: PreparedAudit, subject: Subject) -> dict[str, tuple[Bools, NearMiss]]:
     """By condition: the units it holds for, and the near misses that lack it alone.
 
     Empty for a rule that reads what units do not share."""
-    columns = Rule.parse(subject.rule).columns
-    frame = case.evidence.frame
+    frame, columns = case.evidence.frame, subject.columns
     table, _ = tabulate_units(case.evidence, [name for name in columns if name in frame.columns])
     if not set(columns) <= set(table.columns):
         return {}
     misses = find_near_misses(subject.rule, table)
-    texts = subject.conditions if isinstance(subject, Mode) else ()
+    texts = subject.mode.mode.conditions if subject.mode else ()
     names = texts if len(texts) == len(misses) else tuple(miss.condition for miss in misses)
     holds = [Rule.parse(miss.condition).holds(table).to_numpy() for miss in misses]
     return dict(zip(names, zip(holds, misses, strict=True), strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
     from groundfault.auditing.report import Report
     from groundfault.core.finding import Finding
-    from groundfault.modes.near_misses import NearMiss
     from groundfault.workbench.opened_report import Bench
     from groundfault.workbench.row_index import RowIndex
 
@@ -204,24 +202,6 @@ COUNT = 8
 """Examples of a side."""
 
 
-@dataclass(frozen=True)
-class NearExample:
-    """A near miss.
-
-    Attributes
-    ----------
-    row : RowView
-    condition : str
-        What does not hold, in words or in SQL.
-    distance : float or None
-        How far it is from the threshold.
-    """
-
-    row: RowView
-    condition: str
-    distance: float | None
-
-
 def show_examples(request: Request) -> Response:
     """Three columns: failing, passing, near."""
     bench = bench_of(request)
@@ -241,7 +221,7 @@ def show_examples(request: Request) -> Response:
         near=_choose_near(index, subject),
         model=_model_of(index, subject),
         change=measure_change(index, subject.rule, subject.pair) if subject.pair else None,
-        is_single=is_single(index.find_near_misses(subject.rule)),
+        sides=subject.name_sides(is_single=is_single(index.find_near_misses(subject.rule))),
         total=index.rows.total,
         size=index.rows.evidence.unit_count,
         unit=bench.report.unit,
@@ -290,37 +270,25 @@ def _find_places(
     return np.array([best[name] for name in ids if name in best], dtype=np.intp)
 
 
-def _choose_near(index: RowIndex, subject: Subject) -> tuple[NearExample, ...]:
-    """Rows next to the rule, a few of each condition that keeps them out."""
-    misses = {
-        name: miss
-        for name, miss in zip(*_name_conditions(index, subject), strict=True)
-        if miss.mask.any()
-    }
-    examples: list[NearExample] = []
+def _choose_near(index: RowIndex, subject: Subject) -> list[tuple[RowView, str]]:
+    """Return rows next to the rule, a few of each condition that alone keeps them out, and it."""
+    every = index.find_near_misses(subject.rule)
+    names = subject.mode.mode.conditions if subject.mode else ()
+    if len(names) != len(every):
+        names = tuple(miss.condition for miss in every)
+    misses = [one for one in zip(names, every, strict=True) if one[1].mask.any()]
+    examples: list[tuple[RowView, str]] = []
     model, roles = _model_of(index, subject), index.rows.evidence.roles
-    for name, miss in misses.items():
+    for name, miss in misses:
         places = miss.places
         if model and roles.model:
             models = index.rows.frame[roles.model][places].cast(pl.String)
             places = places[(models == model).to_numpy()]
-        places = places[: max(2, COUNT // len(misses))]
-        for row in _show(index, subject, places):
-            distance = None if miss.distance is None else float(miss.distance[row.place])
-            known = distance is not None and not np.isnan(distance)
-            examples.append(NearExample(row, name, distance if known else None))
-    return tuple(examples)
-
-
-def _name_conditions(
-    index: RowIndex, subject: Subject
-) -> tuple[tuple[str, ...], tuple[NearMiss, ...]]:
-    """The conditions of a rule, as its mode says them or in SQL, and who misses each alone."""
-    misses = index.find_near_misses(subject.rule)
-    names = subject.mode.mode.conditions if subject.mode else ()
-    if len(names) != len(misses):
-        names = tuple(miss.condition for miss in misses)
-    return names, misses
+        for row in _show(index, subject, places[: max(2, COUNT // len(misses))]):
+            distance = np.nan if miss.distance is None else float(miss.distance[row.place])
+            by = "" if np.isnan(distance) else f", missed by {distance:.4g}"
+            examples.append((row, "" if is_single(every) else f"Not: {name}{by}"))
+    return examples
 
 
 def _show(index: RowIndex, subject: Subject, places: NDArray[np.intp]) -> tuple[RowView, ...]:
