@@ -63,13 +63,25 @@ def highlight(text: str, patterns: Sequence[str]) -> Line:
         Regular expressions, in the syntax of the rules. One that matches most of a longer text
         highlights nothing.
     """
-    on = [False] * len(text)
+    marks: list[tuple[int, int]] = []
     for pattern in patterns:
         spans = find_spans(pl.Series([text]), pattern)[0]
-        if len(text) > _SHORT and sum(b - a for a, b in spans) > _MAX_SHARE * len(text):
-            continue
-        for start, end in spans:
-            on[start:end] = [True] * (end - start)
+        if len(text) <= _SHORT or sum(b - a for a, b in spans) <= _MAX_SHARE * len(text):
+            marks += spans
+    return mark_spans(text, marks)
+
+
+def mark_spans(text: str, spans: Sequence[tuple[int, int]]) -> Line:
+    """Return a text with some places highlighted, which may overlap.
+
+    Examples
+    --------
+    >>> mark_spans("it is not", [(6, 9)])
+    ('it is ', Highlight(text='not'))
+    """
+    on = [False] * len(text)
+    for start, end in spans:
+        on[start:end] = [True] * (end - start)
     line: list[str | Highlight] = []
     start = 0
     for end in range(1, len(text) + 1):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from groundfault.errors import InputError
 from groundfault.render.audit_words import Outline
@@ -197,9 +196,8 @@ def find_unit_rows(rows: Rows, units: NDArray[np.intp], model: str) -> NDArray[n
 
 
 def _pick_rows(rows: Rows, units: NDArray[np.intp], model: str) -> Iterator[int]:
-    column = rows.evidence.roles.model or ""
     of_units = np.flatnonzero(np.isin(rows.evidence.unit_index, units))
-    of_model = (rows.frame[column][of_units].cast(pl.String) == model).to_numpy()
+    of_model = rows.select_model(model)[of_units]
     best: dict[int, int] = {}
     for row in of_units[of_model]:
         unit = int(rows.evidence.unit_index[row])

@@ -10,12 +10,13 @@ import numpy as np
 import polars as pl
 
 from groundfault.core.rules import Rule, quote_character
-from groundfault.render.highlights import find_patterns, find_spans
+from groundfault.render.highlights import find_patterns, find_spans, mark_spans
 from groundfault.render.words import clean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from groundfault.render.page import Line
     from groundfault.workbench.rows import Rows
 
 SHORT, LONG, WHOLE = 240, 700, 20_000
@@ -26,21 +27,6 @@ _MAX_SHARE, _MIN_LENGTH = 0.5, 30
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A part of a line.
-
-    Attributes
-    ----------
-    text : str
-    mark : bool
-        Whether it is highlighted.
-    """
-
-    text: str
-    mark: bool
-
-
-@dataclass(frozen=True)
 class Field:
     """One value of a row.
 
@@ -48,7 +34,8 @@ class Field:
     ----------
     name : str
         The column.
-    lines : tuple of tuple of Piece
+    line : tuple of str and Highlight
+        Its text, line breaks and all.
     value : object
         As the table has it.
     mark : bool
@@ -58,7 +45,7 @@ class Field:
     """
 
     name: str
-    lines: tuple[tuple[Piece, ...], ...]
+    line: Line
     value: Any
     mark: bool = False
     cut: int = 0
@@ -165,30 +152,11 @@ def _set_column(column: pl.Series, patterns: Sequence[str], length: int, mark: b
             if size <= _MIN_LENGTH or sum(b - a for a, b in some) <= _MAX_SHARE * size:
                 spans[place] += some
     return [
-        Field(column.name, _split(text or "", spans[i]), values[i], mark, max(full[i] - length, 0))
+        Field(
+            column.name, mark_spans(text or "", spans[i]), values[i], mark, max(full[i] - length, 0)
+        )
         for i, text in enumerate(shown)
     ]
-
-
-def _split(text: str, spans: list[tuple[int, int]]) -> tuple[tuple[Piece, ...], ...]:
-    """A text in lines of highlighted and other pieces."""
-    on = [False] * (len(text) + 1)
-    for start, end in spans:
-        on[start:end] = [True] * (end - start)
-    lines: list[tuple[Piece, ...]] = []
-    pieces: list[Piece] = []
-    start = 0
-    for place, character in enumerate(text):
-        is_end = character == "\n"
-        if place > start and (is_end or on[place] != on[start]):
-            pieces.append(Piece(text[start:place], on[start]))
-            start = place
-        if is_end:
-            lines.append(tuple(pieces))
-            pieces, start = [], place + 1
-    if start < len(text):
-        pieces.append(Piece(text[start:], on[start]))
-    return (*lines, tuple(pieces))
 
 
 MAX_LENGTH = 8_000

@@ -310,9 +310,8 @@ def freeze_rules(bench: Bench, rules: Sequence[str]) -> Library:
     InputError
         If none is named, or one was not tried.
     """
-    state, report = bench.state, bench.report
+    state, report = bench.state, bench.audited
     assert state is not None
-    assert report is not None
     tried = {event.body.get("rule") for event in state.tried}
     parsed = [Rule.parse(rule).sql for rule in rules]
     if not parsed:
@@ -387,8 +386,7 @@ def spend_holdout(bench: Bench, rules: Sequence[str], seal: str, reason: str) ->
     LedgerError
         If there is no ledger, or no reason: the report was the first look.
     """
-    report, state = bench.report, bench.state
-    assert report is not None
+    report, state = bench.audited, bench.state
     assert state is not None
     if not state.holds_out:
         raise PlanError("the judge of this report holds nothing out, so there is nothing to open")

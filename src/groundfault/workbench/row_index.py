@@ -119,46 +119,37 @@ class RowIndex:
 
     def count_views(self, query: RowQuery) -> dict[str, int]:
         """How many rows each view of a selection has."""
-        rest = self._remember("rest", _rest(query), lambda: self._filter(query))
-        every = {"all": int(rest.sum())}
-        inside = rest & self.holds(query.rule) if query.rule else rest
-        every["failing"] = int((inside & self.rows.fails).sum())
-        every["passing"] = int((inside & self.rows.passes).sum())
-        every["inside"] = int(inside.sum())
-        near = self.find_near_misses(query.rule) if query.rule else ()
-        every["near"] = sum(int((rest & miss.mask).sum()) for miss in near)
-        return every
+        return {view: len(self._find_view(replace(query, view=view))) for view in get_args(View)}
 
-    def _select(self, query: RowQuery) -> NDArray[np.intp]:
-        rest = self._remember("rest", _rest(query), lambda: self._filter(query))
+    def _find_view(self, query: RowQuery) -> NDArray[np.intp]:
+        """Return the places of a view: in the table's order, of near misses in that of distance."""
+        key = query.where, query.text, query.model
+        mask = self._remember("rest", key, lambda: self._filter(query))
         if query.view == "near":
             misses = self.find_near_misses(query.rule) if query.rule else ()
-            parts = [miss.places[rest[miss.places]] for miss in misses]
-            places = np.concatenate(parts) if parts else np.zeros(0, dtype=np.intp)
-        else:
-            mask = rest
-            if query.rule and query.view != "all":
-                mask = mask & self.holds(query.rule)
-            if query.view in ("failing", "passing"):
-                mask = mask & (self.rows.fails if query.view == "failing" else self.rows.passes)
-            places = np.flatnonzero(mask)
+            parts = [miss.places[mask[miss.places]] for miss in misses]
+            return np.concatenate(parts) if parts else np.zeros(0, dtype=np.intp)
+        if query.rule and query.view != "all":
+            mask = mask & self.holds(query.rule)
+        if query.view in ("failing", "passing"):
+            mask = mask & (self.rows.fails if query.view == "failing" else self.rows.passes)
+        return np.flatnonzero(mask)
+
+    def _select(self, query: RowQuery) -> NDArray[np.intp]:
+        places = self._find_view(query)
         places = self._sort(places, query.sort) if query.sort else places
         # half the memory; no table has so many rows
         return places.astype(np.int32)
 
     def _filter(self, query: RowQuery) -> NDArray[np.bool_]:
         """Where the filters, the text and the model of a selection hold."""
-        frame, roles = self.rows.frame, self.rows.evidence.roles
-        mask = np.ones(frame.height, dtype=np.bool_)
+        frame, mask = self.rows.frame, self.rows.select_model(query.model)
         for condition in query.where:
             rule = Rule.parse(condition)
             self.require_columns(rule.columns)
-            mask &= rule.holds(frame).to_numpy()
-        if query.model and roles.model:
-            models = frame[roles.model].cast(pl.String)
-            mask &= (models == query.model).fill_null(False).to_numpy()
+            mask = mask & rule.holds(frame).to_numpy()
         if query.text:
-            mask &= self._search(query.text)
+            mask = mask & self._search(query.text)
         return mask
 
     def _search(self, text: str) -> NDArray[np.bool_]:
@@ -205,10 +196,6 @@ class RowIndex:
             while len(memory) > _MAX_MEMORY[kind]:
                 memory.popitem(last=False)
         return value
-
-
-def _rest(query: RowQuery) -> tuple[Any, ...]:
-    return query.where, query.text, query.model
 
 
 View = Literal["failing", "passing", "near", "inside", "all"]

@@ -67,6 +67,19 @@ class Rows:
         """The table."""
         return self.evidence.frame
 
+    @property
+    def ids(self) -> pl.Series:
+        """Return the id of each row, as text."""
+        return self.frame[self.evidence.roles.id or ""].cast(pl.String)
+
+    def select_model(self, name: str) -> NDArray[np.bool_]:
+        """Return the rows of a model as a mask: all of them for no name, or of one model alone."""
+        column = self.evidence.roles.model
+        if not name or not column:
+            return np.ones(len(self), dtype=np.bool_)
+        matches = self.frame[column].cast(pl.String) == name
+        return np.asarray(matches.fill_null(False).to_numpy())
+
     @cached_property
     def loss(self) -> NDArray[np.float64]:
         """The loss of each row, NaN where it was not scored: shape (rows,)."""

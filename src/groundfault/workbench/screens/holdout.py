@@ -41,8 +41,7 @@ def show_holdout(
 ) -> Response:
     """Rules to choose, the form that opens it for them, and what was opened here before."""
     bench, form = bench_of(request), form or {}
-    report, library = bench.report, None
-    assert report is not None
+    report, library = bench.audited, None
     rules = _list_rules(form) or request.query_params.getlist("rule")
     if rules:
         try:
@@ -108,8 +107,7 @@ _LONGEST = 300
 def show_ledger(request: Request) -> Response:
     """Events, the last first, and the checks of the record."""
     bench = bench_of(request)
-    report, ledger = bench.report, bench.ledger
-    assert report is not None
+    report, ledger = bench.audited, bench.ledger
     events = read_events(ledger)
     kind, start = request.query_params.get("kind", ""), _read_start(request)
     known = {event.hash: event for event in events}

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -56,8 +55,7 @@ _MAX_FINDINGS = 300
 
 def show_modes(request: Request) -> Response:
     """The failure modes of the report, its findings, and its limits."""
-    report = bench_of(request).report
-    assert report is not None
+    report = bench_of(request).audited
     return show_page(
         request,
         "modes.html.j2",
@@ -71,8 +69,7 @@ def show_modes(request: Request) -> Response:
 
 def list_findings(request: Request) -> Response:
     """All findings, with any verdict."""
-    report, params = bench_of(request).report, request.query_params
-    assert report is not None
+    report, params = bench_of(request).audited, request.query_params
     text, verdict = params.get("q", "").lower(), params.get("verdict", "")
     order, place = params.get("sort", "lift"), params.get("instrument", "")
     findings = [
@@ -130,9 +127,8 @@ def concerns_instrument(report: Report, finding: Finding) -> bool:
 def edit_rule(request: Request) -> Response:
     """A rule in a box, its conditions, and its counts."""
     bench = bench_of(request)
-    assert bench.report is not None
     text = request.query_params.get("rule", "").strip()
-    pair = bench.report.manifest.compare
+    pair = bench.audited.manifest.compare
     content: dict[str, Any] = {"rule": text, "trouble": "", "cells": {}, "pair": pair}
     if text:
         try:
@@ -144,11 +140,11 @@ def edit_rule(request: Request) -> Response:
         request,
         "rule.html.j2",
         **content,
-        modes=list_modes(bench.report),
+        modes=list_modes(bench.audited),
         columns=[(name, describe_type(kind)) for name, kind in rows.frame.schema.items()],
         size=rows.evidence.unit_count,
         total=rows.total,
-        unit=bench.report.unit,
+        unit=bench.audited.unit,
         tried=list_tried(bench),
     )
 
@@ -170,14 +166,13 @@ def _count(bench: Bench, text: str) -> dict[str, Any]:
     shorter = [
         (part, " AND ".join(f"({other})" for other in parts if other != part)) for part in parts
     ]
-    assert bench.report is not None
-    pair = bench.report.manifest.compare
+    pair = bench.audited.manifest.compare
     return {
         "cells": cells,
         "change": measure_change(bench.index, text, pair) if pair else None,
         "conditions": shorter,
         "late": needs_fresh_data(bench, text),
-        "is_known": Rule.parse(text).sql in list_rules(bench.report),
+        "is_known": Rule.parse(text).sql in list_rules(bench.audited),
         "near": [
             (miss.condition, len(np.unique(units[miss.mask])))
             for miss in bench.index.find_near_misses(text)
@@ -205,8 +200,7 @@ COUNT = 8
 def show_examples(request: Request) -> Response:
     """Three columns: failing, passing, near."""
     bench = bench_of(request)
-    assert bench.report is not None
-    subject = read_subject(bench.report, request.query_params)
+    subject = read_subject(bench.audited, request.query_params)
     index = bench.index
     cells = index.count(subject.rule)
     failing, passing = _choose_inside(index, subject)
@@ -224,7 +218,7 @@ def show_examples(request: Request) -> Response:
         sides=subject.name_sides(is_single=is_single(index.find_near_misses(subject.rule))),
         total=index.rows.total,
         size=index.rows.evidence.unit_count,
-        unit=bench.report.unit,
+        unit=bench.audited.unit,
     )
 
 
@@ -259,11 +253,8 @@ def _find_places(
     index: RowIndex, ids: list[str], mask: NDArray[np.bool_], model: str
 ) -> NDArray[np.intp]:
     """A row for each id, in their order: one of the mask where there is one."""
-    roles, frame = index.rows.evidence.roles, index.rows.frame
-    names = frame[roles.id or ""].cast(pl.String)
-    places = np.flatnonzero(names.is_in(ids).to_numpy())
-    if model and roles.model:
-        places = places[(frame[roles.model][places].cast(pl.String) == model).to_numpy()]
+    names = index.rows.ids
+    places = np.flatnonzero(names.is_in(ids).to_numpy() & index.rows.select_model(model))
     best: dict[str, int] = {}
     for place in sorted(places, key=lambda place: not mask[place]):
         best.setdefault(str(names[int(place)]), int(place))
@@ -278,12 +269,9 @@ def _choose_near(index: RowIndex, subject: Subject) -> list[tuple[RowView, str]]
         names = tuple(miss.condition for miss in every)
     misses = [one for one in zip(names, every, strict=True) if one[1].mask.any()]
     examples: list[tuple[RowView, str]] = []
-    model, roles = _model_of(index, subject), index.rows.evidence.roles
+    of_model = index.rows.select_model(_model_of(index, subject))
     for name, miss in misses:
-        places = miss.places
-        if model and roles.model:
-            models = index.rows.frame[roles.model][places].cast(pl.String)
-            places = places[(models == model).to_numpy()]
+        places = miss.places[of_model[miss.places]]
         for row in _show(index, subject, places[: max(2, COUNT // len(misses))]):
             distance = np.nan if miss.distance is None else float(miss.distance[row.place])
             by = "" if np.isnan(distance) else f", missed by {distance:.4g}"

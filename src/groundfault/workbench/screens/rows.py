@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from starlette.routing import Route
 
 from groundfault.auditing.gating import FAIL_ON, gate
@@ -27,16 +26,18 @@ if TYPE_CHECKING:
     from groundfault.workbench.opened_report import Bench
     from groundfault.workbench.row_index import RowIndex
 
-# columns of a table, and of a page of one row
 _MAX_COLUMNS = 9
+"""Of a table: as many as fit on a large screen; the rest are filters beside it."""
 _MAX_VALUES = 200
+"""Of a page of one row: wide tables of embeddings have thousands."""
+_MAX_SIBLINGS = 100
+"""Rows of one example that are linked: one a model, and repeats."""
 
 
 def list_rows(request: Request) -> Response:
     """A page of rows."""
     bench, query = bench_of(request), RowQuery.of(request.query_params)
     index = bench.index
-    assert bench.report is not None
     try:
         places, counts = index.select(query), index.count_views(query)
         rule = join_rule(query)
@@ -64,7 +65,7 @@ def list_rows(request: Request) -> Response:
         page=PAGE,
         total=len(index.rows),
         units=index.rows.evidence.unit_count,
-        unit=bench.report.unit,
+        unit=bench.audited.unit,
     )
 
 
@@ -99,11 +100,8 @@ def show_row(request: Request) -> Response:
 
 
 def _find_row(index: RowIndex, name: str, model: str) -> int:
-    roles, frame = index.rows.evidence.roles, index.rows.frame
-    mask = frame[roles.id or ""].cast(pl.String) == name
-    if model and roles.model:
-        mask &= frame[roles.model].cast(pl.String) == model
-    places = np.flatnonzero(mask.fill_null(False).to_numpy())
+    matches = (index.rows.ids == name).fill_null(False).to_numpy()
+    places = np.flatnonzero(matches & index.rows.select_model(model))
     if not len(places):
         raise InputError(f"there is no example {name!r} among the rows that may be looked at")
     return int(places[0])
@@ -111,11 +109,11 @@ def _find_row(index: RowIndex, name: str, model: str) -> int:
 
 def _find_siblings(index: RowIndex, name: str, place: int) -> list[tuple[int, str, bool | None]]:
     """Other rows of the same example: their places, models, and whether they fail."""
-    roles, rows = index.rows.evidence.roles, index.rows
-    if not roles.model:
+    rows = index.rows
+    if not rows.evidence.roles.model:
         return []
-    mask = (rows.frame[roles.id or ""].cast(pl.String) == name).fill_null(False)
-    views = show_rows(rows, np.flatnonzero(mask.to_numpy())[:100], ())
+    matches = (rows.ids == name).fill_null(False).to_numpy()
+    views = show_rows(rows, np.flatnonzero(matches)[:_MAX_SIBLINGS], ())
     return [(view.place, view.model, view.fails) for view in views if view.place != place]
 
 
@@ -154,9 +152,8 @@ _ONLY_SECOND = 1
 def show_comparison(request: Request) -> Response:
     """Two models of the report, or the report and its baseline."""
     bench, params = bench_of(request), request.query_params
-    assert bench.report is not None
-    if bench.baseline is not None and ("since" in params or len(bench.report.outcomes) < 2):
-        verdict = gate(bench.report, FAIL_ON, baseline=bench.baseline)
+    if bench.baseline is not None and ("since" in params or len(bench.audited.outcomes) < 2):
+        verdict = gate(bench.audited, FAIL_ON, baseline=bench.baseline)
         return show_page(
             request,
             "since.html.j2",
@@ -167,20 +164,19 @@ def show_comparison(request: Request) -> Response:
                 ("Cannot be compared", verdict.uncompared),
             ),
             describe=gate_words.describe_match,
-            models=len(bench.report.outcomes) > 1,
+            models=len(bench.audited.outcomes) > 1,
             then=bench.baseline,
         )
     return _show_models(request, bench, params)
 
 
 def _show_models(request: Request, bench: Bench, params: QueryParams) -> Response:
-    assert bench.report is not None
     index = bench.index
     rows, names = index.rows, index.rows.outcomes
-    pair = bench.report.manifest.compare or names[:2]
+    pair = bench.audited.manifest.compare or names[:2]
     first, second = params.get("a", pair[0]), params.get("b", pair[-1])
     cell = _read_number(params, "cell", _ONLY_SECOND, CELLS)
-    comparison = compare_models(index, bench.report, first, second, cell)
+    comparison = compare_models(index, bench.audited, first, second, cell)
     places = comparison.cells[cell]
     start = _read_number(params, "start", 0, max(1, len(places)))
     units = places[start : start + _PAIRS]
@@ -197,9 +193,9 @@ def _show_models(request: Request, bench: Bench, params: QueryParams) -> Respons
         end=start + len(units),
         pairs=list(zip(*sides, strict=True)),
         page=_PAIRS,
-        unit=bench.report.unit,
+        unit=bench.audited.unit,
         total=rows.total,
-        overall=describe_overall(bench.report),
+        overall=describe_overall(bench.audited),
     )
 
 
