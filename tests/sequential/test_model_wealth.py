@@ -107,8 +107,8 @@ def test_the_order_of_the_first_bets_is_kept():
     wealth = ModelWealth.begin([], [BET], 3)
     for group in ("b", "a", "b", None, "a"):
         wealth = wealth.update(group, 1, Q, None)
-    assert [name for name, _ in wealth.apart.by_group] == ["b", "a", None]
-    assert [process.steps for _, process in wealth.apart.by_group] == [2, 2, 1]
+    assert [name for name, _ in wealth.parts[0].by_group] == ["b", "a", None]
+    assert [process.steps for _, process in wealth.parts[0].by_group] == [2, 2, 1]
 
 
 def test_it_is_the_default_where_groups_are_named():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,11 +43,19 @@ def verify_case(folder: str | Path) -> Verification:
         If there is no case in the folder.
     """
     case = Case(folder)
-    checks = [_check_seal(case), _check_rows(case)]
+    checks = [_check_seal(case), *_try("evidence", _check_rows, case)]
     # what follows from rows or a record that were altered, would only repeat that
-    for steps in ((_check_choice,), (_check_audit, _check_probe, _check_later_pages)):
+    for steps in (
+        (("choice", _check_choice),),
+        (
+            ("audit", _check_audit),
+            ("probe", _check_probe),
+            ("confirmation", _check_labels),
+            ("report", _check_report),
+        ),
+    ):
         if all(check.status == "passed" for check in checks):
-            checks += [check for step in steps for check in step(case)]
+            checks += [check for name, step in steps for check in _try(name, step, case)]
     return Verification(tuple(checks))
 
 
@@ -72,20 +80,18 @@ def _check_seal(case: Case) -> VerificationCheck:
     return VerificationCheck("case", "passed", detail)
 
 
-def _check_rows(case: Case) -> VerificationCheck:
+def _check_rows(case: Case) -> Iterator[VerificationCheck]:
     settings, places = case.settings, case.folder / "evidence"
-    try:
-        fresh = case.read_part("fresh").hash
-        stated = {"audit": settings.audit, "fresh": settings.fresh}
-        hashes = {"audit": case.read_part("audit").hash, "fresh": fresh}
-        if settings.answers is not None:
-            answers = case.read_part("answers")
-            stated["answers"], hashes["answers"] = settings.answers, answers.hash
-            if hide_outcomes(answers).hash != fresh:
-                detail = "the answers are not of the fresh rows"
-                return VerificationCheck("evidence", "failed", detail)
-    except InputError as error:
-        return VerificationCheck("evidence", "failed", str(error))
+    fresh = case.read_part("fresh").hash
+    stated = {"audit": settings.audit, "fresh": settings.fresh}
+    hashes = {"audit": case.read_part("audit").hash, "fresh": fresh}
+    if settings.answers is not None:
+        answers = case.read_part("answers")
+        stated["answers"], hashes["answers"] = settings.answers, answers.hash
+        if hide_outcomes(answers).hash != fresh:
+            detail = "the answers are not of the fresh rows"
+            yield VerificationCheck("evidence", "failed", detail)
+            return
     differences = tuple(
         f"{places / name}: {stated[name]:.12}, {hashes[name]:.12}"
         for name in stated
@@ -93,17 +99,14 @@ def _check_rows(case: Case) -> VerificationCheck:
     )
     if differences:
         detail = "the rows are not those that the case was begun with"
-        return VerificationCheck("evidence", "failed", detail, differences)
-    return VerificationCheck("evidence", "passed", "the rows are those that the case began with")
+        yield VerificationCheck("evidence", "failed", detail, differences)
+    else:
+        detail = "the rows are those that the case began with"
+        yield VerificationCheck("evidence", "passed", detail)
 
 
 def _check_choice(case: Case) -> Iterator[VerificationCheck]:
-    try:
-        choice = case.choice
-    except InputError as error:
-        yield VerificationCheck("choice", "failed", str(error))
-        return
-    if choice is not None:
+    if case.choice is not None:
         yield VerificationCheck("choice", "passed", "labels are bought for modes of the audit")
     elif _list_events(case, ASKED):
         detail = f"{CHOICE} is missing, and the ledger holds labels of the modes that it named"
@@ -119,19 +122,15 @@ def _check_audit(case: Case) -> Iterator[VerificationCheck]:
 
 
 def _check_probe(case: Case) -> Iterator[VerificationCheck]:
-    try:
-        choice = ProbeChoice.load(case.folder)
-        if choice is None:
-            if _list_events(case, PLANNED):
-                detail = f"{PROBE_CHOICE} is missing, and the ledger holds what it decided"
-                yield VerificationCheck("probe", "failed", detail)
-            return
-        open_probe(case)
-        bank = make_bank(case, choice.modes, choice.pairs, choice.question, choice.target)
-        summarize_wordings(case)
-    except (LedgerError, InputError, PlanError) as error:
-        yield VerificationCheck("probe", "failed", str(error))
+    choice = ProbeChoice.load(case.folder)
+    if choice is None:
+        if _list_events(case, PLANNED):
+            detail = f"{PROBE_CHOICE} is missing, and the ledger holds what it decided"
+            yield VerificationCheck("probe", "failed", detail)
         return
+    open_probe(case)
+    bank = make_bank(case, choice.modes, choice.pairs, choice.question, choice.target)
+    summarize_wordings(case)
     if bank.hash != choice.bank:
         detail = "the tasks are not those that the seed draws from the fresh rows"
         yield VerificationCheck("probe", "failed", detail)
@@ -140,22 +139,30 @@ def _check_probe(case: Case) -> Iterator[VerificationCheck]:
         yield VerificationCheck("probe", "passed", detail)
 
 
-def _check_later_pages(case: Case) -> Iterator[VerificationCheck]:
-    try:
-        labels = case.replay_confirmation()
-    except (LedgerError, InputError, PlanError) as error:
-        yield VerificationCheck("confirmation", "failed", str(error))
-        return
+def _check_labels(case: Case) -> Iterator[VerificationCheck]:
+    labels = case.replay_confirmation()
     if labels is not None and (case.folder / CONFIRM).is_dir():
         pages = make_result_pages(CONFIRMATION, labels)
         yield _compare(case.folder / CONFIRM, pages, "confirmation")
+
+
+def _check_report(case: Case) -> Iterator[VerificationCheck]:
     if (case.folder / REPORT).is_dir():
-        try:
-            summary = case.summarize()
-        except (LedgerError, InputError) as error:
-            yield VerificationCheck("report", "failed", str(error))
-            return
+        summary = case.summarize()
         yield _compare(case.folder / REPORT, make_result_pages(SUMMARY, summary), "report")
+
+
+def _try(
+    name: str, step: Callable[[Case], Iterable[VerificationCheck]], case: Case
+) -> list[VerificationCheck]:
+    """Make the checks of a step; one that cannot be made has failed."""
+    checks = []
+    try:
+        for check in step(case):
+            checks.append(check)
+    except (LedgerError, InputError, PlanError) as error:
+        checks.append(VerificationCheck(name, "failed", str(error)))
+    return checks
 
 
 def _list_events(case: Case, kind: str) -> list[Event]:

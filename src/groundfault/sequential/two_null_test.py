@@ -14,35 +14,42 @@ from groundfault.sequential.eprocess import EProcess
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.stats.betting import log_mean
 
+Sharing = Literal["alike", "apart", "joint"]
+"""Whether a bet has one wealth for all rounds, or one for each group, added up or multiplied."""
+
 
 @dataclass(frozen=True, eq=False)
-class GroupProcesses:
-    """An e-process for each group that was bet on; `update` returns new ones.
+class GroupWealth:
+    """The wealth of bets that share it in one way; `update` returns a new one.
 
     Attributes
     ----------
+    sharing : {"alike", "apart", "joint"}
     fresh : EProcess
         Of a group that no bet was placed on yet.
     by_group : tuple of (str or None, EProcess)
         The groups in the order in which they were first bet on.
     """
 
+    sharing: Sharing
     fresh: EProcess
     by_group: tuple[tuple[str | None, EProcess], ...] = ()
 
-    @property
-    def log_values(self) -> list[float]:
-        """Natural logs of the wealth of each group."""
-        return [float(process.log_e[0]) for _, process in self.by_group]
+    def compute_log_e(self, groups: int) -> float:
+        """Return the natural log of the e-value, where there are so many groups."""
+        log_values = [float(process.log_e[0]) for _, process in self.by_group]
+        if self.sharing == "alike":
+            return sum(log_values)
+        return _add_up(log_values, groups) if self.sharing == "apart" else _multiply(log_values)
 
     def update(
         self, group: str | None, score: float, threshold: float, forecast: float | None
-    ) -> GroupProcesses:
-        """After one more score of a case that was drawn from a group."""
-        process = dict(self.by_group).get(group, self.fresh)
-        after = process.update(score, threshold, forecast=forecast)
+    ) -> GroupWealth:
+        """Return the wealth after one more score of a case that was drawn from a group."""
+        key = None if self.sharing == "alike" else group
+        after = dict(self.by_group).get(key, self.fresh).update(score, threshold, forecast=forecast)
         # a group keeps its place: the order of the first bets gives the shares
-        return replace(self, by_group=tuple({**dict(self.by_group), group: after}.items()))
+        return replace(self, by_group=tuple({**dict(self.by_group), key: after}.items()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,20 +60,15 @@ class ModelWealth:
 
     Attributes
     ----------
-    alike : EProcess, optional
-        The bets that are placed on all rounds alike; None where there are none.
-    apart, joint : GroupProcesses, optional
-        The bets whose wealth is added up over groups, and those whose wealth is multiplied; None
-        where there are none.
+    parts : tuple of GroupWealth
+        One for each way of sharing wealth that some bet has.
     groups : int
         G, the number of groups.
     steps : int
         Scores so far.
     """
 
-    alike: EProcess | None
-    apart: GroupProcesses | None
-    joint: GroupProcesses | None
+    parts: tuple[GroupWealth, ...]
     groups: int
     steps: int = 0
 
@@ -74,49 +76,35 @@ class ModelWealth:
     def begin(
         cls, alike: Sequence[Bet], apart: Sequence[Bet], groups: int, joint: Sequence[Bet] = ()
     ) -> ModelWealth:
-        """The wealth before the first score."""
-        return cls(
-            EProcess.begin(alike) if alike else None,
-            GroupProcesses(EProcess.begin(apart)) if apart else None,
-            GroupProcesses(EProcess.begin(joint)) if joint else None,
-            groups,
+        """Return the wealth before the first score."""
+        kinds: tuple[tuple[Sharing, Sequence[Bet]], ...] = (
+            ("alike", alike),
+            ("apart", apart),
+            ("joint", joint),
         )
+        parts = (GroupWealth(kind, EProcess.begin(bets)) for kind, bets in kinds if bets)
+        return cls(tuple(parts), groups)
 
     @cached_property
     def log_e(self) -> float:
-        """Natural log of the e-value: the average over all bets."""
-        parts = []
-        if self.alike is not None:
-            parts.append((len(self.alike.bets), float(self.alike.log_e[0])))
-        if self.apart is not None:
-            parts.append((len(self.apart.fresh.bets), _add_up(self.apart.log_values, self.groups)))
-        if self.joint is not None:
-            parts.append((len(self.joint.fresh.bets), _multiply(self.joint.log_values)))
-        weights = np.array([count for count, _ in parts], dtype=np.float64)
-        values = np.array([value for _, value in parts])
+        """Return the natural log of the e-value: the average over all bets."""
+        weights = np.array([len(part.fresh.bets) for part in self.parts], dtype=np.float64)
+        values = np.array([part.compute_log_e(self.groups) for part in self.parts])
         return float(log_mean(values[:, None], np.log(weights / weights.sum())[:, None])[0])
 
     def warm_start(self, scores: Sequence[float], threshold: float) -> ModelWealth:
-        """Let forecasts learn from scores that no e-value counts."""
-        alike = None if self.alike is None else self.alike.warm_start(scores, threshold)
-        apart, joint = (
-            None if kind is None else replace(kind, fresh=kind.fresh.warm_start(scores, threshold))
-            for kind in (self.apart, self.joint)
+        """Return the wealth with forecasts that learnt from scores which no e-value counts."""
+        parts = (
+            replace(part, fresh=part.fresh.warm_start(scores, threshold)) for part in self.parts
         )
-        return replace(self, alike=alike, apart=apart, joint=joint)
+        return replace(self, parts=tuple(parts))
 
     def update(
         self, group: str | None, score: float, threshold: float, forecast: float | None
     ) -> ModelWealth:
-        """After one more score of a case that was drawn from a group, or from a set of cases."""
-        alike = self.alike
-        if alike is not None:
-            alike = alike.update(score, threshold, forecast=forecast)
-        apart, joint = (
-            None if kind is None else kind.update(group, score, threshold, forecast)
-            for kind in (self.apart, self.joint)
-        )
-        return replace(self, alike=alike, apart=apart, joint=joint, steps=self.steps + 1)
+        """Return the wealth after one more score of a case drawn from a group, or from a set."""
+        parts = tuple(part.update(group, score, threshold, forecast) for part in self.parts)
+        return replace(self, parts=parts, steps=self.steps + 1)
 
 
 def _add_up(log_values: list[float], groups: int) -> float:
