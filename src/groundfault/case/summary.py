@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from groundfault.auditing.report_schema import to_plain
-from groundfault.base.files import save_text
-from groundfault.base.reading import read_json_object
-from groundfault.base.registry import load_object
 from groundfault.case.settings import CaseSettings, ModeChoice, name_mode
 from groundfault.case.wordings import ReviewedWordings, Wordings
-from groundfault.errors import InputError
+from groundfault.sequential.stored_result import StoredResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +17,6 @@ if TYPE_CHECKING:
     from groundfault.modes.mode import Mode
     from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
 
-VERSION: Final = 1
 Standing = Literal["confirmed", "open", "too few fresh rows", "not chosen"]
 
 
@@ -72,7 +65,7 @@ class LabelledMode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     e_value: float | None = None
 
 
-class CaseSummary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CaseSummary(StoredResult, frozen=True, kw_only=True):
     """All that the page of a case says.
 
     Attributes
@@ -101,7 +94,11 @@ class CaseSummary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         What people decided about those answers; None before a review was begun.
     """
 
-    version: int = msgspec.field(name="groundfault_case_report", default=VERSION)
+    KEY = "groundfault_case_report"
+    LAYOUT = 1
+    NOUN = TITLE = "a report of a case"
+
+    version: int = msgspec.field(name="groundfault_case_report", default=1)
     settings: CaseSettings
     audited: bool
     error_rate: float | None
@@ -118,32 +115,6 @@ class CaseSummary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def confirmed(self) -> tuple[LabelledMode, ...]:
         """The modes that fresh labels confirmed."""
         return tuple(mode for mode in self.modes if mode.standing == "confirmed")
-
-    @classmethod
-    def load(cls, path: str | Path) -> CaseSummary:
-        """Read what `to_json` wrote.
-
-        Raises
-        ------
-        InputError
-            If it is something else, or of a later version.
-        """
-        try:
-            return msgspec.convert(read_json_object(path), cls)
-        except msgspec.ValidationError as error:
-            raise InputError(f"{path} is no report of a case ({error})") from None
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """All of it as JSON; also written to ``path``, whole or not at all."""
-        return save_text(json.dumps(to_plain(self), indent=1, ensure_ascii=False), path)
-
-    def to_markdown(self, path: str | Path | None = None) -> str:
-        """The page as Markdown."""
-        return save_text(load_object("groundfault.render:to_markdown")(self), path)
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """The page as one self-contained file."""
-        return save_text(load_object("groundfault.render:to_html")(self), path)
 
 
 def summarize(

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from groundfault.base.deprecation import rename_members, warn_renamed
-from groundfault.base.files import save_text
-from groundfault.base.reading import read_json_object
-from groundfault.base.registry import load_object
 from groundfault.errors import InputError
 from groundfault.sequential.bets import Shares
 from groundfault.sequential.draws import SealedKey
@@ -26,6 +21,7 @@ from groundfault.sequential.plan import (
 )
 from groundfault.sequential.pool import from_hex
 from groundfault.sequential.record import write_pair
+from groundfault.sequential.stored_result import StoredResult
 from groundfault.sequential.two_null_test import Verdict
 
 if TYPE_CHECKING:
@@ -215,17 +211,11 @@ class LedgerPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 _FOUND = "failure mode found"
 
-VERSION = 2
-"""Version of the layout. Version 0.1.0 of groundfault wrote 1, in which two settings of the plan
-have other names (`groundfault.sequential.plan`). The rule for reading older ones: a
-change that a reader of the old layout would misread raises it, and `Certificate.from_dict` brings
-what came before up to date; a certificate of a later version is refused."""
-
 
 # what has a default was added later: left out where it is the default, so that a certificate of an
 # earlier version is written again to the byte
 @rename_members(group_results="groups")
-class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Certificate(StoredResult, frozen=True, omit_defaults=True):
     """What an audit may say, and everything it rests on.
 
     Attributes
@@ -263,6 +253,12 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         How many labels were taken back.
     """
 
+    KEY = "groundfault_certificate"
+    # version 0.1.0 of groundfault wrote 1, in which two settings of the plan have other names
+    LAYOUT = 2
+    NOUN = "a certificate"
+    TITLE = "a certificate of a sequential audit"
+
     version: int = msgspec.field(name="groundfault_certificate")
     groundfault_version: str
     verdict: Verdict
@@ -283,67 +279,27 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     corrections: int = 0
 
     @classmethod
-    def load(cls, path: str | Path) -> Certificate:
-        """Read a certificate that `to_json` wrote, in this version or an earlier one.
-
-        Raises
-        ------
-        InputError
-            If it cannot be read, or is no certificate of a sequential audit.
-        """
-        return cls.from_dict(read_json_object(path), str(path))
-
-    @classmethod
-    def from_dict(cls, data: object, source: str = "this") -> Certificate:
-        """A certificate from what its JSON holds; ``source`` names it in messages.
-
-        This is the one place that reads a certificate by its keys.
+    def from_dict(cls, data: Mapping[str, Any], source: str = "this") -> Certificate:
+        """Make a certificate of what its JSON holds; ``source`` names it in messages.
 
         Raises
         ------
         InputError
             If it is not one, or of a later version.
         """
-        version = data.get("groundfault_certificate") if isinstance(data, Mapping) else None
+        version = data.get(cls.KEY) if isinstance(data, Mapping) else None
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise InputError(f"{source} is not a certificate of a sequential audit")
-        if version > VERSION:
-            raise InputError(
-                f"{source} is a certificate of layout {version}, and this version of groundfault "
-                f"reads up to {VERSION}: install a newer one"
-            )
-        plan = data.get("plan") if isinstance(data, Mapping) else None
-        if version == 1 and isinstance(data, Mapping) and isinstance(plan, Mapping):
+            raise InputError(f"{source} is not {cls.TITLE}")
+        if version == 1 and isinstance(plan := data.get("plan"), Mapping):
             data = {**data, "plan": from_stored_names(plan)}
-        try:
-            # unknown fields are refused: a certificate that says more than is checked would be
-            # trusted
-            return msgspec.convert(data, cls)
-        except msgspec.ValidationError as error:
-            raise InputError(
-                f"{source} is not a certificate of a sequential audit ({error})"
-            ) from None
+        return super().from_dict(data, source)
 
     def to_dict(self) -> dict[str, Any]:
-        """The certificate as plain words and numbers."""
-        # not to_builtins, which leaves tuples: what is compared with stored JSON has lists
-        content: dict[str, Any] = json.loads(msgspec.json.encode(self))
+        """Return the certificate as plain words and numbers."""
+        content = super().to_dict()
         if self.version == 1:
             content["plan"] = to_stored_names(content["plan"])
         return content
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """The certificate as JSON; also written to ``path``, whole or not at all."""
-        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-        return save_text(text, path)
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """The audit as one self-contained HTML page; also written to ``path``."""
-        return save_text(load_object("groundfault.render:to_html")(self), path)
-
-    def to_markdown(self, path: str | Path | None = None) -> str:
-        """The audit as Markdown; also written to ``path``."""
-        return save_text(load_object("groundfault.render:to_markdown")(self), path)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -453,7 +409,7 @@ def certify(audit: AuditState, ledger: LedgerPlace | None, *, reveal: bool = Fal
     from groundfault import __version__
 
     return Certificate(
-        version=VERSION,
+        version=Certificate.LAYOUT,
         groundfault_version=str(__version__),
         verdict=audit.verdict,
         reason=audit.reason,

@@ -29,7 +29,6 @@ from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
 from groundfault.errors import GroundfaultError, InputError, LedgerError
 from groundfault.sequential import policies
 from groundfault.sequential.certificate import (
-    VERSION,
     Certificate,
     CertificateRound,
     Judgement,
@@ -217,7 +216,7 @@ def read_key(book: Ledger, seal: str) -> Mapping[str, Any]:
 
 def _select_stable(certificate: Certificate) -> dict[str, Any]:
     """What a recomputed certificate must share: all but versions, the ledger and file names."""
-    content = structs.replace(certificate, version=VERSION).to_dict()
+    content = structs.replace(certificate, version=Certificate.LAYOUT).to_dict()
     content["pool"] = certificate.pool.hash
     # the key of the draws is held against its hash instead, and only a ledger knows of corrections
     others = ("groundfault_version", "ledger", "draws", "corrections")

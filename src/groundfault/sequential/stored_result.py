@@ -1,0 +1,86 @@
+"""Results that have a JSON with a version of its layout, and two pages made of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from groundfault.base.files import save_text
+from groundfault.base.reading import read_json_object
+from groundfault.base.registry import load_object
+from groundfault.errors import InputError
+
+
+class StoredResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A result as it is stored; unknown fields are refused.
+
+    A result that says more than is checked would be trusted. A change that a reader of the old
+    layout would misread raises the version, and `from_dict` brings earlier ones up to date.
+
+    Attributes
+    ----------
+    KEY : str
+        The key of the version in the JSON.
+    LAYOUT : int
+        Version of the layout that is written. Without a version, 1 is read.
+    NOUN, TITLE : str
+        What it is, in messages: in two words, and in full.
+    """
+
+    KEY: ClassVar[str]
+    LAYOUT: ClassVar[int]
+    NOUN: ClassVar[str]
+    TITLE: ClassVar[str]
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a result that `to_json` wrote, in this version or an earlier one.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read, is another result, or of a later version.
+        """
+        return cls.from_dict(read_json_object(path), str(path))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], source: str = "this") -> Self:
+        """Make a result of what its JSON holds; ``source`` names it in messages.
+
+        Raises
+        ------
+        InputError
+            If it is another result, or of a later version.
+        """
+        version = data.get(cls.KEY, 1) if isinstance(data, Mapping) else None
+        if isinstance(version, int) and version > cls.LAYOUT:
+            raise InputError(
+                f"{source} is {cls.NOUN} of layout {version}, and this version of groundfault "
+                f"reads up to {cls.LAYOUT}: install a newer one"
+            )
+        try:
+            return msgspec.convert(data, cls)
+        except msgspec.ValidationError as error:
+            raise InputError(f"{source} is not {cls.TITLE} ({error})") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain words and numbers."""
+        # not to_builtins, which leaves tuples: what is compared with stored JSON has lists
+        content: dict[str, Any] = json.loads(msgspec.json.encode(self))
+        return content
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the result as JSON; also write it to ``path``, whole or not at all."""
+        return save_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False), path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the result as one self-contained HTML page; also write it to ``path``."""
+        return save_text(load_object("groundfault.render:to_html")(self), path)
+
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """Return the result as Markdown; also write it to ``path``."""
+        return save_text(load_object("groundfault.render:to_markdown")(self), path)
