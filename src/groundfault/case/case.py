@@ -155,7 +155,7 @@ class Case:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger of the case, which knows what was decided before any look.
+        """Return the ledger of the case, which knows what was decided before any look.
 
         Raises
         ------
@@ -177,7 +177,7 @@ class Case:
 
     @property
     def choice(self) -> ModeChoice | None:
-        """The modes that were chosen to be confirmed; None before that.
+        """Return the modes that were chosen to be confirmed; None before that.
 
         Raises
         ------
@@ -198,16 +198,16 @@ class Case:
 
     @cached_property
     def audit_evidence(self) -> Evidence:
-        """The rows that the audit looks at."""
+        """Return the rows that the audit looks at."""
         return self._read("audit", self.settings.audit)
 
     @cached_property
     def fresh_evidence(self) -> Evidence:
-        """The rows that can be labelled, without their outcomes."""
+        """Return the rows that can be labelled, without their outcomes."""
         return self._read("fresh", self.settings.fresh)
 
     def read_part(self, name: str) -> Evidence:
-        """The rows in evidence/ of this name, as they are now: audit, fresh or answers."""
+        """Return the rows in evidence/ of this name, as they are now: audit, fresh or answers."""
         return Evidence.from_logs(self.folder / "evidence" / name)
 
     def _read(self, name: str, digest: str) -> Evidence:
@@ -221,11 +221,13 @@ class Case:
         return replace(evidence, provenance=(f"evidence/{name}",))
 
     def select_fresh(self, outcome: str) -> Evidence:
-        """The fresh answers that modes of an outcome are about; copies of an example joined."""
+        """Return the fresh answers that modes of an outcome are about; copies of an example
+        joined.
+        """
         return join_copies(select_answers(self.fresh_evidence, outcome, self.settings.seed))
 
     def mark_fresh_units(self, numbers: Sequence[int]) -> NDArray[np.bool_]:
-        """Which fresh units modes of one outcome, by their numbers, hold for: (modes, units)."""
+        """Return which fresh units modes of one outcome, by number, hold for: (modes, units)."""
         assert self.report is not None
         modes = [self.report.modes[number - 1] for number in numbers]
         (outcome,) = {mode.outcome for mode in modes}
@@ -233,7 +235,7 @@ class Case:
 
     @property
     def report(self) -> Report | None:
-        """The audit's report; None before the audit."""
+        """Return the audit's report; None before the audit."""
         place = self.folder / AUDIT
         return Report.load(place) if (place / "report.json").is_file() else None
 
@@ -301,7 +303,7 @@ class Case:
         return make_confirmation(self, self._choose(modes, budget), ledger)
 
     def check_modes(self, numbers: Sequence[int] | None) -> tuple[int, ...]:
-        """Numbers of modes of the audit, each once; all where None.
+        """Return numbers of modes of the audit, each once; all where None.
 
         Raises
         ------
@@ -342,7 +344,7 @@ class Case:
         return choice
 
     def look_up(self, query: Query) -> float | None:
-        """The score that the table had of a fresh row that was kept apart; answers a query.
+        """Return the score that the table had of a fresh row that was kept apart; answers a query.
 
         Raises
         ------
@@ -366,7 +368,7 @@ class Case:
         return {answer: None if loss is None else 1.0 - loss for answer, loss in losses.items()}
 
     def replay_confirmation(self) -> Confirmation | None:
-        """What the labels in the ledger come to, and nothing is recorded; None before any choice.
+        """Return the result of the labels in the ledger; record nothing. None before any choice.
 
         Raises
         ------
@@ -426,7 +428,7 @@ class Case:
 
     @property
     def review(self) -> ReviewedRuns:
-        """The blind review of the answers.
+        """Return the blind review of the answers.
 
         Raises
         ------
@@ -438,7 +440,7 @@ class Case:
     # --------------------------------------------------------------------------------- what it says
 
     def summarize(self) -> CaseSummary:
-        """Where the case stands, by its audit and its ledger."""
+        """Summarize where the case stands, by its audit and its ledger."""
         report, choice = self.report, self.choice
         inside: dict[int, int] = {}
         for numbers in group_modes(report).values():

@@ -107,7 +107,7 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
 
     @property
     def _labels(self) -> dict[Answer, float | None]:
-        """The labels so far, each once."""
+        """Return the labels so far, each once."""
         return {
             name_answer(query, self._model): score
             for test in self.tests
@@ -128,18 +128,22 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
 
     @property
     def finished(self) -> bool:
-        """Whether all modes are confirmed, no answer is left, or the budget is spent."""
+        """Return whether all modes are confirmed, no answer is left, or the budget is spent."""
         is_spent = self.labelled >= self.budget if self.budget else False
         return is_spent or all(test.finished for test in self.tests)
 
     @property
     def confirmed(self) -> tuple[str, ...]:
-        """Names of the modes that are confirmed so far; nothing that comes can take it back."""
+        """Return the names of the modes that are confirmed so far; nothing that comes can take it
+        back.
+        """
         return tuple(state.name for state in self.survivors if state.confirmed)
 
     @property
     def survivors(self) -> tuple[SurvivorState, ...]:
-        """Every mode that labels can confirm; an e-value of 1 over the whole level confirms."""
+        """Return every mode that labels can confirm; an e-value of 1 over the whole level
+        confirms.
+        """
         return tuple(
             self._adjust(state, to_fraction(test.screen.plan.alpha) / to_fraction(self.plan.alpha))
             for test in self.tests
@@ -155,7 +159,7 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
 
     @property
     def result(self) -> Confirmation:
-        """All that was decided and observed so far, as typed data."""
+        """Return the decisions and observations so far, as typed data."""
         results = [test.result for test in self.tests]
         if len(results) == 1:
             return results[0]
@@ -174,7 +178,7 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The `result` as plain words and numbers."""
+        """Return the `result` as plain words and numbers."""
         return self.result.to_dict()
 
 

@@ -45,7 +45,7 @@ Answer = tuple[str, str]
 
 
 def select_answers(evidence: Evidence, outcome: str, seed: int) -> Evidence:
-    """One row an example: the answers that modes of an outcome are about.
+    """Return one row an example: the answers that modes of an outcome are about.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def select_answers(evidence: Evidence, outcome: str, seed: int) -> Evidence:
 
 
 def group_modes(report: Report | None) -> dict[str, list[int]]:
-    """Numbers of a report's modes, from 1, by what they are about."""
+    """Return numbers of a report's modes, from 1, by what they are about."""
     groups: dict[str, list[int]] = {}
     for number, mode in enumerate(report.modes if report else (), 1):
         groups.setdefault(mode.outcome, []).append(number)
@@ -84,19 +84,19 @@ def group_modes(report: Report | None) -> dict[str, list[int]]:
 
 
 def count_answers(evidence: Evidence) -> int:
-    """How many units of how many models there are, copies of an example counted once."""
+    """Count units times models, copies of an example once."""
     return len(set(name_answers(evidence)))
 
 
 def name_answers(evidence: Evidence) -> list[Answer]:
-    """The unit and the model of each row."""
+    """Return the unit and the model of each row."""
     whole = join_copies(evidence)
     names = whole.unit_names.gather(whole.unit_index)
     return list(zip(names, _name_models(evidence), strict=True))
 
 
 def name_answer(query: Query, model: str | None) -> Answer:
-    """The unit and the model that a query is about; ``model`` is the column of models."""
+    """Return the unit and the model that a query is about; ``model`` is the column of models."""
     rows = query.case.get("examples", [query.case])
     return query.id, "" if model is None else str(rows[0][model])
 
@@ -197,7 +197,7 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
 
 
 def _part(evidence: Evidence, is_fresh: NDArray[np.bool_]) -> list[Evidence]:
-    """The rows of the audit, and the fresh ones, as they are once stored and read again."""
+    """Return the rows of the audit, and the fresh ones, as they are once stored and read again."""
     parts = [
         Evidence.from_frame(evidence.frame.filter(pl.Series(rows)), evidence.roles)
         for rows in (~is_fresh, is_fresh)
@@ -213,7 +213,7 @@ def _part(evidence: Evidence, is_fresh: NDArray[np.bool_]) -> list[Evidence]:
 
 
 def hide_outcomes(evidence: Evidence) -> Evidence:
-    """The same rows as if nobody had scored them yet."""
+    """Return the same rows as if nobody had scored them yet."""
     roles = replace(
         evidence.roles, null_outcome=str(Status.MISSING), status=None, count_as_failed=()
     )
@@ -223,7 +223,7 @@ def hide_outcomes(evidence: Evidence) -> Evidence:
 
 
 def join_parts(audit: Evidence, fresh: Evidence) -> Evidence:
-    """Both parts as evidence whose split column tells them apart, for a confirmation.
+    """Return both parts as evidence whose split column tells them apart, for a confirmation.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def join_parts(audit: Evidence, fresh: Evidence) -> Evidence:
 
 
 def mark_units(evidence: Evidence, modes: Sequence[Mode]) -> NDArray[np.bool_]:
-    """Which units each mode holds for: shape (modes, units)."""
+    """Return which units each mode holds for: shape (modes, units)."""
     on = np.zeros((len(modes), evidence.unit_count), dtype=np.bool_)
     for row, mode in zip(on, modes, strict=True):
         row[evidence.unit_index[mode.holds(evidence.frame).to_numpy()]] = True
@@ -271,13 +271,15 @@ def mark_units(evidence: Evidence, modes: Sequence[Mode]) -> NDArray[np.bool_]:
 
 
 def list_units(evidence: Evidence) -> pl.DataFrame:
-    """The first row of each unit, in their order, with the unit's name in the column `UNIT`."""
+    """Return the first row of each unit, in their order, with the unit's name in the column
+    `UNIT`.
+    """
     names = evidence.unit_names.gather(evidence.unit_index)
     return evidence.frame.with_columns(names.alias(UNIT)).unique(UNIT, keep="first").sort(UNIT)
 
 
 def _name_units(evidence: Evidence) -> dict[str, str]:
-    """The unit of each example."""
+    """Return the unit of each example."""
     whole = join_copies(evidence)
     ids = whole.frame[whole.roles.id or ""].cast(pl.String)
     units = ids if whole.clusters is None else whole.clusters
@@ -285,7 +287,7 @@ def _name_units(evidence: Evidence) -> dict[str, str]:
 
 
 def find_losses(answers: Evidence) -> dict[Answer, float | None]:
-    """The loss of each answer to fresh units that the table had an outcome of.
+    """Return the loss of each answer to fresh units that the table had an outcome of.
 
     Of copies of an example that one model answered it is that of the first that was scored: a label
     is 0 or 1 where the audit's are, which a mean of copies need not be.
@@ -353,7 +355,7 @@ def write_case(
 
 
 def _require_grades(parts: CaseParts, grader: str) -> None:
-    """What would keep the modes from being confirmed is said before there is a case."""
+    """Raise, before there is a case, where grades would keep modes from being confirmed."""
     read_grades(parts.audit, grader)
     read_grades(parts.fresh, grader)
     losses = average_losses(join_copies(parts.audit))

@@ -88,7 +88,7 @@ def draw_pairs(
 
 
 def _code_attributes(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
-    """Attributes as numbers whose differences add up: shape (units, codes), each in [0, 1].
+    """Return attributes as numbers whose differences add up: shape (units, codes), each in [0, 1].
 
     A number counts by its rank; two different words or truth values differ by one. Columns with a
     value of its own for nearly every unit, such as texts, tell nothing of likeness.
@@ -208,7 +208,7 @@ def begin_probe(
 
 
 def _require_same(case: Case, choice: ProbeChoice) -> None:
-    """A probe that was recorded, and interrupted before its file was written, stays what it is."""
+    """Raise unless a probe that was recorded, and then interrupted, stays the same."""
     for event in case.ledger.events(PLANNED):
         if event.body != to_plain(choice):
             settings = ("modes", "pairs", "question", "target")
@@ -220,7 +220,7 @@ def _require_same(case: Case, choice: ProbeChoice) -> None:
 
 
 def make_bank(case: Case, modes: Sequence[int], pairs: int, question: str, target: str) -> Bank:
-    """The tasks in pairs: one inside a mode, then the one outside that is most like it.
+    """Return the tasks in pairs: one inside a mode, then the one outside that is most like it.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def make_bank(case: Case, modes: Sequence[int], pairs: int, question: str, targe
 
 
 def _find_group(report: Report, modes: Sequence[int]) -> tuple[str, list[int]]:
-    """The model that all of some modes are of, and all modes that are of it."""
+    """Return the model that all of some modes are of, and all modes that are of it."""
     names = list(dict.fromkeys(report.modes[number - 1].outcome for number in modes))
     if len(names) > 1 or names[0] == EVERY_MODEL:
         raise PlanError(
@@ -273,7 +273,7 @@ def _find_group(report: Report, modes: Sequence[int]) -> tuple[str, list[int]]:
 
 
 def count_least_pairs(case: Case) -> int:
-    """The fewest pairs for which an exact p-value can be at most the level."""
+    """Return the fewest pairs for which an exact p-value can be at most the level."""
     report = case.report
     tests = QUESTIONS * len(report.modes if report else ())
     # the smallest p-value of n pairs whose signs are flipped is 2 / 2^n
@@ -281,7 +281,7 @@ def count_least_pairs(case: Case) -> int:
 
 
 def _list_labelled(case: Case) -> set[str]:
-    """Units that somebody was asked to label before the tasks were drawn, or so far."""
+    """Return units that somebody was asked to label before the tasks were drawn, or so far."""
     names: set[str] = set()
     for event in case.ledger.events():
         if event.kind == PLANNED:
@@ -316,7 +316,7 @@ def _write_tasks(fresh: Evidence, drawn: dict[int, list[Pair]], question: str, t
 
 
 def open_probe(case: Case) -> tuple[Bank, Grammar]:
-    """The tasks and the wordings of the probe that was begun.
+    """Return the tasks and the wordings of the probe that was begun.
 
     Raises
     ------
@@ -340,5 +340,5 @@ def open_probe(case: Case) -> tuple[Bank, Grammar]:
 
 
 def name_family(number: int, side: Side) -> str:
-    """The family of the tasks on one side of a mode."""
+    """Return the family of the tasks on one side of a mode."""
     return f"mode {number} {side}"

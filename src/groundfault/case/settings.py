@@ -106,21 +106,21 @@ class CaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def seal(self) -> str:
-        """SHA-256 of all of it."""
+        """Return the SHA-256 of all of it."""
         return hashlib.sha256(json.dumps(to_plain(self), sort_keys=True).encode()).hexdigest()
 
     def share_alpha(self, step: Step) -> str:
-        """The error level of a step, as an exact fraction."""
+        """Return the error level of a step, as an exact fraction."""
         return str(to_fraction(self.alpha) * SHARES[step])
 
     @property
     def audit_plan(self) -> Plan:
-        """The plan of the audit."""
+        """Return the plan of the audit."""
         return Plan(alpha=self.share_alpha("audit"), seed=self.seed)
 
     @property
     def confirmation_plan(self) -> Plan:
-        """The plan of the confirmation: every chosen mode is tested, whatever its size."""
+        """Return the plan of the confirmation: every chosen mode is tested, whatever its size."""
         alpha = self.share_alpha("confirm")
         return Plan(alpha=alpha, seed=self.seed, judge="split-holm", min_lift=0)
 
@@ -192,7 +192,7 @@ class ProbeChoice(_Choice, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def name_mode(number: int) -> str:
-    """What a mode is called as a candidate."""
+    """Return the name of a mode as a candidate."""
     return f"mode {number}"
 
 

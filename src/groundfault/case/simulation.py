@@ -62,7 +62,9 @@ class FreshRows:
     grades: tuple[Floats, Floats] | None
 
     def begin(self, chosen: Collection[int], level: float, run: int) -> _Run | None:
-        """Before the first label of chosen modes; None where there are none of them."""
+        """Return the run before the first label of chosen modes; None where there are none of
+        them.
+        """
         rows = [k for k, number in enumerate(self.numbers) if number in chosen]
         if not rows:
             return None
@@ -107,7 +109,7 @@ class _Run:
 def simulate(
     groups: Sequence[FreshRows], chosen: Collection[int], alpha: float, most: int, run: int
 ) -> tuple[int, dict[int, bool]]:
-    """Labels that one confirmation of chosen modes bought, and which of them it confirmed.
+    """Return labels that one confirmation of chosen modes bought, and which of them it confirmed.
 
     Parameters
     ----------
@@ -141,7 +143,8 @@ def simulate(
 
 
 def _thin(test: SliceTest | GradedSlice) -> SliceTest | GradedSlice:
-    """The test of fewer values of the mean loss: e-values a few percent too large, and sooner.
+    """Return the test of fewer values of the mean loss: e-values a few percent too large, and
+    sooner.
 
     Values of equal distance after the arc sine lie as many standard errors apart everywhere.
     """
@@ -161,7 +164,8 @@ def _thin(test: SliceTest | GradedSlice) -> SliceTest | GradedSlice:
 def imagine_rows(
     case: Case, find_rate: Callable[[Mode, float], float]
 ) -> tuple[list[FreshRows], dict[str, float]]:
-    """Fresh rows of each outcome of the audit's modes; and the rates at which units in none fail.
+    """Return fresh rows of each outcome of the audit's modes; and the rates at which units in none
+    fail.
 
     Parameters
     ----------
@@ -189,7 +193,9 @@ def imagine_rows(
 
 
 def _find_testable(case: Case, on: Bools) -> NDArray[np.intp]:
-    """Modes with enough fresh units inside and outside to be confirmed: rows of ``on``, (K, N)."""
+    """Return modes with enough fresh units inside and outside to be confirmed: rows of ``on``, (K,
+    N).
+    """
     plan, inside = case.settings.confirmation_plan, on.sum(axis=1)
     is_large = inside >= (plan.hold_min_on or plan.min_on)
     rows: NDArray[np.intp] = np.flatnonzero(
@@ -199,13 +205,13 @@ def _find_testable(case: Case, on: Bools) -> NDArray[np.intp]:
 
 
 def _find_rate_elsewhere(evidence: Evidence, modes: Sequence[Mode]) -> float:
-    """Failure rate of the units in no mode; 0 where there are none."""
+    """Return the failure rate of the units in no mode; 0 where there are none."""
     losses = average_losses(evidence)[0][~mark_units(evidence, modes).any(axis=0)]
     return float(np.nanmean(losses)) if np.isfinite(losses).any() else 0.0
 
 
 def _read_grades_by_loss(case: Case, evidence: Evidence) -> tuple[Floats, Floats] | None:
-    """The grader's losses of units that passed and that failed; None without a grader."""
+    """Return the grader's losses of units that passed and that failed; None without a grader."""
     if case.settings.grader is None:
         return None
     grades = read_grades(evidence, case.settings.grader)[evidence.unit_index]
@@ -249,7 +255,7 @@ class BudgetPlan:
     dropped: dict[int, float]
 
     def to_json(self) -> str:
-        """All of it as JSON."""
+        """Return all of it as JSON."""
         return json.dumps(asdict(self), indent=1)
 
 
@@ -326,7 +332,9 @@ def plan_budget(
 def _measure_powers(
     groups: list[FreshRows], modes: list[int], alpha: float, budget: int, runs: int
 ) -> dict[int, float]:
-    """In which share of the runs each mode was confirmed; ends early where one plainly lacks."""
+    """Return in which share of the runs each mode was confirmed; end early where one lacks
+    power.
+    """
     counts = dict.fromkeys(modes, 0)
     for run in range(1, runs + 1):
         for number, is_confirmed in simulate(groups, modes, alpha, budget, run)[1].items():

@@ -113,7 +113,7 @@ class CaseSummary(StoredResult, frozen=True, kw_only=True):
 
     @property
     def confirmed(self) -> tuple[LabelledMode, ...]:
-        """The modes that fresh labels confirmed."""
+        """Return the modes that fresh labels confirmed."""
         return tuple(mode for mode in self.modes if mode.standing == "confirmed")
 
 

@@ -149,7 +149,7 @@ def judge_wordings(
 def collect_losses(
     rows: Sequence[ProbeRow], score: Callable[[ProbeRow], float | None]
 ) -> dict[str, dict[Assignment, float]]:
-    """The loss of each task and wording that has one."""
+    """Return the loss of each task and wording that has one."""
     losses: dict[str, dict[Assignment, float]] = defaultdict(dict)
     for row in rows:
         loss = score(row)
@@ -161,7 +161,7 @@ def collect_losses(
 def _compare_options(
     losses: Losses, grammar: Grammar, side: Side, tasks: Sequence[str], factor: int, level: float
 ) -> Iterator[WordingEffect]:
-    """Each option against the plain one of its group, within the tasks of one side."""
+    """Yield each option against the plain one of its group, within the tasks of one side."""
     names, table = [], []
     for place, group in enumerate(grammar.groups):
         plain = group.options[0].name
@@ -193,7 +193,7 @@ def _compare_options(
 def _contrast(
     losses: Mapping[Assignment, float], place: int, option: str, plain: str
 ) -> float | None:
-    """Mean over the wordings of the rest that were scored under both options."""
+    """Return the mean over the wordings of the rest that were scored under both options."""
     differences = [
         loss - losses[twin]
         for assignment, loss in losses.items()
@@ -230,7 +230,7 @@ class Wordings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def asked(self) -> int:
-        """Prompts that were asked."""
+        """Return prompts that were asked."""
         return sum(self.answers.values())
 
 
@@ -260,12 +260,12 @@ class ReviewedWordings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def locate_runs(case: Case) -> Path:
-    """Where the answers are."""
+    """Return the folder of the answers."""
     return case.folder / PROBE / RUNS
 
 
 def summarize_wordings(case: Case) -> tuple[Wordings | None, ReviewedWordings | None]:
-    """What was asked in other words, and what people decided of it; None for what did not begin.
+    """Summarize answers in other words and their review; None for a step that did not begin.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from groundfault.errors import PlanError
 
 
 def step_of_case(step: str, *settings: str, source: str = "sources") -> Decorator:
-    """A command that ``--case DIR`` makes a step of a case, which knows its rows and its plan.
+    """Let ``--case DIR`` make a command a step of a case, which knows its rows and its plan.
 
     Parameters
     ----------

@@ -157,7 +157,7 @@ def label_holdout(
 
 
 def require_program(options: dict[str, Any]) -> None:
-    """A program whose numbers point in a direction that was stated: wrong labels cost money."""
+    """Require a program whose numbers point in a direction that was stated."""
     read_program(options)
     # logs say themselves that 1 is a pass
     if options["outcome"] and options["positive_is_good"] is None:
@@ -168,7 +168,7 @@ def require_program(options: dict[str, Any]) -> None:
 
 
 def _require_labels(evidence: Evidence) -> None:
-    """Some held-out row has an outcome: else the holdout would be spent on labels of nothing."""
+    """Require that some held-out row has an outcome: else the holdout is spent on nothing."""
     split = evidence.roles.split
     if split and not evidence.loss.filter(evidence.frame[split] == "holdout").count():
         raise PlanError(

@@ -142,7 +142,7 @@ def _text(name: str, text: str, console: Console, max_length: int | None = None)
 
 
 def _lines(text: str, max_length: int | None) -> str:
-    """A text line by line, cleaned; of a long one its start and its end."""
+    """Return a text line by line, cleaned; of a long one its start and its end."""
     if max_length is not None and len(text) > max_length:
         n_cut = len(text) - max_length
         start, end = text[: max_length // 2], text[-(max_length // 2) :]
@@ -317,7 +317,7 @@ def _check(options: dict[str, Any]) -> None:
 
 
 def _work(audit: ReviewedRuns, options: dict[str, Any]) -> None:
-    """A session, or a sheet in its stead."""
+    """Hold a session, or read or write a sheet in its stead."""
     from groundfault.review import Session, open_items, sheets
     from groundfault.review.decision import check_name, select_changes
 
@@ -348,7 +348,7 @@ def _work(audit: ReviewedRuns, options: dict[str, Any]) -> None:
 
 
 def _may_decide(audit: ReviewedRuns, me: str, adjudicate: bool) -> list[Any]:
-    """Items open to this person, and those they decided in the same role and may revise."""
+    """Return items open to this person, and those they decided in the same role and may revise."""
     from groundfault.review import open_items
 
     queue, decisions = audit.queue, audit.decisions

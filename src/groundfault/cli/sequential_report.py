@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def format_progress(audit: SequentialAudit, cost: float | None) -> str:
-    """One line: labels, their cost, both e-values, and what would stop the audit."""
+    """Return one line: labels, their cost, both e-values, and what would stop the audit."""
     from groundfault.sequential.stopping_time import count_to_stop
 
     wealth, bar = audit.wealth, 1 / audit.plan.alpha
@@ -39,7 +39,7 @@ def format_progress(audit: SequentialAudit, cost: float | None) -> str:
 
 
 def count_labels(audit: SequentialAudit) -> int:
-    """Number of labels: one for each case, or one for each person who scored it."""
+    """Return the number of labels: one for each case, or one for each person who scored it."""
     reviewed = {review["step"] for review in audit.reviews}
     return len(audit.reviews) + sum(r.closed and r.query.step not in reviewed for r in audit.rounds)
 
@@ -75,7 +75,7 @@ def echo_state(audit: SequentialAudit, certificate: Certificate, cost: float | N
 
 
 def tabulate_prospects(prospects: Sequence[StoppingForecast], cost: float | None) -> Table:
-    """Simulated verdicts and stopping times."""
+    """Return simulated verdicts and stopping times."""
     from groundfault.render.page import Table, TableColumn
 
     heads = ["Burn-in", "Found", "Passed", "Neither", "10%", "Median", "90%"]
@@ -132,7 +132,7 @@ def report(source: str, *, out: str | None = None, seal: str = "") -> None:
 
 
 def _load(source: str, seal: str) -> Certificate | Confirmation:
-    """The result that a file of JSON holds, or the state of the audit in a ledger."""
+    """Return the result that a file of JSON holds, or the state of the audit in a ledger."""
     from groundfault.readers.safely import json_file
     from groundfault.sequential import Certificate, Confirmation, SequentialAudit
 

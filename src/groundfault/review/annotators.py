@@ -62,7 +62,7 @@ class AnnotatorPanel:
         self.audit, self.labellers, self.adjudicator = audit, tuple(labellers), adjudicator
 
     def waiting(self) -> tuple[str, ...]:
-        """Who has still to judge the open query."""
+        """Return who has still to judge the open query."""
         query = self.audit.ask()
         if query is None:
             return ()
@@ -115,7 +115,7 @@ class AnnotatorPanel:
         return True
 
     def _judgements(self, step: int) -> dict[str, float | None]:
-        """The last judgement of each person on a round."""
+        """Return the last judgement of each person on a round."""
         return {
             review["labeller"]: review["score"]
             for review in self.audit.reviews
@@ -123,7 +123,7 @@ class AnnotatorPanel:
         }
 
     def agreement(self) -> tuple[int, int]:
-        """Number of settled cases that all labellers judged alike, and that all of them judged."""
+        """Count settled cases that all labellers judged alike, and that all of them judged."""
         judgements = [self._judgements(r.query.step) for r in self.audit.rounds if r.closed]
         both = [
             [scores[name] for name in self.labellers]

@@ -110,7 +110,7 @@ class Decision:
 
     @property
     def verdict(self) -> Verdict:
-        """What follows: the first question that is not answered in the item's favour decides."""
+        """Return the verdict: the first question not answered in the item's favour decides."""
         if "unsure" in (self.prompt_valid, self.extraction_valid) and self.prompt_valid != "no":
             return "unsure"
         if self.prompt_valid == "no":
@@ -122,7 +122,7 @@ class Decision:
         return "model_error" if self.model_wrong == "yes" else "no_error"
 
     def to_dict(self) -> dict[str, Any]:
-        """As the store keeps it; time, place and blinding are the store's to add."""
+        """Return it as the store keeps it; time, place and blinding are the store's to add."""
         return {
             name: value
             for name, value in asdict(self).items()
@@ -131,7 +131,7 @@ class Decision:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], **stored: Any) -> Decision:
-        """What `to_dict` made."""
+        """Make a decision of the dict that `to_dict` made."""
         return cls(**{name: data[name] for name in ("reviewer", "item", *SAID, "role")}, **stored)
 
 
@@ -145,7 +145,7 @@ _ALLOWED: dict[str, tuple[str, ...]] = {
 
 
 def check_name(reviewer: str) -> str:
-    """The name of a reviewer, or `InputError`."""
+    """Return the name of a reviewer, or raise `InputError`."""
     if (
         not reviewer.strip()
         or reviewer != reviewer.strip()
@@ -160,7 +160,9 @@ def check_name(reviewer: str) -> str:
 
 
 def select_latest(decisions: Iterable[Decision]) -> dict[tuple[str, str, Role], Decision]:
-    """The last decision of each reviewer on each item in each role, by place, then by time."""
+    """Return the last decision of each reviewer on each item in each role, by place, then by
+    time.
+    """
     last: dict[tuple[str, str, Role], Decision] = {}
     for decision in decisions:
         key = (decision.item, decision.reviewer, decision.role)
@@ -171,7 +173,7 @@ def select_latest(decisions: Iterable[Decision]) -> dict[tuple[str, str, Role], 
 
 
 def select_changes(decisions: Iterable[Decision], earlier: Iterable[Decision]) -> list[Decision]:
-    """The decisions that are not, word for word, what the same person decided last."""
+    """Return the decisions that are not, word for word, what the same person decided last."""
     standing = select_latest(earlier)
     return [
         decision
@@ -211,7 +213,7 @@ class Resolution:
 
 
 def resolve(decisions: Iterable[Decision], reviewers: int = 1) -> dict[str, Resolution]:
-    """The resolution of each item that has a decision, by its id.
+    """Return the resolution of each item that has a decision, by its id.
 
     Once ``reviewers`` have decided, the verdict that more than half of them give settles an item:
     of two, both; if they differ, a third. To be unsure is no verdict and no agreement, so one
@@ -258,7 +260,7 @@ def _resolve_item(decisions: Sequence[Decision], reviewers: int) -> Resolution:
 
 
 def _find_majority(decisions: Sequence[Decision]) -> Verdict | None:
-    """The verdict of more than half; None where there is none, or most are unsure."""
+    """Return the verdict of more than half; None where there is none, or most are unsure."""
     counts = Counter(each.verdict for each in decisions).most_common(1)
     return (
         counts[0][0]
@@ -278,7 +280,7 @@ _MEASURED: dict[str, tuple[str, ...]] = {
 def agreement(
     decisions: Iterable[Decision], *, seed: int = 0, level: float = 0.95
 ) -> dict[str, dict[str, Agreement]]:
-    """Raw agreement, kappa, alpha and AC1 on each question and on the verdict.
+    """Measure agreement on each question and on the verdict: raw, kappa, alpha and AC1.
 
     They are those of Cohen, Krippendorff and Gwet.
 
@@ -309,7 +311,7 @@ def agreement(
 def summarize_agreement(
     decisions: Iterable[Decision], *, seed: int = 0
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """`agreement` as JSON holds it: the fields of each `Agreement`, None for NaN."""
+    """Return `agreement` as JSON holds it: the fields of each `Agreement`, None for NaN."""
     return {
         question: {
             name: {key: None if value != value else value for key, value in asdict(each).items()}
@@ -343,7 +345,7 @@ def _measure(
 
 
 def _tabulate(decisions: list[Decision], question: str) -> NDArray[np.int64]:
-    """Items by reviewers: the place of each answer among those there are."""
+    """Return items by reviewers: the place of each answer among those there are."""
     items = {item: row for row, item in enumerate(sorted({d.item for d in decisions}))}
     people = {name: column for column, name in enumerate(sorted({d.reviewer for d in decisions}))}
     table = np.full((len(items), len(people)), stats.MISSING, dtype=np.int64)

@@ -70,13 +70,13 @@ class Item:
 
     @cached_property
     def id(self) -> str:
-        """SHA-256 of what is shown."""
+        """Return the SHA-256 of the texts that are shown."""
         content = [self.task, self.prompt, self.answer, self.extracted, self.response, self.copy]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     @property
     def visible_texts(self) -> dict[str, str]:
-        """What a sheet shows, in reading order; an answer that was not read is empty."""
+        """Return the texts of a sheet, in reading order; an answer that was not read is empty."""
         texts = {
             name: getattr(self, name)
             for name in ("task", "question", "prompt", "answer", "extracted", "response")
@@ -85,7 +85,9 @@ class Item:
 
 
 def normalize(text: str) -> str:
-    """Text with line ends and characters that every kind of sheet gives back as they were."""
+    """Return the text with line ends and characters that every kind of sheet gives back as they
+    were.
+    """
     return _HALVES.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -123,7 +125,7 @@ class ReviewQuestion:
     unread: str = ""
 
     def word(self, item: Item) -> str:
-        """The question as it is asked about an item."""
+        """Return the question as it is asked about an item."""
         return self.unread if self.unread and item.extracted is None else self.text
 
 
@@ -158,7 +160,7 @@ QUESTIONS = {
 
 
 def find_next(question: str, answer: str) -> str | None:
-    """The question that follows an answer; None where what is left is moot.
+    """Return the question that follows an answer; None where what is left is moot.
 
     Examples
     --------
@@ -173,7 +175,7 @@ def find_next(question: str, answer: str) -> str | None:
 
 
 def find_open(answers: Mapping[str, str]) -> str | None:
-    """The first question that is neither answered nor moot."""
+    """Return the first question that is neither answered nor moot."""
     question: str | None = "prompt_valid"
     while question is not None and question in answers:
         question = find_next(question, answers[question])
@@ -228,7 +230,7 @@ class Queue:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Everything but the items."""
+        """Return everything but the items."""
         return {
             "seed": self.seed,
             "reviewers": self.reviewers,
@@ -238,17 +240,18 @@ class Queue:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the items and the settings."""
+        """Return the SHA-256 of the items and the settings."""
         ids = [item.id for item in self.items]
         return hashlib.sha256(json.dumps([ids, self.settings], sort_keys=True).encode()).hexdigest()
 
     @cached_property
     def by_id(self) -> dict[str, Item]:
-        """The items by their ids."""
+        """Return the items by their ids."""
         return {item.id: item for item in self.items}
 
     def of(self, reviewer: str) -> list[Item]:
-        """The items of a reviewer in their own random order, which other items do not change.
+        """Return the items of a reviewer in their own random order, which other items do not
+        change.
 
         Raises
         ------
@@ -277,7 +280,7 @@ class Queue:
 def open_items(
     queue: Queue, decisions: Iterable[Decision], reviewer: str, *, adjudicate: bool = False
 ) -> list[Item]:
-    """What a reviewer has still to decide, in their order.
+    """Return the items that a reviewer has still to decide, in their order.
 
     Parameters
     ----------

@@ -40,11 +40,11 @@ class Store:
 
     @property
     def place(self) -> str:
-        """Where it is: an absolute path, or a URL without its password."""
+        """Return its place: an absolute path, or a URL without its password."""
         return self._ledger.place
 
     def last_sealing(self) -> Event | None:
-        """The last sealing of a queue, or None."""
+        """Return the last sealing of a queue, or None."""
         sealings = [event for event in self._events() if event.kind == SEALED]
         return sealings[-1] if sealings else None
 
@@ -118,7 +118,8 @@ class Store:
         return self._ledger.append(UNBLINDED, {"audit": self.audit, **body})
 
     def decisions(self) -> list[Decision]:
-        """Every decision in the order in which they were made, those that were revised among them.
+        """Return every decision in the order in which they were made, those that were revised among
+        them.
 
         Raises
         ------
@@ -147,7 +148,9 @@ class Store:
             ) from None
 
     def _events(self) -> list[Event]:
-        """The events of this audit, the whole chain checked; none where nothing is recorded."""
+        """Return the events of this audit, the whole chain checked; none where nothing is
+        recorded.
+        """
         if "://" not in self.place and not Path(self.place).exists():
             return []
         self._ledger.check()
@@ -199,27 +202,29 @@ class Session:
 
     @property
     def item(self) -> Item | None:
-        """What is shown now; None at the end."""
+        """Return the item that is shown now; None at the end."""
         return self._way[self._place] if self._place < len(self._way) else None
 
     @property
     def following(self) -> Item | None:
-        """What is shown after it, so that a page can have it ready; None at the end."""
+        """Return the item that is shown after it, so that a page can have it ready; None at the
+        end.
+        """
         place = self._place + 1
         return self._way[place] if place < len(self._way) else None
 
     @property
     def previous(self) -> Decision | None:
-        """What this reviewer said of it before, or None."""
+        """Return this reviewer's decision on it from before, or None."""
         return self.find_previous(self.item) if self.item else None
 
     def find_previous(self, item: Item) -> Decision | None:
-        """What this reviewer said last of an item, or None."""
+        """Return this reviewer's last decision on an item, or None."""
         return self._mine.get(item.id)
 
     @property
     def remaining(self) -> int:
-        """Items that are not decided yet, skipped ones among them."""
+        """Return items that are not decided yet, skipped ones among them."""
         return sum(item.id not in self._mine for item in self._open)
 
     def decide(self, **answers: Any) -> Decision:

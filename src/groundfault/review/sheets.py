@@ -55,12 +55,12 @@ CONFIG = """<View>
 
 
 def make_task(item: Item) -> dict[str, Any]:
-    """An item as a task: what it shows, and its id."""
+    """Return an item as a task: what it shows, and its id."""
     return {"data": {"item": item.id, **item.visible_texts}}
 
 
 def read_rows(tasks: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Rows of a sheet from a JSON export with annotations; skipped ones are passed over.
+    """Return rows of a sheet from a JSON export with annotations; skipped ones are passed over.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]
 def read(
     path: str | Path, items: Mapping[str, Item], reviewer: str, role: Role = "reviewer"
 ) -> list[Decision]:
-    """The decisions on a sheet; rows without any answer are not decided yet.
+    """Return the decisions on a sheet; rows without any answer are not decided yet.
 
     Parameters
     ----------
@@ -179,7 +179,9 @@ def read(
 
 
 def _format_line(row: Mapping[str, str]) -> str:
-    """A line of JSON lines, also to those who split at every end of line that Unicode knows."""
+    """Return a line of JSON lines, also to those who split at every end of line that Unicode
+    knows.
+    """
     text = json.dumps(row, ensure_ascii=False)
     return _ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", text) + "\n"
 

@@ -147,17 +147,17 @@ class Bet:
 
     @property
     def source(self) -> str:
-        """Where its alternative comes from: one of `SOURCES`."""
+        """Return where its alternative comes from: one of `SOURCES`."""
         return self.name.removeprefix("sr-").removeprefix("cusum-")
 
     @property
     def starts(self) -> str:
-        """When shares of the wealth start: ``once``, ``uniform`` or ``heavy-tailed``."""
+        """Return when shares of the wealth start: ``once``, ``uniform`` or ``heavy-tailed``."""
         return "once" if self.name == self.source else self.shares
 
     @property
     def alternatives(self) -> tuple[float, ...]:
-        """The fixed alternatives; none for ``lr-pred`` and ``agrapa``."""
+        """Return the fixed alternatives; none for ``lr-pred`` and ``agrapa``."""
         if self.source == "lr" and self.alternative is not None:
             return (self.alternative,)
         return self.grid if self.source in ("lr-ui", "lr-mix") else ()
@@ -174,7 +174,7 @@ class Bet:
             )
 
     def begin(self, sequences: int) -> Wealth:
-        """The state before the first step."""
+        """Return the state before the first step."""
         weights = np.ones((max(1, len(self.alternatives)), 1))
         if self.source == "lr-mix":
             ranks = np.arange(1.0, len(self.grid) + 1)
@@ -206,7 +206,9 @@ class Bet:
         forecast: Floats | None,
         stake: NDArray[np.bool_],
     ) -> Wealth:
-        """The state after one more score; ``step`` counts from 1. Nothing is checked here."""
+        """Return the state after one more score; ``step`` counts from 1. Nothing is checked
+        here.
+        """
         if self.null == "auditor":
             # A score of at most q is a failure of at least 1 - q: one set of formulas serves both
             # nulls.
@@ -242,7 +244,9 @@ class Bet:
         )
 
     def log_e(self, wealth: Wealth, step: int) -> Floats:
-        """Natural log of the e-value after ``step`` steps, (N,) array; 0 before the first."""
+        """Return the natural log of the e-value after ``step`` steps, (N,) array; 0 before the
+        first.
+        """
         arms = wealth.log_arms
         if step == 0:
             return np.zeros(arms.shape[1])

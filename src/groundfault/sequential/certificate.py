@@ -64,7 +64,7 @@ class SequentialSettings(
     model: str = ""
 
     def to_plan(self) -> SequentialPlan:
-        """The plan with these settings.
+        """Return the plan with these settings.
 
         Raises
         ------
@@ -121,17 +121,17 @@ class GroupCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def score_count(self) -> int:
-        """Labels with a score."""
+        """Return labels with a score."""
         return self.labelled - self.unscored
 
     @property
     def mean(self) -> float | None:
-        """Mean score of the labels; None where there is none."""
+        """Return the mean score of the labels; None where there is none."""
         return self.total / self.score_count if self.score_count else None
 
     @property
     def errors(self) -> float:
-        """Sum of the losses: the number of failures where scores are 0 or 1."""
+        """Return the sum of the losses: the number of failures where scores are 0 or 1."""
         return self.score_count - self.total
 
     @property
@@ -303,7 +303,7 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
 
     @property
     def data(self) -> dict[str, Any]:
-        """The old name of `to_dict`."""
+        """Return `to_dict` under its old name."""
         warn_renamed("Certificate.data", "Certificate.to_dict()")
         return self.to_dict()
 
@@ -311,7 +311,7 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
 
     @property
     def sentence(self) -> str:
-        """The verdict, its grounds, and of which cases it speaks."""
+        """Return the verdict, its grounds, and of which cases it speaks."""
         if self.verdict == _FOUND and self.is_about_pool:
             n_cases = len(self.pool.ids)
             return f"{self.verdict} in this pool of {n_cases} cases: {self.reason}"
@@ -319,7 +319,7 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
 
     @property
     def caution(self) -> str:
-        """The error rate over all audits of these cases, where the ledger holds several."""
+        """Return the error rate over all audits of these cases, where the ledger holds several."""
         if self.ledger is None or self.ledger.audits < 2 or not self.guaranteed:
             return ""
         count, level = self.ledger.audits, self.ledger.level
@@ -333,12 +333,13 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
 
     @property
     def is_about_pool(self) -> bool:
-        """Whether the verdict is about the cases of the pool alone, and not what they stand for."""
+        """Return whether the verdict is about the cases of the pool alone."""
         return self.plan.claim == "declared-groups" and not self.pool.generated
 
     @property
     def lowest_group(self) -> GroupCount | None:
-        """The group with the lowest mean of its labels, selected after looking; None without any.
+        """Return the group with the lowest mean of its labels, selected after looking; None without
+        any.
 
         Of groups as low, the one with the most labels, and then the smallest.
         """
@@ -347,7 +348,9 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """Groups smaller than the plan's epsilon asks, which were not tested, and their sizes."""
+        """Return groups smaller than the plan's epsilon asks, which were not tested, and their
+        sizes.
+        """
         tested, n_cases = {count.group for count in self.groups}, len(self.pool.ids)
         return {
             name: int(from_hex(members, n_cases).sum())
@@ -357,7 +360,7 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
 
     @property
     def wealth_path(self) -> tuple[WealthPoint, ...]:
-        """Both e-values after each label, from the start, where both are 1."""
+        """Return both e-values after each label, from the start, where both are 1."""
         path = [WealthPoint(r.step, *map(float, r.log_e)) for r in self.rounds if r.closed]
         return (WealthPoint(0, 0.0, 0.0), *path)
 
@@ -371,19 +374,21 @@ class Certificate(StoredResult, frozen=True, omit_defaults=True):
 
     @property
     def unlabelled(self) -> tuple[str, ...]:
-        """Ids of the cases that were never labelled, in the pool's order."""
+        """Return the ids of the cases that were never labelled, in the pool's order."""
         labelled_ids = {point.id for point in self.rounds if point.closed}
         return tuple(name for name in self.pool.ids if name not in labelled_ids)
 
     @property
     def judgements(self) -> int:
-        """Labels that people gave: one a case, or one for each person of a panel who judged it."""
+        """Return labels that people gave: one a case, or one for each person of a panel who judged
+        it.
+        """
         reviewed = {review.step for review in self.reviews}
         alone = sum(point.closed and point.step not in reviewed for point in self.rounds)
         return len(self.reviews) + alone
 
     def compute_cost(self, per_label: float) -> float:
-        """What the labels cost."""
+        """Return the cost of the labels."""
         return per_label * self.judgements
 
 
@@ -397,7 +402,7 @@ class WealthPoint:
 
 
 def certify(audit: AuditState, ledger: LedgerPlace | None, *, reveal: bool = False) -> Certificate:
-    """The certificate of an audit as it stands; `SequentialAudit.certificate` calls it.
+    """Return the certificate of an audit as it stands; `SequentialAudit.certificate` calls it.
 
     Parameters
     ----------

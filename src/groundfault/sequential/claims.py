@@ -97,25 +97,27 @@ class Cells:
 
     @classmethod
     def of(cls, members: Bools) -> Cells:
-        """The cells of groups, bool, shape (G, N)."""
+        """Return the cells of groups, bool, shape (G, N)."""
         packed = np.packbits(members, axis=0).T
         numbers = np.unique(packed, axis=0, return_inverse=True)[1].reshape(-1)
         return cls(numbers.astype(np.intp), members)
 
     def find_open(self, available: Bools) -> Bools:
-        """The cases whose cell has a case left, labelled themselves or not: bool, shape (N,)."""
+        """Return the cases whose cell has a case left, labelled themselves or not: bool, shape
+        (N,).
+        """
         has_rest = np.zeros(int(self.numbers.max()) + 1, dtype=np.bool_)
         has_rest[self.numbers[available]] = True
         return np.asarray(has_rest[self.numbers])
 
     def find_rest(self, position: int, available: Bools) -> Bools:
-        """What is left of the cell of a case: bool, shape (N,)."""
+        """Return the cases that are left of the cell of a case: bool, shape (N,)."""
         return np.asarray(available & (self.numbers == self.numbers[position]))
 
     def compute_thresholds(
         self, threshold: float, available: Bools
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What a draw from each group is tested against: two float64 arrays, shape (G,).
+        """Compute the thresholds of a draw from each group: two float64 arrays, shape (G,).
 
         If a group's mean is at least ``threshold``, the mean of its cells that have a case left is
         at least the first; if it is at most ``threshold``, it is at most the second. Both are the
@@ -167,7 +169,7 @@ class Claim:
 
     @classmethod
     def of(cls, plan: SequentialPlan, pool: Pool) -> Claim:
-        """The rules that a plan sets for a pool.
+        """Return the rules that a plan sets for a pool.
 
         Raises
         ------
@@ -199,11 +201,11 @@ class Claim:
 
     @cached_property
     def cells(self) -> Cells:
-        """The cells of the groups."""
+        """Return the cells of the groups."""
         return Cells.of(self.pool.members)
 
     def min_eligible(self, available: int) -> int:
-        """Fewest cases that a draw may be made from, when so many are on offer.
+        """Return the fewest cases that a draw may be made from, when so many are on offer.
 
         In the paper's sampling nothing is asked; there it is the size of the set that the paper's
         auditor names, a share epsilon of what is left."""
@@ -218,7 +220,7 @@ class Claim:
         return int((self.plan.epsilon or 0.0) * max(0, available - 1)) + 1
 
     def find_eligible(self, query: Query, available: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The cases that a query's draw is made from, each as likely: bool, shape (N,).
+        """Return the cases that a query's draw is made from, each as likely: bool, shape (N,).
 
         Raises
         ------
@@ -267,7 +269,7 @@ class Claim:
 
     @property
     def null(self) -> str:
-        """The model's null, in a sentence.
+        """Return the model's null, in a sentence.
 
         Certificates store it, and verification compares it: the words stay as they are.
         """

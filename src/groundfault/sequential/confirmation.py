@@ -80,7 +80,7 @@ def select_survivors(
     grades: Floats | None,
     direction: int | None = None,
 ) -> tuple[tuple[str, ...], SliceTests]:
-    """Candidates that survive the screen and that the holdout can support, without duplicates."""
+    """Select candidates that survive the screen and that the holdout can support."""
     marks = case.marks.take(holdout)
     ruling = rule(case.judge, case.plan, discovery, None, case.marks)
     survivors = (
@@ -304,7 +304,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
         return value
 
     def replay_score(self, query: Query) -> float | None:
-        """The score that the evidence holds for a unit, or None: an answer for `run`."""
+        """Return the score that the evidence holds for a unit, or None: an answer for `run`."""
         evidence, unit = self.screen.evidence, self._holdout_units[self._ids.index(query.id)]
         losses = evidence.loss.filter(pl.Series(evidence.unit_index == unit)).drop_nulls()
         if losses.is_empty():
@@ -365,7 +365,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
 
     @property
     def result(self) -> Confirmation:
-        """All that was decided and observed so far, as typed data."""
+        """Return the decisions and observations so far, as typed data."""
         screen = self.screen
         return Confirmation(
             seal=self.seal,
@@ -381,7 +381,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The `result` as plain words and numbers."""
+        """Return the `result` as plain words and numbers."""
         return self.result.to_dict()
 
     # ------------------------------------------------------------------------------- the results
@@ -403,7 +403,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
 
     @property
     def finished(self) -> bool:
-        """Whether all survivors are confirmed, no unit is left, or the budget is spent."""
+        """Return whether all survivors are confirmed, no unit is left, or the budget is spent."""
         is_spent = self.labelled >= min(
             len(self._holdout_units), self.budget or len(self._holdout_units)
         )
@@ -411,13 +411,13 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
 
     @property
     def confirmed(self) -> tuple[str, ...]:
-        """Names of what is confirmed so far; nothing that comes can take it back."""
+        """Return the names of what is confirmed so far; nothing that comes can take it back."""
         return tuple(
             name for name, stands in zip(self.names, self._confirmed, strict=True) if stands
         )
 
     def find_rates(self, name: str) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Intervals of the failure rates of a survivor's units and of others, by labels and grades.
+        """Return intervals of the failure rates of both sides, by labels and grades.
 
         Each holds by itself, and they are no part of the family of confirmations: the chance that
         it ever lies beside the rate of all held-out units of its side is at most alpha of the plan,
@@ -451,7 +451,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
 
     @property
     def survivors(self) -> tuple[SurvivorState, ...]:
-        """Every survivor of the screen, in the order of the library."""
+        """Return every survivor of the screen, in the order of the library."""
         out, bar = [], 1 / float(to_fraction(self.screen.plan.alpha))
         for k, (name, test) in enumerate(zip(self.names, self.tests.tests, strict=True)):
             sign = int(self.tests.direction[k])
@@ -466,7 +466,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
 
 
 def _describe(opening: Opening) -> str:
-    """How often the holdout was opened, and the error rate over several times."""
+    """Describe how often the holdout was opened, and the error rate over several times."""
     if opening.times < 2:
         return opening.sentence
     return f"{opening.sentence}; {describe_looks(opening.looks, opening.times)}"

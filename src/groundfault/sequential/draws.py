@@ -40,7 +40,7 @@ class SealedKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def fits(self) -> bool:
-        """Whether the key, once known, is the one that was written down."""
+        """Return whether the key, once known, is the one that was written down."""
         return self.key is not None and hash_key(self.key) == self.hash
 
 
@@ -63,25 +63,25 @@ class Draws:
 
     @classmethod
     def begin(cls, seed: int | None) -> Draws:
-        """The draws of a public seed; without one, of a key that is drawn at random now."""
+        """Return the draws of a public seed; without one, of a key that is drawn at random now."""
         return cls(secrets.token_hex(16), True) if seed is None else cls(str(seed), False)
 
     @property
     def sealed_key(self) -> SealedKey | None:
-        """A random key with its hash, as a ledger holds it; None where a seed is public."""
+        """Return a random key with its hash, as a ledger holds it; None where a seed is public."""
         return SealedKey(hash_key(self.key), self.key) if self.sealed else None
 
     @property
     def hash_alone(self) -> SealedKey | None:
-        """The hash of a random key without the key; None where a seed is public."""
+        """Return the hash of a random key without the key; None where a seed is public."""
         return SealedKey(hash_key(self.key)) if self.sealed else None
 
     def pick(self, purpose: str, counter: int, count: int) -> int:
-        """One of 0, ..., ``count`` - 1, uniformly: `pick` with this key."""
+        """Pick one of 0, ..., ``count`` - 1, uniformly."""
         return pick(self.key, purpose, counter, count)
 
     def policy_rng(self, step: int) -> np.random.Generator:
-        """The generator of a policy in a round."""
+        """Return the generator of a policy in a round."""
         # a generator shows what it was seeded with, so that a sealed key must not be it
         seed = _number_of(f"{self.key}:policy") if self.sealed else int(self.key)
         # a stream for each round: a policy that draws more does not shift the later ones
@@ -89,7 +89,7 @@ class Draws:
 
 
 def read_draws(seed: int | None, recorded: Any) -> Draws:
-    """The draws of a record: of its public seed, or of the random key in it.
+    """Return the draws of a record: of its public seed, or of the random key in it.
 
     Raises
     ------
@@ -108,12 +108,12 @@ def read_draws(seed: int | None, recorded: Any) -> Draws:
 
 
 def hash_key(key: str) -> str:
-    """SHA-256 of a key, as it is written down before the first draw."""
+    """Return the SHA-256 of a key, as it is written down before the first draw."""
     return hashlib.sha256(f"groundfault:{key}".encode()).hexdigest()
 
 
 def pick(seed: int | str, purpose: str, counter: int, count: int) -> int:
-    """One of 0, ..., ``count`` - 1, uniformly, in a way that no version of any library changes.
+    """Pick one of 0, ..., ``count`` - 1, uniformly.
 
     It is the SHA-256 of ``"seed:purpose:counter"`` modulo ``count``, as in ballot audits, so that
     anyone can draw again by hand; the bias is below 2^-200. Whoever knows the seed can foresee the

@@ -58,7 +58,8 @@ class EProcess:
 
     @classmethod
     def begin(cls, bets: Bet | Iterable[Bet], sequences: int = 1) -> EProcess:
-        """The process before the first score, for ``sequences`` independent sequences side by side.
+        """Return the process before the first score, for ``sequences`` independent sequences side
+        by side.
 
         Raises
         ------
@@ -72,12 +73,14 @@ class EProcess:
 
     @property
     def sequences(self) -> int:
-        """Number of sequences side by side, N."""
+        """Return the number of sequences side by side, N."""
         return int(self.wealth[0].log_arms.shape[1])
 
     @property
     def log_e(self) -> Floats:
-        """Natural log of the e-value, (N,) array; ``inf`` once the null is impossible."""
+        """Return the natural log of the e-value, (N,) array; ``inf`` once the null is
+        impossible.
+        """
         values = [
             bet.log_e(wealth, self.steps)
             for bet, wealth in zip(self.bets, self.wealth, strict=True)
@@ -126,7 +129,7 @@ class EProcess:
         forecast: ArrayLike | None = None,
         stake: ArrayLike = True,
     ) -> EProcess:
-        """The process after one more score.
+        """Return the process after one more score.
 
         Parameters
         ----------
@@ -240,7 +243,7 @@ def e_process(
     shares: Shares = "uniform",
     idle_mass: bool = False,
 ) -> Floats:
-    """Natural log of the e-value after each score; reject the null at ``log(1 / alpha)``.
+    """Compute the natural log of the e-value after each score; reject at ``log(1 / alpha)``.
 
     Parameters
     ----------

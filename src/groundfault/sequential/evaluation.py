@@ -115,7 +115,7 @@ class StopEarly:
         self._scores: dict[str, float | None] = {}
 
     async def start_task(self, task: Any, samples: list[Sample], epochs: int) -> str:  # noqa: ARG002
-        """Inspect begins; what is wrong with the task is said before a sample is paid for."""
+        """Take in that Inspect begins; refuse a wrong task before a sample is paid for."""
         self._require_scorer([scorer.name for scorer in getattr(task, "scorers", None) or []])
         for name in ("eval_id", "task_id"):
             if value := getattr(task, name, None):
@@ -130,7 +130,7 @@ class StopEarly:
         return "groundfault"
 
     async def schedule_sample(self, id: str | int, epoch: int) -> EarlyStop | None:
-        """Whether a sample need not be run."""
+        """Return a reason to stop early where a sample need not be run."""
         from inspect_ai.util import EarlyStop
 
         if reason := self._refuse(str(id)):
@@ -152,7 +152,7 @@ class StopEarly:
         self._tell()
 
     def lose_sample(self, id: str | int, epoch: int) -> None:
-        """A sample ended in an error: it has no score, and keeps nobody waiting.
+        """Take in that a sample ended in an error: it has no score, and keeps nobody waiting.
 
         Nor does it where Inspect will try it again (``retry_on_error``): that is after all others.
         """
@@ -162,7 +162,7 @@ class StopEarly:
             self._tell()
 
     async def complete_task(self) -> dict[str, Any]:
-        """Inspect ends; samples that were begun and gave no score are unscored."""
+        """Take in that Inspect ends; samples that were begun and gave no score are unscored."""
         # scores that arrived stand; what began and gave none is unscored, which helps neither
         # verdict
         self._scores = dict.fromkeys(self._running, None) | self._scores
@@ -177,7 +177,7 @@ class StopEarly:
         }
 
     def _refuse(self, name: str) -> str:
-        """Why a sample need not be run; empty if it has to be."""
+        """Return why a sample need not be run; empty if it has to be."""
         budget = self.audit.plan.budget
         if self.audit.finished:
             return f"{self.audit.verdict}: {self.audit.reason}"
@@ -194,7 +194,7 @@ class StopEarly:
             self.audit.tell(query, self._scores[query.id])
 
     def _require_scorer(self, names: Sequence[str]) -> None:
-        """Scorers of the task, as its description names them: with their package, without numbers.
+        """Raise unless the scorer is among the task's, as its description names them.
 
         Of two scorers of one name Inspect calls the second by the name and a number.
         """
@@ -233,7 +233,7 @@ class StopEarly:
 
 @cache
 def _listen() -> WeakValueDictionary[str, StopEarly]:
-    """What hears of the ends of samples, by the id of its evaluation.
+    """Return the listeners to the ends of samples, by the id of their evaluation.
 
     Inspect tells early stopping of samples that have a score alone. Its hooks hear of the others,
     and are there once for a process.
@@ -270,7 +270,7 @@ def _read_labels(samples: Sequence[Sample], name: str) -> list[Any]:
 
 
 def _order_ids(audit: SequentialAudit) -> list[str]:
-    """Ids as the audit asks where no score sways it; what it never asks for comes last."""
+    """Return the ids as the audit asks where no score sways it; ids that it never asks for last."""
     # a rehearsal without scores: samples then run in about the order in which they are needed
     plan, pool, order = replace(audit.plan, budget=None), audit.pool, []
     rehearsal = AuditState(pool, plan, audit.draws)

@@ -52,17 +52,17 @@ class LabelCounts:
         self._count()
 
     def _count(self) -> None:
-        """What counting decides, whatever is scored next."""
+        """Count which groups are decided, whatever is scored next."""
         self.below: Bools = np.asarray(is_refuted(self._rest(self._high)) & self.claim.conditional)
         self.reached: Bools = np.asarray((self._rest(self._low) <= 0.0) & self.claim.conditional)
 
     @property
     def rounds(self) -> int:
-        """Scores told so far, warm-up included."""
+        """Return the scores told so far, warm-up included."""
         return len(self._positions)
 
     def find_available(self) -> Bools:
-        """The cases that the next round may draw: bool, shape (N,)."""
+        """Return the cases that the next round may draw: bool, shape (N,)."""
         pool = self.claim.pool
         if self.claim.replacement:
             return np.ones(len(pool), dtype=np.bool_)
@@ -78,7 +78,7 @@ class LabelCounts:
         return available
 
     def draw(self, query: Query, eligible: Bools) -> int:
-        """Position of the next case, drawn from the eligible ones.
+        """Return the position of the next case, drawn from the eligible ones.
 
         The draw is uniform, but for a claim about a population: there any case of the group is
         drawn, and where it has a label, another one of its cell takes its place.
@@ -116,11 +116,11 @@ class LabelCounts:
             self._count()
 
     def thresholds(self, query: Query) -> EProcessPair:
-        """What the next score of a query is tested against, under each of the two nulls."""
+        """Return the thresholds of the next score of a query, under each of the two nulls."""
         return self.thresholds_after(query.group, 0, 0.0)
 
     def thresholds_after(self, group: str | None, count: int, score: float) -> EProcessPair:
-        """The thresholds of a group after ``count`` more cases of it, each of that score."""
+        """Return the thresholds of a group after ``count`` more cases of it, each of that score."""
         plan, g = self.claim.plan, -1 if group is None else self.claim.pool.groups.index(group)
         if g < 0 or not (self.claim.conditional or self.claim.by_cell):
             return EProcessPair(plan.threshold, plan.threshold)
@@ -151,7 +151,7 @@ class LabelCounts:
         )
 
     def summarize(self) -> tuple[GroupCount, ...]:
-        """Size, labelled cases and their total score of each group."""
+        """Return the size, labelled cases and their total score of each group."""
         pool = self.claim.pool
         scores, positions = np.array(self._scores), np.array(self._positions, dtype=np.intp)
         has_score = ~np.isnan(scores)
@@ -168,7 +168,7 @@ class LabelCounts:
         )
 
     def make_history(self) -> History:
-        """What a policy may know before the next round."""
+        """Return all that a policy may know before the next round."""
         claim, pool = self.claim, self.claim.pool
         available = self.find_available()
         if claim.by_cell:

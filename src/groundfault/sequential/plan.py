@@ -26,12 +26,12 @@ _NEW_NAMES = {stored: name for name, stored in _STORED_NAMES.items()}
 
 
 def to_stored_names(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by the names of 0.1.0, in the same order."""
+    """Return settings by the names of 0.1.0, in the same order."""
     return {_STORED_NAMES.get(name, name): value for name, value in settings.items()}
 
 
 def from_stored_names(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by today's names; those that have them already are returned as they are."""
+    """Return settings by today's names; those that have them already as they are."""
     if "limit" not in settings or "burn_in" in settings:
         return dict(settings)
     return {_NEW_NAMES.get(name, name): value for name, value in settings.items()}
@@ -265,7 +265,7 @@ class SequentialPlan:
             object.__setattr__(self, name, value)
 
     def bets(self, null: Null) -> tuple[Bet, ...]:
-        """The bets against a null that are placed on all rounds alike."""
+        """Return the bets against a null that are placed on all rounds alike."""
         names = list(self.bet or ())
         if null == "model":
             return self._make_bets([n for n in names if not n.startswith((_APART, _JOINT))], null)
@@ -276,12 +276,12 @@ class SequentialPlan:
 
     @property
     def group_bets(self) -> tuple[Bet, ...]:
-        """The bets against the model's null whose wealth is added up over groups."""
+        """Return the bets against the model's null whose wealth is added up over groups."""
         return self._make_group_bets(_APART)
 
     @property
     def joint_bets(self) -> tuple[Bet, ...]:
-        """The bets against the model's null whose wealth is multiplied over groups."""
+        """Return the bets against the model's null whose wealth is multiplied over groups."""
         return self._make_group_bets(_JOINT)
 
     def _make_group_bets(self, kind: str) -> tuple[Bet, ...]:
@@ -311,7 +311,9 @@ class SequentialPlan:
         )
 
     def min_cases(self, total: int) -> int:
-        """Fewest cases with a share of at least epsilon among ``cases``; 1 without an epsilon."""
+        """Return the fewest cases with a share of at least epsilon among ``cases``; 1 without an
+        epsilon.
+        """
         return (
             1
             if self.epsilon is None
@@ -320,7 +322,7 @@ class SequentialPlan:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The plan as plain words and numbers."""
+        """Return the plan as plain words and numbers."""
         return {
             key: list(value) if isinstance(value, tuple) else value
             for key, value in asdict(self).items()
@@ -330,7 +332,7 @@ class SequentialPlan:
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> SequentialPlan:
-        """The plan that `settings` describes, or that version 0.1.0 stored."""
+        """Return the plan that `settings` describes, or that version 0.1.0 stored."""
         settings = from_stored_names(settings)
         unknown = sorted(set(settings) - {field.name for field in fields(cls)})
         if unknown:
@@ -345,17 +347,19 @@ class SequentialPlan:
 
     @property
     def stored_settings(self) -> dict[str, Any]:
-        """The settings as seals and ledgers have them, under the names of 0.1.0."""
+        """Return the settings as seals and ledgers have them, under the names of 0.1.0."""
         return to_stored_names(self.settings)
 
     def seal(self, pool_hash: str) -> str:
-        """SHA-256 of everything decided, the pool included: equal audits, equal seals."""
+        """Return the SHA-256 of everything decided, the pool included: equal audits, equal
+        seals.
+        """
         # stored with every audit: keys and order of this text must never change
         text = json.dumps({"plan": self.stored_settings, "pool": pool_hash}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def rng(self, purpose: str, counter: int) -> np.random.Generator:
-        """A generator of its own for each purpose and replicate of a simulation.
+        """Return a generator of its own for each purpose and replicate of a simulation.
 
         The audit's own draws are those of `groundfault.sequential.draws`.
         """
@@ -363,7 +367,7 @@ class SequentialPlan:
 
 
 def _keep_odds(point: float, threshold: float) -> float:
-    """The alternative whose odds are to the threshold's as ``point``'s are to those of .85.
+    """Return the alternative whose odds are to the threshold's as ``point``'s are to those of .85.
 
     Bets on it then grow alike, for like ratios of odds: in proportion to the threshold, those at .5
     would lie so near to it that a group at .2 is bet against as if it failed rarely.

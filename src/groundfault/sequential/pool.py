@@ -31,17 +31,17 @@ _MAX_COLUMNS = 6
 
 
 def sort_groups(names: Iterable[str], first: str) -> list[str]:
-    """Names of groups in the order in which they are hashed: ``first``, then by name."""
+    """Return the names of groups in the order in which they are hashed: ``first``, then by name."""
     return sorted(names, key=lambda name: (name != first, name))
 
 
 def hash_content(content: Mapping[str, Any]) -> str:
-    """SHA-256 of the content of a pool, its groups in the order in which they stand."""
+    """Return the SHA-256 of the content of a pool, its groups in the order in which they stand."""
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
 
 
 def find_order(content: Mapping[str, Any], stored_hash: str, first: str) -> list[str] | None:
-    """The order of groups that gives the stored hash; None where no likely one does.
+    """Return the order of groups that gives the stored hash; None where no likely one does.
 
     Tried are the order by name, the order as it stands, and every order of the columns that the
     groups were made from, with their levels sorted.
@@ -192,7 +192,7 @@ class Pool:
     def from_evidence(
         cls, evidence: Evidence, *, groups: Sequence[str | Candidate] = (), embedding: Any = None
     ) -> Pool:
-        """The examples of evidence about one model; a score is one minus the loss.
+        """Return the examples of evidence about one model; a score is one minus the loss.
 
         Raises
         ------
@@ -227,7 +227,7 @@ class Pool:
         scores: ArrayLike | None = None,
         generated: bool = False,
     ) -> Pool:
-        """A pool from arrays of length N.
+        """Return a pool from arrays of length N.
 
         Parameters
         ----------
@@ -282,21 +282,21 @@ class Pool:
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """Cases in each group, shape (G,)."""
+        """Return the cases in each group, shape (G,)."""
         return np.asarray(self.members.sum(axis=1), dtype=np.int64)
 
     @cached_property
     def position(self) -> Mapping[str, int]:
-        """Where each id is."""
+        """Return the place of each id."""
         return {name: i for i, name in enumerate(self.ids)}
 
     def case(self, position: int) -> dict[str, Any]:
-        """What is known of a case."""
+        """Return the columns of a case."""
         return {} if self.cases is None else self.cases.row(position, named=True)
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of ids, groups and embedding; scores are left out.
+        """Return the SHA-256 of ids, groups and embedding; scores are left out.
 
         It depends on no order of rows or groups, but for the pool of a record of version 0.1.0.
         """
@@ -304,14 +304,14 @@ class Pool:
 
     @cached_property
     def hash_by_name(self) -> str:
-        """The hash with the groups sorted by name, by which two pools are compared."""
+        """Return the hash with the groups sorted by name, by which two pools are compared."""
         content = self._content
         groups = content["groups"]
         ordered = {name: groups[name] for name in sort_groups(groups, ALL)}
         return hash_content({**content, "groups": ordered})
 
     def select_groups(self, mask: Bools) -> Pool:
-        """The same cases with the groups of a mask, shape (G,), alone."""
+        """Return the same cases with the groups of a mask, shape (G,), alone."""
         if mask.all():
             return self
         names = tuple(name for name, chosen in zip(self.groups, mask, strict=True) if chosen)
@@ -329,12 +329,12 @@ class Pool:
         }
 
     def outline(self) -> dict[str, Any]:
-        """Ids and groups as JSON holds them: what it takes to draw again and check the hash."""
+        """Return ids and groups as JSON holds them, to draw again and check the hash."""
         return {**self._content, "sources": list(self.sources), "hash": self.hash}
 
     @classmethod
     def from_outline(cls, outline: Mapping[str, Any]) -> Pool:
-        """The pool of an outline, without embedding and texts.
+        """Return the pool of an outline, without embedding and texts.
 
         Raises
         ------
@@ -362,7 +362,7 @@ class Pool:
 
 
 def _assemble(pool: Pool, masks: Iterable[tuple[str, Bools]]) -> Pool:
-    """The pool with its groups, sorted by id, checked and frozen."""
+    """Return the pool with its groups, sorted by id, checked and frozen."""
     # by name: neither draws nor the hash depend on the order in which groups were given
     masks = sorted(masks, key=lambda pair: pair[0])
     if pool.generated and (not masks or np.any(np.sum([mask for _, mask in masks], axis=0) != 1)):
@@ -398,12 +398,12 @@ def _assemble(pool: Pool, masks: Iterable[tuple[str, Bools]]) -> Pool:
 
 
 def to_hex(mask: Bools) -> str:
-    """Booleans, eight to a byte, as hexadecimal digits."""
+    """Return booleans, eight to a byte, as hexadecimal digits."""
     return np.packbits(mask).tobytes().hex()
 
 
 def from_hex(text: str, size: int) -> Bools:
-    """The first ``size`` booleans that `to_hex` wrote.
+    """Return the first ``size`` booleans that `to_hex` wrote.
 
     Raises
     ------

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def get_column(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
-    """The column of that name.
+    """Return the column of that name.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def get_column(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
 
 
 def read_ids(frame: pl.DataFrame, name: str | None, where: str) -> list[str]:
-    """An id for each row; its number where no column is named."""
+    """Return an id for each row; its number where no column is named."""
     if name is None:
         return [str(i) for i in range(frame.height)]
     ids = get_column(frame, name, where)
@@ -64,7 +64,9 @@ def check_ids(ids: Sequence[str]) -> None:
 def parse_groups(
     frame: pl.DataFrame, group: str | Candidate, where: str
 ) -> Iterator[tuple[str, Bools]]:
-    """Names and masks, shape (N,), of the groups of a column, of columns with ``*``, or a rule."""
+    """Return names and masks, shape (N,), of the groups of a column, of columns with ``*``, or a
+    rule.
+    """
     if isinstance(group, Candidate):
         yield group.name, _apply_rule(frame, group, where)
         return
@@ -79,7 +81,7 @@ def parse_groups(
 
 
 def split_levels(labels: NDArray[Any], what: str) -> Iterator[tuple[str, Bools]]:
-    """A group for each different label."""
+    """Return a group for each different label."""
     distinct = sorted(set(labels))
     if len(distinct) > max(2, len(labels) // 2):
         raise InputError(
@@ -113,7 +115,9 @@ def _apply_rule(frame: pl.DataFrame, candidate: Candidate, where: str) -> Bools:
 
 
 def read_embedding(frame: pl.DataFrame, embedding: Any, id: str | None, where: str) -> Any:
-    """An embedding from a column of texts or lists, numeric columns, or a table of the same ids."""
+    """Return an embedding from a column of texts or lists, numeric columns, or a table of the same
+    ids.
+    """
     names = _list_names(embedding)
     if names is None:
         return embedding
@@ -144,7 +148,7 @@ def read_embedding(frame: pl.DataFrame, embedding: Any, id: str | None, where: s
 
 
 def find_embedding_columns(frame: pl.DataFrame, embedding: Any) -> list[str]:
-    """The columns of a table that hold the numbers of an embedding; texts are left out."""
+    """Return the columns of a table that hold the numbers of an embedding; texts are left out."""
     names = _list_names(embedding) or []
     if _is_text(frame, names):
         return []
@@ -187,7 +191,7 @@ def _to_numbers(frame: pl.DataFrame) -> Floats:
 
 
 def check_embedding(embedding: Any, rows: int) -> Floats:
-    """An embedding as a float64 matrix.
+    """Return an embedding as a float64 matrix.
 
     Raises
     ------
@@ -212,7 +216,7 @@ def check_embedding(embedding: Any, rows: int) -> Floats:
 
 
 def read_scores(frame: pl.DataFrame, name: str, where: str) -> Floats:
-    """Recorded scores; NaN where the column is empty."""
+    """Return recorded scores; NaN where the column is empty."""
     scores = get_column(frame, name, where)
     if not (scores.dtype.is_numeric() or scores.dtype in (pl.Boolean, pl.Null)):
         raise InputError(
@@ -231,7 +235,7 @@ def read_scores(frame: pl.DataFrame, name: str, where: str) -> Floats:
 
 
 def check_scores(values: Any, rows: int, where: str) -> Floats:
-    """Scores as float64, NaN where there is none.
+    """Return the scores as float64, NaN where there is none.
 
     Raises
     ------

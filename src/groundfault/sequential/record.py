@@ -57,11 +57,11 @@ class Round:
     log_e: EProcessPair = _NOTHING
 
     def with_score(self, score: float | None, log_e: EProcessPair) -> Round:
-        """The round with its score."""
+        """Return the round with its score."""
         return replace(self, closed=True, score=score, log_e=log_e)
 
     def to_query_event(self) -> dict[str, Any]:
-        """What is written down before the score is seen."""
+        """Return the body of the event that is written before the score is seen."""
         query = self.query
         return {
             "step": query.step,
@@ -78,7 +78,7 @@ class Round:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it."""
+        """Return all of it."""
         return {
             **self.to_query_event(),
             "told": self.closed,
@@ -88,7 +88,7 @@ class Round:
 
 
 def read_query(body: Mapping[str, Any], cases: int) -> Query:
-    """The policy's part of a round that was written down.
+    """Return the policy's part of a round that was written down.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def read_query(body: Mapping[str, Any], cases: int) -> Query:
 
 
 def write_pair(values: EProcessPair) -> list[float | str]:
-    """Numbers as JSON holds them; infinities as words."""
+    """Return numbers as JSON holds them; infinities as words."""
     return [float(x) if abs(x) < float("inf") else str(float(x)) for x in values]
 
 
@@ -200,7 +200,7 @@ class AuditRecord:
         return entry, [entry]
 
     def read_new(self) -> list[AuditEvent]:
-        """Events of this audit written since the last look, by whichever process.
+        """Return events of this audit written since the last look, by whichever process.
 
         Raises
         ------
@@ -219,7 +219,7 @@ class AuditRecord:
         ]
 
     def check(self) -> dict[str, Any] | None:
-        """What a certificate says of the ledger, after a check; None in memory."""
+        """Check the ledger; return what a certificate states of it, None in memory."""
         if self.ledger is None:
             return None
         self.ledger.check()
@@ -232,7 +232,7 @@ class AuditRecord:
 
 
 def count_audits(openings: Sequence[Event], seal: str) -> dict[str, Any]:
-    """How many audits of the same cases there are, and the sum of their levels if several.
+    """Count the audits of the same cases, and add up their levels if there are several.
 
     Whoever may choose among audits is wrong with a chance that the sum bounds.
     """
@@ -245,7 +245,7 @@ def count_audits(openings: Sequence[Event], seal: str) -> dict[str, Any]:
 
 
 def _asks_the_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    """Whether two headers are of one model and the same cases and groups, in whatever order."""
+    """Return whether two headers are of one model and the same cases and groups."""
     pools = (a["pool"], b["pool"])
     models = {header["plan"].get("model", "") for header in (a, b)}
     return len(models) == 1 and all(
@@ -254,7 +254,7 @@ def _asks_the_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
 
 
 def _list_differences(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    """The settings of a stored plan that are not those wanted now."""
+    """Return the settings of a stored plan that are not those wanted now."""
     stored, wanted = from_stored_names(stored), from_stored_names(wanted)
     names = [name for name in wanted if stored.get(name) != wanted[name]]
     return ", ".join(f"{name}={stored.get(name)}" for name in names) or "its groups are others"

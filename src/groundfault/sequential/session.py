@@ -125,14 +125,16 @@ class SequentialAudit(AuditState):
         ledger: LedgerChoice = None,
         reopen: str | None = None,
     ) -> SequentialAudit:
-        """The audit of a ready-made plan, with the policy that it names unless one is passed."""
+        """Return the audit of a ready-made plan, with the policy that it names unless one is
+        passed.
+        """
         audit = cls.__new__(cls)
         audit._begin(pool, plan, policy or policies.get(plan.policy), ledger, reopen)
         return audit
 
     @classmethod
     def from_ledger(cls, ledger: LedgerChoice = True, seal: str = "") -> SequentialAudit:
-        """The audit in a ledger, to look at and not to ask: its policy is not stored.
+        """Return the audit in a ledger, to look at and not to ask: its policy is not stored.
 
         Parameters
         ----------
@@ -160,7 +162,7 @@ class SequentialAudit(AuditState):
 
     @classmethod
     def recorded(cls, ledger: LedgerChoice, seal: str = "") -> SequentialAudit:
-        """The old name of `from_ledger`."""
+        """Return `from_ledger` under its old name."""
         warn_renamed("SequentialAudit.recorded", "SequentialAudit.from_ledger", stacklevel=2)
         return cls.from_ledger(ledger, seal)
 
@@ -203,13 +205,13 @@ class SequentialAudit(AuditState):
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing more to ask."""
+        """Return whether there is nothing more to ask."""
         if self.decided or self._is_over:
             return True
         return self.open is None and not self.counts.find_available().any()
 
     def certificate(self) -> Certificate:
-        """All that it takes to recompute the verdict, as it stands.
+        """Return all that it takes to recompute the verdict, as it stands.
 
         Raises
         ------

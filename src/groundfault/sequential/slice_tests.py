@@ -59,7 +59,7 @@ class GradedSlice:
     def begin(
         cls, grades: Floats, high: NDArray[np.bool_], level: float, tests: int
     ) -> GradedSlice:
-        """Before the first label.
+        """Begin the test, before the first label.
 
         Parameters
         ----------
@@ -78,12 +78,12 @@ class GradedSlice:
         return cls(GradedDifference.begin(sizes, sums, level / 2, edge))
 
     def update(self, loss: float, grade: float, *, high: bool, bet: bool = True) -> GradedSlice:
-        """After one more label; see `SliceTest.update`."""
+        """Return the test after one more label."""
         bets = self.bets.update(loss, grade, inside=high, bet=bet)
         return replace(self, bets=bets, labels=(*self.labels, (loss, grade, high, bet)))
 
     def find_rates(self, alpha: float) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Intervals of the failure rates of the high and the low side, by labels and grades.
+        """Return intervals of the failure rates of both sides, by labels and grades.
 
         Parameters
         ----------
@@ -104,22 +104,24 @@ class GradedSlice:
 
     @property
     def log_e(self) -> float:
-        """Natural log of the e-value, halved for the half of the level that it has."""
+        """Return the natural log of the e-value, halved for the half of the level that it has."""
         return float(self.bets.log_e[0]) - log(2.0)
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Labels of the high and the low side."""
+        """Return the labels of the high and the low side."""
         return self.bets.inside.label_count, self.bets.outside.label_count
 
     @property
     def bet_counts(self) -> tuple[int, int]:
-        """Those of them that were bet on."""
+        """Return the labels of either side that were bet on."""
         return self.bets.inside.bet_count, self.bets.outside.bet_count
 
     @property
     def gap(self) -> float:
-        """Mean loss of the high side minus the low, by labels and grades; NaN without labels."""
+        """Return the mean loss of the high side minus the low, by labels and grades; NaN without
+        labels.
+        """
         if not all(self.counts):
             return float("nan")
         inside, outside = self.bets.inside.estimate(), self.bets.outside.estimate()
@@ -127,7 +129,7 @@ class GradedSlice:
 
 
 def read_grades(evidence: Evidence, column: str) -> Floats:
-    """A grader's loss of every unit: (N,) array in [0, 1], where 1 is a failure.
+    """Return a grader's loss of every unit: (N,) array in [0, 1], where 1 is a failure.
 
     A unit without a grade has the mean of the others.
 
@@ -202,7 +204,7 @@ class SliceTest:
 
     @classmethod
     def begin(cls, units: int, high: int, *, errors: bool = True) -> SliceTest:
-        """Before the first label of so many units, ``high`` of them on that side; ``errors``:
+        """Begin before the first label of so many units, ``high`` of them on that side; ``errors``:
         losses are 0 or 1.
         """
         if errors and units < _MAX_CELLS:
@@ -225,7 +227,7 @@ class SliceTest:
         high: bool,
         bet: bool = True,
     ) -> SliceTest:
-        """After one more label.
+        """Return the test after one more label.
 
         Parameters
         ----------
@@ -263,7 +265,9 @@ class SliceTest:
         )
 
     def _find_threshold(self, high: bool) -> Floats:
-        """Least mean of a side's next score under the null: passes if high, losses if low."""
+        """Return the least mean of a side's next score under the null: passes if high, losses if
+        low.
+        """
         lower, upper = self.cells
         total = sum(self.sums)
         if high:
@@ -273,7 +277,7 @@ class SliceTest:
         return conditional_threshold(lower, self.units, self.labelled, total)
 
     def _compute_factors(self, loss: float, high: bool) -> Floats:
-        """What one unit staked on each lift becomes, for each cell: shape (A, C)."""
+        """Return the wealth that one unit staked on each lift becomes, for each cell: (A, C)."""
         threshold = self._find_threshold(high)
         gap = _LIFTS * (1.0 - self.share if high else self.share)
         score = np.full(len(threshold), 1.0 - loss if high else loss)
@@ -281,7 +285,8 @@ class SliceTest:
 
     @property
     def gap(self) -> float:
-        """Mean loss of units that were bet on, high side minus low; NaN where a side has none.
+        """Return the mean loss of units that were bet on, high side minus low; NaN where a side has
+        none.
 
         Labels that were drawn for another slice say nothing of the mean of a whole side.
         """
@@ -337,7 +342,9 @@ class SliceTests:
         grades: Floats | None = None,
         level: float = 0.1,
     ) -> SliceTests:
-        """Before the first label; ``level`` is the family-wise error, for tests with grades."""
+        """Begin before the first label; ``level`` is the family-wise error, for tests with
+        grades.
+        """
         covered = np.ones_like(on) if defined is None else defined
         high = on == (direction > 0)[:, None]
         tests: tuple[SliceTest | GradedSlice, ...]
@@ -355,7 +362,7 @@ class SliceTests:
         return cls(on, covered, direction, free, tests, np.ones(len(on)), grades)
 
     def update(self, unit: int, loss: float | None, eligible: Bools) -> SliceTests:
-        """After one more label.
+        """Return the test after one more label.
 
         Parameters
         ----------
@@ -386,19 +393,22 @@ class SliceTests:
         return replace(self, labelled=new_labelled, tests=tuple(tests), adjusted=e_holm(e))
 
     def reach(self, alpha: float) -> Bools:
-        """Whose e-values are now at 1 / alpha or above: bool, shape (K,)."""
+        """Return whose e-values are now at 1 / alpha or above: bool, shape (K,)."""
         return np.asarray(np.log(self.adjusted) >= -log(alpha) - 1e-12)
 
     @property
     def lifts(self) -> Floats:
-        """Mean loss on minus off each slice, by its own labels: shape (K,); NaN without a side."""
+        """Return the mean loss on minus off each slice, by its own labels: shape (K,); NaN without
+        a
+        side.
+        """
         return np.array(
             [int(sign) * test.gap for test, sign in zip(self.tests, self.direction, strict=True)]
         )
 
 
 def find_units_to_label(tests: SliceTests, undecided: NDArray[np.intp]) -> Bools:
-    """Units from which to draw the next label, of all units alike: bool, shape (N,).
+    """Return units from which to draw the next label, of all units alike: bool, shape (N,).
 
     Without grades these are all unlabelled ones; for the last undecided slice, those of the side
     that has fewer labels. With grades a label inside a slice serves that slice, and one drawn from
@@ -418,7 +428,7 @@ def find_units_to_label(tests: SliceTests, undecided: NDArray[np.intp]) -> Bools
 
 
 def _find_units_with_grades(tests: SliceTests, undecided: NDArray[np.intp]) -> Bools:
-    """A label inside of a slice serves it, and others lie mostly outside of each.
+    """Return the units to label where a label inside of a slice serves that slice alone.
 
     The slice that has fewest of either is served, and one that has evidence already before others:
     it is nearest to its end.
@@ -435,7 +445,9 @@ def _find_units_with_grades(tests: SliceTests, undecided: NDArray[np.intp]) -> B
 
 
 def _find_lagging_side(tests: SliceTests, k: int) -> Bools:
-    """Unlabelled units of the side with fewer labels; of the other, where it has none left."""
+    """Return unlabelled units of the side with fewer labels; of the other, where it has none
+    left.
+    """
     free = tests.defined[k] & ~tests.labelled
     on, off = free & tests.on[k], free & ~tests.on[k]
     labelled = tests.labelled & tests.defined[k]

@@ -74,11 +74,11 @@ class AuditState(RecordedSession[Verdict]):
 
     @property
     def open(self) -> Round | None:
-        """The round that waits for its score."""
+        """Return the round that waits for its score."""
         return self._rounds[-1] if self._rounds and not self._rounds[-1].closed else None
 
     def choose(self, policy: Policy | None) -> Query | None:
-        """Where the next case is to come from: the warm-up's choice, then the policy's."""
+        """Return where the next case is to come from: the warm-up's choice, then the policy's."""
         step, history = self.counts.rounds + 1, self.counts.make_history()
         if not history.available.any():
             return None
@@ -115,7 +115,7 @@ class AuditState(RecordedSession[Verdict]):
         return Round(query, int(eligible.sum()), thresholds, if_fail, if_pass)
 
     def _after(self, query: Query, thresholds: EProcessPair, score: float | None) -> TwoNullTest:
-        """Where both tests would stand after a score."""
+        """Return both tests as they would stand after a score."""
         if query.stake:
             claim = query.claim or not self.claim.guaranteed
             return self.test.update(
@@ -163,7 +163,7 @@ class AuditState(RecordedSession[Verdict]):
         self._rounds.append(draft)
 
     def _redraw(self, body: Mapping[str, Any]) -> Round | None:
-        """The round as it is made now, from the group that the record says was chosen."""
+        """Return the round as it is made now, from the group that the record says was chosen."""
         query = (
             self.choose(None)
             if body["step"] <= self.plan.warm_up
@@ -190,27 +190,27 @@ class AuditState(RecordedSession[Verdict]):
 
     @property
     def rounds(self) -> tuple[Round, ...]:
-        """All rounds, the open one last."""
+        """Return all rounds, the open one last."""
         return tuple(self._rounds)
 
     @property
     def labelled(self) -> int:
-        """Cases scored, warm-up included."""
+        """Return the cases scored, warm-up included."""
         return self.counts.rounds
 
     @property
     def tested(self) -> int:
-        """Cases bet on."""
+        """Return the cases bet on."""
         return self.test.steps
 
     @property
     def groups(self) -> tuple[GroupCount, ...]:
-        """Size, labels and total score of each declared group."""
+        """Return the size, labels and total score of each declared group."""
         return self.counts.summarize()
 
     @property
     def log_wealth(self) -> EProcessPair:
-        """Natural logs of both e-values; ``inf`` where counting decided."""
+        """Return natural logs of both e-values; ``inf`` where counting decided."""
         model, auditor = self.test.log_e
         return EProcessPair(
             inf if self._groups_below else model, inf if self._groups_reached else auditor
@@ -218,13 +218,13 @@ class AuditState(RecordedSession[Verdict]):
 
     @property
     def wealth(self) -> EProcessPair:
-        """The e-values; a null falls at 1 / alpha."""
+        """Return the e-values; a null falls at 1 / alpha."""
         return EProcessPair(*(exp(x) if x < 700 else inf for x in self.log_wealth))
 
     @property
     def verdict(self) -> Verdict:
-        """``failure mode found``, ``audit passed``, or ``inconclusive``, which it is until either
-        null has fallen.
+        """Return ``failure mode found``, ``audit passed``, or ``inconclusive``, which it is until
+        either null has fallen.
         """
         # Ville's inequality: under a true null the e-value ever reaches 1 / alpha with
         # probability at most alpha, so no correction for the number of looks is due
@@ -240,7 +240,7 @@ class AuditState(RecordedSession[Verdict]):
 
     @property
     def decided(self) -> bool:
-        """Whether either null has fallen, or the budget is spent."""
+        """Return whether either null has fallen, or the budget is spent."""
         is_spent = self.plan.budget is not None and self.labelled >= self.plan.budget
         return self.verdict != "inconclusive" or is_spent
 
@@ -250,7 +250,9 @@ class AuditState(RecordedSession[Verdict]):
 
     @property
     def _groups_reached(self) -> list[str]:
-        """Groups claimed from the burn-in on that have reached the threshold; all, if all have."""
+        """Return groups claimed from the burn-in on that have reached the threshold; all, if all
+        have.
+        """
         # all groups at the threshold makes every claim false, named or not
         reached = self.counts.reached
         names = [self.claim.pool.groups[g] for g in np.flatnonzero(reached)]
@@ -258,7 +260,7 @@ class AuditState(RecordedSession[Verdict]):
 
     @property
     def reason(self) -> str:
-        """The verdict's grounds, in a sentence.
+        """Return the verdict's grounds, in a sentence.
 
         Certificates store it, and verification compares it: the words stay as they are.
         """
@@ -287,5 +289,5 @@ class AuditState(RecordedSession[Verdict]):
 
     @property
     def null(self) -> str:
-        """What "failure mode found" refutes."""
+        """Return the hypothesis that "failure mode found" refutes."""
         return self.claim.null

@@ -33,7 +33,7 @@ class ToStop(NamedTuple):
 
 
 def count_to_stop(audit: SequentialAudit) -> ToStop:
-    """How many failures in a row would stop the audit; or passes, of a claimed group.
+    """Count failures in a row that would stop the audit; or passes, of a claimed group.
 
     The group is that of the open query, or of the last one where none is open.
     """
@@ -49,7 +49,7 @@ def count_to_stop(audit: SequentialAudit) -> ToStop:
 
 
 def _count_in_a_row(audit: SequentialAudit, group: str | None, score: float) -> int | None:
-    """How many times ``score`` in a row."""
+    """Count how many times ``score`` in a row would stop the audit."""
     cut, test = -log(audit.plan.alpha), audit.test
     before = audit.counts.thresholds_after(group, 0, score)
     for count in range(1, _FARTHEST + 1):
@@ -96,8 +96,8 @@ class StoppingForecast:
     labels: tuple[int, int, int]
 
     def to_dict(self) -> dict[str, Any]:
-        """The forecast as plain words and numbers, by the keys that version 0.1.0 wrote, but for
-        the burn-in.
+        """Return the forecast as plain words and numbers, by the keys that version 0.1.0 wrote, but
+        for the burn-in.
         """
         return {
             "world": self.world,
@@ -201,7 +201,7 @@ def _simulate_world(
     failing: str | None,
     replicate: int,
 ) -> NDArray[np.float64]:
-    """Each case's chance of a pass."""
+    """Return each case's chance of a pass."""
     parts = [
         name for name, members in zip(pool.groups, pool.members, strict=True) if not members.all()
     ]
@@ -217,7 +217,7 @@ def _simulate_audits(
     chance: NDArray[np.float64],
     replicate: int,
 ) -> list[tuple[str, int]]:
-    """Verdict and cases labelled under each plan, for one draw of the scores."""
+    """Return verdict and cases labelled under each plan, for one draw of the scores."""
     rng = plans[0].rng("scores", replicate)
     scores, seed = (rng.random(len(pool)) < chance).astype(float), int(rng.integers(2**62))
     results: list[tuple[str, int]] = []
@@ -276,7 +276,7 @@ def _summarize_runs(world: str, burn_in: int, runs: Sequence[tuple[str, int]]) -
 
 
 def advise_burn_in(forecasts: Sequence[StoppingForecast], alpha: float) -> int | None:
-    """The shortest burn-in that passes a failing model with probability at most ``alpha``.
+    """Return the shortest burn-in that passes a failing model with probability at most ``alpha``.
 
     None if none does. The first world of `forecast_stopping` has no failure, and is left out.
     """

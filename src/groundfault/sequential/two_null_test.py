@@ -121,7 +121,7 @@ def _multiply(log_values: list[float]) -> float:
 
 
 def share_of(place: int, groups: int) -> float:
-    """Share of the wealth that the group in a place, 1, 2, ..., ``groups``, begins with."""
+    """Return share of the wealth that the group in a place, 1, 2, ..., ``groups``, begins with."""
     return 0.5 * (1 + 1 / groups) / (place * (place + 1)) + 0.5 / groups
 
 
@@ -154,7 +154,8 @@ class TwoNullTest:
 
     @classmethod
     def begin(cls, plan: SequentialPlan, groups: int, warm_up: Sequence[float] = ()) -> TwoNullTest:
-        """Both processes before the first tested case, their forecasts taught by the warm-up.
+        """Return both processes before the first tested case, their forecasts taught by the warm-
+        up.
 
         Parameters
         ----------
@@ -173,12 +174,12 @@ class TwoNullTest:
 
     @property
     def steps(self) -> int:
-        """Tested cases so far."""
+        """Return tested cases so far."""
         return self.model.steps
 
     @property
     def log_e(self) -> EProcessPair:
-        """Natural logs of both e-values."""
+        """Return natural logs of both e-values."""
         return EProcessPair(self.model.log_e, float(self.auditor.log_e[0]))
 
     def update(
@@ -190,7 +191,7 @@ class TwoNullTest:
         group: str | None = None,
         forecast: float | None = None,
     ) -> TwoNullTest:
-        """After one more tested case.
+        """Return the tests after one more tested case.
 
         Parameters
         ----------

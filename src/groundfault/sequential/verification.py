@@ -57,7 +57,8 @@ CERTIFICATE, CONFIRMATION = "certificate.json", "confirmation.json"
 
 
 def find_result(folder: str | Path) -> Path | None:
-    """The certificate or the confirmation of a folder; None where it holds neither, or a report.
+    """Return the certificate or the confirmation of a folder; None where it holds neither, or a
+    report.
 
     Raises
     ------
@@ -174,7 +175,7 @@ def check_record(
 def _contradict(
     certificate: Certificate, events: list[Event], draws: Draws | None
 ) -> Iterator[str]:
-    """What the events hold that is not what the certificate states."""
+    """Yield whatever the events hold that the certificate does not state."""
     stated, seal = certificate.ledger, certificate.seal
     assert stated is not None
     openings = [event for event in events if event.kind == OPENED]
@@ -201,13 +202,13 @@ def _contradict(
 
 
 def compare_results(certificate: Certificate, state: AuditState) -> list[str]:
-    """Where a certificate differs from the one that a repeated audit would give."""
+    """Return where a certificate differs from the one that a repeated audit would give."""
     again = certify(state, None)
     return list(differences_of(_select_stable(certificate), _select_stable(again)))
 
 
 def read_key(book: Ledger, seal: str) -> Mapping[str, Any]:
-    """What a ledger holds of the key of an audit's draws; empty where there is nothing."""
+    """Return the key of an audit's draws as a ledger holds it; empty where there is none."""
     bodies = [event.body for event in book.events(OPENED)]
     header = next((b for b in bodies if isinstance(b, dict) and b.get("audit") == seal), {})
     draws = header.get("draws")
@@ -215,7 +216,7 @@ def read_key(book: Ledger, seal: str) -> Mapping[str, Any]:
 
 
 def _select_stable(certificate: Certificate) -> dict[str, Any]:
-    """What a recomputed certificate must share: all but versions, the ledger and file names."""
+    """Return the part that a recomputed certificate must share: all but versions and places."""
     content = structs.replace(certificate, version=Certificate.LAYOUT).to_dict()
     content["pool"] = certificate.pool.hash
     # the key of the draws is held against its hash instead, and only a ledger knows of corrections
@@ -307,7 +308,7 @@ def verify_certificate(
 def _compare_rounds(
     certificate: Certificate, outline: Pool, draws: Draws | None, *, policy: bool
 ) -> list[str]:
-    """Where the certificate differs from what its own rounds come to."""
+    """Return where the certificate differs from the outcome of its own rounds."""
     differences: list[str] = []
     try:
         state = AuditState(outline, certificate.plan.to_plan(), draws)
@@ -322,7 +323,9 @@ def _compare_rounds(
 
 
 def _find_draws(certificate: Certificate, book: Ledger | None) -> tuple[Draws | None, str]:
-    """The draws that the certificate, or its ledger, has the key of, with a sentence on it."""
+    """Return the draws that the certificate, or its ledger, has the key of, with a sentence on
+    it.
+    """
     plan, sealed = certificate.plan, certificate.draws
     if plan.seed is not None:
         return Draws.begin(plan.seed), (
@@ -358,7 +361,7 @@ def _read_ledger_key(certificate: Certificate, book: Ledger | None) -> str | Non
 def _list_entries(
     rounds: Sequence[CertificateRound], reviews: Sequence[Judgement] = ()
 ) -> Iterator[AuditEvent]:
-    """The events that a ledger would hold of these rounds."""
+    """Yield the events that a ledger would hold of these rounds."""
     for point in rounds:
         body: dict[str, Any] = msgspec.to_builtins(point)
         # the ledger's event is written before the score is there
@@ -373,12 +376,12 @@ def _list_entries(
 
 
 def _to_list(value: Any) -> Any:
-    """Tuples as JSON holds them."""
+    """Return tuples as JSON holds them."""
     return list(value) if isinstance(value, tuple) else value
 
 
 def _compare_choice(state: AuditState, entry: AuditEvent) -> Iterator[str]:
-    """Where the policy, asked again, differs from the choice in the record."""
+    """Yield where the policy, asked again, differs from the choice in the record."""
     stated = read_query(entry.body, len(state.pool))
     again = state.choose(policies.get(state.plan.policy))
     for name in ("group", "items", "claim", "stake", "forecast"):

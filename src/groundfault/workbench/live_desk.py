@@ -198,7 +198,7 @@ class LiveDesk:
         return waiting.query if waiting else None
 
     def _with_query(self, stage: LiveStage, query: Query) -> LiveStage:
-        """The stage with what waits for its score."""
+        """Return the stage with the query that waits for its score."""
         session = self._session
         if session is None:
             group = query.group or "a set of cases"

@@ -60,7 +60,7 @@ class ItemView:
 
     @classmethod
     def of(cls, item: Item, previous: Decision | None, max_length: int = MAX_LENGTH) -> ItemView:
-        """The view of an item.
+        """Return the view of an item.
 
         Parameters
         ----------
@@ -132,16 +132,16 @@ class ReviewDesk:
 
     @property
     def reviewer(self) -> str:
-        """Who sits here."""
+        """Return the name of the reviewer."""
         return self._session.reviewer
 
     def look(self) -> ReviewStage:
-        """What is on the desk now."""
+        """Return the stage as it is now."""
         with self._lock:
             return self._stage()
 
     def read_whole(self) -> ItemView | None:
-        """The present item, its texts as whole as a page can hold."""
+        """Return the present item, its texts as whole as a page can hold."""
         with self._lock:
             item = self._session.item
             return ItemView.of(item, self._session.previous, MAX_WHOLE) if item else None

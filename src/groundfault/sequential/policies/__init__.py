@@ -131,23 +131,23 @@ class History:
 
     @cached_property
     def open(self) -> NDArray[np.bool_]:
-        """Which groups a draw can be made from: bool, shape (G,)."""
+        """Return which groups a draw can be made from: bool, shape (G,)."""
         return np.asarray((self.members & self.available).sum(axis=1) >= self.min_eligible)
 
     @cached_property
     def strata(self) -> NDArray[np.bool_]:
-        """Which groups are less than all cases; all groups, where none is."""
+        """Return which groups are less than all cases; all groups, where none is."""
         part = ~self.members.all(axis=1)
         return np.asarray(part if part.any() else ~part)
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
-        """Scores seen in each group, however they were drawn: shape (G,)."""
+        """Return the scores seen in each group, however they were drawn: shape (G,)."""
         return np.asarray(self.members[:, self._positions_with_score].sum(axis=1), dtype=np.int64)
 
     @cached_property
     def means(self) -> NDArray[np.float64]:
-        """Their means; NaN where there is none."""
+        """Return the means of these scores; NaN where there is none."""
         totals = self.members[:, self._positions_with_score] @ self.scores[~np.isnan(self.scores)]
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(totals / self.counts)
@@ -175,12 +175,12 @@ class Policy(Protocol):
     def name(self) -> str: ...  # noqa: D102
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
-        """Where to draw the next case, or None to end; a pure function of history and generator."""
+        """Return where to draw the next case, or None to end; a pure function of its arguments."""
         ...
 
 
 def get(name: str) -> Policy:
-    """The policy of that name, built in or from the entry points ``groundfault.policies``.
+    """Return the policy of that name, built in or from the entry points ``groundfault.policies``.
 
     What follows a colon is the policy's argument: ``oracle:domain=Chemistry``.
 
@@ -210,7 +210,7 @@ class Uniform:
     name: ClassVar[str] = "uniform"
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
-        """All cases, or a category drawn uniformly."""
+        """Return all cases, or a category drawn uniformly."""
         whole = history.open & history.members.all(axis=1)
         if whole.any():
             return Query(history.groups[int(whole.argmax())], claim=True)
@@ -229,7 +229,7 @@ class Stratified:
     name: ClassVar[str] = "stratified"
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
-        """A group drawn uniformly."""
+        """Return a group drawn uniformly."""
         among = np.flatnonzero(history.open & history.strata)
         if not len(among):
             among = np.flatnonzero(history.open)
@@ -253,11 +253,11 @@ class Oracle:
 
     @property
     def name(self) -> str:
-        """``oracle:`` and the group."""
+        """Return ``oracle:`` and the group."""
         return f"oracle:{self.group}"
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
-        """The group, while it lasts.
+        """Return the group, while it lasts.
 
         Raises
         ------

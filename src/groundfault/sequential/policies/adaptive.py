@@ -45,7 +45,9 @@ class Networks:
     bias: Singles
 
     def predict(self, features: Singles) -> Singles:
-        """Probability of a pass, of each case by each network: float32, shape (W, K, n)."""
+        """Return the probability of a pass, of each case by each network: float32, shape (W, K,
+        n).
+        """
         units = features @ self.hidden[:, :-1]
         units += self.hidden[:, -1:]
         np.maximum(units, 0, out=units)
@@ -121,7 +123,7 @@ def _stages(
 
 
 def _begin(inputs: int, widths: tuple[int, ...], members: int, seed: int) -> Networks:
-    """Weights before training; ``inputs`` counts the constant."""
+    """Return weights before training; ``inputs`` counts the constant."""
     rng, total = np.random.default_rng([seed, _WEIGHTS]), sum(widths)
     hidden = rng.uniform(-1, 1, (members, inputs, total)) / np.sqrt(inputs - 1)
     fan = np.sqrt(np.repeat(widths, widths))
@@ -131,7 +133,7 @@ def _begin(inputs: int, widths: tuple[int, ...], members: int, seed: int) -> Net
 
 
 def _gradients(nets: Networks, rows: Singles, scores: Singles) -> tuple[Singles, Singles, Singles]:
-    """Of the mean cross-entropy of a batch (K, b, D + 1), with respect to hidden, out and bias."""
+    """Return the gradients of a batch's mean cross-entropy (K, b, D + 1): hidden, out, bias."""
     units = rows @ nets.hidden
     active = units > 0
     units *= active
@@ -148,7 +150,7 @@ def _gradients(nets: Networks, rows: Singles, scores: Singles) -> tuple[Singles,
 def _adam(
     part: Singles, gradient: Singles, moments: tuple[Singles, Singles, Singles], step: int
 ) -> None:
-    """One step of Adam, in place."""
+    """Take one step of Adam, in place."""
     mean, squares, room = moments
     mean *= np.float32(_DECAY)
     np.multiply(gradient, np.float32(1 - _DECAY), out=room)
@@ -232,11 +234,11 @@ class Adaptive:
 
     @property
     def name(self) -> str:
-        """``adaptive`` or ``adaptive:paper``."""
+        """Return ``adaptive`` or ``adaptive:paper``."""
         return f"adaptive:{self.variant}" if self.variant else "adaptive"
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
-        """The worst that is predicted, or a place to learn more."""
+        """Return the worst that is predicted, or a place to learn more."""
         mine = self.variant == ""
         # both draws come first, so that the stream of the others does not depend on their outcome
         wander, insist = mine and rng.random() < _EXPLORE, mine and rng.random() < _INSIST
@@ -247,7 +249,10 @@ class Adaptive:
         return _query_group(history, predictions, wander, insist, rng)
 
     def _predict(self, history: History) -> Floats:
-        """Predictions of each network for each case, from where the last history ended: (20, N)."""
+        """Return the predictions of each network for each case, from where the last history ended:
+        (20,
+        N).
+        """
         has_score = ~np.isnan(history.scores)
         positions, scores = (
             history.positions[has_score],
@@ -318,7 +323,7 @@ class _EnsembleState:
     loss: Floats = field(default_factory=lambda: np.zeros((len(_EPOCHS), len(_WIDTHS))))
 
     def leads_to(self, inputs: Singles, positions: NDArray[np.intp], scores: Singles) -> bool:
-        """Whether these scores begin with those that this is trained on."""
+        """Return whether these scores begin with those that this is trained on."""
         count = len(self.positions)
         same = np.array_equal(positions[:count], self.positions) and np.array_equal(
             scores[:count], self.scores
@@ -326,7 +331,7 @@ class _EnsembleState:
         return inputs is self.inputs and same
 
     def after(self, case: np.intp, score: np.float32) -> _EnsembleState:
-        """After one more score."""
+        """Return the state after one more score."""
         positions, scores = np.append(self.positions, case), np.append(self.scores, score)
         state = replace(
             self, positions=positions, scores=scores, loss=self._loss(case, float(score))
@@ -352,6 +357,6 @@ class _EnsembleState:
         return np.asarray((_KEEP - 1) * likelihood + _KEEP * self.loss)
 
     def predict(self) -> Floats:
-        """Predictions of the setting with the least loss: float64, shape (20, N)."""
+        """Return the predictions of the setting with the least loss: float64, shape (20, N)."""
         stage, width = np.unravel_index(self.loss.argmin(), self.loss.shape)
         return np.asarray(self.stages[stage].predict(self.inputs)[width], dtype=np.float64)

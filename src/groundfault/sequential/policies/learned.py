@@ -40,7 +40,9 @@ class Features:
 
     @cached_property
     def groups(self) -> Floats:
-        """Membership of proper groups, centred, of mean squared length 1: shape (N, G)."""
+        """Return the membership of proper groups, centred, of mean squared length 1: shape (N,
+        G).
+        """
         part = self._part.astype(np.float64)
         return _scale(part - part.mean(axis=0))
 
@@ -50,7 +52,7 @@ class Features:
 
     @cached_property
     def inputs(self) -> NDArray[np.float32]:
-        """Embedding and groups side by side, for networks: float32, shape (N, D + G).
+        """Return embedding and groups side by side, for networks: float32, shape (N, D + G).
 
         Each is as long as the paper's embeddings, on the whole: how fast networks learn depends on
         it."""
@@ -59,7 +61,9 @@ class Features:
 
     @cached_property
     def components(self) -> Floats:
-        """First principal components, of mean squared length 1: shape (N, at most 32)."""
+        """Return the first principal components, of mean squared length 1: shape (N, at most
+        32).
+        """
         if self.embedding is None:
             return np.empty((self.members.shape[1], 0))
         centred = self.embedding - self.embedding.mean(axis=0)
@@ -70,7 +74,7 @@ class Features:
 
     @cached_property
     def waves(self) -> Floats:
-        """Random Fourier features of a Gaussian kernel: shape (N, 64), each row of length 1.
+        """Return random Fourier features of a Gaussian kernel: shape (N, 64), each row of length 1.
 
         References
         ----------
@@ -84,7 +88,7 @@ class Features:
 
     @cached_property
     def splits(self) -> Bools:
-        """Which cases exceed seven quantiles of each component, and groups: shape (N, S).
+        """Return which cases exceed seven quantiles of each component, and groups: shape (N, S).
 
         The last column is true throughout, so that there is always one.
         """
@@ -95,7 +99,7 @@ class Features:
 
 
 def _scale(columns: Floats) -> Floats:
-    """The columns with a mean squared length of 1."""
+    """Return the columns with a mean squared length of 1."""
     length = np.sqrt((columns**2).sum(axis=1).mean())
     return np.asarray(columns / length) if length > 0 else columns
 
@@ -107,7 +111,7 @@ class Cache:
     _last: Features | None = field(default=None)
 
     def of(self, history: History) -> Features:
-        """The features of a history's pool."""
+        """Return the features of a history's pool."""
         last = self._last
         # the arrays of a pool cannot be written to: the same array holds the same numbers
         if (
@@ -160,7 +164,7 @@ class PreLearned:
     )
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:  # noqa: ARG002
-        """The lowest prediction among what is left.
+        """Return the lowest prediction among what is left.
 
         Raises
         ------
@@ -178,7 +182,7 @@ class PreLearned:
         return Query(history.groups[int(np.where(useful, means, np.inf).argmin())], claim=True)
 
     def _predict(self, history: History) -> NDArray[np.float64]:
-        """Predictions from the warm-up, worked out once."""
+        """Return the predictions from the warm-up, worked out once."""
         rounds = _find_warm_up(history)
         if self._last:
             last, predictions = self._last[0]
@@ -197,7 +201,7 @@ class PreLearned:
 
 
 def _find_warm_up(history: History) -> NDArray[np.intp]:
-    """Scored rounds before anything was staked."""
+    """Return scored rounds before anything was staked."""
     rounds = np.flatnonzero(np.cumsum(history.staked) == 0)
     return rounds[~np.isnan(history.scores[rounds])]
 
@@ -215,7 +219,7 @@ def claim_lowest(history: History, predictions: NDArray[np.float64]) -> Query | 
 def predict_by_ridge(
     history: History, rounds: NDArray[np.intp], penalty: float = 1.0
 ) -> NDArray[np.float64]:
-    """Scores of all cases predicted from those of some rounds: float64, shape (N,).
+    """Return the scores of all cases predicted from those of some rounds: float64, shape (N,).
 
     Groups, and the embedding where there is one, weigh the same: each is scaled to a mean squared
     length of one.
@@ -268,7 +272,7 @@ class LabelledData:
 
     @property
     def logit(self) -> float:
-        """Of the threshold."""
+        """Return the logit of the threshold."""
         return float(np.log(self.threshold / (1 - self.threshold)))
 
 
@@ -276,12 +280,12 @@ class Learner(Protocol):
     """A function from scores to draws; pure but for the generator."""
 
     def __call__(self, labels: LabelledData, rng: np.random.Generator) -> Floats:
-        """Draws, shape (K, N)."""
+        """Return draws, shape (K, N)."""
         ...
 
 
 def logistic(labels: LabelledData, rng: np.random.Generator) -> Floats:
-    """Bayesian logistic regression on components of the embedding, and groups.
+    """Draw by Bayesian logistic regression on components of the embedding, and groups.
 
     How strongly each of the two may matter is not chosen but averaged over, by marginal likelihood:
     this is what keeps early predictions from being too sure."""
@@ -289,12 +293,12 @@ def logistic(labels: LabelledData, rng: np.random.Generator) -> Floats:
 
 
 def gaussian_process(labels: LabelledData, rng: np.random.Generator) -> Floats:
-    """Draws with a Gaussian kernel over the components, in random Fourier features."""
+    """Draw with a Gaussian kernel over the components, in random Fourier features."""
     return _linear(labels, labels.features.waves, rng)
 
 
 def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) -> Floats:
-    """Draws of a logistic model with normal weights, by Laplace's approximation."""
+    """Draw from a logistic model with normal weights, by Laplace's approximation."""
     parts = [np.ones((len(embedded), 1)), embedded, labels.features.groups]
     widths = [part.shape[1] for part in parts]
     kinds = [(_INTERCEPT,), *(_SCALES if width else (0.0,) for width in widths[1:])]
@@ -316,7 +320,9 @@ def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) ->
 
 
 def _laplace(rows: Floats, scores: Floats, offset: float) -> tuple[Floats, Floats, Floats]:
-    """Mode (S, d), precision (S, d, d), log evidence (S,) of normal weights; rows (S, n, d)."""
+    """Return mode (S, d), precision (S, d, d), log evidence (S,) of normal weights; rows (S, n,
+    d).
+    """
     mode, prior = np.zeros((rows.shape[0], rows.shape[2])), np.eye(rows.shape[2])
     transposed = np.swapaxes(rows, 1, 2)
     for _ in range(_NEWTON):
@@ -332,7 +338,7 @@ def _laplace(rows: Floats, scores: Floats, offset: float) -> tuple[Floats, Float
 
 
 def boosted(labels: LabelledData, rng: np.random.Generator) -> Floats:
-    """Gradient-boosted stumps on cuts of the components; each draw weights scores anew.
+    """Draw by gradient-boosted stumps on cuts of the components; each draw weights scores anew.
 
     References
     ----------
@@ -401,7 +407,7 @@ class Learned:
     _features: Cache = field(default_factory=Cache, init=False, repr=False, compare=False)
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
-        """The group of largest gain; None where none is left that could fall short."""
+        """Return the group of largest gain; None where none is left that could fall short."""
         has_score = ~np.isnan(history.scores)
         labels = LabelledData(
             self._features.of(history),
@@ -427,26 +433,26 @@ class Learned:
 
 
 def _compute_gain(means: Floats, targets: Floats) -> Floats:
-    """Bernoulli relative entropy where the expected mean is below the needed one, else 0."""
+    """Return the Bernoulli relative entropy where the mean is below the needed one, else 0."""
     p, q = np.clip(means, _EDGE, 1 - _EDGE), np.clip(targets, _EDGE, 1 - _EDGE)
     return np.where(p < q, p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q)), 0.0)
 
 
 def make_logistic() -> Learned:
-    """By Bayesian logistic regression."""
+    """Make the policy that learns by Bayesian logistic regression."""
     return Learned("logistic", logistic)
 
 
 def make_gp() -> Learned:
-    """By a Gaussian process."""
+    """Make the policy that learns by a Gaussian process."""
     return Learned("gp", gaussian_process)
 
 
 def make_boosted() -> Learned:
-    """By gradient-boosted stumps."""
+    """Make the policy that learns by gradient-boosted stumps."""
     return Learned("boosted", boosted)
 
 
 def make_thompson() -> Learned:
-    """Thompson sampling, by Bayesian logistic regression."""
+    """Make the policy of Thompson sampling, by Bayesian logistic regression."""
     return Learned("thompson", logistic, thompson=True)
