@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -82,28 +83,18 @@ class DescriptionColumn(FittedColumn):
         agreement : DescriptionAgreement, optional
         """
         decided = marks != MISSING
-        keys = _hash_texts([text for text, is_in in zip(texts, decided, strict=True) if is_in])
+        keys = _hash_texts(list(compress(texts, decided)))
         order = np.argsort(keys)
-        holds = (marks[decided] == 1)[order]
+        found = keys[order], (marks[decided] == 1)[order], agreement
         return cls(
-            SOURCE,
-            "description",
-            tuple(columns),
-            {},
-            description,
-            annotator,
-            prompt,
-            keys[order],
-            holds,
-            agreement,
+            SOURCE, "description", tuple(columns), {}, description, annotator, prompt, *found
         )
 
     @cached_property
     def name(self) -> str:
         """Return the column's name, different for another description, annotator or decision."""
-        digest = hashlib.sha256(
-            repr((self.columns, self.description.text, self.annotator, self.prompt)).encode()
-        )
+        parts = self.columns, self.description.text, self.annotator, self.prompt
+        digest = hashlib.sha256(repr(parts).encode())
         digest.update(self.keys.astype("<u8").tobytes())
         digest.update(np.packbits(self.holds).tobytes())
         return f"{SOURCE}_{digest.hexdigest()[:16]}"
@@ -156,19 +147,12 @@ class DescriptionColumn(FittedColumn):
         bits = np.frombuffer(_decode(data["holds"]), dtype=np.uint8)
         if len(keys) != count or len(bits) != -(-count // 8):
             raise InputError("an annotation has another number of texts than of decisions")
+        columns = tuple(str(column) for column in data["columns"])
+        description = ExampleDescription(str(data["description"]), tuple(data["arms"]))
+        who = str(data["annotator"]), str(data["prompt"])
+        holds = np.unpackbits(bits, count=count).astype(np.bool_)
         agreement = msgspec.convert(data["agreement"], DescriptionAgreement | None)
-        return cls(
-            SOURCE,
-            "description",
-            tuple(str(column) for column in data["columns"]),
-            {},
-            ExampleDescription(str(data["description"]), tuple(data["arms"])),
-            str(data["annotator"]),
-            str(data["prompt"]),
-            keys,
-            np.unpackbits(bits, count=count).astype(np.bool_),
-            agreement,
-        )
+        return cls(SOURCE, "description", columns, {}, description, *who, keys, holds, agreement)
 
 
 def show_texts(frame: pl.DataFrame, columns: Sequence[str]) -> pl.Series:

@@ -58,9 +58,8 @@ class LanguageColumn(FittedColumn):
     def name(self) -> str:
         """Return the column's name, different for another feature, column or pipeline."""
         # a part of the name, so that two pipelines can stand in one table
-        digest = hashlib.sha256(
-            repr((self.columns, self.feature, self.pipeline)).encode()
-        ).hexdigest()
+        parts = repr((self.columns, self.feature, self.pipeline))
+        digest = hashlib.sha256(parts.encode()).hexdigest()
         return f"{self.source}_{self.feature}_{digest[:12]}"
 
     def apply(self, frame: pl.DataFrame) -> pl.Series:
@@ -106,11 +105,5 @@ class LanguageColumn(FittedColumn):
                 f"the spaCy pipeline {str(data['pipeline'])!r} is no installed package, and none "
                 "is loaded from a folder because a file names it; install it as a package"
             )
-        return cls(
-            str(data["source"]),
-            "language",
-            columns,
-            {},
-            str(data["feature"]),
-            str(data["pipeline"]),
-        )
+        source, feature, pipeline = (str(data[key]) for key in ("source", "feature", "pipeline"))
+        return cls(source, "language", columns, {}, feature, pipeline)

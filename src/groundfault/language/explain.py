@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from groundfault.slicing.replays import describe_chance
 from groundfault.stats import slice_features
 from groundfault.stats.slice_features import average_v
 
+# the customary level of a test
 LEVEL = 0.05
 # the smallest p-value is then 0.0001
 PERMUTATIONS = 9_999
@@ -166,9 +168,8 @@ class Explanation:
 
     def select_marks(self, *, corrected: bool = True) -> tuple[Mark, ...]:
         """Return every pair of slice and feature that counts as a mark."""
-        return tuple(
-            m for s in self.slices for m in s.select_marks(self.level, corrected=corrected)
-        )
+        each = (s.select_marks(self.level, corrected=corrected) for s in self.slices)
+        return tuple(chain.from_iterable(each))
 
     def summary(self, *, corrected: bool = True) -> dict[str, float]:
         """Return share of features that mark a slice, and mean scores of the marks; NaN for none.
@@ -178,24 +179,15 @@ class Explanation:
         """
         marks = self.select_marks(corrected=corrected)
         share = len({m.feature for m in marks}) / self.features if self.features else float("nan")
-        means = {
-            k: _mean([getattr(m, k) for m in marks]) for k in ("homogeneity", "completeness", "v")
-        }
-        return {
-            "marks": len(marks),
-            "feature_prop": share,
-            **means,
-            "weighted_v": average_v([share], [means["v"]]),
-        }
+        names = ("homogeneity", "completeness", "v")
+        means = {name: _mean([getattr(mark, name) for mark in marks]) for name in names}
+        weighted = average_v([share], [means["v"]])
+        return {"marks": len(marks), "feature_prop": share, **means, "weighted_v": weighted}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain words and numbers, with None for what is not defined."""
-        content = {"caveat": self.caveat} | asdict(self)
-        content |= {
-            "corrected": self.summary(),
-            "uncorrected": self.summary(corrected=False),
-        }
-        return dict(_plain(content))
+        summaries = {"corrected": self.summary(), "uncorrected": self.summary(corrected=False)}
+        return dict(_plain({"caveat": self.caveat, **asdict(self), **summaries}))
 
 
 def explain(
@@ -265,13 +257,12 @@ def explain(
     ]
     members = np.array(on, dtype=np.bool_).reshape(len(slices), frame.height)
     report(f"{permutations:,} permutations")
-    slices_by_name = [(c.name, c.rule, c.meaning) for c in slices]
     return compare(
         members,
         values,
         wrong,
         plan.rng("explain"),
-        slices_by_name=slices_by_name,
+        slices_by_name=[(c.name, c.rule, c.meaning) for c in slices],
         permutations=permutations,
         level=level,
         chances=[(chances or {}).get(c.name) for c in slices],
@@ -289,12 +280,11 @@ def measure_features(
     InputError, MissingExtraError, PlanError
         As `groundfault.language.load_pipeline` and `groundfault.language.chosen`.
     """
-    pipeline_used = pipeline if isinstance(pipeline, Pipeline) else load_pipeline(pipeline)
-    lacking = {
-        f.name: reason for f in select_features(sets) if (reason := pipeline_used.lacking(f))
-    }
-    features = tuple(f for f in select_features(sets) if f.name not in lacking)
-    return FeatureValues(features, _fill_gaps(pipeline_used.measure(texts, features).T), lacking)
+    loaded = pipeline if isinstance(pipeline, Pipeline) else load_pipeline(pipeline)
+    reasons = {f: loaded.lacking(f) for f in select_features(sets)}
+    features = tuple(f for f, reason in reasons.items() if not reason)
+    lacking = {f.name: reason for f, reason in reasons.items() if reason}
+    return FeatureValues(features, _fill_gaps(loaded.measure(texts, features).T), lacking)
 
 
 def compare(
@@ -337,20 +327,12 @@ def compare(
     on = members[eligible]
     rows = _list_marks(texts, on, wrong, permutations, rng)
     p = [None if chances is None else chances[s] for s in range(len(members))]
-    profiles = [
+    profiles = tuple(
         _make_profile(names[s], one, wrong, marks, p[s])
         for s, one, marks in zip(eligible, on, rows, strict=True)
-    ]
-    return Explanation(
-        tuple(profiles),
-        texts.lacking,
-        len(texts.features),
-        len(wrong),
-        int(wrong.sum()),
-        level,
-        permutations,
-        searches,
     )
+    sizes = len(texts.features), len(wrong), int(wrong.sum())
+    return Explanation(profiles, texts.lacking, *sizes, level, permutations, searches)
 
 
 def _select_texts(
@@ -383,24 +365,16 @@ def _list_marks(
 ) -> list[tuple[Mark, ...]]:
     tests = slice_features.compare_means(members, texts.values, permutations, rng)
     fits = slice_features.measure_fit(members, wrong, texts.features_shown)
-    columns = (
-        tests.inside,
-        tests.outside,
-        tests.p,
-        tests.p_adjusted,
-        fits.homogeneity,
-        fits.completeness,
-        fits.v,
-    )
+    columns = [tests.inside, tests.outside, tests.p, tests.p_adjusted]
+    columns += [fits.homogeneity, fits.completeness, fits.v]
     out = []
     for s in range(len(members)):
         marks = [
             Mark(f.name, f.says, f.graded, *(float(column[s, j]) for column in columns))
             for j, f in enumerate(texts.features)
         ]
-        out.append(
-            tuple(sorted(marks, key=lambda m: (m.p, m.adjusted, -m.v if m.v == m.v else 0.0)))
-        )
+        marks.sort(key=lambda m: (m.p, m.adjusted, -m.v if m.v == m.v else 0.0))
+        out.append(tuple(marks))
     return out
 
 

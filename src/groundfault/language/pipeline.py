@@ -68,14 +68,8 @@ class Pipeline:
     @property
     def key(self) -> str:
         """Return a hash of all that the numbers depend on besides the text."""
-        meta = self.nlp.meta
-        parts = (
-            meta.get("lang"),
-            meta.get("name"),
-            meta.get("version"),
-            meta.get("performance"),
-            self.nlp.pipe_names,
-        )
+        described = map(self.nlp.meta.get, ("lang", "name", "version", "performance"))
+        parts = (*described, self.nlp.pipe_names)
         return hashlib.sha256(repr((self.name, parts, _own_version())).encode()).hexdigest()
 
     def lacking(self, feature: Feature, norms: Mapping[str, Any] | None = None) -> str:
@@ -86,18 +80,15 @@ class Pipeline:
         if not needs <= self._assigned:
             return f"not available: needs {feature.need}, which {self.name} is not"
         if feature.labels and not feature.labels & self._entity_labels:
-            return (
-                "not available: needs a pipeline that names entities as "
-                f"{' or '.join(sorted(feature.labels))}"
-            )
+            labels = " or ".join(sorted(feature.labels))
+            return f"not available: needs a pipeline that names entities as {labels}"
         return ""
 
     @property
     def _assigned(self) -> set[str]:
         """Return the attributes that the components say they write."""
-        return {
-            what for name in self.nlp.pipe_names for what in self.nlp.get_pipe_meta(name).assigns
-        }
+        metas = map(self.nlp.get_pipe_meta, self.nlp.pipe_names)
+        return {what for meta in metas for what in meta.assigns}
 
     @property
     def _entity_labels(self) -> set[str]:
@@ -147,11 +138,9 @@ class Pipeline:
             time.
         """
         there = [f for f in features if not self.lacking(f, norms)]
-        frequent = (
-            zipf(count_words(texts) if corpus is None else corpus)
-            if Need.CORPUS in {f.need for f in there}
-            else {}
-        )
+        frequent: dict[str, float] = {}
+        if any(f.need is Need.CORPUS for f in there):
+            frequent = zipf(count_words(texts) if corpus is None else corpus)
         # each once, in the order of first occurrence
         different = list(dict.fromkeys(texts))
         rows: dict[str, dict[str, float]] = {}
@@ -283,23 +272,16 @@ def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
         table = pl.read_csv(io.BytesIO(read_bytes(path)), infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"cannot read the word norms {path}: {first_line(error)}") from None
-    norms = [
-        name
-        for name in ("arousal", "dominance")
-        if name in table.columns and table[name].dtype.is_numeric()
-    ]
+    schema = table.schema
+    norms = [n for n in ("arousal", "dominance") if n in schema and schema[n].is_numeric()]
     if "word" not in table.columns or not norms:
         raise InputError(
             f"{path}: word norms need a column 'word', and numbers in 'arousal' or 'dominance'"
         )
     # numbers such as "24" may have been read as integers
     keys = table["word"].cast(pl.String).str.to_lowercase().to_list()
-    return {
-        name: {
-            w: v for w, v in zip(keys, table[name].to_list(), strict=True) if w and v is not None
-        }
-        for name in norms
-    }
+    pairs = {name: zip(keys, table[name].to_list(), strict=True) for name in norms}
+    return {name: {w: v for w, v in each if w and v is not None} for name, each in pairs.items()}
 
 
 def _read(text: str) -> str:

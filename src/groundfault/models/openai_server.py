@@ -128,9 +128,8 @@ class OpenAIServer:
     def _request(self, question: Question) -> dict[str, Any]:
         # OpenAI's newer models refuse max_tokens, and most other servers know nothing else
         at_home = self._url is None or urlsplit(self._url).hostname == _HOME
-        options = question.list_options(
-            **{"max_tokens": "max_completion_tokens"} if at_home else {}
-        )
+        limit = "max_completion_tokens" if at_home else "max_tokens"
+        options = question.list_options(max_tokens=limit)
         return {"model": self._model, "messages": [dict(m) for m in question.messages], **options}
 
 

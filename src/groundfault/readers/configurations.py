@@ -25,6 +25,7 @@ _NO_MATTER = re.compile(
     r"|key|credentials?|custom_outputs)",
     re.IGNORECASE,
 )
+# characters of a setting in a name: two of them fit on a line of a terminal
 _LONGEST = 40
 
 

@@ -60,6 +60,7 @@ _REASONS = {
 _NO_GRADE = "Grade not found in model output"
 _GRADED = "model_graded"
 _GRADER_KEYS = ("model", "grader_model", "judge_model", "grader", "judge", "models")
+# far above any run: a log that says more would make as many missing rows for each sample
 _MAX_EPOCHS = 10_000
 _MAX_REMARK = 200
 """Characters of a scorer's own remark that still becomes a column."""

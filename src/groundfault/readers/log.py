@@ -46,6 +46,7 @@ WORDING = "__wording__"
 OURS = "groundfault"
 """The key under which exports write findings into logs; never read as an attribute of examples."""
 
+# rows of a table, whose Python objects are in memory at once
 _CHUNK = 50_000
 # a log with more is most likely a mapping keyed by id where a list should be
 _MAX_ATTRIBUTES = 2_000

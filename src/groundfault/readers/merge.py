@@ -17,6 +17,7 @@ _KEY = ("example_id", "model", "epoch")
 _PUT_ASIDE = ("retried", "duplicated", "conflicting")
 # statuses that a later run may have replaced: no answer, and an answer that ended in an error
 _TO_RETRY = {str(Status.MISSING): 0, str(Status.ERROR): 1}
+# above both: an answer that is there stands
 _SETTLED = 2
 # rows whose questions are hashed at a time
 _PART = 100_000

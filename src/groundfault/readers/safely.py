@@ -35,6 +35,7 @@ MAX_JSON = 2 << 30
 """Bytes of one JSON document."""
 MAX_ENTRY = 512 << 20
 """Bytes of one entry of an archive, uncompressed."""
+# far above any honest log: one of Inspect has an entry, or a few, for each sample
 MAX_ENTRIES = 1_000_000
 MAX_RATIO = 250
 """Uncompressed to compressed bytes of an archive, beyond its first 256 MB.
@@ -47,6 +48,7 @@ POINTER = "a Git LFS pointer in the place of a file: git lfs pull fetches it"
 # bytes read at a time: a line of a log is often as long as the usual 8 KB
 _BUFFER = 1 << 20
 _BOM = b"\xef\xbb\xbf"
+# the method's number in the ZIP specification
 _ZSTD = 93
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 # what Python's json writes although JSON does not allow it

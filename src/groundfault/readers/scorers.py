@@ -21,7 +21,9 @@ DISAGREE = "scorers_disagree"
 """Column: whether another scorer's score differs by at least one half from the chosen one's."""
 
 _RUN = ("task", "model", "log")
+# scorers that become a column each: reports list columns
 _MAX_OTHERS = 50
+# names in a message, which is one line
 _MAX_NAMES = 12
 
 

@@ -12,6 +12,7 @@ import polars as pl
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
+# rows that are packed together: as many as a log gives at a time
 _MAX_OPEN = 50_000
 
 

@@ -41,6 +41,7 @@ _KINDS = "CSV, TSV, JSONL, Parquet or Arrow"
 _STATE, _INFO, _SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 # the file format of Arrow begins so; what `save_to_disk` writes is its stream format
 _FILE = b"ARROW1"
+# rows from which the types of columns, and the memory of a row, are told
 _ROWS = 10_000
 # Parquet files take up to so many times their size once they are read
 _LARGEST_RATIO = 50
@@ -59,14 +60,14 @@ def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
     return pl.read_csv(
         escape_pattern(path),
         separator=separator,
-        infer_schema_length=10_000,
+        infer_schema_length=_ROWS,
         schema_overrides=schema,
     )
 
 
 def _read_jsonl(path: Path) -> pl.DataFrame:
     try:
-        return pl.read_ndjson(escape_pattern(path), infer_schema_length=10_000)
+        return pl.read_ndjson(escape_pattern(path), infer_schema_length=_ROWS)
     except pl.exceptions.PolarsError:
         # slower, but it reads NaN as Python writes it, and names the line that is wrong
         return pl.DataFrame(list(json_lines(path, dict[str, Any])), infer_schema_length=None)
