@@ -11,7 +11,7 @@ from groundfault.descriptions.column import SOURCE, DescriptionColumn
 from groundfault.descriptions.proposing import ARMS, Arm
 from groundfault.render import words
 from groundfault.render.audit_groups import main_cell
-from groundfault.render.page import Section, Table, make_table
+from groundfault.render.page import Number, Section, Table, Words, tabulate
 
 _READING = (
     "A description is in words, and what was tested is what the annotator marked, without seeing "
@@ -66,22 +66,16 @@ def make_section(report: Report) -> Section | None:
     columns = list_columns(report)
     if not columns:
         return None
-    arms = make_table(
+    arms = tabulate(
         "How the descriptions of each arm fared",
-        "tnnnn",
-        ("Proposed", "Descriptions", "Tested", "Confirmed", "Median size of lift"),
-        [
-            (
-                ARMS[arm],
-                words.count(size),
-                words.count(tested),
-                words.count(confirmed),
-                words.NONE if lift is None else f"{lift:.2f}",
-            )
-            for arm, size, tested, confirmed, lift in _count_arms(report, columns)
-        ],
-        "A description of several arms counts in each; one that was proposed blindly too, or named "
-        "by you, owes nothing to outcomes, and all units may test it."
+        _count_arms(report, columns),
+        Words("Proposed", lambda row: ARMS[row[0]]),
+        Number("Descriptions", lambda row: row[1]),
+        Number("Tested", lambda row: row[2]),
+        Number("Confirmed", lambda row: row[3]),
+        Number("Median size of lift", lambda row: None if row[4] is None else f"{row[4]:.2f}"),
+        note="A description of several arms counts in each; one that was proposed blindly too, or "
+        "named by you, owes nothing to outcomes, and all units may test it."
         + " Lifts are those of held-out units."
         * bool(report.n_holdout),
     )
@@ -95,20 +89,14 @@ def make_section(report: Report) -> Section | None:
 
 def list_descriptions(columns: Sequence[DescriptionColumn]) -> Table:
     """A row for each description: how it came about, where it holds, and who decided."""
-    return make_table(
+    return tabulate(
         "Descriptions, and who decided",
-        "ttnnt",
-        ("Description", "Proposed", "Decided on", "Holds for", "Second annotator"),
-        [
-            (
-                column.description.text,
-                "; ".join(ARMS[arm] for arm in column.description.arms),
-                words.count(len(column.holds)),
-                words.rate(column.holds.mean() if len(column.holds) else None),
-                _write_agreement(column),
-            )
-            for column in columns
-        ],
+        columns,
+        Words("Description", lambda c: c.description.text),
+        Words("Proposed", lambda c: "; ".join(ARMS[arm] for arm in c.description.arms)),
+        Number("Decided on", lambda c: len(c.holds)),
+        Number("Holds for", lambda c: words.rate(c.holds.mean() if len(c.holds) else None)),
+        Words("Second annotator", _write_agreement),
     )
 
 
@@ -118,10 +106,9 @@ def _write_agreement(column: DescriptionColumn) -> str:
         return "nobody checked it"
     again = check.annotator == column.annotator
     who = f"{check.annotator}{' asked again' * again}"
-    low, high = check.interval
     text = (
         f"{who} agrees on {words.count(check.agreed)} of {words.count(check.checked)} "
-        f"(95% interval {words.rate(low)} to {words.rate(high)})"
+        f"(95% interval {words.span(check.interval)})"
     )
     if check.kappa is None:
         return text

@@ -6,8 +6,9 @@ any page. Text is not escaped here, and nothing is computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import ClassVar, Generic, Literal, TypeVar
 
 from groundfault.render import words
@@ -168,22 +169,33 @@ class Under(Words[Item]):
 
 
 def tabulate(
-    caption: str, items: Iterable[Item], *columns: Words[Item], note: str = "", drop: bool = False
+    caption: str,
+    items: Collection[Item],
+    *columns: Words[Item],
+    note: str = "",
+    drop: bool = False,
+    most: int | None = None,
 ) -> Table:
     """Make a table with a row for each item.
 
     Parameters
     ----------
     caption : str
-    items : iterable
+    items : collection
     *columns : Words, Number, Name or Under
     note : str
     drop : bool
         Whether columns in which no row has anything are left out.
+    most : int, optional
+        Rows of a longer table; one more says how many are left.
     """
-    rows = tuple(tuple(_write_cell(column.cell(item)) for column in columns) for item in items)
+    rows = [
+        tuple(_write_cell(column.cell(item)) for column in columns) for item in islice(items, most)
+    ]
+    if most is not None and len(items) > most:
+        rows.append((f"and {words.count(len(items) - most)} more", *("" for _ in columns[1:])))
     heads = tuple(TableColumn(column.head, column.kind) for column in columns)
-    table = Table(caption, heads, rows, note)
+    table = Table(caption, heads, tuple(rows), note)
     return table.drop_empty_columns() if drop else table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,18 +15,31 @@ from groundfault.render import words
 from groundfault.render.audit_page import make_summary
 from groundfault.render.audit_words import describe_counted
 from groundfault.render.html import frame
-from groundfault.render.page import Block, Bullets, Page, Paragraph, Section, Table, TableColumn
+from groundfault.render.page import (
+    Block,
+    Bullets,
+    Number,
+    Page,
+    Paragraph,
+    Section,
+    Table,
+    Words,
+    tabulate,
+)
 
 if TYPE_CHECKING:
     from groundfault.auditing.checking import Check, Prospect
     from groundfault.auditing.column_timing import ColumnStage
     from groundfault.auditing.preview_schema import CheckSummary, ColumnUse
-    from groundfault.readers.account import Account
 
+# rows of each table: together they fill one screen of a terminal
 MAX_PROSPECTS = 20
-MAX_NAMES = 4
 MAX_COLUMNS = 12
 MAX_LOGS = 10
+MAX_NAMES = 4
+"""Candidates named beside a reason."""
+_MAX_NAMES = 20
+"""Columns or models named in one line of a notebook."""
 
 
 def make_check_page(check: Check) -> Page:
@@ -48,8 +61,17 @@ def make_check_page(check: Check) -> Page:
         Paragraph((f"Least lift found with {power} power: {by_prevalence or 'cannot be said'}.",)),
     )
     verdict = f"{words.count(len(fit))} of {total} candidates could be confirmed"
-    tables = (make_column_table(summary.columns), _prospects(fit), _unfit(unfit))
-    sections = tuple(Section(t.caption, tables=(t,)) for t in tables if t.rows)
+    prospects = tabulate(
+        "Could be confirmed",
+        fit,
+        Words("Candidate", lambda p: words.name_candidate(p.name, p.outcome)),
+        Number("On", lambda p: p.on),
+        Number("Off", lambda p: p.off),
+        Number("Least lift", lambda p: words.bare(p.minimum_detectable_lift)),
+        most=MAX_PROSPECTS,
+    )
+    tables = (make_column_table(summary.columns), prospects, _tabulate_reasons(unfit))
+    sections = tuple(Section.of(table) for table in tables if table.rows)
     return Page("check", title, verdict, (), sections, False, lead)
 
 
@@ -69,42 +91,28 @@ def make_column_table(columns: Iterable[ColumnUse | ColumnStage]) -> Table:
     for use in sorted(columns, key=lambda use: not use.suspect):
         why = f"{use.reason}: is that so?" if use.suspect else use.reason or "by default"
         groups.setdefault((str(use.stage), why), []).append(use.column)
-    rows = tuple(
-        (words.listing(names, MAX_COLUMNS), stage, why) for (stage, why), names in groups.items()
-    )
-    heads = tuple(TableColumn(head) for head in ("Columns", "Taken for", "Why"))
     options = ", ".join(f"{option} says {stage}" for stage, (_, option) in OPTIONS.items())
-    return Table("What each column is taken for", heads, rows, note=f"{options}.")
+    return tabulate(
+        "What each column is taken for",
+        groups.items(),
+        Words("Columns", lambda group: words.listing(group[1], MAX_COLUMNS)),
+        Words("Taken for", lambda group: group[0][0]),
+        Words("Why", lambda group: group[0][1]),
+        note=f"{options}.",
+    )
 
 
-def _prospects(fit: list[Prospect]) -> Table:
-    rows = [
-        (
-            words.name_candidate(p.name, p.outcome),
-            words.count(p.on),
-            words.count(p.off),
-            words.bare(p.minimum_detectable_lift),
-        )
-        for p in fit[:MAX_PROSPECTS]
-    ]
-    if len(fit) > MAX_PROSPECTS:
-        rows.append((f"and {words.count(len(fit) - MAX_PROSPECTS)} more", "", "", ""))
-    heads = ("On", "Off", "Least lift")
-    columns = (TableColumn("Candidate"), *(TableColumn(head, "number") for head in heads))
-    return Table("Could be confirmed", columns, tuple(rows))
-
-
-def _unfit(unfit: list[Prospect]) -> Table:
+def _tabulate_reasons(unfit: list[Prospect]) -> Table:
     reasons: dict[str, list[str]] = {}
     for prospect in unfit:
         name = words.name_candidate(prospect.name, prospect.outcome)
         reasons.setdefault(prospect.reason, []).append(name)
-    rows = tuple(
-        (f"{reason} ({words.listing(names, MAX_NAMES)})", words.count(len(names)))
-        for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1]))
+    return tabulate(
+        "Can never be confirmed here",
+        sorted(reasons.items(), key=lambda item: -len(item[1])),
+        Words("Reason", lambda item: f"{item[0]} ({words.listing(item[1], MAX_NAMES)})"),
+        Number("Candidates", lambda item: len(item[1])),
     )
-    columns = (TableColumn("Reason"), TableColumn("Candidates", "number"))
-    return Table("Can never be confirmed here", columns, rows)
 
 
 def make_import_page(evidence: Evidence, written: str | Path | None = None) -> Page:
@@ -112,9 +120,6 @@ def make_import_page(evidence: Evidence, written: str | Path | None = None) -> P
     account = evidence.account
     assert account is not None  # only evidence from logs is shown this way
     scored = evidence.loss.drop_nulls()
-    counts = ", ".join(
-        f"{words.count(n)} {status}" for status, n in evidence.status_counts.items() if n
-    )
     mean = scored.mean()
     rate = f"; error rate {words.rate(float(mean))}" if isinstance(mean, float) else ""
     figures = [log.official for log in account.logs]
@@ -124,8 +129,16 @@ def make_import_page(evidence: Evidence, written: str | Path | None = None) -> P
     ]
     lines = account.to_lines()
     lead: tuple[Block, ...] = (
-        _logs(account),
-        Paragraph((f"Rows by status: {counts}{rate}.",)),
+        tabulate(
+            "Logs",
+            account.logs,
+            Words("Log", lambda log: words.tail(log.path)),
+            Words("Reader", lambda log: log.reader),
+            Words("Written by", lambda log: log.harness),
+            Number("Rows", lambda log: log.observations),
+            most=MAX_LOGS,
+        ),
+        Paragraph((f"Rows by status: {_count_statuses(evidence)}{rate}.",)),
         *(Paragraph((sentence,)) for sentence in asides),
         Bullets(tuple((f"{words.capital(line)}.",) for line in lines[1:])),
     )
@@ -133,22 +146,6 @@ def make_import_page(evidence: Evidence, written: str | Path | None = None) -> P
     command = f"Evidence: {written}; audit it with: groundfault audit {written}"
     footer = command if written is not None else ""
     return Page("import", title, lines[0], (), (), False, lead, footer)
-
-
-def _logs(account: Account) -> Table:
-    def rows() -> Iterator[tuple[str, ...]]:
-        for log in account.logs[:MAX_LOGS]:
-            path, size = words.tail(log.path), words.count(log.observations)
-            yield path, log.reader, log.harness, size
-        if len(account.logs) > MAX_LOGS:
-            yield f"and {words.count(len(account.logs) - MAX_LOGS)} more", "", "", ""
-
-    columns = (TableColumn("Log"), TableColumn("Reader"), TableColumn("Written by"))
-    table = Table("Logs", (*columns, TableColumn("Rows", "number")), tuple(rows()))
-    return table
-
-
-_MAX_NAMES = 20
 
 
 def show_report(report: Report) -> str:
@@ -161,10 +158,17 @@ def show_finding(finding: Finding) -> str:
     parts: list[tuple[str, Cell]] = [("all", finding.full)]
     if finding.holdout is not None:
         parts = [("discovery", finding.discovery), ("held out", finding.holdout), *parts]
-    rows = tuple(_list_counts(name, cell) for name, cell in parts)
-    heads = ("on it", "off it", "lift", "p", "adjusted p")
-    columns = (TableColumn("Examples"), *(TableColumn(head, "number") for head in heads))
-    lead: list[Block] = [Paragraph((finding.sentence,)), Table("Counts", columns, rows)]
+    table = tabulate(
+        "Counts",
+        parts,
+        Words("Examples", lambda part: part[0]),
+        Number("on it", lambda part: f"{words.rate(part[1].on_rate)} of {part[1].on:,}"),
+        Number("off it", lambda part: f"{words.rate(part[1].off_rate)} of {part[1].off:,}"),
+        Number("lift", lambda part: words.signed(part[1].lift)),
+        Number("p", lambda part: words.p_value(part[1].p)),
+        Number("adjusted p", lambda part: words.p_value(part[1].p_adjusted)),
+    )
+    lead: list[Block] = [Paragraph((finding.sentence,)), table]
     if finding.reason and not finding.confirmed:
         lead.append(Paragraph((f"Why: {finding.reason}.",), "small"))
     title = f"{words.clean(finding.rule)} (from {words.clean(finding.source)})"
@@ -172,28 +176,21 @@ def show_finding(finding: Finding) -> str:
     return frame(Page("finding", title, verdict, (), (), finding.confirmed, tuple(lead)))
 
 
-def _list_counts(name: str, cell: Cell) -> tuple[str, ...]:
-    sides = (
-        f"{words.rate(rate)} of {words.count(size)}"
-        for rate, size in ((cell.on_rate, cell.on), (cell.off_rate, cell.off))
-    )
-    return (name, *sides, words.signed(cell.lift), *map(words.p_value, (cell.p, cell.p_adjusted)))
+def _count_statuses(evidence: Evidence) -> str:
+    counts = evidence.status_counts.items()
+    return ", ".join(f"{words.count(n)} {status}" for status, n in counts if n)
 
 
 def show_evidence(evidence: Evidence) -> str:
     """Evidence in a frame: how much there is, and what describes its examples."""
-    counts = [f"{words.count(n)} {status}" for status, n in evidence.status_counts.items() if n]
-    lines: list[tuple[str, ...]] = [(f"Rows: {', '.join(counts)}.",)]
-    if evidence.roles.model:
-        names = words.listing([words.clean(name) for name in evidence.models], _MAX_NAMES)
-        lines.append((f"Models: {names}.",))
-    for what, columns in (
+    lines: list[tuple[str, ...]] = [(f"Rows: {_count_statuses(evidence)}.",)]
+    for what, names in (
+        ("Models", evidence.models if evidence.roles.model else ()),
         ("Describes examples", evidence.attributes),
         ("Describes answers", evidence.roles.instrument),
     ):
-        if columns:
-            named = words.listing([words.clean(column) for column in columns], _MAX_NAMES)
-            lines.append((f"{what}: {named}.",))
+        if names:
+            lines.append((f"{what}: {words.listing(list(map(words.clean, names)), _MAX_NAMES)}.",))
     if evidence.account is not None:
         lines += [(f"{words.capital(line)}.",) for line in evidence.account.to_lines()]
     source = words.listing([words.clean(place) for place in evidence.provenance], 3)

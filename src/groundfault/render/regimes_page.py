@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from groundfault.render import words
-from groundfault.render.page import Page, Section, Table, TableColumn
+from groundfault.render.page import Number, Page, Section, Words, make_table, tabulate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,16 +39,12 @@ def make_depth_page(profile: pl.DataFrame, depth: str, title: str, level: float)
     values = profile["depth"].unique().sort().to_list()
     models = profile["model"].unique().sort().to_list()
     cells = {
-        (
-            row["model"],
-            row["depth"],
-        ): f"{words.rate(row['rate'])} [{words.rate(row['low'])}, {words.rate(row['high'])}]"
+        (row["model"], row["depth"]): f"{words.rate(row['rate'])} "
+        f"[{words.rate(row['low'])}, {words.rate(row['high'])}]"
         for row in profile.iter_rows(named=True)
     }
-    rows = tuple(
-        (model, *(cells.get((model, value), words.NONE) for value in values)) for model in models
-    )
-    heads = (TableColumn("Model"), *(TableColumn(f"{depth} {value}", "number") for value in values))
+    rows = [(model, *(cells.get((model, v), words.NONE) for v in values)) for model in models]
+    heads = ("Model", *(f"{depth} {value}" for value in values))
     # most readers would take intervals that do not overlap for a test between depths
     note = (
         f"Share failed, with Wilson's {words.level(level)} intervals, one cell at a time. The same "
@@ -58,8 +54,8 @@ def make_depth_page(profile: pl.DataFrame, depth: str, title: str, level: float)
     few, many = (words.count(int(end)) for end in profile["examples"].sort().to_numpy()[[0, -1]])
     facts = (("Examples of a model at a depth", few if few == many else f"{few} to {many}"),)
     verdict = f"Failure rates of {words.plural(len(models), 'model')} by {depth}"
-    table = Table("Share failed", heads, rows, note)
-    return Page("depth", title, verdict, facts, (Section("Share failed", (), (), (table,)),), False)
+    table = make_table("Share failed", "t" + "n" * len(values), heads, rows, note)
+    return Page("depth", title, verdict, facts, (Section.of(table),), False)
 
 
 def make_gap_page(gaps: Sequence[Gap], by: Sequence[str], title: str, level: float) -> Page:
@@ -77,46 +73,45 @@ def make_gap_page(gaps: Sequence[Gap], by: Sequence[str], title: str, level: flo
     faults = sum(gap.at_fault for gap in gaps)
     verdict = f"The grader and execution disagree in {faults} of {words.plural(len(gaps), 'cell')}"
     verdict += ": there the grader is at fault, not the model" if faults else ""
-    tables = (_tabulate_counts(gaps, by), _tabulate_rates(gaps, by, level))
-    facts = (("Traces", words.count(sum(sum(_list_counts(gap)) for gap in gaps))),)
-    section = Section("A grader beside execution", (), (), tables)
-    return Page("gaps", title, verdict, facts, (section,), faults > 0)
-
-
-def _tabulate_counts(gaps: Sequence[Gap], by: Sequence[str]) -> Table:
-    heads = ("Both", "Grader only", "Execution only", "Neither")
-    columns = (*_name_columns(by), *(TableColumn(head, "number") for head in heads))
-    rows = tuple((*_name_cell(gap), *map(words.count, _list_counts(gap))) for gap in gaps)
-    return Table("Which of them says that it succeeded", columns, rows)
-
-
-def _tabulate_rates(gaps: Sequence[Gap], by: Sequence[str], level: float) -> Table:
-    heads = ("Grader", "Execution", "Gap", "p", "Holm")
-    columns = (*_name_columns(by), *(TableColumn(head, "number") for head in heads))
-    rows = tuple(
-        (
-            *_name_cell(gap),
-            _format_rate(gap.grader_rate),
-            _format_rate(gap.execution_rate),
-            f"{words.signed(gap.gap)} [{words.signed(gap.low)}, {words.signed(gap.high)}]",
-            words.p_value(gap.p),
-            words.p_value(gap.adjusted),
-        )
-        for gap in gaps
+    counts = tabulate(
+        "Which of them says that it succeeded",
+        gaps,
+        *_name_cells(by),
+        Number("Both", lambda gap: gap.both),
+        Number("Grader only", lambda gap: gap.grader_only),
+        Number("Execution only", lambda gap: gap.execution_only),
+        Number("Neither", lambda gap: gap.neither),
     )
-    return Table("The gap", columns, rows, _GAP.format(level=words.level(level)))
+    rates = tabulate(
+        "The gap",
+        gaps,
+        *_name_cells(by),
+        Number("Grader", lambda gap: _format_rate(gap.grader_rate)),
+        Number("Execution", lambda gap: _format_rate(gap.execution_rate)),
+        Number(
+            "Gap",
+            lambda gap: (
+                f"{words.signed(gap.gap)} [{words.signed(gap.low)}, {words.signed(gap.high)}]"
+            ),
+        ),
+        Number("p", lambda gap: words.p_value(gap.p)),
+        Number("Holm", lambda gap: words.p_value(gap.adjusted)),
+        note=_GAP.format(level=words.level(level)),
+    )
+    traces = sum(g.both + g.grader_only + g.execution_only + g.neither for g in gaps)
+    section = Section("A grader beside execution", tables=(counts, rates))
+    return Page("gaps", title, verdict, (("Traces", words.count(traces)),), (section,), faults > 0)
 
 
-def _name_columns(by: Sequence[str]) -> tuple[TableColumn, ...]:
-    return tuple(TableColumn(name) for name in by) or (TableColumn(""),)
+def _name_cells(by: Sequence[str]) -> list[Words[Gap]]:
+    """Return the columns that name a cell; without any there is one cell of all traces."""
 
+    def name_cell(head: str, place: int) -> Words[Gap]:
+        return Words(head, lambda gap: gap.cell[place])
 
-def _name_cell(gap: Gap) -> tuple[str, ...]:
-    return gap.cell or ("all traces",)
-
-
-def _list_counts(gap: Gap) -> tuple[int, int, int, int]:
-    return gap.both, gap.grader_only, gap.execution_only, gap.neither
+    if not by:
+        return [Words("", lambda _: "all traces")]
+    return [name_cell(head, place) for place, head in enumerate(by)]
 
 
 def _format_rate(ends: tuple[float, float, float]) -> str:
