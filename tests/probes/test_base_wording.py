@@ -25,7 +25,7 @@ from groundfault.probes.running.runs import BASE
 from groundfault.probes.use.comparison import compute_effects
 from groundfault.probes.use.release import check, release
 from groundfault.probes.use.summary import Summary
-from groundfault.render.bank_card import card
+from groundfault.render.bank_card import make_card
 from groundfault.render.markdown import markdown
 from groundfault.render.probe_page import make_page
 from groundfault.review import Decision
@@ -239,7 +239,9 @@ def test_base_wordings_belong_to_no_policy_and_a_package_reproduces(home: Path) 
     assert summary.results.keys.confirmed
     text = markdown(make_page(summary, "open questions"))
     assert ("its key" in text, "differs from that to the base wording" in text) == (False, True)
-    assert "base wording" in card(check_bank(Bank.load(home / "bank.toml"), Grammar.shipped()))
+    assert "base wording" in markdown(
+        make_card(check_bank(Bank.load(home / "bank.toml"), Grammar.shipped()))
+    )
     release(audit, home / "public", lambda package: str(package.counts))
     assert check(home / "public", lambda package: str(package.counts)).problems == ()
 

@@ -4,6 +4,7 @@ cannot be broken.
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -11,12 +12,21 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 from groundfault.cli.probe import probe
 from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.probes import Bank, ComponentGroup, Grammar, Option, Task, generate
-from groundfault.probes.bank.rendering import check
-from groundfault.render import bank_card
+from groundfault.probes.bank.rendering import BankCheck, check
+from groundfault.render.bank_card import make_card
+from groundfault.render.markdown import markdown
+from groundfault.render.terminal import show
+
+
+def print_card(result: BankCheck) -> str:
+    out = io.StringIO()
+    show(make_card(result), Console(file=out, width=200))
+    return out.getvalue()
 
 
 def run(*args: Any) -> Result:
@@ -32,8 +42,8 @@ def test_a_newcomer_writes_a_bank_and_checks_it(tmp_path: Path) -> None:
     )
     content = run("check", home, "--card", tmp_path / "card.md", "--samples", 2)
     assert content.exit_code == 0
-    assert "prompts  486 of 486 structurally valid" in content.output
-    assert content.output.count("\n--- ") == 2
+    assert "Prompts 486 of 486 structurally valid" in " ".join(content.output.split())
+    assert content.output.count("Prompt: ") == 2
     card = (tmp_path / "card.md").read_text()
     assert all(f"### {task.id} ({task.family})" in card for task in Bank.shipped())
     assert card.count("- Why: ") == 18
@@ -63,11 +73,10 @@ def test_check_fails_where_a_prompt_must_not_be_asked(tmp_path: Path) -> None:
     )
     content = run("check", tmp_path / "b", "--samples", 0)
     assert content.exit_code == 1
-    assert "477 of 486" in content.output
-    assert (
-        "9 prompts: distractor = number gives the answer away (first "
-        "lily-pond|canonical|number|direct)" in content.output
-    )
+    text = " ".join(content.output.split())
+    assert "477 of 486" in text
+    # a row of a table, whose first cell takes two lines
+    assert "distractor = number gives the answer 9 lily-pond|canonical|number|direct away" in text
 
 
 @pytest.mark.parametrize(
@@ -121,7 +130,7 @@ def test_tasks_without_any_valid_prompt_are_named() -> None:
     )
     result = check(Bank("b", tasks), grammar)
     assert ([task.id for task in result.blocked], result.valid, result.prompts) == (["bare"], 1, 2)
-    assert "1 task without a valid prompt: bare" in "\n".join(bank_card.lines(result))
+    assert "1 task without a valid prompt: bare" in print_card(result)
 
 
 def test_a_card_and_a_terminal_take_any_text_as_text() -> None:
@@ -139,7 +148,7 @@ def test_a_card_and_a_terminal_take_any_text_as_text() -> None:
         ),
     )
     result = check(Bank(evil, tasks, evil), grammar)
-    card, items_by_row = bank_card.card(result), "\n".join(bank_card.lines(result))
+    card, items_by_row = markdown(make_card(result)), print_card(result)
     assert "<script" not in card
     assert not re.search(r"(?<!\\)\]\(", card)
     assert "\x1b" not in card + items_by_row
@@ -149,12 +158,12 @@ def test_a_card_and_a_terminal_take_any_text_as_text() -> None:
 def test_metamorphic_relations_are_shown(tmp_path: Path) -> None:
     run("init", tmp_path / "b")
     content = run("check", tmp_path / "b", "--samples", 0, "--card", tmp_path / "card.md")
-    assert (
-        "answers must be equivalent under all options of cue, distractor, format" in content.output
+    assert "Answers must be equivalent under all options of cue, distractor, format" in " ".join(
+        content.output.split()
     )
     assert (
-        "distractor: none, number, shortcut. Never changes: wording, facts, operations, relations, "
-        "answer." in (tmp_path / "card.md").read_text()
+        "| distractor | none, number, shortcut | wording, facts, operations, relations, answer |"
+        in (tmp_path / "card.md").read_text()
     )
     grammar = Grammar(
         "g",
@@ -162,7 +171,7 @@ def test_metamorphic_relations_are_shown(tmp_path: Path) -> None:
         "{question}{tone}",
     )
     result = check(Bank("b", (Task(id="t", question="q?", answer="1"),)), grammar)
-    assert "no group promises to keep the answer" in "\n".join(bank_card.lines(result))
+    assert "no group promises to keep the answer" in print_card(result)
     assert result.to_dict()["relations"] == []
 
 
@@ -250,7 +259,7 @@ def test_a_bank_of_a_table_has_no_probes_that_its_tasks_cannot_fill(tmp_path: Pa
         "results",
         [("1", "sum", "4", "integer"), ("2", "fact", "yes", "yes_no")],
     )
-    assert "prompts  36 of 36 structurally valid" in run("check", home, "--samples", 0).output
+    assert "Prompts 36 of 36" in " ".join(run("check", home, "--samples", 0).output.split())
     assert (home / "config.toml").exists()
     run(
         "init",

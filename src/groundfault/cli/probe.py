@@ -19,6 +19,7 @@ from groundfault.cli.options import jobs_option, json_option, store_option
 from groundfault.cli.output import (
     echo_warnings,
     require_writable,
+    show_page,
     show_progress,
     show_table,
     write_result,
@@ -235,7 +236,8 @@ def check(
     """
     from groundfault.probes import Bank, Grammar
     from groundfault.probes.bank.rendering import check as run
-    from groundfault.render import bank_card
+    from groundfault.render.bank_card import make_card
+    from groundfault.render.markdown import markdown
 
     require_writable(card)
     require_writable(json_path)
@@ -247,10 +249,9 @@ def check(
         seed=seed,
     )
     if card:
-        write_text(Path(card), bank_card.card(result))
+        write_text(Path(card), markdown(make_card(result)))
     if not write_result(result.to_dict(), json_path):
-        for line in bank_card.lines(result):
-            click.echo(line)
+        show_page(make_card(result))
     sys.exit(0 if result.passed else 1)
 
 
