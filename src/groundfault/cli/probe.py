@@ -236,22 +236,17 @@ def check(
     """
     from groundfault.probes import Bank, Grammar
     from groundfault.probes.bank.rendering import check as run
-    from groundfault.render.bank_card import make_card
-    from groundfault.render.markdown import markdown
+    from groundfault.render import make_outline, to_markdown
 
     require_writable(card)
     require_writable(json_path)
     home = Path(folder)
-    result = run(
-        Bank.load(home / "bank.toml"),
-        Grammar.load(home / "grammar.toml"),
-        samples=samples,
-        seed=seed,
-    )
+    bank, grammar = Bank.load(home / "bank.toml"), Grammar.load(home / "grammar.toml")
+    result = run(bank, grammar, samples=samples, seed=seed)
     if card:
-        write_text(Path(card), markdown(make_card(result)))
+        write_text(Path(card), to_markdown(result))
     if not write_result(result.to_dict(), json_path):
-        show_page(make_card(result))
+        show_page(make_outline(result))
     sys.exit(0 if result.passed else 1)
 
 

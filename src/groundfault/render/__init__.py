@@ -15,6 +15,9 @@ _OUTLINES = {
     "Confirmation": "sequential_page:make_confirmation_page",
     "CaseSummary": "case_page:make_case_page",
     "Taxonomy": "taxonomy_page:make_page",
+    "BankCheck": "bank_card:make_card",
+    "ScorerAudits": "audit_page:make_scorer_page",
+    "Check": "preview_pages:make_check_page",
 }
 """Makers of outlines by the class of the result; a subclass has that of its parent."""
 
@@ -24,7 +27,7 @@ def make_outline(result: object) -> Page:
 
     Parameters
     ----------
-    result : Report, Certificate, Confirmation, CaseSummary or Taxonomy
+    result : Report, Certificate, Confirmation, CaseSummary, Taxonomy, BankCheck, ScorerAudits, Check
     """
     name = next(c.__name__ for c in type(result).__mro__ if c.__name__ in _OUTLINES)
     page: Page = load_object(f"groundfault.render.{_OUTLINES[name]}")(result)
