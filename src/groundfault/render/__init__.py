@@ -27,7 +27,8 @@ def make_outline(result: object) -> Page:
 
     Parameters
     ----------
-    result : Report, Certificate, Confirmation, CaseSummary, Taxonomy, BankCheck, ScorerAudits, Check
+    result : object
+        Of a class that `_OUTLINES` names.
     """
     name = next(c.__name__ for c in type(result).__mro__ if c.__name__ in _OUTLINES)
     page: Page = load_object(f"groundfault.render.{_OUTLINES[name]}")(result)
