@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 import groundfault
 from groundfault import Evidence, InputError, Plan, audit
+from groundfault.auditing.scorers import choose_scorer
 from groundfault.cli.main import cli
 from groundfault.readers.account import OfficialFigure, compare_official
-from groundfault.readers.log_rows import choose_scorer
 
 REPOS = ("a__x", "b__y")
 

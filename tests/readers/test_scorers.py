@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 import groundfault
 from groundfault import Evidence, InputError
+from groundfault.auditing.scorers import choose_scorer
 from groundfault.cli.main import cli
-from groundfault.readers.log_rows import choose_scorer
 
 LOG = Path(__file__).parents[1] / "fixtures/logs/inspect_0.3.285_base.eval"
 

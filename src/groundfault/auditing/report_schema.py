@@ -30,7 +30,7 @@ class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def _list_plan_fields() -> list[tuple[str, Any] | tuple[str, Any, Any]]:
     """Return name, type and, of what a seal may leave out, default of each setting of a plan."""
     # numbers are stored as the decimals they are written as, and a judge by its name
-    hints = get_type_hints(Plan, localns={"Number": str, "Judge": str})
+    hints = get_type_hints(Plan, localns={"Number": str, "NamedJudge": str})
     return [
         (f.name, hints[f.name]) if f.name in ALWAYS_SEALED else (f.name, hints[f.name], f.default)
         for f in fields(Plan)

@@ -18,8 +18,8 @@ from groundfault.base.files import save_text
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan, to_fraction
+from groundfault.core.roles import LISTS
 from groundfault.errors import InputError
-from groundfault.readers.log_rows import choose_scorer
 
 _DIGITS = 10_000
 _APART = 0.5
@@ -186,3 +186,43 @@ def _compare(chosen: dict[str, Evidence]) -> Iterator[ScorerAgreement]:
         apart = both.select(((pl.col("\0one") - pl.col("\0two")).abs() >= _APART).sum()).item()
         if both.height:
             yield ScorerAgreement(first, second, both.height, int(apart))
+
+
+def choose_scorer(
+    evidence: Evidence,
+    *names: str,
+    disagreement: tuple[str, str] | None = None,
+    scale: tuple[float, float] | None = None,
+) -> Evidence:
+    """Return the same logs with the score of another scorer for the outcome.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Whole, as it was read: a part of it, such as one model, has the chosen scores alone.
+    *names, disagreement, scale
+        As in `groundfault.readers.log_rows.LogRows.choose`.
+
+    Raises
+    ------
+    InputError
+        If the evidence has no other scorers, or the one named cannot be the outcome.
+    """
+    if evidence.log_rows is None:
+        raise InputError(
+            "there are the scores of one scorer alone; where logs have several, choose before rows "
+            "and models are selected"
+        )
+    frame, roles, account = evidence.log_rows.choose(names, disagreement=disagreement, scale=scale)
+    before = evidence.roles
+    lists = {role: [c for c in getattr(before, role) if c in frame.columns] for role in LISTS}
+    lists["count_as_failed"] = list(before.count_as_failed)
+    choice = {"scorer": list(names) or None, "disagreement": disagreement, "scale": scale}
+    return Evidence.from_frame(
+        frame,
+        roles.join(before.group, before.split, lists),
+        evidence.provenance,
+        account=account,
+        reading={**(evidence.reading or {}), **choice},
+        log_rows=evidence.log_rows,
+    )

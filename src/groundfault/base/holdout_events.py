@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from msgspec import Struct
-
-if TYPE_CHECKING:
-    from groundfault.base.ledger import Event
 
 OPENED = "holdout_opened"
 REPLAYED = "holdout_replayed"
@@ -21,6 +19,35 @@ ALL = "all outcomes"
 _HASHES = ("evidence", "outcome", "split", "library", "plan")
 # two audits that agree in these are the same audit; what an event does not say is None
 _IDENTITY = (*_HASHES, "compare")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One entry.
+
+    Attributes
+    ----------
+    seq : int
+        1, 2, 3, ... without a gap.
+    time : str
+        UTC, ISO 8601.
+    actor : str
+        ``user@host``.
+    kind : str
+        What was done, such as ``holdout_opened``.
+    body : dict
+        Particulars, as JSON holds them.
+    previous, hash : str
+        SHA-256 of the event before, and of this one with ``previous`` in it.
+    """
+
+    seq: int
+    time: str
+    actor: str
+    kind: str
+    body: Mapping[str, Any]
+    previous: str
+    hash: str
 
 
 class Look(Struct, frozen=True, forbid_unknown_fields=True):

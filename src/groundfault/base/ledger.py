@@ -17,7 +17,6 @@ import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +27,7 @@ from groundfault.base.holdout_events import (
     ALL,
     OPENED,
     REPLAYED,
+    Event,
     Opening,
     describe_opening,
     is_same_audit,
@@ -40,35 +40,6 @@ if TYPE_CHECKING:
 
 # stands for the predecessor of the first event
 _START = "0" * 64
-
-
-@dataclass(frozen=True)
-class Event:
-    """One entry.
-
-    Attributes
-    ----------
-    seq : int
-        1, 2, 3, ... without a gap.
-    time : str
-        UTC, ISO 8601.
-    actor : str
-        ``user@host``.
-    kind : str
-        What was done, such as ``holdout_opened``.
-    body : dict
-        Particulars, as JSON holds them.
-    previous, hash : str
-        SHA-256 of the event before, and of this one with ``previous`` in it.
-    """
-
-    seq: int
-    time: str
-    actor: str
-    kind: str
-    body: Mapping[str, Any]
-    previous: str
-    hash: str
 
 
 class Ledger:

@@ -28,7 +28,7 @@ from groundfault.errors import LedgerError
 from groundfault.stats.agreement import are_copies
 
 if TYPE_CHECKING:
-    from groundfault.base.ledger import Event
+    from groundfault.base.holdout_events import Event
 
 ROWS = 4_000
 """Rows that a sample holds of a larger table."""

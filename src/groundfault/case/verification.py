@@ -9,7 +9,8 @@ from pathlib import Path
 from groundfault.auditing.page_check import check_pages, make_result_pages
 from groundfault.auditing.verification import verify
 from groundfault.auditing.verification_result import Verification, VerificationCheck
-from groundfault.base.ledger import Event, Ledger
+from groundfault.base.holdout_events import Event
+from groundfault.base.ledger import Ledger
 from groundfault.case.case import AUDIT, CONFIRM, LEDGER, REPORT, SEALED, SUMMARY, Case
 from groundfault.case.parts import hide_outcomes
 from groundfault.case.probing import PLANNED, make_bank, open_probe

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from groundfault.core.time_split import earlier_units
 from groundfault.errors import InputError, PlanError
 from groundfault.stats.contingency import EFFECTS
 from groundfault.stats.decoys import Correction
-
-if TYPE_CHECKING:
-    from groundfault.core.judge import Judge
 
 Number = int | float | str | Decimal | Fraction
 Scope = Literal["discovery", "full"]
@@ -78,6 +75,16 @@ _RATIO = {"range": _Range(1, is_open=True)}
 _COUNT = {"range": _Range(1)}
 _WHOLE = {"range": _Range(0)}
 _DRAWS = {"range": _Range(1, MAX_PERMUTATIONS)}
+
+
+class NamedJudge(Protocol):
+    """What a plan knows of a judge; `groundfault.core.judge.Judge` is all of it."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    @property
+    def screen(self) -> Any: ...  # noqa: D102
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +164,7 @@ class Plan:
         If a setting is out of range.
     """
 
-    judge: str | Judge = AUTO
+    judge: str | NamedJudge = AUTO
     q: Number = field(default=Fraction(1, 10), metadata=_SHARE)
     alpha: Number = field(default=Fraction(1, 10), metadata=_SHARE)
     min_lift: Number | None = field(default=None, metadata=_LIFT)
@@ -415,7 +422,7 @@ def to_fraction(value: Number, name: str = "the number") -> Fraction:
         raise PlanError(f"{name} must be a number, not {value!r}") from None
 
 
-def _list_settings(judge: Judge) -> dict[str, Any]:
+def _list_settings(judge: NamedJudge) -> dict[str, Any]:
     """Return the dataclass fields of a judge that are not at their default, but for its name."""
     if not is_dataclass(judge):
         return {}

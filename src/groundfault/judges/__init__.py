@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from groundfault.base.registry import Registry
 from groundfault.core.judge import Judge
-from groundfault.core.plan import AUTO, Plan
+from groundfault.core.plan import AUTO, NamedJudge, Plan
 from groundfault.core.roles import Roles
 from groundfault.errors import PlanError
 
@@ -33,7 +33,7 @@ NAMES = tuple(_REGISTRY.built_in)
 _PERMUTATIONS = 999
 
 
-def get(judge: str | Judge, settings: Mapping[str, Any] | None = None) -> Judge:
+def get(judge: str | NamedJudge, settings: Mapping[str, Any] | None = None) -> Judge:
     """The judge of a name; a judge is returned as it is.
 
     Parameters
@@ -50,7 +50,7 @@ def get(judge: str | Judge, settings: Mapping[str, Any] | None = None) -> Judge:
         If there is none, it has no such setting, or its package cannot be imported.
     """
     if not isinstance(judge, str):
-        return judge
+        return cast("Judge", judge)
     maker = _REGISTRY.get(judge)
     try:
         instance: Judge = maker(**settings or {})

@@ -9,10 +9,8 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from groundfault.core.evidence import Evidence
-from groundfault.core.roles import LISTS, Roles
+from groundfault.core.roles import Roles
 from groundfault.core.status import Status
-from groundfault.errors import InputError
 from groundfault.readers import merge, scorers
 from groundfault.readers.account import Account, LogRead
 from groundfault.readers.log import COLUMNS
@@ -180,46 +178,6 @@ def _share_texts(part: pl.DataFrame) -> pl.DataFrame:
     texts = [c for c in part if c.dtype == pl.String and c.name != "prompt"]
     same = next((c for c in texts if c.equals(part["prompt"], null_equal=True)), None)
     return part if same is None else part.with_columns(same.alias("prompt"))
-
-
-def choose_scorer(
-    evidence: Evidence,
-    *names: str,
-    disagreement: tuple[str, str] | None = None,
-    scale: tuple[float, float] | None = None,
-) -> Evidence:
-    """Return the same logs with the score of another scorer for the outcome.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Whole, as it was read: a part of it, such as one model, has the chosen scores alone.
-    *names, disagreement, scale
-        As in `LogRows.choose`.
-
-    Raises
-    ------
-    InputError
-        If the evidence has no other scorers, or the one named cannot be the outcome.
-    """
-    if evidence.log_rows is None:
-        raise InputError(
-            "there are the scores of one scorer alone; where logs have several, choose before rows "
-            "and models are selected"
-        )
-    frame, roles, account = evidence.log_rows.choose(names, disagreement=disagreement, scale=scale)
-    before = evidence.roles
-    lists = {role: [c for c in getattr(before, role) if c in frame.columns] for role in LISTS}
-    lists["count_as_failed"] = list(before.count_as_failed)
-    choice = {"scorer": list(names) or None, "disagreement": disagreement, "scale": scale}
-    return Evidence.from_frame(
-        frame,
-        roles.join(before.group, before.split, lists),
-        evidence.provenance,
-        account=account,
-        reading={**(evidence.reading or {}), **choice},
-        log_rows=evidence.log_rows,
-    )
 
 
 def _add_roles(table: pl.DataFrame, measured: Sequence[str]) -> tuple[pl.DataFrame, Roles]:

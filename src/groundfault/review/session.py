@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.base.deprecation import rename_members
-from groundfault.base.ledger import Event, Ledger
+from groundfault.base.holdout_events import Event
+from groundfault.base.ledger import Ledger
 from groundfault.errors import InputError, LedgerError
 from groundfault.review.decision import Decision, Role, check_name, select_latest
 from groundfault.review.queue import Item, Queue, open_items

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -411,11 +412,9 @@ def certify(audit: AuditState, ledger: LedgerPlace | None, *, reveal: bool = Fal
     reveal : bool
         Whether the audit has ended, so that the key of its draws may be known.
     """
-    from groundfault import __version__
-
     return Certificate(
         version=Certificate.LAYOUT,
-        groundfault_version=str(__version__),
+        groundfault_version=version("groundfault"),
         verdict=audit.verdict,
         reason=audit.reason,
         null=audit.null,

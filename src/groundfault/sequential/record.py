@@ -17,7 +17,7 @@ from groundfault.sequential.pool import from_hex, to_hex
 from groundfault.sequential.two_null_test import EProcessPair
 
 if TYPE_CHECKING:
-    from groundfault.base.ledger import Event
+    from groundfault.base.holdout_events import Event
 
 _NOTHING = EProcessPair(0.0, 0.0)
 OPENED, ASKED, TOLD, UNDONE = "audit_opened", "audit_asked", "audit_told", "audit_undone"

@@ -50,7 +50,8 @@ from groundfault.sequential.state import AuditState
 
 if TYPE_CHECKING:
     from groundfault.base.anchors import AnchorFiles
-    from groundfault.base.ledger import Event, Ledger
+    from groundfault.base.holdout_events import Event
+    from groundfault.base.ledger import Ledger
     from groundfault.sequential.draws import Draws
 
 CERTIFICATE, CONFIRMATION = "certificate.json", "confirmation.json"

@@ -21,7 +21,8 @@ from groundfault.errors import InputError, LedgerError, PlanError, RuleError
 
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
-    from groundfault.base.ledger import Event, Ledger
+    from groundfault.base.holdout_events import Event
+    from groundfault.base.ledger import Ledger
     from groundfault.case.settings import CaseSettings
     from groundfault.workbench.opened_report import Bench
     from groundfault.workbench.row_index import RowQuery

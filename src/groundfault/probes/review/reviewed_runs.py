@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from groundfault.base.deprecation import rename_attributes, rename_members
-from groundfault.base.ledger import Event, Ledger
+from groundfault.base.holdout_events import Event
+from groundfault.base.ledger import Ledger
 from groundfault.base.reading import read_bytes
 from groundfault.errors import InputError, LedgerError
 from groundfault.probes.review.statuses import Status, Unit, items, queue, split_by_signal, statuses

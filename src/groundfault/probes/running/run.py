@@ -24,7 +24,8 @@ from typing import Any
 
 from groundfault import models
 from groundfault.base.files import write_bytes
-from groundfault.base.ledger import Event, Ledger
+from groundfault.base.holdout_events import Event
+from groundfault.base.ledger import Ledger
 from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.errors import InputError, LedgerError, PlanError

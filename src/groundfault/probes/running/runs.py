@@ -15,7 +15,8 @@ from typing import Any, Literal
 import msgspec
 
 from groundfault.base.files import write_bytes
-from groundfault.base.ledger import Event, Ledger
+from groundfault.base.holdout_events import Event
+from groundfault.base.ledger import Ledger
 from groundfault.base.reading import MAX_ROWS, read_bytes, read_text
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.probes.bank.bank import Bank

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from groundfault.auditing.report import Report
-    from groundfault.base.ledger import Event
+    from groundfault.base.holdout_events import Event
     from groundfault.workbench.opened_report import Bench
 
 
