@@ -132,12 +132,8 @@ class SuspectSlices:
         parameters = self.slicer.get_params()
         slices = min(parameters["n_slices"], len(state.validation_label) // _EXAMPLES_A_SLICE)
         wrong = state.validation_errors
-        if (
-            slices < 2
-            or wrong.all()
-            or not wrong.any()
-            or (state.validation_label == state.validation_label[0]).all()
-        ):
+        is_one_class = len(np.unique(state.validation_label)) < 2
+        if slices < 2 or wrong.all() or not wrong.any() or is_one_class:
             return RandomOrder().rank(state, rng)
         slicer: Slicer = type(self.slicer)(**parameters | {"n_slices": slices})
         slicer.fit(state.validation_embedding, state.validation_label, state.validation_probability)
@@ -209,20 +205,15 @@ def _history(state: AcquisitionRound, least: int) -> History:
     count, rows = len(state.validation_label), len(state.embedding)
     groups = _groups(state)
     right = (~state.validation_errors).astype(np.float64)
-    views = (
-        np.vstack(v)
-        for v in (
-            (state.validation_embedding, state.embedding),
-            (state.validation_probability, state.probability),
-        )
-    )
+    embeddings = np.vstack((state.validation_embedding, state.embedding))
+    probabilities = np.vstack((state.validation_probability, state.probability))
     # the model's own accuracy: failures are what lies below it
     threshold = float(right.mean())
     return History(
         threshold=threshold,
         groups=tuple(groups),
         members=np.stack(list(groups.values())),
-        embedding=np.hstack([_scale(view) for view in views]),
+        embedding=np.hstack([_scale(embeddings), _scale(probabilities)]),
         available=np.arange(count + rows) >= count,
         # no stakes and no claims: the policy is used as a ranking
         anywhere=True,

@@ -108,9 +108,8 @@ def active_learning(
     policy_settings = {f"policy {policy.name}": _describe(policy) for policy in policies}
     if resume is not None:
         before = policy_settings | _renew_names(resume.settings)  # policies may be added
-        differences = [
-            key for key, value in (settings | policy_settings).items() if before.get(key) != value
-        ]
+        wanted = settings | policy_settings
+        differences = [key for key, value in wanted.items() if before.get(key) != value]
         if differences:
             raise InputError(
                 f"the curves to resume were run with another {', '.join(differences)}; start anew"
@@ -122,10 +121,8 @@ def active_learning(
     from joblib import delayed
 
     # in order as they finish, so that each can be stored
-    calls = (
-        delayed(_learn_curve)(task, runs_to_make[key], key[1], start, batch, rounds)
-        for key in lacking
-    )
+    sizes = start, batch, rounds
+    calls = (delayed(_learn_curve)(task, runs_to_make[key], key[1], *sizes) for key in lacking)
     runs = run_in_order(calls, jobs)
     for key, curve in zip(lacking, runs, strict=True):
         curves[key] = curve
@@ -178,11 +175,8 @@ class _Task:
                 data.update(repr((x.shape, array.dtype)).encode())
                 data.update((array.astype(str) if array.dtype == object else array).tobytes())
             data.update(self.classes[y].astype(str).tobytes())
-        return {
-            "trainer": _describe(self.trainer),
-            "sizes": [len(y) for y in self.y],
-            "data": data.hexdigest(),
-        }
+        sizes = [len(y) for y in self.y]
+        return {"trainer": _describe(self.trainer), "sizes": sizes, "data": data.hexdigest()}
 
     def train(self, rows: NDArray[np.intp], seed: int) -> Any:
         x, y = self.x[0][rows], self.classes[self.y[0][rows]]
@@ -201,9 +195,9 @@ class _Task:
         0 for those that the model was shown no example of.
         """
         if not hasattr(model, "predict_proba"):
+            kind = type(model).__name__
             raise InputError(
-                f"a {type(model).__name__} has no predict_proba; policies need a model's "
-                "probabilities"
+                f"a {kind} has no predict_proba; policies need a model's probabilities"
             )
         output = np.asarray(model.predict_proba(x), dtype=np.float64)
         classes = np.asarray(getattr(model, "classes_", self.classes))
@@ -223,10 +217,8 @@ class _Task:
             return check_embedding(self.embed(model, x), "what embed returns")
         if hasattr(x, "indptr") or x.dtype.kind not in "biuf":
             kind = "sparse" if hasattr(x, "indptr") else "no numbers"
-            raise InputError(
-                f"the examples are {kind}; give embed(model, x), which makes dense embeddings of "
-                "them"
-            )
+            advice = "give embed(model, x), which makes dense embeddings of them"
+            raise InputError(f"the examples are {kind}; {advice}")
         return check_embedding(x, "the array of examples")
 
     def start(self, seed: int, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -244,24 +236,15 @@ class _Task:
 
 def _renew_names(settings: dict[str, Any]) -> dict[str, Any]:
     """Return settings of stored curves, with the present names of renamed policies."""
-    return {
-        key: _renew_name(value) if key.startswith("policy ") else value
-        for key, value in settings.items()
-    }
-
-
-def _renew_name(description: str) -> str:
-    name, bracket, parameters = description.partition("(")
-    # the description is a repr, so a renamed field changes it too
-    parameters = parameters.replace("shown=", "max_validation=")
-    return _NAMES_SINCE_0_1_0.get(name, name) + bracket + parameters
-
-
-_NAMES_SINCE_0_1_0 = {
-    "Confidence": "LeastConfident",
-    "Random": "RandomOrder",
-    "Slices": "SuspectSlices",
-}
+    present = {"Confidence": "LeastConfident", "Random": "RandomOrder", "Slices": "SuspectSlices"}
+    renewed = dict(settings)
+    for key in settings:
+        if key.startswith("policy "):
+            name, bracket, parameters = str(settings[key]).partition("(")
+            # the description is a repr, so a renamed field changes it too
+            parameters = parameters.replace("shown=", "max_validation=")
+            renewed[key] = present.get(name, name) + bracket + parameters
+    return renewed
 
 
 def _describe(what: Any) -> str:
@@ -284,16 +267,13 @@ def _learn_curve(
         classes = task.probability(model, task.x[2]).argmax(axis=1)
         curve.append(float((classes == task.y[2]).mean()))
         if number < rounds:
-            order = policy.rank(
-                _make_round(task, model, rest, batch), chance.rng(f"active/{policy.name}", number)
-            )
+            rng = chance.rng(f"active/{policy.name}", number)
+            order = policy.rank(_make_round(task, model, rest, batch), rng)
             # a policy may be anybody's code: only what is used of its answer is checked
             first = np.asarray(order)[:batch]
             if len(np.unique(first)) < batch or first.min() < 0 or first.max() >= len(rest):
-                raise InputError(
-                    f"the policy {policy.name} must rank the {len(rest)} rows of the pool, each "
-                    "once"
-                )
+                what = f"the {len(rest)} rows of the pool, each once"
+                raise InputError(f"the policy {policy.name} must rank {what}")
             rows, rest = np.concatenate([rows, rest[first]]), np.delete(rest, first)
     return tuple(curve)
 
@@ -316,13 +296,12 @@ def _check_numbers(
     for name, value in {"start": start, "batch": batch, "rounds": rounds, "seeds": seeds}.items():
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
             raise PlanError(f"{name} must be a whole number of at least 1, not {value!r}")
-    if start + batch * rounds > size:
+    if (need := start + batch * rounds) > size:
         raise PlanError(
-            f"start={start} and rounds={rounds} of batch={batch} need {start + batch * rounds} "
-            f"examples, and the pool has {size}; lower one of them"
+            f"start={start} and rounds={rounds} of batch={batch} need {need} examples, and the "
+            f"pool has {size}; lower one of them"
         )
     names = [policy.name for policy in policies]
     if not names or len(set(names)) < len(names):
-        raise PlanError(
-            f"policies need names of their own, one or more; there are {', '.join(names) or 'none'}"
-        )
+        given = ", ".join(names) or "none"
+        raise PlanError(f"policies need names of their own, one or more; there are {given}")

@@ -101,17 +101,17 @@ class Learning:
             If the baseline was not run, or the seeds of another policy are not those of the
             baseline.
         """
-        seeds = {
-            policy: sorted(s for name, s in self.runs if name == policy) for policy in self.policies
-        }
+        seeds: dict[str, set[int]] = {}
+        for policy, seed in self.runs:
+            seeds.setdefault(policy, set()).add(seed)
         base = self.curves(baseline)
         others = [policy for policy in self.policies if policy != baseline]
         for policy in others:
             # the sign-flip test pairs runs by seed
             if seeds[policy] != seeds[baseline]:
+                both = f"{policy} and {baseline}"
                 raise PlanError(
-                    f"{policy} and {baseline} were not run with the same seeds; resume the run to "
-                    "the end"
+                    f"{both} were not run with the same seeds; resume the run to the end"
                 )
         if not others:
             return ()
@@ -134,13 +134,10 @@ class Learning:
 
     def to_json(self) -> str:
         """Return settings and curves; `from_json` reads it back."""
-        runs = [
-            {"policy": p, "seed": seed, "accuracy": list(curve)}
-            for (p, seed), curve in self.runs.items()
-        ]
-        return json.dumps(
-            {"groundfault_learning": 1, "settings": self.settings, "runs": runs}, indent=1
-        )
+        curves = self.runs.items()
+        runs = [{"policy": p, "seed": seed, "accuracy": list(curve)} for (p, seed), curve in curves]
+        content = {"groundfault_learning": 1, "settings": self.settings, "runs": runs}
+        return json.dumps(content, indent=1)
 
     @classmethod
     def from_json(cls, text: str, *, where: str = "learning curves") -> Learning:
@@ -157,9 +154,8 @@ class Learning:
                 (str(run["policy"]), int(run["seed"])): tuple(map(float, run["accuracy"]))
                 for run in data["runs"]
             }
-            whole = all(
-                len(curve) == int(data["settings"]["rounds"]) + 1 for curve in runs.values()
-            )
+            length = int(data["settings"]["rounds"]) + 1
+            whole = all(len(curve) == length for curve in runs.values())
             if data["groundfault_learning"] != 1 or not whole:
                 raise ValueError("another version, or curves of another length")
             return cls(dict(data["settings"]), runs)

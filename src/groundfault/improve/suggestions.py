@@ -103,14 +103,9 @@ class Suggestions:
             "p": one.p,
             "p_against_confidence": one.c_p,
         }
-        return {
-            "act": self.act,
-            "labelled": self.labelled,
-            "fresh": self.fresh,
-            "check": check,
-            "worth": self.explain_worth(),
-            "rows": [asdict(row) for row in self.rows],
-        }
+        sizes = {"act": self.act, "labelled": self.labelled, "fresh": self.fresh}
+        rows = [asdict(row) for row in self.rows]
+        return {**sizes, "check": check, "worth": self.explain_worth(), "rows": rows}
 
 
 def suggest(
@@ -297,38 +292,32 @@ class LabelledTable:
                 pl.Series("embedding", points, dtype=pl.Array(pl.Float64, points.shape[1]))
             )
             embedding = "embedding"
-        views = [
-            _require(frame, pattern, label, need)
-            for pattern, need in (
-                (embedding, "embedding of the examples (--embedding), or texts to embed (--text)"),
-                (probability, "model's probability of each class (--probability)"),
-            )
-        ]
-        views[0] = {name: pattern for name, pattern in views[0].items() if name not in views[1]}
+        need = "embedding of the examples (--embedding), or texts to embed (--text)"
+        places = _require(frame, embedding, label, need)
+        need = "model's probability of each class (--probability)"
+        classes = _require(frame, probability, label, need)
+        places = {name: pattern for name, pattern in places.items() if name not in classes}
         is_known = frame[label].is_not_null()
-        known = EmbeddedPredictions.of_table(frame.filter(is_known), views[0], views[1], label)
-        points, chances = (matrix(frame, list(view)) for view in views)
-        is_complete = ~(np.isnan(points).any(axis=1) | np.isnan(chances).any(axis=1))
+        known = EmbeddedPredictions.of_table(frame.filter(is_known), places, classes, label)
+        points, chances = matrix(frame, list(places)), matrix(frame, list(classes))
+        is_complete = ~np.isnan(np.hstack([points, chances])).any(axis=1)
         rows = np.flatnonzero(is_complete & ~is_known.to_numpy())
-        return cls(
-            frame,
-            label,
-            known.classes,
-            ScoredExamples(known.embedding, check_probability(known.probability, len(known.label))),
-            known.label,
-            ScoredExamples(points[rows], check_probability(chances[rows], len(rows))),
-            tuple(rows.tolist()),
-            int((~is_complete).sum()),
-        )
+        labelled = _check_examples(known.embedding, known.probability)
+        fresh = _check_examples(points[rows], chances[rows])
+        lacking, numbers = int((~is_complete).sum()), tuple(rows.tolist())
+        return cls(frame, label, known.classes, labelled, known.label, fresh, numbers, lacking)
+
+
+def _check_examples(
+    embedding: NDArray[np.float64], probability: NDArray[np.float64]
+) -> ScoredExamples:
+    return ScoredExamples(embedding, check_probability(probability, len(embedding)))
 
 
 def _match(frame: pl.DataFrame, pattern: str, label: str) -> dict[str, str]:
     """Return the columns that a name or glob selects, each with the pattern."""
-    names = [
-        name
-        for name in frame.columns
-        if name != label and (name == pattern or fnmatchcase(name, pattern))
-    ]
+    others = [name for name in frame.columns if name != label]
+    names = [name for name in others if name == pattern or fnmatchcase(name, pattern)]
     return dict.fromkeys([pattern] if pattern in names else names, pattern)
 
 

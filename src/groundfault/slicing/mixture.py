@@ -171,13 +171,10 @@ class MixtureSlicer(Estimator, ABC):
         require_errors(wrong)
         # one class leaves label and prediction without variance, and slices by embedding alone
         if (label == label[0]).all():
-            raise InputError(
-                f"every example is of class {label[0]}; slices of errors need at least two classes"
-            )
-        if len(embedding) < self.n_slices:
-            raise InputError(
-                f"{len(embedding)} examples cannot make {self.n_slices} slices; lower n_slices"
-            )
+            reason = "slices of errors need at least two classes"
+            raise InputError(f"every example is of class {label[0]}; {reason}")
+        if (n := len(embedding)) < self.n_slices:
+            raise InputError(f"{n} examples cannot make {self.n_slices} slices; lower n_slices")
         self.n_classes_ = probability.shape[1]
         reduced = self._project(embedding)
         views = self._views(reduced, label, probability)
@@ -194,13 +191,8 @@ class MixtureSlicer(Estimator, ABC):
                 floor=self.reg_covar,
                 jobs=self.n_jobs,
             )
-        self.mixture_, self.log_likelihood_, self.converged_ = (
-            fit.mixture,
-            fit.history,
-            fit.converged,
-        )
-        self.n_iter_ = fit.iterations
-        self.labels_ = fit.labels
+        self.mixture_, self.log_likelihood_ = fit.mixture, fit.history
+        self.converged_, self.n_iter_, self.labels_ = fit.converged, fit.iterations, fit.labels
         self._find_error_slices(~wrong)
         self.suspicion_ = None
         if self.suspicion == "calibrated":
@@ -237,9 +229,8 @@ class MixtureSlicer(Estimator, ABC):
         self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
     ) -> Floats:
         """Return log-likelihood of each example, shape (n,): a density, not a probability."""
-        return np.concatenate(
-            [em.responsibilities(joint) for joint in self._joints(Z, y_proba, y_true)]
-        )
+        joints = self._joints(Z, y_proba, y_true)
+        return np.concatenate([em.responsibilities(joint) for joint in joints])
 
     def error_prone(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.bool_]:
         """Return whether the prediction for each example, its label unknown, is suspected.
@@ -350,50 +341,35 @@ class MixtureSlicer(Estimator, ABC):
     def _candidates(
         self, examples: EmbeddedPredictions, column: FittedColumn
     ) -> Iterator[Candidate]:
+        make = partial(Candidate, source=self.name, missing="drop", fitted_column=column)
+        name = quote(column.name)
         for number in self.error_slices_.tolist():
             inside = self.labels_ == number
             label, prediction = (
                 Counter(classes[inside].tolist()).most_common(1)[0][0]
                 for classes in (examples.label, examples.probability.argmax(axis=1))
             )
-            mostly = (
-                f", mostly {examples.classes[label]} taken for {examples.classes[prediction]}"
-                if examples.has_probabilities
-                else ""
-            )
+            size, accuracy = inside.sum(), self.slice_accuracies_[number]
             meaning = (
-                f"{self.name} puts the example in slice {number} of {self.n_slices}, "
-                f"{inside.sum()} discovery examples of accuracy "
-                f"{self.slice_accuracies_[number]:.2f}{mostly}"
+                f"{self.name} puts the example in slice {number} of {self.n_slices}, {size} "
+                f"discovery examples of accuracy {accuracy:.2f}"
             )
-            rule = f"{quote(column.name)} = {number}"
-            yield Candidate(
-                f"{self.name} slice {number}",
-                rule,
-                meaning,
-                self.name,
-                "drop",
-                fitted_column=column,
-            )
-        if len(self.error_slices_) > 1:
+            if examples.has_probabilities:
+                true, taken = examples.classes[label], examples.classes[prediction]
+                meaning += f", mostly {true} taken for {taken}"
+            yield make(f"{self.name} slice {number}", f"{name} = {number}", meaning)
+        if (count := len(self.error_slices_)) > 1:
             # all error slices together: each may be too small to be confirmed alone
-            numbers = ", ".join(str(number) for number in self.error_slices_.tolist())
-            meaning = (
-                f"{self.name} puts the example in one of its {len(self.error_slices_)} error slices"
-            )
-            rule = f"{quote(column.name)} IN ({numbers})"
-            yield Candidate(
-                f"{self.name} error slices", rule, meaning, self.name, "drop", fitted_column=column
-            )
+            numbers = ", ".join(map(str, self.error_slices_.tolist()))
+            meaning = f"{self.name} puts the example in one of its {count} error slices"
+            yield make(f"{self.name} error slices", f"{name} IN ({numbers})", meaning)
 
     def _find_error_slices(self, right: NDArray[np.bool_]) -> None:
         self.slice_sizes_ = np.bincount(self.labels_, minlength=self.n_slices)
         good = np.bincount(self.labels_, weights=right, minlength=self.n_slices)
         sizes = self.slice_sizes_.astype(np.float64)
-        self.slice_accuracies_ = np.divide(
-            good, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0
-        )
         with np.errstate(invalid="ignore"):
+            self.slice_accuracies_ = good / sizes
             bad = (self.slice_accuracies_ < self.delta) & (self.slice_sizes_ >= self.min_size)
         self.error_slices_ = np.flatnonzero(bad)
 
@@ -465,10 +441,8 @@ class MixtureSlicer(Estimator, ABC):
         self._require_numbers(["reg_covar"])
         self._require_numbers(["delta"], maximum=1)
         if isinstance(self.init, str) and self.init not in ("kmeans", "confusion", "random"):
-            raise PlanError(
-                f"{self.name}: init must be kmeans, confusion, random or an array, "
-                f"not {self.init!r}"
-            )
+            known = "kmeans, confusion, random or an array"
+            raise PlanError(f"{self.name}: init must be {known}, not {self.init!r}")
         if self.suspicion not in ("calibrated", "slices"):
             raise PlanError(
                 f"{self.name}: suspicion must be calibrated or slices, not {self.suspicion!r}"
