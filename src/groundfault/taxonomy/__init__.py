@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING
 from groundfault.base.deprecation import rename_attributes
 
 if TYPE_CHECKING:
-    from groundfault.taxonomy.fitting.fit import fit
-    from groundfault.taxonomy.fitting.matrix import Matrix
-    from groundfault.taxonomy.fitting.settings import Settings
-    from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
-    from groundfault.taxonomy.use.claims import add_answers, judge_claims
-    from groundfault.taxonomy.words.generation import generate
-    from groundfault.taxonomy.words.labeller import label
+    from groundfault.taxonomy.fitting.fit import fit as fit
+    from groundfault.taxonomy.fitting.matrix import Matrix as Matrix
+    from groundfault.taxonomy.fitting.settings import Settings as Settings
+    from groundfault.taxonomy.fitting.taxonomy import Cluster as Cluster
+    from groundfault.taxonomy.fitting.taxonomy import Taxonomy as Taxonomy
+    from groundfault.taxonomy.use.claims import add_answers as add_answers
+    from groundfault.taxonomy.use.claims import judge_claims as judge_claims
+    from groundfault.taxonomy.words.generation import generate as generate
+    from groundfault.taxonomy.words.labeller import label as label
 
 _HOMES = {
     "Cluster": "fitting.taxonomy",
@@ -38,19 +40,7 @@ _HOMES = {
     "judge_claims": "use.claims",
     "label": "words.labeller",
 }
-
-__all__ = [
-    "Cluster",
-    "Matrix",
-    "Settings",
-    "Taxonomy",
-    "add_answers",
-    "fit",
-    "generate",
-    "judge_claims",
-    "label",
-]
-
+__all__ = sorted(_HOMES)
 
 _find_renamed = rename_attributes(
     __name__,

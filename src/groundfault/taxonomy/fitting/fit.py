@@ -97,15 +97,8 @@ def fit(
     settings = settings or Settings()
     report = listener(progress)
     report("reading who passed what")
-    matrix = make_matrix(
-        evidence,
-        settings,
-        examples=examples,
-        text=text,
-        vectors=vectors,
-        embedding=embedding,
-        benchmark=benchmark,
-    )
+    columns: dict[str, Any] = {"text": text, "vectors": vectors, "benchmark": benchmark}
+    matrix = make_matrix(evidence, settings, examples=examples, embedding=embedding, **columns)
     matrix_used = nulls.prepare(matrix, settings)
     # stored replicates of other settings or data must not be taken for these
     key = f"{settings.hash} {hash_matrix(matrix)}"
@@ -127,27 +120,14 @@ def fit(
     clustering = make_partition(matrix_used, settings, dimensions)
     if clustering.clusters:
         tests["label_fixed"] = nulls.shuffle_columns(matrix_used, clustering, settings)
-        for kind, (whole, reduced) in nulls.recluster_worlds(
+        tests |= nulls.recluster_worlds(
             matrix, clustering, settings, dimensions, replicates, population
-        ).items():
-            tests[kind.replace(" ", "_")], tests[f"{kind.replace(' ', '_')}_reduced"] = (
-                whole,
-                reduced,
-            )
+        )
     steady = measure_stability(matrix_used, clustering, settings, dimensions, replicates)
     clusters = _make_clusters(matrix_used, clustering, tests, steady, settings, text, benchmark)
     of = evidence.hash if isinstance(evidence, Evidence) else ""
-    return Taxonomy(
-        settings,
-        matrix_used,
-        clustering,
-        clusters,
-        tests,
-        steady,
-        dimensions,
-        of,
-        detectable=detectable,
-    )
+    parts = (matrix_used, clustering, clusters, tests, steady)
+    return Taxonomy(settings, *parts, dimensions, of, detectable=detectable)
 
 
 def make_matrix(
@@ -177,15 +157,13 @@ def make_matrix(
         raise InputError(
             f"column {benchmark!r} names one benchmark only ({only!r}); leave it out (benchmark=)"
         )
-    described = replace(
-        matrix, semantic=_embed_examples(matrix, text, vectors, embedding, settings)
-    )
-    if settings.alpha > 0 and described.semantic is None:
+    semantic = _embed_examples(matrix, text, vectors, embedding, settings)
+    if settings.alpha > 0 and semantic is None:
         raise InputError(
             f"alpha={settings.alpha:g} weighs what examples say; name the column of their texts or "
             "vectors (text=, vectors=), or set alpha to 0"
         )
-    return described
+    return replace(matrix, semantic=semantic)
 
 
 def _embed_examples(
@@ -258,29 +236,27 @@ def _make_clusters(
     clusters = []
     for c in range(clustering.clusters):
         inside = np.flatnonzero(labels == c)
-        published, reason = _decide_publication(tests, float(lowest[c]), steady, settings, c)
-        clusters.append(
-            Cluster(
-                number=c + 1,
-                size=len(inside),
-                failure=tuple(failure[c].tolist()),
-                expected=tuple(expectation[c].tolist()),
-                stability={
-                    axis: float(np.nan_to_num(row[c])) for axis, row in steady.jaccard.items()
-                },
-                published=published,
-                reason=reason,
-                terms=terms[c],
-                attributes=attributes[c],
-                exemplars=_find_exemplars(matrix, clustering, inside, c),
-                sources=_count_sources(matrix.attributes[benchmark][inside]) if benchmark else {},
-            )
+        stability = {axis: float(np.nan_to_num(row[c])) for axis, row in steady.jaccard.items()}
+        published, reason = _decide_publication(tests, float(lowest[c]), stability, settings)
+        cluster = Cluster(
+            number=c + 1,
+            size=len(inside),
+            failure=tuple(failure[c].tolist()),
+            expected=tuple(expectation[c].tolist()),
+            stability=stability,
+            published=published,
+            reason=reason,
+            terms=terms[c],
+            attributes=attributes[c],
+            exemplars=_find_exemplars(matrix, clustering, inside, c),
+            sources=_count_sources(matrix.attributes[benchmark][inside]) if benchmark else {},
         )
+        clusters.append(cluster)
     return tuple(clusters)
 
 
 def _decide_publication(
-    tests: dict[str, Test], lowest: float, steady: Stability, settings: Settings, cluster: int
+    tests: dict[str, Test], lowest: float, stability: dict[str, float], settings: Settings
 ) -> tuple[bool, str]:
     """Decide whether a cluster is published, and say why in a sentence."""
     for key, of in (
@@ -303,18 +279,17 @@ def _decide_publication(
                 f"{tests[key].p:.3g}, level {settings.level:g})."
             )
     # a cluster that was not refitted is withheld, never published on trust
-    if not steady.refits:
+    if not stability:
         return False, "It was not refitted, so nothing is known of its stability."
     if lowest < settings.stability:
-        axis = min(steady.jaccard, key=lambda a: float(np.nan_to_num(steady.jaccard[a][cluster])))
+        axis = min(stability, key=stability.__getitem__)
         return False, (
             f"It is not found again with other {axis}: mean Jaccard index {lowest:.2f}, below "
             f"{settings.stability:g}."
         )
-    return (
-        True,
+    return True, (
         "It is found again with other examples, models and seeds: Jaccard index at least "
-        f"{lowest:.2f}.",
+        f"{lowest:.2f}."
     )
 
 
@@ -332,8 +307,8 @@ def _measure_failures(
         count = trials[inside].sum(axis=0)
         # a model without answers in a cluster has no rate: NaN rather than 0 failures
         some = count > 0
-        failure[c, some] = 1 - passes[inside].sum(axis=0)[some] / count[some]
-        expectation[c, some] = 1 - (chance * trials)[inside].sum(axis=0)[some] / count[some]
+        for rates, values in ((failure, passes), (expectation, chance * trials)):
+            rates[c, some] = 1 - values[inside].sum(axis=0)[some] / count[some]
     return failure, expectation
 
 

@@ -127,18 +127,13 @@ def find_enriched_attributes(
     adjusted = holm(p.ravel()).reshape(p.shape)
     rows = []
     for c in range(groups):
-        order = [i for i in np.argsort(adjusted[:, c], kind="stable") if adjusted[i, c] <= level][
-            :max_attributes
-        ]
+        order = np.argsort(adjusted[:, c], kind="stable")
+        best = [i for i in order if adjusted[i, c] <= level][:max_attributes]
         rows.append(
             tuple(
-                EnrichedAttribute(
-                    tests[i][0],
-                    float(shares[i, c, 0]),
-                    float(shares[i, c, 1]),
-                    float(adjusted[i, c]),
-                )
-                for i in order
+                EnrichedAttribute(tests[i][0], inside, outside, float(adjusted[i, c]))
+                for i in best
+                for inside, outside in [shares[i, c].tolist()]
             )
         )
     return tuple(rows)
@@ -154,20 +149,14 @@ def _list_properties(
         values = table[column.name]
         present = values.is_not_null().to_numpy()
         if column.kind is Kind.FLAG:
-            yield column.name, (values.cast(pl.Float64).fill_null(0.0) == 1).to_numpy(), present
-            yield (
-                f"not {column.name}",
-                (values.cast(pl.Float64).fill_null(1.0) == 0).to_numpy(),
-                present,
-            )
+            flags = values.cast(pl.Float64)
+            yield column.name, (flags == 1).fill_null(False).to_numpy(), present
+            yield f"not {column.name}", (flags == 0).fill_null(False).to_numpy(), present
         elif column.kind is Kind.LABEL or (column.kind is Kind.NUMBER and column.distinct <= _FEW):
             words = values.cast(pl.String)
             for word in words.drop_nulls().unique().sort():
-                yield (
-                    f"{column.name} = {word}",
-                    (words == word).fill_null(False).to_numpy(),
-                    present,
-                )
+                on = (words == word).fill_null(False).to_numpy()
+                yield f"{column.name} = {word}", on, present
         elif column.kind is Kind.NUMBER:
             numbers = values.cast(pl.Float64).to_numpy()
             # one cut by the median, decided without the labels: a best cut would need a correction

@@ -410,6 +410,5 @@ def _mean(values: Floats, axis: int) -> Floats:
     """Return means of what is known; one half where nothing is."""
     present = ~np.isnan(values)
     count = present.sum(axis=axis)
-    return np.where(
-        count > 0, np.where(present, values, 0.0).sum(axis=axis) / np.maximum(count, 1), 0.5
-    )
+    total = np.where(present, values, 0.0).sum(axis=axis)
+    return np.where(count > 0, total / np.maximum(count, 1), 0.5)

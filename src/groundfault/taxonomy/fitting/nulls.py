@@ -73,9 +73,8 @@ def prepare(matrix: Matrix, settings: Settings) -> Matrix:
     InputError
         If too little is left.
     """
-    return (
-        matrix.keep_failures_of(settings.frontier) if settings.frontier else matrix
-    ).informative()
+    hard = matrix.keep_failures_of(settings.frontier) if settings.frontier else matrix
+    return hard.informative()
 
 
 def draw_world(
@@ -103,10 +102,8 @@ def draw_world(
     for j in range(passes.shape[1]):
         rows = np.flatnonzero(matrix.trials[:, j])
         permutation = rng.permutation(rows)
-        passes[rows, j], trials[rows, j] = (
-            matrix.passed[permutation, j],
-            matrix.trials[permutation, j],
-        )
+        passes[rows, j] = matrix.passed[permutation, j]
+        trials[rows, j] = matrix.trials[permutation, j]
     return replace(matrix, passed=passes, trials=trials)
 
 
@@ -177,8 +174,7 @@ def _find_strongest_direction(
     matrix: Matrix, settings: Settings, population: OneAbility, number: int
 ) -> float:
     rng = settings.rng("strongest direction under one ability", number)
-    world = draw_world("one ability", matrix, population, rng)
-    return measure_strongest_direction(world, settings)
+    return measure_strongest_direction(replace(matrix, passed=population.draw(rng)), settings)
 
 
 def shuffle_columns(matrix: Matrix, clustering: Partition, settings: Settings) -> Test:
@@ -208,7 +204,7 @@ def recluster_worlds(
     dimensions: int | None,
     replicates: Replicates,
     population: OneAbility | None,
-) -> dict[Kind, tuple[Test, Test]]:
+) -> dict[str, Test]:
     """Measure silhouettes of null worlds clustered anew, in the whole and in the reduced space.
 
     Parameters
@@ -223,17 +219,16 @@ def recluster_worlds(
         Fitted to the matrix; may be left out where no worlds are drawn.
     """
     silhouettes = clustering.silhouettes()
-    tests: dict[Kind, tuple[Test, Test]] = {}
+    tests: dict[str, Test] = {}
     for kind in KINDS:
         work = partial(_recluster, kind, matrix, settings, dimensions, population)
         draws = replicates.run(f"clustering worlds of {kind}", work, settings.worlds)
-        whole, reduced = (tuple(float(draw[space]) for draw in draws) for space in (0, 1))
-        tests[kind] = (
-            Test(f"silhouette, {kind}, clustered anew", silhouettes[0], whole),
-            Test(
-                f"silhouette in the reduced space, {kind}, clustered anew", silhouettes[1], reduced
-            ),
-        )
+        for space, (where, key) in enumerate((("", ""), (" in the reduced space", "_reduced"))):
+            tests[kind.replace(" ", "_") + key] = Test(
+                f"silhouette{where}, {kind}, clustered anew",
+                silhouettes[space],
+                tuple(float(draw[space]) for draw in draws),
+            )
     return tests
 
 
@@ -247,9 +242,8 @@ def _recluster(
 ) -> tuple[float, float]:
     rng = settings.rng(f"clustering worlds of {kind}", number)
     try:
-        return make_partition(
-            prepare(draw_world(kind, matrix, population, rng), settings), settings, dimensions
-        ).silhouettes()
+        world = prepare(draw_world(kind, matrix, population, rng), settings)
+        return make_partition(world, settings, dimensions).silhouettes()
     except InputError:
         # the worst silhouette: a world without clusters never counts against the data
         return -1.0, -1.0
@@ -364,9 +358,8 @@ def plant_class(
     """
     passed = population.draw(rng)
     n, m = passed.shape
-    inside = np.ix_(
-        rng.permutation(n)[: max(1, round(share * n))], rng.permutation(m)[: max(1, m // 2)]
-    )
+    examples = rng.permutation(n)[: max(1, round(share * n))]
+    inside = np.ix_(examples, rng.permutation(m)[: max(1, m // 2)])
     passed[inside] = rng.binomial(passed[inside], 1 - effect)
     return replace(matrix, passed=passed)
 
@@ -380,9 +373,8 @@ def _measure_planted(
     number: int,
 ) -> float:
     rng = settings.rng(f"planted class of {share:g}, {effect:g}", number)
-    return measure_strongest_direction(
-        plant_class(matrix, population, share, effect, rng), settings
-    )
+    world = plant_class(matrix, population, share, effect, rng)
+    return measure_strongest_direction(world, settings)
 
 
 def _find_least(is_seen: Callable[[float], bool]) -> float | None:

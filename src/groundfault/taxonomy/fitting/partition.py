@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,11 +65,9 @@ class Partition:
 
     def silhouettes(self) -> tuple[float, float]:
         """Return silhouettes of signatures and of reduced points, without noise; -1 for none."""
-        step = -(-len(self.labels) // MAX_COMPARED) or 1
-        at = slice(None, None, step)
-        return silhouette(self.whole[at], self.labels[at]), silhouette(
-            self.points[at], self.labels[at]
-        )
+        at = slice(None, None, -(-len(self.labels) // MAX_COMPARED) or 1)
+        labels = self.labels[at]
+        return silhouette(self.whole[at], labels), silhouette(self.points[at], labels)
 
 
 def make_partition(
@@ -96,34 +93,28 @@ def make_partition(
     seed = settings.seed if seed is None else seed
     signature, rule = _compute_signature(matrix, settings)
     weight, semantic = settings.alpha, matrix.semantic
+    whole = signature
     if settings.signature == "passes":
         # both parts have unit length there, as in the paper
         whole = combine(signature, semantic, weight)
-    else:
-        whole = (
-            signature
-            if weight == 0 or semantic is None
-            # residuals keep their length: how much a model departs is the signal itself
-            else np.hstack(
-                [(1 - weight) * signature / np.sqrt(len(matrix.models)), weight * semantic]
-            )
-        )
+    elif weight > 0 and semantic is not None:
+        # residuals keep their length: how much a model departs is the signal itself
+        answers = (1 - weight) * signature / np.sqrt(len(matrix.models))
+        whole = np.hstack([answers, weight * semantic])
     # no direction beyond ability: one empty partition rather than clusters of noise
     if settings.reducer == "signal" and dimension == 0:
-        return Partition(
-            np.full(len(matrix), -1), whole, np.zeros((len(matrix), 0)), np.zeros((0, 0))
-        )
+        n = len(matrix)
+        return Partition(np.full(n, -1), whole, np.zeros((n, 0)), np.zeros((0, 0)))
     points, origin, axes = _reduce(whole, settings, dimension, seed)
     labels, variance = cluster_points(points, settings, dimension, seed)
     labels = _number_by_size(_split_large(labels, signature, semantic, settings))
-    centroid = np.array(
-        [points[labels == c].mean(axis=0) for c in range(labels.max() + 1)]
-    ).reshape(-1, points.shape[1])
+    means = [points[labels == c].mean(axis=0) for c in range(labels.max() + 1)]
+    centroid = np.array(means).reshape(-1, points.shape[1])
     # UMAP has no map for a new example, and texts are no answers: no rule in both cases
-    if axes is not None and weight == 0:
-        rule |= {"axes": axes} | ({"origin": origin} if settings.signature == "passes" else {})
-    else:
+    if axes is None or weight > 0:
         rule = {}
+    else:
+        rule |= {"axes": axes} | ({"origin": origin} if settings.signature == "passes" else {})
     return Partition(labels, whole, points, centroid, variance, rule)
 
 
@@ -182,14 +173,8 @@ def _umap(whole: Floats, dimensions: int, seed: int) -> Floats:
             "components (reducer='pca', or --reducer pca)"
         ) from None
     # one job: with a seed UMAP takes no more, and warns
-    settings = {
-        "n_neighbors": 15,
-        "min_dist": 0.1,
-        "metric": "euclidean",
-        "random_state": seed,
-        "n_jobs": 1,
-    }
-    reducer = UMAP(n_components=dimensions, **settings)
+    settings = {"n_neighbors": 15, "min_dist": 0.1, "metric": "euclidean"}
+    reducer = UMAP(n_components=dimensions, random_state=seed, n_jobs=1, **settings)
     return np.asarray(reducer.fit_transform(whole), dtype=np.float64)
 
 
@@ -210,9 +195,8 @@ def cluster_points(
     variance = float(means.inertia_) / max(points.size, 1)
     labels = find_nearest(points, means.cluster_centers_, variance, settings.core)
     size = np.bincount(labels[labels >= 0], minlength=centres)
-    return np.where(
-        (labels >= 0) & (size[labels] >= settings.min_cluster_size), labels, -1
-    ), variance
+    is_large = (labels >= 0) & (size[labels] >= settings.min_cluster_size)
+    return np.where(is_large, labels, -1), variance
 
 
 def _hdbscan(points: Floats, settings: Settings) -> Labels:
@@ -238,10 +222,8 @@ def _split_large(
         inside = np.flatnonzero(labels == cluster)
         if len(inside) <= settings.split:
             continue
-        views: list[Any] = [combine(signature[inside])] + (
-            [] if semantic is None else [semantic[inside]]
-        )
-        for view in views:
+        by_text = [] if semantic is None else [semantic[inside]]
+        for view in [combine(signature[inside]), *by_text]:
             parts = _hdbscan(view, settings)
             # a split has at least two parts; one part and noise would only shrink the cluster
             if parts.max() >= 1:

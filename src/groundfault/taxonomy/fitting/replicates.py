@@ -53,11 +53,13 @@ class Replicates:
             Takes the number; gives what JSON can hold. Must be picklable.
         count : int
         """
+        from joblib import effective_n_jobs
+
         results = self._load(purpose)
         todo = [i for i in range(count) if i not in results]
         # by the chunk, so that an interruption loses one of them and no more; each keeps all
         # processes busy to its end
-        processes = self._processes()
+        processes = int(effective_n_jobs(self.jobs))
         size = -(-len(todo) // (_CHUNKS * processes)) * processes
         for start in range(0, len(todo), size or 1):
             self.progress(f"{purpose}: {len(results)} of {count}")
@@ -66,18 +68,12 @@ class Replicates:
             self._save(purpose, results)
         return [results[i] for i in range(count)]
 
-    def _processes(self) -> int:
-        from joblib import effective_n_jobs
-
-        return int(effective_n_jobs(self.jobs))
-
     def _parallel(self, work: Callable[[int], Any], numbers: Sequence[int]) -> list[Any]:
         if self.jobs == 1 or len(numbers) == 1:
             from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-            with threadpool_limits(
-                1
-            ):  # as in processes: sums in the same order, and none waits for the other core
+            # as in processes: sums in the same order, and none waits for the other core
+            with threadpool_limits(1):
                 return [work(i) for i in numbers]
         from joblib import Parallel, delayed
 

@@ -98,32 +98,24 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        words = {
+        for name, kind in {
             "signature": Signature,
             "reducer": Reducer,
             "clusterer": Clusterer,
             "imputation": Imputation,
-        }
-        for name, choices in words.items():
-            if getattr(self, name) not in get_args(choices):
-                raise PlanError(
-                    f"{name} must be one of {', '.join(get_args(choices))}, not "
-                    f"{getattr(self, name)!r}"
-                )
+        }.items():
+            choices, value = get_args(kind), getattr(self, name)
+            if value not in choices:
+                raise PlanError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
         # no number of worlds gives a p-value of 0
         if self.level == 0:
             raise PlanError("level must be above 0")
         for name in ("alpha", "core", "level", "stability"):
             if not 0 <= getattr(self, name) <= 1:
                 raise PlanError(f"{name} must be in [0, 1], not {getattr(self, name):g}")
-        minima = {
-            "dimensions": 1,
-            "min_cluster_size": 2,
-            "min_samples": 1,
-            "permutations": 0,
-            "worlds": 0,
-        }
-        for name, low in (minima | {"refits": 0, "bootstraps": 0, "seed": 0}).items():
+        minima = {"dimensions": 1, "min_cluster_size": 2, "min_samples": 1}
+        minima |= dict.fromkeys(("permutations", "worlds", "refits", "bootstraps", "seed"), 0)
+        for name, low in minima.items():
             if getattr(self, name) < low:
                 raise PlanError(f"{name} must be at least {low}, not {getattr(self, name)}")
         if self.parameters not in (1, 2):

@@ -83,18 +83,13 @@ def measure_stability(
     axes: tuple[Axis, ...] = ("examples", "models", "seeds")
     for axis in axes:
         # what has no chance in it cannot come out otherwise
-        count = (
-            settings.refits
-            if axis != "seeds" or settings.reducer == "umap" or settings.clusterer == "means"
-            else 1
-        )
+        by_chance = settings.reducer == "umap" or settings.clusterer == "means"
+        count = settings.refits if axis != "seeds" or by_chance else 1
         work = partial(_refit, axis, matrix, clustering.labels, settings, dimensions)
         rows = replicates.run(f"refitting, other {axis}", work, count)
-        table = np.array([[np.nan if x is None else x for x in row["jaccard"]] for row in rows])
-        jaccard[axis] = tuple(_mean(table).tolist())
-        agreement[axis] = _plain(
-            _mean(np.array([[np.nan if r["rand"] is None else r["rand"]] for r in rows]))[0]
-        )
+        table = np.array([[*row["jaccard"], row["rand"]] for row in rows], dtype=np.float64)
+        *each, rand = _mean(table).tolist()
+        jaccard[axis], agreement[axis] = tuple(each), _plain(rand)
     bootstrap = {
         how: restore_unknown(
             replicates.run(
@@ -131,9 +126,8 @@ def _refit(
     best = _mean(np.array([_jaccard(labels, half, clusters) for half in halves]))
     if axis == "models":  # two halves that share no model, with each other
         return _make_row(best, adjusted_rand(*halves))
-    return _make_row(
-        best, float(_mean(np.array([[adjusted_rand(labels, half)] for half in halves]))[0])
-    )
+    rands = np.array([[adjusted_rand(labels, half)] for half in halves])
+    return _make_row(best, float(_mean(rands)[0]))
 
 
 def _cluster_part(
@@ -143,9 +137,8 @@ def _cluster_part(
     # -2 is apart from noise: an example outside of the half was not clustered at all
     out = np.full(len(matrix), -2, dtype=np.int64)
     rows = part if axis == "examples" else np.arange(len(matrix))
-    some = (
-        matrix.take(part) if axis == "examples" else matrix.select([matrix.models[j] for j in part])
-    )
+    models = [matrix.models[j] for j in part] if axis == "models" else []
+    some = matrix.select(models) if models else matrix.take(part)
     try:
         some = some.informative()
         labels = make_partition(some, settings, dimensions).labels
@@ -181,11 +174,8 @@ def _resample(
         dimension = clustering.points.shape[1]
         again, _ = cluster_points(clustering.points[rows], settings, dimension, settings.seed)
         return _plain(adjusted_rand(clustering.labels[rows], again))
-    return _plain(
-        adjusted_rand(
-            clustering.labels, _cluster_part("examples", matrix, rows, settings, dimensions)
-        )
-    )
+    again = _cluster_part("examples", matrix, rows, settings, dimensions)
+    return _plain(adjusted_rand(clustering.labels, again))
 
 
 def _make_row(jaccard: Floats, rand: float) -> dict[str, Any]:
@@ -200,6 +190,5 @@ def _mean(table: Floats) -> Floats:
     """Return column means of what is known; NaN where nothing is."""
     present = ~np.isnan(table)
     count = present.sum(axis=0)
-    return np.where(
-        count > 0, np.where(present, table, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan
-    )
+    total = np.where(present, table, 0.0).sum(axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

@@ -247,26 +247,18 @@ class Taxonomy:
                 f"alpha={self.settings.alpha:g} has no rule for another example; fit it with "
                 "reducer='pca', 'signal' or 'none', and alpha=0"
             )
-        column = FittedColumn(
-            "taxonomy", "answers", tuple(ANSWER + m for m in self.matrix.models), self.rule
-        )
-        return [
-            _make_candidate(c, column, "the answers of the models it was fitted to")
-            for c in clusters
-        ]
+        answers = tuple(ANSWER + model for model in self.matrix.models)
+        column = FittedColumn("taxonomy", "answers", answers, self.rule)
+        by = "the answers of the models it was fitted to"
+        return [_make_candidate(c, column, by) for c in clusters]
 
     @property
     def rule(self) -> dict[str, Floats]:
         """Return what `groundfault.stats.centroids.of_answers` needs."""
-        numbers = np.arange(1.0, self.partition.clusters + 1)
+        partition = self.partition
         # HDBSCAN has no variance: there the nearest centroid decides, however far
-        level = self.settings.core if self.partition.spread > 0 else 0.0
-        common = {"centroid": self.partition.centroid, "number": numbers}
-        return (
-            self.partition.rule
-            | common
-            | {"spread": np.array([self.partition.spread]), "level": np.array([level])}
-        )
+        level = self.settings.core if partition.spread > 0 else 0.0
+        return partition.rule | _make_rule(partition.centroid, partition.spread, level)
 
     def text_candidates(self, column: str, *, unstable: bool = False) -> list[Candidate]:
         """Turn clusters into candidates, by the mean vector nearest to what an example says.
@@ -295,9 +287,7 @@ class Taxonomy:
             [self.matrix.semantic[labels == c].mean(axis=0) for c in range(self.partition.clusters)]
         )
         # a spread of 0 makes the rule "nearest", without a region in between
-        numbers, none = np.arange(1.0, len(centroid) + 1), np.zeros(1)
-        arrays = {"centroid": centroid, "number": numbers, "spread": none, "level": none}
-        derived = FittedColumn("taxonomy", "centroid", (column,), arrays)
+        derived = FittedColumn("taxonomy", "centroid", (column,), _make_rule(centroid, 0.0, 0.0))
         return [_make_candidate(c, derived, f"the vector in {column}") for c in clusters]
 
     @property
@@ -395,21 +385,9 @@ def _restore(data: TaxonomyData, arrays: dict[str, NDArray[Any]], table: pl.Data
     # files of two fits may have been mixed
     if not passes.shape == trials.shape == shape or len(arrays["labels"]) != shape[0]:
         raise ValueError("its arrays do not fit the examples and models that it names")
-    matrix = Matrix(
-        data.examples,
-        data.models,
-        passes,
-        trials,
-        data.rate,
-        table,
-        data.apart,
-        arrays.get("semantic"),
-    )
-    rule = {
-        name.removeprefix("rule_"): array
-        for name, array in arrays.items()
-        if name.startswith("rule_")
-    }
+    names, semantic = (data.examples, data.models), arrays.get("semantic")
+    matrix = Matrix(*names, passes, trials, data.rate, table, data.apart, semantic)
+    rule = {name[5:]: array for name, array in arrays.items() if name.startswith("rule_")}
     parts = {name: arrays[name] for name in ("labels", "whole", "points", "centroid")}
     return Taxonomy(
         data.settings,
@@ -425,14 +403,15 @@ def _restore(data: TaxonomyData, arrays: dict[str, NDArray[Any]], table: pl.Data
     )
 
 
+def _make_rule(centroid: Floats, spread: float, level: float) -> dict[str, Floats]:
+    """Make the arrays by which `groundfault.stats.centroids` finds the nearest cluster."""
+    numbers = np.arange(1.0, len(centroid) + 1)
+    ends = {"spread": np.array([spread]), "level": np.array([level])}
+    return {"centroid": centroid, "number": numbers, **ends}
+
+
 def _make_candidate(cluster: Cluster, column: FittedColumn, by: str) -> Candidate:
     remark = "" if cluster.published else " (not published)"
     meaning = f"the example is nearest to {cluster.name}{remark} of a taxonomy, by {by}"
-    return Candidate(
-        cluster.name,
-        f"{quote(column.name)} = {cluster.number}",
-        meaning,
-        "taxonomy",
-        "drop",
-        column,
-    )
+    rule = f"{quote(column.name)} = {cluster.number}"
+    return Candidate(cluster.name, rule, meaning, "taxonomy", "drop", column)
