@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from groundfault import judges
 from groundfault.auditing.copies import join_copies
 from groundfault.auditing.counted_audit import JOINT_JUDGE, MAX_JOINT, CountedAudit
@@ -27,6 +29,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan
 from groundfault.core.roles import Roles
+from groundfault.core.units import average_losses
 from groundfault.errors import InputError, PlanError, RuleError
 from groundfault.judges import choose_judge
 
@@ -140,6 +143,7 @@ def start_audit(
         if len(set(compare)) < 2:
             raise PlanError("compare needs two different models")
         _require_differences(plan)
+        _require_common_examples(evidence, compare)
     _require_variation(evidence)
     # the hash is of all rows: few audits need it here
     mined = mining or any(c.mined and c.is_mined_from(evidence.outcome_hash) for c in candidates)
@@ -288,6 +292,16 @@ def _require_differences(plan: Plan) -> None:
         raise PlanError(
             "a comparison holds every column fixed, since it compares each example with itself: "
             "leave within (--within) out"
+        )
+
+
+def _require_common_examples(evidence: Evidence, models: tuple[str, str]) -> None:
+    """Raise unless both models were scored on an example."""
+    if np.isnan(average_losses(evidence)).any(axis=0).all():
+        first, second = models
+        raise InputError(
+            f"models {first!r} and {second!r} have no example in common that both were scored on: "
+            "compare runs of the same examples, under the same ids (--id)"
         )
 
 

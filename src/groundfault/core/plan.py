@@ -69,6 +69,9 @@ class _Range:
         return f"at least {self.low}" if value < self.low else f"at most {self.high:,}"
 
 
+_MAX_DIGITS = 30
+"""A setting such as 1e-400 is zero as a float, and 1e999999999 takes minutes to write out."""
+
 _SHARE = {"range": _Range(0, 1, is_open=True)}
 _LIFT = {"range": _Range(0, 1)}
 _RATIO = {"range": _Range(1, is_open=True)}
@@ -414,12 +417,23 @@ def _read_split(evidence: Evidence, column: str) -> NDArray[np.bool_]:
 
 
 def to_fraction(value: Number, name: str = "the number") -> Fraction:
-    """Return a number as the rational it is written as: 0.1 is 1/10."""
+    """Return a number as the rational it is written as: 0.1 is 1/10.
+
+    Raises
+    ------
+    PlanError
+        If it is no number, or has more than `_MAX_DIGITS` digits before or after the point.
+    """
+    if isinstance(value, Fraction):
+        return value
     try:
         # by way of text: Fraction(0.1) would be the binary number next to 1/10
-        return Fraction(str(value)) if not isinstance(value, Fraction) else value
-    except (ValueError, ZeroDivisionError):
-        raise PlanError(f"{name} must be a number, not {value!r}") from None
+        text = str(value)
+        if "/" not in text and abs(Decimal(text).adjusted()) > _MAX_DIGITS:
+            raise ValueError
+        return Fraction(text)
+    except (ArithmeticError, ValueError):
+        raise PlanError(f"{name} must be a number of usual size, not {value!r}") from None
 
 
 def _list_settings(judge: NamedJudge) -> dict[str, Any]:

@@ -21,6 +21,9 @@ from groundfault.slicing.predictions import example_losses
 Path = dict[str, Range]
 
 
+_RANGE = (float(np.finfo(np.float32).min), float(np.finfo(np.float32).max))
+
+
 @dataclass(frozen=True)
 class Tree(Parameters):
     """Propose the leaves of a decision tree in which errors are more frequent than overall.
@@ -115,7 +118,8 @@ class Tree(Parameters):
             min_samples_leaf=min(self.min_size, len(wrong)),
             class_weight="balanced",
             random_state=0,
-        ).fit(values, wrong)
+            # scikit-learn cuts single-precision numbers, and refuses larger ones and infinities
+        ).fit(np.clip(values, *_RANGE), wrong)
         leaves = list(
             _list_leaves(tree.tree_, 0, {}, np.ones(len(wrong), dtype=np.bool_), columns, values)
         )

@@ -122,7 +122,7 @@ def _read_flag(values: pl.Series) -> Iterator[Condition]:
 
 def _read_values(values: pl.Series) -> Iterator[Condition]:
     name, words = values.name, values.cast(pl.String)
-    counts = words.drop_nulls().value_counts().rows()
+    counts = words.drop_nulls().rename("word").value_counts().rows()
     # in the order of how common they are, and of their names where that is equal
     for value, count in sorted(counts, key=lambda row: (-row[1], row[0]))[:_MAX_VALUES]:
         if count >= MIN_SUPPORT:

@@ -62,7 +62,7 @@ def draft_words(sample: pl.Series, most: int) -> Iterator[Draft]:
     most : int
     """
     words = sample.str.to_lowercase().str.extract_all(r"\w+").list.unique().explode().drop_nulls()
-    counts = sorted(words.value_counts().rows(), key=lambda row: (-row[1], row[0]))
+    counts = sorted(words.rename("word").value_counts().rows(), key=lambda row: (-row[1], row[0]))
     enough, many = MIN_TEXTS, _MOST_FREQUENT * sample.len()
     for word in [word for word, count in counts if enough <= count <= many][:most]:
         yield Draft("words", match_words([word]), f'has the word "{word}"', 2.0)

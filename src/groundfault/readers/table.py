@@ -109,6 +109,13 @@ def read_table(
     InputError
         If there is nothing to read, or what is there cannot be read as a table.
     """
+    frame, places = _read_source(source, text, numbers)
+    return settle_types(frame), places
+
+
+def _read_source(
+    source: Any, text: Sequence[str], numbers: Sequence[str]
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
     if isinstance(source, str | Path):
         place = Path(source)
         return read_saved(place, numbers) if is_saved(place) else _read_path(place, text)
@@ -123,6 +130,33 @@ def read_table(
     if isinstance(source, dict | list):
         return _from_python(source), (f"a {type(source).__name__} of Python",)
     return _from_other(source), (f"a {type(source).__module__.split('.')[0]} table",)
+
+
+def settle_types(frame: pl.DataFrame) -> pl.DataFrame:
+    """Give columns of rare types one that hashes, rules and NumPy can take.
+
+    Durations become seconds, whole numbers of 128 bits numbers, bytes hexadecimal text.
+
+    Raises
+    ------
+    InputError
+        If a column holds objects of Python, which have no such type.
+    """
+    settled = []
+    for name, dtype in frame.schema.items():
+        column = pl.col(name)
+        if dtype == pl.Duration:
+            settled.append(column.dt.total_microseconds() / 1e6)
+        elif dtype in (pl.Int128, pl.UInt128):
+            settled.append(column.cast(pl.Float64))
+        elif dtype == pl.Binary:
+            settled.append(column.bin.encode("hex"))
+        elif dtype == pl.Object:
+            raise InputError(
+                f"column {name!r} holds objects of Python ({type(frame[name][0]).__name__}): turn "
+                "them into numbers or text, or leave the column out"
+            )
+    return frame.with_columns(settled) if settled else frame
 
 
 def _from_python(source: dict[str, Any] | list[Any]) -> pl.DataFrame:

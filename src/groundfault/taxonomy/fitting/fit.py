@@ -322,7 +322,7 @@ def _find_exemplars(
 
 def _count_sources(words: pl.Series) -> dict[str, int]:
     rows: Sequence[tuple[Any, int]] = (
-        words.cast(pl.String).fill_null("unknown").value_counts().rows()
+        words.cast(pl.String).fill_null("unknown").alias("word").value_counts().rows()
     )
     return {
         str(word): int(count)
