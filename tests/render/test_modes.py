@@ -44,8 +44,8 @@ from groundfault.render.mode_words import (
     SETS,
     ModeOutline,
     describe_rates,
-    say_count,
-    say_share,
+    format_count,
+    format_share,
 )
 from groundfault.render.page import Bar, Highlight
 from groundfault.render.terminal import show
@@ -153,12 +153,12 @@ def test_of_every_model_it_is_an_average() -> None:
     [(0.333, "a third"), (0.49, "half"), (0.28, "28%"), (0.004, "0.4%"), (0.1, "a tenth")],
 )
 def test_shares_are_fractions_where_one_is_near(share: float, words: str) -> None:
-    assert say_share(share) == words
+    assert format_share(share) == words
 
 
 def test_large_counts_are_said_in_words() -> None:
     counts = (23_000, 1_704_828, 33_611_854_000, 16_137_840_532_893, 33 * 10**14, 2 * 10**20)
-    assert [say_count(n) for n in counts] == [
+    assert [format_count(n) for n in counts] == [
         "23,000",
         "1.7 million",
         "33.6 billion",

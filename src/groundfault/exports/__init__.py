@@ -41,7 +41,7 @@ class Exporter(Protocol):
 
     @property
     def name(self) -> str:
-        """The exporter's name."""
+        """Return the exporter's name."""
 
     def export(self, slices: ReportSlices, out: Path) -> str:
         """Write a file or a directory, whole or not at all.
@@ -66,12 +66,12 @@ class Exporter(Protocol):
 
 
 def known() -> tuple[str, ...]:
-    """Names of the exporters: the built-in ones, then those of installed packages."""
+    """Return names of the exporters: the built-in ones, then those of installed packages."""
     return _REGISTRY.names()
 
 
 def get(exporter: str | Exporter, **settings: Any) -> Exporter:
-    """The exporter of a name, with its settings; an exporter is returned as it is.
+    """Return the exporter of a name, with its settings; an exporter is returned as it is.
 
     Raises
     ------

@@ -38,7 +38,7 @@ def write(slices: ReportSlices, path: str | Path) -> int:
 
 
 def observations(slices: ReportSlices) -> pl.DataFrame:
-    """The evidence in the vocabulary of logs, `readers.log.COLUMNS`, others, and slices."""
+    """Return the evidence in the vocabulary of logs, `readers.log.COLUMNS`, others, and slices."""
     evidence, roles = slices.evidence, slices.evidence.roles
     frame, height = evidence.frame, len(evidence)
     source = Path(evidence.provenance[0]).stem if evidence.provenance else "evidence"

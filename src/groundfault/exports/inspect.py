@@ -109,7 +109,7 @@ def _sources(slices: ReportSlices) -> list[Path]:
 
 
 def _copies(sources: list[Path], out: Path) -> list[Path]:
-    """Paths of the copies: the log's name, or its path where two folders share the name."""
+    """Return paths of the copies: the name of the log, or its path where two folders share it."""
     if len(sources) == 1 and out.suffix in _KINDS and not out.is_dir():
         if out.suffix != sources[0].suffix:
             raise InputError(
@@ -170,7 +170,7 @@ def _mark(slices: ReportSlices, log: Any, source: Path) -> int:
 
 
 def _units(slices: ReportSlices, source: Path) -> dict[str, int]:
-    """Each example's unit, by its id, and by the log where kept apart examples share one."""
+    """Return each example's unit, by its id, and by the log where kept apart examples share one."""
     evidence = slices.evidence
     ids = evidence.frame[evidence.roles.id or ""].cast(pl.String).to_list()
     units = dict(zip(ids, evidence.unit_index.tolist(), strict=True))

@@ -122,7 +122,7 @@ def _sample(task: NewTask) -> dict[str, Any]:
 
 
 def _form(task: NewTask) -> tuple[str, str]:
-    """How an answer is scored, and the target: the answer without what a scorer trips over."""
+    """Return how an answer is scored, and the target without what a scorer trips over."""
     key = task.answer or ""
     # a lone letter is an option only where the question lists options
     letter = _LETTER.fullmatch(key.strip())

@@ -28,10 +28,11 @@ class LabelStudioTasks:
 
 
 def tasks(slices: ReportSlices) -> list[dict[str, Any]]:
-    """A task an observation that is on a slice.
+    """Make a task for each observation that is on a slice.
 
     ``data`` has what describes the example and the answer, and says nothing of how it was scored,
-    so that a reviewer is blind to it; slices, loss and status are in ``meta``."""
+    so that a reviewer is blind to it; slices, loss and status are in ``meta``.
+    """
     evidence, roles = slices.evidence, slices.evidence.roles
     columns = [
         c

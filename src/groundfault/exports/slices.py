@@ -115,12 +115,12 @@ class ReportSlices:
 
     @property
     def evidence(self) -> Evidence:
-        """The evidence as it was judged."""
+        """Return the evidence as it was judged."""
         return self.case.evidence
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of what is given back: ``mode 1: MEANING``, ..., and those of candidates."""
+        """Return names of what is given back: ``mode 1: MEANING``, ..., and those of candidates."""
         modes = (
             f"mode {number}{f' of {mode.outcome}' if mode.outcome else ''}: {mode.meaning}"
             for number, mode in enumerate(self.report.modes, start=1)
@@ -140,7 +140,7 @@ class ReportSlices:
         return np.vstack([inside, on]), np.vstack([np.ones_like(inside), defined])
 
     def of_unit(self, unit: int) -> dict[str, bool | None]:
-        """Whether a unit is on each slice; None where the candidate is not defined for it."""
+        """Return whether a unit is on each slice; None where that is not defined for it."""
         on, defined = self._members
         return {
             name: bool(on[i, unit]) if defined[i, unit] else None
@@ -148,13 +148,13 @@ class ReportSlices:
         }
 
     def on(self, row: int) -> list[str]:
-        """Names of the slices that a row of the evidence is on."""
+        """Return names of the slices that a row of the evidence is on."""
         on, defined = self._members
         unit = self.evidence.unit_index[row]
         return [self.names[i] for i in np.flatnonzero(on[:, unit] & defined[:, unit])]
 
     def members(self) -> pl.DataFrame:
-        """Which row of the evidence is on which slice.
+        """Return a table of which row of the evidence is on which slice.
 
         Returns
         -------
@@ -183,7 +183,7 @@ class ReportSlices:
         )
 
     def summary(self) -> dict[str, Any]:
-        """The report in a few words and numbers, for a tool that shows it beside its own."""
+        """Return the report in a few words and numbers, for a tool that shows it beside its own."""
         return {
             "modes": dict(
                 zip(self.names, map(write_mode_sentence, self.report.modes), strict=False)
@@ -198,7 +198,7 @@ class ReportSlices:
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
-    """A row without what it does not say, in values that JSON has."""
+    """Return a row without empty values, in values that JSON has."""
     values = {name: value for name, value in row.items() if value is not None}
     return {
         name: value if isinstance(value, str | bool | int) else _number(value)

@@ -33,8 +33,11 @@ from groundfault.render.drawing import (
 )
 
 MAX_POINTS = 400
+"""Points of a scatter: more overlap, and make a page of megabytes."""
 MAX_SLICES = 24
+"""Slices drawn: one screen of them."""
 MAX_LEVELS = 300
+"""Thresholds drawn: about one a pixel."""
 _LABEL = 40  # characters of a line of a slice's name
 _COLOURS = {
     Verdict.CONFIRMED: GOOD,
@@ -51,13 +54,13 @@ _SHAPES = {
 
 
 def figures(report: Report) -> tuple[Figure, ...]:
-    """The figures that this report has something for, in the order in which they are read."""
+    """Return the figures that this report has something for, in the order of reading."""
     visible = (funnel(report), shrinkage(report), floor(report), slices(report))
     return tuple(figure for figure in visible if figure is not None)
 
 
 def funnel(report: Report) -> Figure:
-    """How many candidates are left after each step."""
+    """Draw how many candidates are left after each step."""
     steps = _count_steps(report)
     end = 1.1 * max(1, *(n for _, n in steps))
     names = Scale.of_names([step for step, _ in steps], colour=INK).turned()
@@ -87,8 +90,9 @@ def _count_steps(report: Report) -> list[tuple[str, int]]:
 
 
 def shrinkage(report: Report) -> Figure | None:
-    """Discovery lifts against holdout lifts, with intervals for what survived the screen; None
-    without a holdout.
+    """Draw discovery lifts against holdout lifts; None without a holdout.
+
+    Whatever survived the screen has an interval.
     """
     candidates = [
         f
@@ -187,8 +191,9 @@ def _scatter(report: Report, points: list[dict[str, Any]]) -> Drawing:
 
 
 def floor(report: Report) -> Figure | None:
-    """The estimated false-discovery proportion at each threshold, and the floor; None for judges
-    without decoys.
+    """Draw the estimated false-discovery proportion at each threshold, and the floor.
+
+    Return None for judges without one.
     """
     decoy_floor = report.floor
     if not decoy_floor.curve:
@@ -245,7 +250,7 @@ def _floor_words(report: Report) -> tuple[str, str]:
 
 
 def slices(report: Report) -> Figure | None:
-    """Error rates on and off each confirmed slice; None where nothing is confirmed."""
+    """Draw error rates on and off each confirmed slice; None where nothing is confirmed."""
     outline = Outline(report)
     findings = [outline.face(f) for group in outline.groups for f in (group.lead, *group.distinct)]
     visible = findings[:MAX_SLICES]
@@ -292,6 +297,7 @@ def _level(report: Report) -> float:
 
 
 _BAND = 34
+"""Pixels of a bar and its gap: room for a count above it."""
 _WIDE = 420
 """Pixels above which a picture takes the full width of a page."""
 
@@ -319,7 +325,7 @@ class DoseBar:
 
 
 def draw_doses(mode: Mode, name: str) -> tuple[Figure, ...]:
-    """A picture for each column of numbers in a mode's rule.
+    """Draw a picture for each column of numbers in a mode's rule.
 
     Parameters
     ----------
@@ -346,7 +352,7 @@ def _draw(mode: Mode, column: str, name: str) -> Figure:
 
 
 def draw_bars(bars: Sequence[DoseBar], name: str, title: str, caption: str) -> Figure:
-    """Failure rates along a column as bars, dark where a rule holds.
+    """Draw failure rates along a column as bars, dark where a rule holds.
 
     Parameters
     ----------
@@ -374,14 +380,17 @@ def draw_bars(bars: Sequence[DoseBar], name: str, title: str, caption: str) -> F
 
 
 def name_range(point: DosePoint) -> str:
-    """A value, or the range of values, as short as they can be told apart."""
+    """Name a value, or a range of values, as short as they can be told apart."""
     if point.low == point.high:
         return f"{point.low:.4g}"
     return f"{point.low:.4g}–{point.high:.4g}"
 
 
 def _find_inside(mode: Mode, points: list[DosePoint]) -> list[bool]:
-    """For which points the conditions on their column hold; all, where these read others too."""
+    """Return for which points the conditions on their column hold.
+
+    Conditions that read other columns too hold everywhere.
+    """
     if not points:
         return []
     column = points[0].column
@@ -399,7 +408,7 @@ def _find_inside(mode: Mode, points: list[DosePoint]) -> list[bool]:
 
 
 def draw_cuts(findings: Iterable[Finding], lead: Finding, name: str) -> Figure | None:
-    """Failure rates between the cuts of a column, from the counts on both sides of each.
+    """Draw failure rates between the cuts of a column, from the counts on both sides of each.
 
     Parameters
     ----------
@@ -449,7 +458,7 @@ def draw_cuts(findings: Iterable[Finding], lead: Finding, name: str) -> Figure |
 
 
 def _name(low: tuple[float, bool] | None, high: tuple[float, bool] | None) -> str:
-    """The values between two cuts."""
+    """Name the values between two cuts."""
     if low is None and high is not None:
         return f"{'≤' if high[1] else '<'} {high[0]:.4g}"
     if low is not None and high is None:

@@ -39,7 +39,7 @@ class Cut:
 
 
 def read_cut(rule: str) -> Cut | None:
-    """The cut that a rule is; None for every other rule.
+    """Read a rule that is a cut; None for every other rule.
 
     Examples
     --------
@@ -79,12 +79,12 @@ class FindingGroup:
 
     @property
     def distinct(self) -> tuple[Finding, ...]:
-        """Those grouped under the lead without being another name for it or for each other."""
+        """Return the findings under the lead that are no other names for it or each other."""
         return distinct((self.lead, *self.others))[1:]
 
 
 def group_findings(findings: Iterable[Finding]) -> tuple[FindingGroup, ...]:
-    """Findings, in order, under their leads; cuts of one column joined."""
+    """Group findings, in order, under their leads; cuts of one column are joined."""
     ordered = list(findings)
     names = {(f.outcome, f.name) for f in ordered}
     members: dict[tuple[str, str], list[Finding]] = {}
@@ -109,20 +109,18 @@ def group_findings(findings: Iterable[Finding]) -> tuple[FindingGroup, ...]:
 
 
 def effect_size(finding: Finding) -> tuple[bool, float]:
-    """To sort by: findings of the measurement first, then the largest lift."""
+    """Return a key to sort by: findings of the measurement first, then the largest lift."""
     return finding.source != INSTRUMENT, -abs(main_cell(finding).lift or 0.0)
 
 
 def find_cut_column(finding: Finding) -> str:
-    """The column of numbers that a rule is a single cut of; empty for every other rule."""
+    """Return the column of numbers that a rule is a single cut of; empty for every other rule."""
     cut = read_cut(finding.rule)
     return cut.column if cut else ""
 
 
 def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings without those that are true for the same units as an earlier one, or for exactly
-    the others.
-    """
+    """Return the findings without other names: for the same units, or for exactly the rest."""
     findings_left: list[Finding] = []
     name_of_alias: dict[tuple[str, str], str] = {}
     for f in findings:
@@ -136,11 +134,12 @@ def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def main_cell(finding: Finding) -> Cell:
-    """The numbers a finding is read by: held-out ones where there are some."""
+    """Return the numbers a finding is read by: held-out ones where there are some."""
     return finding.holdout or finding.discovery
 
 
 _MAX_ALIKE = 6
+"""Slices named in one sentence."""
 
 CHANGE_ASSOCIATION = (
     "A confirmed finding says that the two models differ on the slice: each example is compared "
@@ -150,7 +149,7 @@ CHANGE_ASSOCIATION = (
 
 
 def name_sides(report: Report) -> tuple[str, str]:
-    """What the two sides of a cell are called in tables: on and off, or the two models."""
+    """Name the two sides of a cell as tables do: on and off, or the two models."""
     if report.change is None or report.manifest.compare is None:
         return "on", "off"
     first, second = (words.clean(name) for name in report.manifest.compare)
@@ -158,7 +157,7 @@ def name_sides(report: Report) -> tuple[str, str]:
 
 
 def describe_overall(report: Report) -> str:
-    """The change over all units in a sentence; empty where no two models were compared."""
+    """Describe the change over all units; empty where no two models were compared."""
     change, compare = report.change, report.manifest.compare
     if change is None or compare is None:
         return ""
@@ -176,7 +175,7 @@ def describe_overall(report: Report) -> str:
 
 
 def write_headline(report: Report, worse: int) -> str:
-    """The answer of a comparison in a few words.
+    """Write the answer of a comparison in a few words.
 
     Parameters
     ----------
@@ -198,12 +197,12 @@ def write_headline(report: Report, worse: int) -> str:
 
 
 def is_unlike_rest(finding: Finding) -> bool:
-    """Whether a change differs from the change elsewhere; true of what is no change."""
+    """Return whether a change differs from the change elsewhere; true for every other finding."""
     return finding.elsewhere is None or finding.elsewhere.differs
 
 
 def list_alike(findings: Iterable[Finding]) -> str:
-    """The slices whose change cannot be told from the change elsewhere, in a sentence."""
+    """List in a sentence the slices whose change cannot be told from the change elsewhere."""
     names = [
         f"{words.label(f)} ({words.signed(main_cell(f).lift)})"
         for f in findings
@@ -215,7 +214,7 @@ def list_alike(findings: Iterable[Finding]) -> str:
 
 
 def describe_elsewhere(finding: Finding) -> str:
-    """The change elsewhere, and whether that on the slice differs; empty without a contrast."""
+    """Describe the change elsewhere, and whether the slice differs; empty without a contrast."""
     rest = finding.elsewhere
     if rest is None:
         return ""
@@ -228,7 +227,7 @@ def describe_elsewhere(finding: Finding) -> str:
 
 
 def name_change(pair: tuple[str, str], *, is_better: bool) -> str:
-    """What an example of a finding about a change is, in a few words.
+    """Name in a few words what an example of a finding about a change is.
 
     Examples
     --------

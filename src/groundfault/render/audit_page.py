@@ -184,7 +184,7 @@ def _state(outline: Outline, group: FindingGroup, number: int) -> Statement:
 
 
 def _list_names(outline: Outline, start: str, findings: Sequence[Finding]) -> Line:
-    """Names of findings, each with its lift."""
+    """List names of findings, each with its lift."""
     line: list[str | Code] = [start]
     for place, finding in enumerate(map(outline.face, findings[:MAX_NAMES])):
         lift = words.signed(main_cell(finding).lift)

@@ -16,15 +16,16 @@ from groundfault.render.audit_groups import name_sides
 from groundfault.render.page import Name, Number, Table, Under, Words, make_table, tabulate
 
 MAX_NAMES = 12
+"""Names in one cell."""
 
 
 def holds_out(report: Report) -> bool:
-    """Whether the judge held anything out."""
+    """Return whether the judge held anything out."""
     return bool(report.n_holdout)
 
 
 def interval_words(report: ReportData) -> tuple[str, Callable[[Cell | None], str]]:
-    """What the intervals of this report are of, and how one is written."""
+    """Return the head of a column of intervals, and the function that writes one."""
     plan = report.plan
     head = f"{words.level(1 - words.decimal(plan.alpha))} interval"
     if plan.effect == "risk_difference":
@@ -72,7 +73,7 @@ def _name_lift(report: Report) -> str:
 
 
 def write_estimate(report: ReportData, estimate: Estimate) -> tuple[str, str]:
-    """A corrected lift and its interval; of a ratio, the interval with the ratio in front."""
+    """Write a corrected lift and its interval; of a ratio, the interval with the ratio in front."""
     low, high = estimate.interval
     if report.plan.effect == "risk_difference":
         return words.signed(estimate.effect), f"{words.signed(low)} to {words.signed(high)}"
@@ -80,13 +81,13 @@ def write_estimate(report: ReportData, estimate: Estimate) -> tuple[str, str]:
 
 
 def screened(report: Report) -> Table:
-    """What cleared the screen and failed on the holdout, and why."""
+    """List candidates that cleared the screen and failed on the holdout, and why."""
     caption = "Screened, not confirmed"
     return _list_unconfirmed(report, Verdict.NOT_REPLICATED, caption)
 
 
 def too_small(report: Report) -> Table:
-    """What is beyond chance and smaller than the plan asks for."""
+    """List candidates that are beyond chance and smaller than the plan asks for."""
     return _list_unconfirmed(report, Verdict.TOO_SMALL, "Real, and smaller than was asked for")
 
 
@@ -141,18 +142,18 @@ def everything(report: Report, max_rows: int) -> Table:
 
 
 def is_named_by_rule(finding: Finding) -> bool:
-    """Whether the rule is the name over again, a column as it stands."""
+    """Return whether the rule only repeats the name, as that of a column does."""
     return finding.rule.strip('"') == finding.name
 
 
 def _list_codes(finding: Finding) -> str:
-    """The codes that a reason starts with, where it does."""
+    """Return the codes that a reason starts with, where it does."""
     coded = finding.verdict in (Verdict.UNTESTABLE, Verdict.TOO_SMALL, Verdict.NOT_REPLICATED)
     return finding.reason.partition(": ")[0] if coded else ""
 
 
 def key(report: Report) -> Table:
-    """What the verdicts and codes of `everything` mean."""
+    """Return the meanings of the verdicts and codes of `everything`."""
     meanings: dict[str, str] = {}
     for f in report.findings:
         codes = [code for code in _list_codes(f).split(", ") if code]
@@ -165,8 +166,9 @@ def key(report: Report) -> Table:
 
 
 def describe_changes(finding: Finding) -> str:
-    """How the verdict would turn had all unscored observations failed, or passed; empty where it
-    would not.
+    """Describe how the verdict changes if all unscored observations fail, or pass.
+
+    Return an empty text where it does not change.
     """
     changes = []
     for assumed, verdict in (finding.sensitivity or {}).items():
@@ -213,7 +215,7 @@ def unscored(report: Report) -> Table:
 
 
 def baselines(report: Report) -> Table | None:
-    """What weaker rules would have reported of the same evidence."""
+    """List the candidates that weaker rules would have reported from the same evidence."""
     weaker = report.baselines
     if weaker is None:
         return None
@@ -251,14 +253,14 @@ def baselines(report: Report) -> Table | None:
 
 
 def _describe_chance(decoys: Sequence[float]) -> str:
-    """How many candidates pass a rule where nothing is there, as decoys estimate it."""
+    """Describe how many candidates pass a rule by chance, as decoys estimate it."""
     if not decoys:
         return "chance alone gives some too; this judge does not estimate how many"
     return f"chance alone gives about {decoys[0]:.2g} of them"
 
 
 def manifest(report: Report) -> tuple[Table, ...]:
-    """Everything needed to recompute the report."""
+    """Return the tables of everything that is needed to recompute the report."""
     facts, ledger = report.manifest, report.ledger
     roles = {
         key: value

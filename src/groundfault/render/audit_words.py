@@ -64,6 +64,7 @@ TOO_SMALL = (
 BOUNDED = "Losses lie between 0 and 1: errors are losses summed, and an error rate is a mean loss."
 BETTER = "Where it does better"
 _MAX_BETTER = 4
+"""Slices named in one sentence."""
 _UNTESTED = "Nothing could be tested"
 
 
@@ -80,7 +81,7 @@ class Outline:
 
     @property
     def title(self) -> str:
-        """What was audited."""
+        """Return the name of the audited table and models."""
         manifest = self.report.manifest
         sources, models = manifest.sources, manifest.models
         what = (
@@ -94,7 +95,7 @@ class Outline:
 
     @property
     def headline(self) -> str:
-        """The answer in a few words."""
+        """Return the answer in a few words."""
         if self.report.modes:
             return ModeOutline(self.report).headline
         if self.report.change is not None:
@@ -106,7 +107,7 @@ class Outline:
 
     @property
     def findings_headline(self) -> str:
-        """How many findings are confirmed, those of fewer failures apart; empty where none is."""
+        """Return how many findings of more failures are confirmed; empty where none is."""
         confirmed, groups = len(self.report.weaknesses), len(self.groups)
         if not confirmed:
             return ""
@@ -120,7 +121,7 @@ class Outline:
 
     @property
     def instrument(self) -> str:
-        """A warning that the grader may be at fault; empty where nothing speaks for it."""
+        """Return a warning that the grader may be at fault; empty without evidence for it."""
         evidence = self.report.grader
         if not evidence:
             return ""
@@ -136,18 +137,18 @@ class Outline:
 
     @property
     def selection(self) -> str:
-        """Which rows alone were audited; empty where all were."""
+        """Return the condition on the audited rows; empty where all were audited."""
         where = self.report.manifest.where
         return f"Only rows where {words.clean(where)}." if where else ""
 
     @property
     def conclusion(self) -> str:
-        """What could have been seen, without repeating the headline."""
+        """Return which effects the audit could have detected, without repeating the headline."""
         return self.report.conclusion.removeprefix(f"{messages.NOTHING}. ")
 
     @property
     def guarantee(self) -> str:
-        """What a confirmation is worth, and why it is this judge."""
+        """Return the guarantee of a confirmation, and the reason for this judge."""
         reason, guarantee = self.report.judge_reason, self.report.guarantee
         if reason:
             return f"{words.capital(reason)}, {guarantee}."
@@ -155,7 +156,7 @@ class Outline:
 
     @property
     def caution(self) -> str:
-        """How to read the two sets of lifts."""
+        """Return how to read the two sets of lifts."""
         sentence = SELECTED if holds_out(self.report) else UNSPLIT
         sentence += f" {explain_correction(self.report.confirmed)}"
         return (
@@ -166,7 +167,7 @@ class Outline:
 
     @property
     def ledger(self) -> str:
-        """How often the holdout was opened."""
+        """Return how often the holdout was opened."""
         ledger = self.report.ledger
         if ledger is not None:
             return words.clean(ledger.sentence)
@@ -176,7 +177,7 @@ class Outline:
 
     @property
     def reopened(self) -> bool:
-        """Whether the holdout, or all outcomes, had been looked at before.
+        """Return whether the holdout, or all outcomes, had been looked at before.
 
         Then the ledger's sentence is a warning.
         """
@@ -188,7 +189,7 @@ class Outline:
 
     @property
     def warning(self) -> str:
-        """What had been looked at before, where something had."""
+        """Return a warning about earlier looks at the outcomes, where there were some."""
         if not self.reopened or self.report.ledger is None:
             return ""
         what = (
@@ -200,16 +201,14 @@ class Outline:
 
     @property
     def footing(self) -> str:
-        """What a confirmation is worth and, unless that is a warning of its own, how often the
-        holdout was opened.
-        """
+        """Return the guarantee, and how often the holdout was opened unless that is a warning."""
         # why nothing is held out says that nothing was
         known = self.reopened or (self.report.judge_reason and self.report.ledger is None)
         return self.guarantee if known else f"{self.guarantee} {words.capital(self.ledger)}."
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """What was audited, in numbers."""
+        """Return labels and numbers of the audited units, candidates and judge."""
         report, counts = self.report, self.report.candidates
         units = words.count(report.n)
         if holds_out(self.report):
@@ -237,13 +236,14 @@ class Outline:
 
     @property
     def overall(self) -> str:
-        """What changed over all units; empty where no two models were compared."""
+        """Return the change over all units; empty where no two models were compared."""
         return describe_overall(self.report)
 
     @cached_property
     def groups(self) -> tuple[FindingGroup, ...]:
-        """The confirmed findings of more failures under their leads; in a comparison, those whose
-        change differs from the change elsewhere.
+        """Return the confirmed findings of more failures under their leads.
+
+        In a comparison these are the findings whose change differs from the change elsewhere.
 
         Those of the measurement come first, then the largest lift. Cuts of one column of numbers
         are one group. A finding of fewer failures stands here only where it says the same as one
@@ -259,7 +259,7 @@ class Outline:
 
     @cached_property
     def strengths(self) -> tuple[Finding, ...]:
-        """The confirmed findings of fewer failures, the largest lift first."""
+        """Return the confirmed findings of fewer failures, the largest lift first."""
         mirrors = {
             (f.outcome, alias.removeprefix("not "))
             for f in self.report.weaknesses
@@ -279,17 +279,17 @@ class Outline:
 
     @property
     def alike(self) -> str:
-        """On which slices the models differ as they do elsewhere; empty where there are none."""
+        """Return the slices on which the models differ as they do elsewhere; empty without any."""
         return list_alike(self.report.confirmed)
 
     @cached_property
     def strength_groups(self) -> tuple[FindingGroup, ...]:
-        """Where the model does better than elsewhere, as `groups`."""
+        """Return the groups of findings of fewer failures, as `groups`."""
         return group_findings(self.strengths)
 
     @property
     def tally(self) -> str:
-        """How many findings have each verdict, the confirmed ones by direction."""
+        """Return how many findings have each verdict, the confirmed ones by direction."""
         tally = words.tally(self.report.counts())
         strengths = len(self.report.strengths)
         if not strengths:
@@ -300,14 +300,14 @@ class Outline:
 
     @property
     def better_title(self) -> str:
-        """What the slices of fewer failures are called."""
+        """Return the title of the slices of fewer failures."""
         if self.report.change is None:
             return BETTER
         return "Where {} does better than {}".format(*name_sides(self.report))
 
     @property
     def better(self) -> str:
-        """On which slices of examples failures are less frequent; empty where there are none."""
+        """Return the slices of examples on which failures are less frequent; empty without any."""
         groups = self.strength_groups
         leads = [group.lead for group in groups if group.lead.source != INSTRUMENT]
         if not leads:
@@ -321,9 +321,7 @@ class Outline:
 
     @property
     def curse(self) -> str:
-        """How much smaller the survivors' lifts are on the holdout; empty where nothing
-        survived.
-        """
+        """Return how far the survivors' lifts shrink on the holdout; empty without survivors."""
         baselines = self.report.baselines
         mean = baselines and baselines.survivor_mean_abs_lift
         if not mean or mean.holdout is None:
@@ -336,9 +334,7 @@ class Outline:
 
     @property
     def unscored(self) -> str:
-        """Whether verdicts depend on what could not be scored; empty where everything was
-        scored.
-        """
+        """Return whether verdicts depend on unscored observations; empty where all were scored."""
         count = sum(n for status, n in self.report.statuses.items() if status != "scored")
         if not count:
             return ""
@@ -356,7 +352,7 @@ class Outline:
 
     @property
     def repeats(self) -> str:
-        """What repeating over random splits came to; empty where that was not done."""
+        """Return the result of repeating over random splits; empty where that was not done."""
         robustness = self.report.robustness
         if not robustness:
             return ""
@@ -367,11 +363,11 @@ class Outline:
         )
 
     def face(self, finding: Finding) -> Finding:
-        """The finding as it is told: of the side on which failures are more frequent, if any."""
+        """Return the finding for the side on which failures are more frequent, if any."""
         return finding.face_failures(self.report.plan.effect)
 
     def name_representative(self, finding: Finding) -> str:
-        """The name, as it is told, of the finding that another one is grouped under."""
+        """Return the name, as it is told, of the finding that another one is grouped under."""
         names = {f.name: self.face(f).name for f in self.report.confirmed}
         return names.get(finding.representative or "", finding.representative or "")
 
@@ -411,12 +407,12 @@ class Outline:
 
 
 def explain_correction(confirmed: Sequence[Finding]) -> str:
-    """Whether the lifts of confirmed findings are corrected for the bar they had to pass."""
+    """Explain whether confirmed lifts are corrected for the bar that they had to pass."""
     return CORRECTED if any(f.estimate is not None for f in confirmed) else NOT_CORRECTED
 
 
 def describe_sensitivity(finding: Finding) -> str:
-    """What the verdict would have been under the two extreme scorings of the unscored."""
+    """Describe the verdicts under the two extreme scorings of unscored observations."""
     verdicts = {
         key: words.VERDICTS[Verdict(verdict)]
         for key, verdict in (finding.sensitivity or {}).items()
@@ -429,10 +425,11 @@ def describe_sensitivity(finding: Finding) -> str:
 
 
 _MAX_NAMES = 8
+"""Scorers named in one sentence."""
 
 
 def describe_scorer(report: ReportData) -> str:
-    """Whose score counts, and who else scored; empty where one scorer did alone."""
+    """Describe whose score counts, and who else scored; empty where one scorer did alone."""
     account, reading = report.manifest.account, report.manifest.reading
     if account is None or not account.outcome:
         return ""
@@ -451,7 +448,7 @@ def describe_scorer(report: ReportData) -> str:
 
 
 def describe_counting(report: ReportData) -> Iterator[str]:
-    """What counts as failed because the caller said so, and where the tool's own count differs."""
+    """Describe which rows the caller counts as failed, and where the tool's own count differs."""
     yield from describe_counted(report.counted_as_failed)
     account = report.manifest.account
     if account is not None:
@@ -464,7 +461,7 @@ def describe_counting(report: ReportData) -> Iterator[str]:
 
 
 def describe_counted(counts: Mapping[str, int]) -> Iterator[str]:
-    """Which rows count as failed because the caller said so; nothing where none does."""
+    """Describe which rows count as failed because the caller said so."""
     if counts:
         rows = " and ".join(f"{words.count(n)} {status}" for status, n in counts.items())
         noun = "row counts" if sum(counts.values()) == 1 else "rows count"

@@ -295,19 +295,19 @@ def _describe_forecast(summary: CaseSummary, forecast: Forecast, case: Case) -> 
 
 
 def _name_folder(case: Case) -> str:
-    """The folder of a case as a command takes it."""
+    """Write the folder of a case as a command takes it."""
     return words.clean(shlex.quote(str(case.folder)))
 
 
 def _name_label_command(case: Case, *options: str) -> str:
-    """The command that buys labels: looked up where the table has the outcomes, else asked for."""
+    """Write the command that buys labels, which looks outcomes up where the table has them."""
     source = "ask" if case.settings.answers is None else "file"
     command = f"groundfault sequential confirm --case {_name_folder(case)}"
     return " ".join([command, *options, f"--label {source}"])
 
 
 def describe_plan(plan: BudgetPlan, case: Case) -> Iterator[str]:
-    """What a budget can confirm, what it cannot, and the command that begins it."""
+    """Describe the modes that a budget can confirm, those it cannot, and the next command."""
     can = words.plural(len(plan.powers), "mode") if plan.powers else "no mode"
     rates = words.listing(
         [
@@ -363,7 +363,7 @@ def _make_wording_sections(summary: CaseSummary) -> Iterator[Section]:
 
 
 def _list_wording_gaps(summary: CaseSummary) -> Iterator[str]:
-    """What of modes in other words nobody looked at."""
+    """List gaps: modes in other words, prompts and answers that nobody looked at."""
     wordings, review = summary.wordings, summary.review
     if wordings is None:
         yield (
@@ -388,7 +388,7 @@ def _list_wording_gaps(summary: CaseSummary) -> Iterator[str]:
 
 
 def _describe_next_wordings(summary: CaseSummary, folder: str) -> Iterator[Line]:
-    """What asking in other words, and reviewing it, would cost."""
+    """Describe the cost of asking in other words, and of reviewing the answers."""
     wordings, review = summary.wordings, summary.review
     if wordings is None:
         if summary.chosen:

@@ -24,7 +24,7 @@ _READING = (
 
 
 def list_columns(report: Report) -> dict[str, DescriptionColumn]:
-    """The columns of described candidates by their rules; empty in other reports."""
+    """Return the columns of described candidates by their rules; empty in other reports."""
     return {
         c.rule: c.fitted_column
         for c in report.library
@@ -33,7 +33,7 @@ def list_columns(report: Report) -> dict[str, DescriptionColumn]:
 
 
 def describe_annotation(report: Report, rule: str, source: str) -> str:
-    """Who decided where a description holds, on how many examples, and who agrees.
+    """Describe who decided where a description holds, on how many examples, and who agrees.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def describe_annotation(report: Report, rule: str, source: str) -> str:
 
 
 def describe_arms(report: Report) -> str:
-    """How the descriptions of each arm fared, in one sentence; empty without descriptions."""
+    """Describe how the descriptions of each arm fared; empty without descriptions."""
     columns = list_columns(report)
     parts = [
         f"{words.count(confirmed)} of {words.count(size)} {ARMS[arm]}"
@@ -62,7 +62,7 @@ def describe_arms(report: Report) -> str:
 
 
 def make_section(report: Report) -> Section | None:
-    """The descriptions of a report; None where it has none."""
+    """Make the section on the descriptions of a report; None where it has none."""
     columns = list_columns(report)
     if not columns:
         return None
@@ -88,7 +88,7 @@ def make_section(report: Report) -> Section | None:
 
 
 def list_descriptions(columns: Sequence[DescriptionColumn]) -> Table:
-    """A row for each description: how it came about, where it holds, and who decided."""
+    """List descriptions: how each came about, where it holds, and who decided."""
     return tabulate(
         "Descriptions, and who decided",
         columns,
@@ -120,7 +120,7 @@ def _write_agreement(column: DescriptionColumn) -> str:
 def _count_arms(
     report: Report, columns: Mapping[str, DescriptionColumn]
 ) -> list[tuple[Arm, int, int, int, float | None]]:
-    """For each arm: descriptions, those tested, those confirmed, median size of their lifts."""
+    """Count by arm: descriptions, those tested, those confirmed, median size of their lifts."""
     findings: dict[str, list[Finding]] = {rule: [] for rule in columns}
     for finding in report.findings:
         if finding.rule in findings:

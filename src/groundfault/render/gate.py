@@ -15,7 +15,7 @@ MAX_ROWS = 20  # findings shown; a pull request is no place for more
 
 
 def headline(gate: Gate) -> str:
-    """Whether it passes, and why not, in one line."""
+    """Write in one line whether the gate passes, and why not."""
     fresh = "new " if gate.compared else ""
     why = [f"{_count(gate.new, fresh)} met the rule"] if gate.new else []
     if gate.blind:
@@ -30,7 +30,7 @@ def headline(gate: Gate) -> str:
 
 
 def lines(gate: Gate) -> Iterator[str]:
-    """What else there is to say, plain."""
+    """Yield sentences on everything but the headline, without any markup."""
     if gate.known:
         changes = any(match.since is not None for match in gate.known)
         which = (
@@ -48,7 +48,7 @@ def lines(gate: Gate) -> Iterator[str]:
 
 
 def describe_match(match: GateMatch) -> str:
-    """What may be said of a match, and of its change since the baseline."""
+    """Describe a match, and its change since the baseline."""
     since = match.since
     if since is None:
         return match.sentence
@@ -60,7 +60,7 @@ def describe_match(match: GateMatch) -> str:
 
 
 def markdown(gate: Gate) -> str:
-    """The gate as GitHub-flavoured Markdown; text from data is escaped."""
+    """Write the gate as GitHub-flavoured Markdown; text from data is escaped."""
     parts = [f"### {escape(headline(gate))}", f"Rule: {code(gate.fail_on)}"]
     if gate.new:
         parts.append(set_table(_findings(gate.new[:MAX_ROWS]), caption=False))
@@ -95,7 +95,7 @@ def _before(match: GateMatch) -> str:
 
 
 def _count(matches: Sequence[GateMatch], fresh: str = "") -> str:
-    """How many findings there are, and how many failure modes."""
+    """Count findings and failure modes, in words."""
     modes = sum(match.kind == "mode" for match in matches)
     overall = sum(match.kind == "overall" for match in matches)
     sizes = {
@@ -119,7 +119,7 @@ _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def junit(gate: Gate) -> str:
-    """The gate as JUnit XML: a test for each match, and one for the gate as a whole.
+    """Write the gate as JUnit XML: a test for each match, and one for the gate as a whole.
 
     What is new fails; what is known passes; what could not be compared is skipped. The last test
     fails where the audit could not have seen enough.
@@ -168,5 +168,5 @@ def _add_case(suite: Element, match: GateMatch, result: str = "") -> None:
 
 
 def _clean(text: str) -> str:
-    """Text from data without what XML cannot hold."""
+    """Replace in text from data all that XML cannot hold."""
     return _ILLEGAL.sub("\ufffd", words.clean(text))

@@ -13,12 +13,13 @@ from groundfault.render.page import Highlight, Line
 # a pattern that matches as much of a text as this says nothing about a place in it
 _MAX_SHARE = 0.5
 _SHORT = 40
+"""Characters of a text that one match may fill: a word or two."""
 # "anything but a comma, any number of them" is no word
 _STRETCH = re.compile(r"\[\^[^\]]*\](\*|\+|\{)")
 
 
 def find_patterns(rule: str) -> dict[str, tuple[str, ...]]:
-    """By column: the patterns of words that a rule looks for in texts.
+    """Find, by column, the patterns of words that a rule looks for in texts.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def find_patterns(rule: str) -> dict[str, tuple[str, ...]]:
 
 
 def highlight(text: str, patterns: Sequence[str]) -> Line:
-    """A text with the places that patterns match highlighted.
+    """Highlight the places of a text that patterns match.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def mark_spans(text: str, spans: Sequence[tuple[int, int]]) -> Line:
 
 
 def find_spans(texts: pl.Series, pattern: str) -> list[list[tuple[int, int]]]:
-    """Where a pattern matches in each of some texts, by the engine of the rules.
+    """Find where a pattern matches in each of some texts, by the engine of the rules.
 
     It takes time linear in the texts, whatever the pattern, and knows what Python does not, such
     as ``\\p{Lu}``. A pattern that it cannot read matches nowhere.
@@ -124,7 +125,7 @@ def find_spans(texts: pl.Series, pattern: str) -> list[list[tuple[int, int]]]:
 
 
 def _read_signs(text: str, start: str, end: str) -> list[tuple[int, int]]:
-    """Where the parts between two signs would be, were the signs not there."""
+    """Read where the parts between two signs would be, were the signs not there."""
     first, *pieces = text.split(start)
     spans, place = [], len(first)
     for piece in pieces:
@@ -136,14 +137,14 @@ def _read_signs(text: str, start: str, end: str) -> list[tuple[int, int]]:
 
 
 def _find_signs(texts: pl.Series) -> tuple[str, str]:
-    """Two characters for private use that stand in none of the texts."""
+    """Find two characters for private use that stand in none of the texts."""
     signs = (chr(code) for code in range(0xE000, 0xF8FF))
     free = (sign for sign in signs if not texts.str.contains(sign, literal=True).any())
     return next(free), next(free)
 
 
 def _split_words(pattern: str) -> list[str]:
-    """The pieces of a LIKE pattern between its ``%``, as regular expressions."""
+    """Split a LIKE pattern at its ``%`` into regular expressions."""
     words = [""]
     for character, is_plain in split_pattern(pattern):
         if character == "%" and not is_plain:

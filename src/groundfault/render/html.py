@@ -8,15 +8,16 @@ from groundfault.render.page import Page
 _LINE = 2
 """Height of a line with what surrounds it, in em."""
 _MOST_LINES = 18
+"""Lines of a frame: half a screen, so that cells around it stay in sight."""
 
 
 def html(page: Page) -> str:
-    """One self-contained page; everything that came from data or a model is escaped."""
+    """Set a page as one self-contained file; everything from data or a model is escaped."""
     return _set(page, "page.html.j2")
 
 
 def frame(page: Page) -> str:
-    """A page in a frame, to stand in a notebook: no script runs in it, and it reaches nothing.
+    """Set a page in a frame for a notebook: no script runs in it, and it reaches nothing.
 
     It is a document of its own: neither its styles nor, should this library fail to escape
     something, its markup touch the notebook, whose page may run what its reader may.

@@ -35,23 +35,23 @@ _ENTITIES |= {"://": ":&#47;&#47;", "www.": "www&#46;"}
 
 
 def markdown(page: Page) -> str:
-    """The page as Markdown; text from data is escaped, also where it looks like HTML."""
+    """Set a page as Markdown; text from data is escaped, also where it looks like HTML."""
     return "\n\n".join(_page(page)) + "\n"
 
 
 def escape(text: object) -> str:
-    """Text as itself, wherever in a line it stands."""
+    """Escape text, so that it stands as itself wherever it is in a line."""
     return _SPECIAL.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), words.clean(text))
 
 
 def code(text: object) -> str:
-    """Text as code where code can hold it in a table too, escaped where not."""
+    """Set text as code where code can hold it in a table too; escape it where not."""
     plain = words.clean(text).strip()
     return f"`{plain}`" if plain and not set(plain) & set("`|\\") else escape(plain)
 
 
 def set_table(table: Table, *, caption: bool = True) -> str:
-    """A table in Markdown."""
+    """Set a table in Markdown."""
     kinds = [column.kind for column in table.columns]
     lines = [
         _row(escape(column.head) for column in table.columns),
@@ -79,7 +79,7 @@ def _page(page: Page) -> Iterator[str]:
 
 
 def _blocks(blocks: Iterable[Block], title: str = "") -> Iterator[str]:
-    """Blocks in their order; a caption that repeats the head above it is left out."""
+    """Set blocks in their order; a caption that repeats the head above it is left out."""
     for block in blocks:
         if isinstance(block, Figures):
             continue

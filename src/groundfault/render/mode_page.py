@@ -19,7 +19,7 @@ from groundfault.render.mode_words import (
     NumberedMode,
     count_errors,
     describe_rates,
-    say_count,
+    format_count,
 )
 from groundfault.render.page import (
     Block,
@@ -43,8 +43,11 @@ from groundfault.render.page import (
 MAX_FULL = 5
 """Modes that a first screen says at full length."""
 _MAX_OUTCOMES = 6
+"""Models whose modes a first screen lists."""
 _MAX_FIGURES = 12
+"""Pictures of columns on a page."""
 _LONG_OPENING = 80
+"""Characters from which a shared opening is said once: a line of a terminal."""
 
 _SIDES: dict[Side, str] = {
     "failing": "Fails",
@@ -54,7 +57,7 @@ _SIDES: dict[Side, str] = {
 
 
 def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Block]:
-    """What stands first: the modes of each outcome, what they cover, what was not seen.
+    """Yield the modes of each outcome, what they cover, and the limits of the search.
 
     Parameters
     ----------
@@ -94,7 +97,7 @@ def _list_limits(outline: ModeOutline) -> Iterator[Block]:
 def _list_modes(
     outline: ModeOutline, modes: tuple[NumberedMode, ...], count: int, terminal: bool
 ) -> list[Block]:
-    """Modes as statements; a page folds those beyond ``count``, a terminal shortens them."""
+    """List modes as statements; a page folds those beyond ``count``, a terminal shortens them."""
     items = tuple(_state(one, outline.full) for one in modes)
     if not terminal or len(modes) <= count:
         return [Statements(items, count, "more")]
@@ -113,7 +116,7 @@ def _state(one: NumberedMode, full: float) -> Statement:
 
 
 def list_search(outline: ModeOutline) -> list[Block]:
-    """What was searched, what a rule would have needed to be named, and what was left out."""
+    """List the rules looked through, and the failure rate that a rule needed to be named."""
     search = outline.search
     unit = f"{outline.report.unit}s"
     power = make_table(
@@ -131,7 +134,7 @@ def list_search(outline: ModeOutline) -> list[Block]:
         "tnn",
         ("Kind", "Rules", "Share of the error level"),
         [
-            (words.capital(kinds.get(c.name, c.name)), say_count(c.rules), words.rate(c.weight))
+            (words.capital(kinds.get(c.name, c.name)), format_count(c.rules), words.rate(c.weight))
             for c in search.classes
         ],
     )
@@ -140,7 +143,7 @@ def list_search(outline: ModeOutline) -> list[Block]:
 
 
 def make_section(outline: ModeOutline) -> Section:
-    """All that the report holds of each mode: numbers, rule, other wordings, examples."""
+    """Make the section on each mode: numbers, rule, other wordings, examples."""
     blocks: list[Block] = []
     drawn = 0
     for outcome, modes in outline.groups:
@@ -169,7 +172,7 @@ def _describe(outline: ModeOutline, one: NumberedMode, with_figures: bool) -> It
 
 
 def _count(one: NumberedMode) -> Table:
-    """Failures inside and outside the rule."""
+    """Count failures inside and outside the rule."""
     mode = one.mode
     parts = [
         ("Inside the rule", mode.errors, mode.n),
@@ -186,7 +189,7 @@ def _count(one: NumberedMode) -> Table:
 
 
 def _remark(outline: ModeOutline, one: NumberedMode) -> Iterator[tuple[str, str | Code | Line]]:
-    mode, rules = one.mode, say_count(outline.search.rules)
+    mode, rules = one.mode, format_count(outline.search.rules)
     yield "Rule", Code(mode.rule)
     level = words.level(1 - words.decimal(one.report.plan.alpha))
     low, high = mode.interval
@@ -219,7 +222,7 @@ def _remark(outline: ModeOutline, one: NumberedMode) -> Iterator[tuple[str, str 
 def list_excerpts(
     sample: tuple[ModeExample, ...], rule: str, *, titles: bool = True
 ) -> Iterator[Block]:
-    """Examples by side, the words that the rule names highlighted.
+    """Yield examples by side, the words that the rule names highlighted.
 
     What all texts of a column begin with is said once, before them.
     """
@@ -239,7 +242,7 @@ def list_excerpts(
 
 
 def find_openings(sample: tuple[ModeExample, ...]) -> dict[str, str]:
-    """By column: what all texts begin with, where that is long, up to the end of a word."""
+    """Find, by column, the long opening that all texts share, up to the end of a word."""
     texts: dict[str, list[str]] = {}
     for example in sample:
         for name, text in example.texts.items():
@@ -295,7 +298,7 @@ _NAMES: dict[Side, str] = {
 
 
 def make_example_page(lookup: RuleExamples, side: Side) -> Page:
-    """Examples of one side of a rule, the words that it names highlighted.
+    """Make a page of examples of one side of a rule, the words that it names highlighted.
 
     Parameters
     ----------

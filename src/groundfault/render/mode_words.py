@@ -17,6 +17,7 @@ PROOF = (
     "their cause."
 )
 _NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
+# shares that people name, from a tenth to three quarters
 _FRACTIONS = {
     0.1: "a tenth",
     0.2: "a fifth",
@@ -49,6 +50,7 @@ _RARE = 0.1
 # of what a mode covers, the share that earlier modes cover already
 _MOSTLY = 0.5
 _ALL = 0.95
+"""Share from which a mode is almost all inside earlier ones."""
 
 
 @dataclass(frozen=True)
@@ -72,23 +74,23 @@ class NumberedMode:
 
     @property
     def name(self) -> str:
-        """Its rule in English."""
+        """Return its rule in English, with its number."""
         return words.clean(f"{self.number}. {self.mode.meaning}")
 
     @property
     def anchor(self) -> str:
-        """Its name in an address."""
+        """Return its name in an address."""
         return f"mode-{self.number}"
 
     @property
     def sentence(self) -> str:
-        """How often the model fails inside the rule, and elsewhere."""
+        """Return how often the model fails inside the rule, and elsewhere."""
         wrong = "" if self.report.manifest.compare else " wrong"
         return describe_rates(self.mode, wrong, self.report.unit)
 
     @property
     def nesting(self) -> str:
-        """How much of it earlier modes cover already; empty where it is less than half."""
+        """Return how much of it earlier modes cover; empty where it is less than half."""
         mode = self.mode
         old = 1 - mode.n_new / mode.n
         if not self.earlier or old < _MOSTLY:
@@ -101,7 +103,7 @@ class NumberedMode:
         return f"{inside} inside {where}{rest}."
 
     def draw_bar(self, full: float) -> Bar:
-        """Its rates as a picture; ``full`` is the rate of the whole width."""
+        """Return its rates as a picture; ``full`` is the rate of the whole width."""
         return Bar(self.mode.rate, self.mode.rate_outside, full)
 
 
@@ -119,13 +121,13 @@ class ModeOutline:
 
     @property
     def search(self) -> ModeSearch:
-        """What was searched."""
+        """Return the search: columns, rules and error level."""
         assert self.report.mode_search is not None
         return self.report.mode_search
 
     @cached_property
     def groups(self) -> tuple[tuple[str, tuple[NumberedMode, ...]], ...]:
-        """The modes of each outcome, those that all models share first."""
+        """Return the modes of each outcome, those that all models share first."""
         by_outcome: dict[str, list[NumberedMode]] = {}
         for number, mode in enumerate(self.report.modes, 1):
             group = by_outcome.setdefault(mode.outcome, [])
@@ -135,13 +137,13 @@ class ModeOutline:
 
     @property
     def full(self) -> float:
-        """The rate that the whole width of a bar stands for: 1, or less where failures are rare."""
+        """Return the rate that a whole bar stands for: 1, or less where failures are rare."""
         highest = max((mode.rate for mode in self.report.modes), default=1.0)
         return next((full for full in (0.02, 0.05, 0.1, 0.2, 0.5) if highest <= full), 1.0)
 
     @property
     def headline(self) -> str:
-        """The answer in a few words."""
+        """Return the answer in a few words."""
         count = len(self.report.modes)
         outcomes = [name for name, _ in self.groups if name != EVERY_MODEL]
         modes = words.plural(count, "failure mode")
@@ -156,18 +158,18 @@ class ModeOutline:
 
     @property
     def legend(self) -> str:
-        """How to read the bars."""
+        """Return how to read the bars."""
         scale = "" if self.full == 1 else f"; the whole width is {words.rate(self.full)}"
         return f"Bars: failure rate inside the rule; grey: elsewhere{scale}."
 
     def describe_coverage(self, outcome: str) -> str:
-        """What the modes of an outcome cover together, and that nothing is known of any rest."""
+        """Describe the failures that the modes of an outcome cover, and the rest."""
         coverage = next((c for c in self.search.outcomes if c.outcome == outcome), None)
         count = len(dict(self.groups).get(outcome, ()))
         if coverage is None or not count:
             return ""
         rules = "This rule covers" if count == 1 else f"These {_number(count)} rules cover"
-        examples = say_share(coverage.covered / coverage.n)
+        examples = format_share(coverage.covered / coverage.n)
         failures = "these cases" if self.report.manifest.compare else "the failures"
         share = _share_of_errors(coverage)
         rest = "" if share == "all" else "; of the rest this audit cannot say where they are"
@@ -175,13 +177,13 @@ class ModeOutline:
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """Outcomes for which no mode was named."""
+        """Return outcomes for which no mode was named."""
         with_modes = dict(self.groups)
         return tuple(c.outcome for c in self.search.outcomes if c.outcome not in with_modes)
 
     @property
     def breadth(self) -> str:
-        """How many rules of which kinds were looked through."""
+        """Return how many rules of which kinds were looked through."""
         classes = self.search.classes
         if not classes:
             return "No rule could be looked through."
@@ -195,7 +197,7 @@ class ModeOutline:
 
     @property
     def power(self) -> str:
-        """What failure rate a single condition would have needed; empty where that is unknown."""
+        """Return the failure rate that a single condition needed; empty where that is unknown."""
         needs, never = [], []
         for share, rate in sorted(self.search.detectable.items(), key=lambda item: float(item[0])):
             size = words.level(float(share))
@@ -219,7 +221,7 @@ class ModeOutline:
 
     @property
     def guarantee(self) -> str:
-        """What a listed mode is worth."""
+        """Return the guarantee of a listed mode."""
         level, opening = words.level(self.search.level), self.report.ledger
         first_look = (
             f", in a first look at these outcomes, which were looked at {opening.times} times"
@@ -245,7 +247,7 @@ class ModeOutline:
 
     @property
     def _mined(self) -> str:
-        """What is said of candidates that were mined from these outcomes; empty without any."""
+        """Return a remark on candidates mined from these outcomes; empty without any."""
         if not any(c.is_mined_from(self.report.hashes.outcome) for c in self.report.library):
             return ""
         return (
@@ -255,7 +257,7 @@ class ModeOutline:
 
     @property
     def fixed(self) -> str:
-        """What was held fixed; empty where nothing was."""
+        """Return the columns that were held fixed; empty where none was."""
         within = self.search.within
         if not within:
             return ""
@@ -263,7 +265,7 @@ class ModeOutline:
 
 
 def describe_rates(mode: Mode, wrong: str = " wrong", unit: str = "example") -> str:
-    """How often failures are inside a mode's rule, and elsewhere.
+    """Describe how often failures are inside a mode's rule, and elsewhere.
 
     Examples
     --------
@@ -291,24 +293,24 @@ def describe_rates(mode: Mode, wrong: str = " wrong", unit: str = "example") -> 
     if not mode.errors_outside:
         return f"{inside}, against none of {words.count(mode.n_outside)} {elsewhere}"
     if mode.rate_outside < _RARE:
-        often = f"{say_ratio(mode.rate / mode.rate_outside)} times as often as {elsewhere}"
+        often = f"{format_ratio(mode.rate / mode.rate_outside)} times as often as {elsewhere}"
         return f"{inside}, {often} ({words.rate(mode.rate_outside)})"
     return f"{inside}, against {words.rate(mode.rate_outside)} {elsewhere}"
 
 
-def say_ratio(ratio: float) -> str:
-    """A ratio in two digits, or in whole numbers."""
+def format_ratio(ratio: float) -> str:
+    """Write a ratio in two digits, or in whole numbers."""
     return f"{ratio:.1f}" if ratio < 9.95 and f"{ratio:.1f}"[-1] != "0" else f"{ratio:,.0f}"
 
 
-def say_share(share: float) -> str:
-    """A share as a plain fraction where one is near, else as a percentage."""
+def format_share(share: float) -> str:
+    """Write a share as a plain fraction where one is near, else as a percentage."""
     near = min(_FRACTIONS, key=lambda fraction: abs(fraction - share))
     return _FRACTIONS[near] if abs(near - share) <= 0.015 else words.rate(share)
 
 
-def say_count(count: int) -> str:
-    """A count; a large one in words."""
+def format_count(count: int) -> str:
+    """Write a count; a large one in words."""
     if count >= 10**18:
         return f"{count:.2g}"
     for exponent, name in ((15, "quadrillion"), (12, "trillion"), (9, "billion"), (6, "million")):
@@ -318,13 +320,13 @@ def say_count(count: int) -> str:
 
 
 def _count_rules(count: int, kind: str) -> str:
-    """A count and what is counted: one pair with a word, two pairs with a word."""
+    """Write a count and its noun: one pair with a word, two pairs with a word."""
     noun = _PLURAL.sub(r"\1", kind, count=1) if count == 1 else kind
-    return f"{say_count(count)} {noun}"
+    return f"{format_count(count)} {noun}"
 
 
 def count_errors(errors: float) -> str:
-    """Failures, or a sum of losses."""
+    """Write failures, or a sum of losses."""
     return words.count(int(errors)) if errors % 1 == 0 else f"{errors:,.1f}"
 
 

@@ -43,7 +43,7 @@ _MAX_NAMES = 20
 
 
 def make_check_page(check: Check) -> Page:
-    """What an audit could find, before it tests anything."""
+    """Make the page of a check: candidates that an audit could confirm, before it tests any."""
     summary = check.summary
     title, units = _describe_parts(summary)
     fit = sorted(
@@ -76,7 +76,7 @@ def make_check_page(check: Check) -> Page:
 
 
 def _describe_parts(summary: CheckSummary) -> tuple[str, str]:
-    """When a check is made, and what it says of its units; a judge may need no holdout."""
+    """Describe when a check is made, and its units; a judge may need no holdout."""
     units = f"{words.count(summary.n)} units"
     if not summary.n_holdout:
         return "before anything is tested", f"{units}, nothing held out; error rate"
@@ -86,7 +86,7 @@ def _describe_parts(summary: CheckSummary) -> tuple[str, str]:
 
 
 def make_column_table(columns: Iterable[ColumnUse | ColumnStage]) -> Table:
-    """What each column is taken for, those to ask about first, and how to overrule it."""
+    """Make the table of column roles, those to ask about first, and how to overrule them."""
     groups: dict[tuple[str, str], list[str]] = {}
     for use in sorted(columns, key=lambda use: not use.suspect):
         why = f"{use.reason}: is that so?" if use.suspect else use.reason or "by default"
@@ -116,7 +116,7 @@ def _tabulate_reasons(unfit: list[Prospect]) -> Table:
 
 
 def make_import_page(evidence: Evidence, written: str | Path | None = None) -> Page:
-    """What was read from logs, and what became of every row."""
+    """Make the page of an import: the logs that were read, and the status of every row."""
     account = evidence.account
     assert account is not None  # only evidence from logs is shown this way
     scored = evidence.loss.drop_nulls()
@@ -149,12 +149,12 @@ def make_import_page(evidence: Evidence, written: str | Path | None = None) -> P
 
 
 def show_report(report: Report) -> str:
-    """The first screen of a report in a frame."""
+    """Show the first screen of a report in a frame."""
     return frame(make_summary(report))
 
 
 def show_finding(finding: Finding) -> str:
-    """A finding in a frame: its sentence, and the counts that it rests on."""
+    """Show a finding in a frame: its sentence, and the counts that it rests on."""
     parts: list[tuple[str, Cell]] = [("all", finding.full)]
     if finding.holdout is not None:
         parts = [("discovery", finding.discovery), ("held out", finding.holdout), *parts]
@@ -182,7 +182,7 @@ def _count_statuses(evidence: Evidence) -> str:
 
 
 def show_evidence(evidence: Evidence) -> str:
-    """Evidence in a frame: how much there is, and what describes its examples."""
+    """Show evidence in a frame: its size, and the columns that describe its examples."""
     lines: list[tuple[str, ...]] = [(f"Rows: {_count_statuses(evidence)}.",)]
     for what, names in (
         ("Models", evidence.models if evidence.roles.model else ()),

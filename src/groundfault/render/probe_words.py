@@ -22,7 +22,7 @@ _LIMITS = (
 
 
 def list_limits(summary: Summary) -> tuple[str, ...]:
-    """What the numbers do not say."""
+    """List claims that the numbers do not support."""
     compared = "its key" if summary.has_keys else "that to the base wording"
     return (
         f"A routing signal says that an answer differs from {compared}, or cannot be read. It is "
@@ -32,7 +32,7 @@ def list_limits(summary: Summary) -> tuple[str, ...]:
 
 
 def summarize(summary: Summary) -> str:
-    """The answer in a line: what was confirmed."""
+    """Return the answer in a line: how many errors were confirmed."""
     results = summary.results
     keys = len(results.keys.confirmed)
     if not keys:
@@ -46,7 +46,7 @@ def summarize(summary: Summary) -> str:
 
 
 def list_open_points(summary: Summary) -> Iterator[str]:
-    """What is unaudited, disputed or not finished."""
+    """List rows and runs that are unaudited, disputed or not finished."""
     rows, keys = summary.results.rows, summary.results.keys
     for asked, answered in summary.other_models:
         yield (
@@ -76,7 +76,7 @@ def list_open_points(summary: Summary) -> Iterator[str]:
 
 
 def draw_conclusions(summary: Summary) -> Iterator[str]:
-    """What may be said."""
+    """Yield the conclusions that the review supports."""
     results = summary.results
     rows, keys = results.rows, results.keys
     yield (
@@ -94,7 +94,7 @@ def draw_conclusions(summary: Summary) -> Iterator[str]:
 
 
 def compare(summary: Summary, policy: str, model: str | None) -> str:
-    """Whether a policy finds more unique audited keys than the control."""
+    """Compare a policy with the control: which finds more unique audited keys."""
     control, quoted_policy = quote(summary.control), quote(policy)
     why = comparison.explain_mismatch(summary.results, policy, summary.control, model)
     difference = summary.difference(policy, model)
@@ -126,7 +126,7 @@ def compare(summary: Summary, policy: str, model: str | None) -> str:
 
 
 def compare_briefly(summary: Summary, policy: str, model: str | None) -> str:
-    """The same for a table."""
+    """Compare a policy with the control in the few words of a table."""
     difference = summary.difference(policy, model)
     if difference is None:
         return "not matched"
@@ -139,7 +139,7 @@ def compare_briefly(summary: Summary, policy: str, model: str | None) -> str:
 
 
 def quote(policy: str) -> str:
-    """A policy's name as part of a sentence: in quotes where it has a comma of its own."""
+    """Write a policy's name as part of a sentence: in quotes where it has a comma of its own."""
     return f'"{policy}"' if "," in policy else policy
 
 

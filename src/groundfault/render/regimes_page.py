@@ -24,7 +24,7 @@ _GAP = (
 
 
 def make_depth_page(profile: pl.DataFrame, depth: str, title: str, level: float) -> Page:
-    """The page of a depth profile: models in rows, depths in columns.
+    """Make the page of a depth profile: models in rows, depths in columns.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def make_depth_page(profile: pl.DataFrame, depth: str, title: str, level: float)
 
 
 def make_gap_page(gaps: Sequence[Gap], by: Sequence[str], title: str, level: float) -> Page:
-    """The page of `groundfault.taxonomy.use.regimes.grader_gaps`.
+    """Make the page of `groundfault.taxonomy.use.regimes.grader_gaps`.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _format_rate(ends: tuple[float, float, float]) -> str:
 
 
 def make_gap_table(gaps: Sequence[Gap], by: Sequence[str]) -> pl.DataFrame:
-    """A data frame with a row for each cell: its names, and every number of the gap."""
+    """Make a data frame with a row for each cell: its names, and every number of the gap."""
     import polars as pl
 
     rows = []

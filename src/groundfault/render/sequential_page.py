@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     pass
 
 MAX_UNLABELLED = 12
+"""Cases named in one sentence."""
 MAX_LABELS = 500
+"""Labels in the table of all: the certificate has more."""
 _FOUND = "failure mode found"
 _ADAPTIVE = (
     "Cases were chosen by what earlier labels showed, so the mean of the labels is no estimate of "
@@ -141,7 +143,7 @@ def _lead(certificate: Certificate) -> Iterator[Block]:
 
 
 def _describe_pool_verdict(certificate: Certificate) -> str:
-    """What a failure mode of these cases alone is, with the group and its counts."""
+    """Describe a failure mode of these cases alone, with the group and its counts."""
     cases = words.plural(len(certificate.pool.ids), "case")
     sentence = f"In this pool of {cases}, not every group reaches the threshold"
     group = certificate.lowest_group
@@ -155,7 +157,7 @@ def _describe_pool_verdict(certificate: Certificate) -> str:
 
 
 def describe_left_out(certificate: Certificate) -> str:
-    """The groups that were too small to be tested, in a sentence."""
+    """Describe the groups that were too small to be tested."""
     groups = [f"{name} ({size})" for name, size in certificate.left_out.items()]
     return (
         f"Left out, with less than {certificate.plan.epsilon:g} of the cases: "
@@ -164,7 +166,7 @@ def describe_left_out(certificate: Certificate) -> str:
 
 
 def _make_group_section(certificate: Certificate) -> Section:
-    """Labels, errors and what the mean of each group can still be."""
+    """Make the section on groups: labels, errors and the range that each mean can still have."""
     sentences = (_ADAPTIVE, _BOUNDS) if certificate.bounds_means else (_ADAPTIVE,)
     if certificate.left_out:
         sentences = (*sentences, describe_left_out(certificate))
@@ -172,7 +174,7 @@ def _make_group_section(certificate: Certificate) -> Section:
 
 
 def tabulate_groups(certificate: Certificate) -> Table:
-    """The declared groups, the lowest mean first; those without a label stand last."""
+    """Tabulate the declared groups, the lowest mean first; those without a label stand last."""
     # stable, so that groups with equal means keep the order in which they were declared
     results = sorted(certificate.groups, key=lambda r: (r.mean is None, r.mean or 0.0))
     bounded = certificate.bounds_means
@@ -208,7 +210,7 @@ def _unlabelled(certificate: Certificate) -> Iterator[str]:
 
 
 def _tabulate_labels(certificate: Certificate) -> Iterator[Table]:
-    """The labelled cases in their order, with both e-values after each."""
+    """Tabulate the labelled cases in their order, with both e-values after each."""
     rounds = [point for point in certificate.rounds if point.closed]
     if not rounds:
         return
@@ -248,7 +250,7 @@ def _manifest(certificate: Certificate) -> Iterator[tuple[str, str | Code]]:
 
 
 def _describe_seed(certificate: Certificate) -> str:
-    """The key of the draws, and who could know it."""
+    """Describe the key of the draws, and who could know it."""
     if certificate.draws is None:
         return f"{certificate.plan.seed}, public from the start: who knew it could foresee draws"
     if certificate.draws.key is None:
@@ -257,7 +259,7 @@ def _describe_seed(certificate: Certificate) -> str:
 
 
 def make_confirmation_page(confirmation: Confirmation, title: str = "") -> Page:
-    """What a holdout that was labelled one unit at a time says of the survivors of a screen."""
+    """Make the page of survivors of a screen, whose holdout was labelled one unit at a time."""
     size = len(confirmation.confirmed)
     opening = (words.capital(confirmation.opening) + ".",) if confirmation.opening else ()
     seals = (
@@ -312,7 +314,7 @@ MAX_POINTS = 1_000
 
 
 def draw_wealth(path: Sequence[WealthPoint], alpha: float) -> Figure:
-    """Both e-values after each label, on a scale of powers of ten.
+    """Draw both e-values after each label, on a scale of powers of ten.
 
     Parameters
     ----------
@@ -361,7 +363,7 @@ def draw_wealth(path: Sequence[WealthPoint], alpha: float) -> Figure:
 
 
 def format_e_value(log_e: float) -> str:
-    """An e-value from its natural logarithm, which may be too large for a float."""
+    """Format an e-value from its natural logarithm, which may be too large for a float."""
     # counting shows for certain what no bet can: the e-value is then infinite
     if math.isinf(log_e) and log_e > 0:
         return "infinite (counted)"

@@ -78,7 +78,7 @@ def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -
 
 
 def read_page(directory: str | Path) -> Page:
-    """The page of what `write_taxonomy` and `write_labels` wrote.
+    """Read the page of what `write_taxonomy` and `write_labels` wrote.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def read_page(directory: str | Path) -> Page:
 
 
 def _load_claims(taxonomy: Taxonomy, directory: Path) -> ReportData | None:
-    """The report on held-out models, if it is about these clusters.
+    """Read the report on held-out models, if it is about these clusters.
 
     The folder may hold one of an earlier fit.
     """
@@ -118,7 +118,7 @@ def make_page(
     claims: ReportData | None = None,
     labels: Labelling | None = None,
 ) -> Page:
-    """What the report says; ``claims`` is the report on held-out models."""
+    """Make the page of a taxonomy; ``claims`` is the report on held-out models."""
     sections = (
         _make_cluster_section("Published clusters", taxonomy, taxonomy.published),
         None if labels is None else make_label_section(taxonomy, labels),
@@ -239,7 +239,7 @@ def _make_claim_section(claims: ReportData | None) -> Section | None:
 
 
 def _write_lift(claims: ReportData, finding: Finding) -> tuple[str, str]:
-    """The lift and its interval, corrected where it had to pass a bar."""
+    """Write the lift and its interval, corrected where it had to pass a bar."""
     if finding.confirmed and finding.estimate is not None:
         return write_estimate(claims, finding.estimate)
     cell = finding.holdout or finding.full
@@ -247,7 +247,7 @@ def _write_lift(claims: ReportData, finding: Finding) -> tuple[str, str]:
 
 
 def _make_power_section(taxonomy: Taxonomy) -> Section | None:
-    """What could have been seen, where nothing was."""
+    """Make the section on the classes that could have been seen, where none was."""
     detectable = taxonomy.detectable
     if detectable is None:
         return None
@@ -334,7 +334,7 @@ def _format_range(values: Sequence[float]) -> str:
 
 
 def list_exclusions(taxonomy: Taxonomy) -> dict[str, tuple[str, ...]]:
-    """Names of examples and models that are in no cluster, by the reason."""
+    """List names of examples and models that are in no cluster, by the reason."""
     exclusions = taxonomy.matrix.apart
     kinds = {
         "failed by every model": exclusions.all_failed,
@@ -365,7 +365,7 @@ def _make_exclusion_section(taxonomy: Taxonomy) -> Section:
 
 
 def make_label_section(taxonomy: Taxonomy, labelling: Labelling) -> Section:
-    """The labels, and how far a second labeller agrees."""
+    """Make the section on labels, and how far a second labeller agrees."""
     # by cluster: not every cluster has a second label or a check
     seconds = {each.cluster: each for each in labelling.second_labels}
     checks = {each.cluster: each for each in labelling.membership}
@@ -393,7 +393,7 @@ def make_label_section(taxonomy: Taxonomy, labelling: Labelling) -> Section:
 
 
 def describe_labels(labelling: Labelling) -> list[str]:
-    """Who labelled, and what the labels are worth."""
+    """Describe who labelled, and how far labels can be trusted."""
     label_count = sum(each.status == "read" for each in labelling.labels)
     lines = [
         f"{labelling.model} labelled {label_count} of "

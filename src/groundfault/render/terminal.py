@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 # a column of words has as many characters in a terminal, and for a long word twice as many
 _READABLE = 13
 _INDENT = 3
+"""Characters before the sentence of a statement: its number stands there."""
 _BAR = 60
+"""Characters of a whole bar: it fits beside its indent in 80 columns."""
 _STYLES = {"notice": "bold yellow", "small": "dim", "": ""}
 _ROW_STYLES = {"screened": "dim", "printed": "dim italic", "more": "dim"}
 
@@ -67,7 +69,7 @@ def show(page: Page, console: Console, report_path: str | Path | None = None) ->
 
 
 def fit_table(table: Table, width: int) -> Group:
-    """A table that fits a width: no number is broken, and no word of a head over numbers.
+    """Fit a table to a width: no number is broken, and no word of a head over numbers.
 
     One that is wider yet comes in parts, each of which begins with the columns of words that lead
     the table.
@@ -144,7 +146,7 @@ def _show_text(block: Block, console: Console) -> None:
 
 
 def _show_statement(item: Statement, console: Console) -> None:
-    """What is said of one thing; with a bar, its name and sentence each have lines of their own."""
+    """Print a statement; with a bar, its name and sentence each have lines of their own."""
     if item.bar is None:
         _say(console, f"{item.name}: {item.sentence}")
     else:
@@ -192,7 +194,7 @@ def _plain(line: Line) -> str:
 
 
 def _parts(table: Table, width: int, gap: int) -> Iterator[list[int]]:
-    """The columns of each part: as many as find room beside those that lead."""
+    """Split columns into parts: as many as find room beside those that lead."""
     kinds = [column.kind for column in table.columns]
     lead = kinds.index("number") if "number" in kinds else len(kinds)
     part = list(range(lead))
@@ -205,12 +207,12 @@ def _parts(table: Table, width: int, gap: int) -> Iterator[list[int]]:
 
 
 def _width(table: Table, places: Iterable[int], gap: int) -> int:
-    """The width that columns need, with gaps between them."""
+    """Measure the width that columns need, with gaps between them."""
     return sum(_min_width(table, place) + gap for place in places) - gap
 
 
 def _min_width(table: Table, place: int) -> int:
-    """The width that a column needs: its longest number, or as much of its words as is readable."""
+    """Measure the width that a column needs: its longest number, or readable words."""
     column, cells = table.columns[place], [row[place] for row in table.rows]
     longest = _longest([*column.head.split(), *cells])
     if column.kind == "number":
@@ -219,7 +221,7 @@ def _min_width(table: Table, place: int) -> int:
 
 
 def _widths(table: Table, places: Sequence[int], width: int, gap: int) -> dict[int, int]:
-    """The width of each column: what it needs, and of what is left words get the most."""
+    """Share out the width: each column gets its need, and words get most of the rest."""
     widths = {place: _min_width(table, place) for place in places}
     full = {p: _longest([table.columns[p].head, *(row[p] for row in table.rows)]) for p in places}
     for _ in range(width - _width(table, places, gap)):

@@ -30,22 +30,22 @@ _STEERING = re.compile(
 
 
 def clean(text: object) -> str:
-    """Text from data on one line, every character that would not print as itself replaced."""
+    """Return text from data on one line, without characters that would not print."""
     return _STEERING.sub("\ufffd", _BREAKS.sub(" ", str(text)))
 
 
 def count(number: int) -> str:
-    """A count with thousands set apart."""
+    """Write a count with thousands set apart."""
     return f"{number:,}"
 
 
 def plural(number: int, noun: str) -> str:
-    """A count and its noun."""
+    """Write a count and its noun."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def signed(value: float | None, digits: int = 2) -> str:
-    """A lift with its sign, a true minus among them; zero has none."""
+    """Write a lift with its sign, a true minus among them; zero has none."""
     if value is None:
         return NONE
     text = f"{value:+.{digits}f}"
@@ -53,12 +53,12 @@ def signed(value: float | None, digits: int = 2) -> str:
 
 
 def bare(lift: float | None) -> str:
-    """A least lift, which has no sign."""
+    """Write a least lift, which has no sign."""
     return "none" if lift is None else f"{lift:.3g}"
 
 
 def rate(value: float | None) -> str:
-    """A share as a percentage of two or three digits; never 0% or 100% where it is not."""
+    """Write a share as a percentage of two or three digits; never 0% or 100% where it is not."""
     if value is None:
         return NONE
     if 0 < value < 0.0005:
@@ -69,14 +69,14 @@ def rate(value: float | None) -> str:
 
 
 def share(cell: Cell, side: str) -> str:
-    """Errors over units on one side of the slice, and their rate."""
+    """Write errors over units on one side of the slice, and their rate."""
     size, errors = (cell.on, cell.on_errors) if side == "on" else (cell.off, cell.off_errors)
     value = cell.on_rate if side == "on" else cell.off_rate
     return f"{errors:,g}/{size:,} ({rate(value)})" if size else "0/0"
 
 
 def interval(cell: Cell | None) -> str:
-    """The interval of a cell: of its lift, or of the ratio where the plan asks for one."""
+    """Write the interval of a cell: of its lift, or of the ratio where the plan asks for one."""
     return span(cell.interval if cell else None, signed)
 
 
@@ -86,22 +86,22 @@ def span(ends: Sequence[float] | None, write: Callable[[float], str] = rate) -> 
 
 
 def ratio_interval(cell: Cell | None) -> str:
-    """The interval of a cell that holds a ratio, which has no sign."""
+    """Write the interval of a cell that holds a ratio, which has no sign."""
     return span(cell.interval if cell else None, "{:.2f}".format)
 
 
 def p_value(p: float | None) -> str:
-    """A p-value at a readable length."""
+    """Write a p-value at a readable length."""
     return NONE if p is None else messages.format_p_value(p)
 
 
 def level(share: float) -> str:
-    """A level as a percentage, as exact as it was written."""
+    """Write a level as a percentage, as exact as it was given."""
     return f"{100 * share:g}%"
 
 
 def decimal(value: str | float | None, default: float = 0.0) -> float:
-    """A plan setting, kept as the decimal or fraction it was written as, as a float."""
+    """Read a plan setting, which is stored as a decimal or fraction, as a float."""
     try:
         return default if value is None else float(Fraction(str(value)))
     except (ValueError, ZeroDivisionError, OverflowError):
@@ -109,24 +109,22 @@ def decimal(value: str | float | None, default: float = 0.0) -> float:
 
 
 def label(finding: Finding) -> str:
-    """The name of a finding, with its outcome where there are several, on one line."""
+    """Return the name of a finding, with its outcome where there are several, on one line."""
     return clean(key(finding))
 
 
 def key(finding: Finding) -> str:
-    """The name of a finding, with its outcome where there are several: no two findings of a report
-    share it.
-    """
+    """Return the name of a finding, which no other finding of the report has."""
     return finding.key
 
 
 def name_candidate(name: str, outcome: str) -> str:
-    """A candidate's name, with the outcome where there are several."""
+    """Return a candidate's name, with the outcome where there are several."""
     return f"{name} · {outcome}" if outcome else name
 
 
 def listing(names: list[str] | tuple[str, ...], max_names: int = 12) -> str:
-    """Names in a row; of many, the first ones and how many more there are."""
+    """List names in a row; of many, the first ones and how many more there are."""
     start = ", ".join(names[:max_names])
     return (
         f"{start} and {len(names) - max_names:,} more"
@@ -136,12 +134,12 @@ def listing(names: list[str] | tuple[str, ...], max_names: int = 12) -> str:
 
 
 def capital(sentence: str) -> str:
-    """A sentence with its first letter large."""
+    """Return a sentence with its first letter large."""
     return sentence[:1].upper() + sentence[1:]
 
 
 def tally(counts: dict[str, int]) -> str:
-    """How many findings have each verdict, as a sentence; none too small goes without saying."""
+    """Count findings by verdict, as a sentence; none too small goes without saying."""
     numbers = {
         Verdict(verdict): n for verdict, n in counts.items() if n or verdict != Verdict.TOO_SMALL
     }
@@ -149,5 +147,5 @@ def tally(counts: dict[str, int]) -> str:
 
 
 def tail(path: str, parts: int = 2) -> str:
-    """The end of a path, which tells files of one folder apart."""
+    """Return the end of a path, which tells files of one folder apart."""
     return str(PurePath(*PurePath(path).parts[-parts:]))
