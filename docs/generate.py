@@ -26,6 +26,7 @@ from groundfault.base.registry import load_object
 from groundfault.cli import options
 from groundfault.cli.command import GroupedCommand
 from groundfault.cli.main import cli
+from groundfault.cli.settings import read_parameter_texts
 from groundfault.core.plan import Plan, _plain
 
 DOCS = Path(__file__).parent
@@ -51,7 +52,7 @@ def main() -> int:
 
 
 def filled(text: str) -> str:
-    """A page with its generated parts up to date."""
+    """Return a page with its generated parts up to date."""
     return _PART.sub(lambda part: f"{part[1]}\n{PARTS[part[2]]()}\n\n{part[3]}", text)
 
 
@@ -59,13 +60,13 @@ def filled(text: str) -> str:
 
 
 def command_line() -> str:
-    """Every command with its help, its arguments and all of its options."""
+    """Describe every command: its help, its arguments and all of its options."""
     context = click.Context(cli, info_name="groundfault")
     return "\n\n".join(_command(context, name) for name in cli.list_commands(context))
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
-    """Every command by name."""
+    """Yield every command by name."""
     context = click.Context(cli, info_name="groundfault")
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
@@ -90,7 +91,7 @@ def _command(context: click.Context, name: str) -> str:
 
 
 def _tables(command: click.Command) -> str:
-    """The options of a command: a table for each group, where it has groups."""
+    """Tabulate the options of a command: a table for each group, where it has groups."""
     if isinstance(command, GroupedCommand) and command.first:
         groups = command.groups().items()
         return "\n\n".join(f"**{group}**\n\n{_options(options)}" for group, options in groups)
@@ -104,7 +105,7 @@ def _params(decorate: Callable[[click.Command], click.Command]) -> list[click.Pa
 
 
 def _prose(text: str) -> str:
-    """Help as Markdown: what click is told not to wrap becomes a block of its own."""
+    """Set help as Markdown: what click is told not to wrap becomes a block of its own."""
     blocks = [block.strip("\n") for block in re.split(r"\n\s*\n", text)]
     shown = []
     for block in blocks:
@@ -158,7 +159,7 @@ def _meaning(option: click.Option) -> str:
 
 
 def _named(text: str) -> str:
-    """Options in prose as code, since two hyphens make a dash."""
+    """Set options in prose as code, since two hyphens make a dash."""
     return re.sub(r"(?<![\w`-])--[a-z][a-z-]*", r"`\g<0>`", text)
 
 
@@ -170,8 +171,8 @@ def _cell(text: str) -> str:
 
 
 def plan_settings() -> str:
-    """Every field of a plan: its default, its option, and what its docstring says."""
-    said = _parameters(Plan.__doc__ or "")
+    """List every field of a plan: its default, its option, and the text of its docstring."""
+    texts = read_parameter_texts(Plan)
     shell = {p.name: p.opts[0] for p in _params(options.plan_options) if p.name}
     rows = ["| setting | default | option | meaning |", "|---|---|---|---|"]
     for field in fields(Plan):
@@ -179,28 +180,13 @@ def plan_settings() -> str:
         option = f"`{shell[field.name]}`" if field.name in shell else ""
         rows.append(
             f"| `{field.name}` | {'' if default is None else f'`{default}`'} | {option} "
-            f"| {_cell(said[field.name])} |"
+            f"| {_cell(texts[field.name].text.replace('``', '`'))} |"
         )
     return "\n".join(rows)
 
 
-def _parameters(docstring: str) -> dict[str, str]:
-    """The descriptions in a docstring's parameter section, by name; a line may name several."""
-    section = re.search(r"Parameters\n\s*-+\n(.*?)(?:\n\s*\n|\Z)", docstring, re.DOTALL)
-    assert section is not None
-    found: dict[str, str] = {}
-    names: list[str] = []
-    for line in section[1].splitlines():
-        if re.match(r"    \w", line):
-            names = [name.strip() for name in line.split(" : ")[0].split(",")]
-        else:
-            for name in names:
-                found[name] = f"{found.get(name, '')} {line.strip()}".strip()
-    return {name: text.replace("``", "`") for name, text in found.items()}
-
-
 def reason_codes() -> str:
-    """Every reason code and its words."""
+    """List every reason code and its words."""
     rows = ["| code | words in the report |", "|---|---|"]
     return "\n".join(
         [*rows, *(f"| `{code}` | {words} |" for code, words in messages.REASONS.items())]
@@ -208,9 +194,7 @@ def reason_codes() -> str:
 
 
 def guarantees() -> str:
-    """What a confirmation by each judge is said to be worth, for a library of 34 and the default
-    plan.
-    """
+    """Say what a confirmation by each judge is worth, for 34 candidates and the default plan."""
     rows = ["| judge | holds out | what the report says a confirmation is worth |", "|---|---|---|"]
     held = {"gate": "yes", "exact": "yes", "none": "no"}
     for name in judges.NAMES:
@@ -237,14 +221,14 @@ SCHEMAS = {
 
 
 def json_schema(place: str) -> str:
-    """The JSON Schema of a type, as text."""
+    """Return the JSON Schema of a type, as text."""
     schema = msgspec.json.schema(load_object(place))
     header = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return json.dumps(header | _dedent(schema), indent=1, ensure_ascii=False) + "\n"
 
 
 def _dedent(schema: Any) -> Any:
-    """A schema with descriptions as Python 3.13 has docstrings, so that versions write the same."""
+    """Return a schema with docstrings as Python 3.13 has them, so that versions write the same."""
     if isinstance(schema, list):
         return [_dedent(item) for item in schema]
     if not isinstance(schema, dict):

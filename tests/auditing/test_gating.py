@@ -384,7 +384,7 @@ def door_command() -> Any:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setitem(door._COMMANDS, "gate", ("groundfault.cli.reports", ""))
+    monkeypatch.setitem(door._COMMANDS, "gate", ("reports", ""))
     monkeypatch.setattr(sys, "argv", ["groundfault", "gate", *arguments])
     with pytest.raises(SystemExit) as result:
         door.main()

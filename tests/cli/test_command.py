@@ -11,9 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from groundfault.cli.command import GroupedCommand, option
-from groundfault.cli.main import cli
+from groundfault.cli.main import _COMMANDS, cli
 
 MANY = 12
+LETTERS = 60
 
 
 @click.command(cls=GroupedCommand, first="size")
@@ -57,6 +58,11 @@ def commands(group: click.Group = cli, name: str = "groundfault") -> Iterator[cl
             yield from commands(command, f"{name} {each}")
         else:
             yield command
+
+
+def first_sentence(command: click.Command) -> str:
+    """What a command's help says before the first full stop."""
+    return re.split(r"(?<=\.)\s", " ".join((command.help or "").split()))[0]
 
 
 def test_help_describes_what_matters_first_and_names_the_rest_by_group() -> None:
@@ -112,6 +118,22 @@ def test_every_option_says_what_it_is_in_a_sentence_of_its_own() -> None:
                 assert text.endswith((".", ")")), (command.name, each.name)
                 assert not re.match(r"(Of|With|Or|The same|Which|Who|How)\b", text), text
                 assert text[0].isupper(), text
+
+
+def test_a_command_says_first_in_at_most_sixty_letters_what_it_does() -> None:
+    for command in commands():
+        sentence = first_sentence(command)
+        assert len(sentence) <= LETTERS, sentence
+        assert re.match(r"[A-Z][a-z]+ ", sentence), sentence
+        assert sentence.endswith("."), sentence
+
+
+def test_the_list_of_commands_has_their_first_sentences() -> None:
+    context = click.Context(cli)
+    for name, (_, line) in _COMMANDS.items():
+        command = cli.get_command(context, name)
+        assert command is not None
+        assert line == first_sentence(command)
 
 
 def test_the_old_flags_of_an_audit_work(tmp_path: Path) -> None:

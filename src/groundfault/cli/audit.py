@@ -1,16 +1,15 @@
-"""``audit`` and ``check``: batch audits, of rows or of counts by an engine, or by each scorer."""
+"""``audit``, ``check`` and ``import``: batch audits, and the logs that they read."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from groundfault.base.machine import use_workers
-from groundfault.cli.case_option import step_of_case
 from groundfault.cli.command import GroupedCommand
 from groundfault.cli.options import (
     WHERE,
@@ -19,7 +18,9 @@ from groundfault.cli.options import (
     jobs_option,
     json_option,
     ledger_options,
+    log_options,
     plan_options,
+    step_of_case,
     step_options,
     workers_option,
 )
@@ -42,7 +43,7 @@ from groundfault.cli.reading import (
     require_outcome_orientation,
     select_rows,
 )
-from groundfault.cli.settings import Whole, call, own_options
+from groundfault.cli.settings import Flag, Whole, call, own_options
 from groundfault.errors import InputError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def audit(
     no_text: bool = False,
     **options: Any,
 ) -> None:
-    """Name the failure modes in SOURCE, and say which explanations of them hold up.
+    """Name a model's failure modes, with their examples.
 
     SOURCE is a CSV, JSONL, Parquet or Arrow file, or a directory of them, with its outcome column
     named by --outcome; or logs of an evaluation tool, folders of logs or patterns, which need no
@@ -264,10 +265,11 @@ def _read_lazy_evidence(options: dict[str, Any], engine: str | None, table: str)
 def check(
     *, compare: tuple[str, str] | None = None, freeze: str | None = None, **options: Any
 ) -> None:
-    """Say which candidates SOURCE can test, and how large a lift it could detect.
+    """Say what an audit of SOURCE can test and detect.
 
-    Uses the error rate of the discovery part and no held-out outcome, and records nothing: the
-    holdout stays unopened. A judge that holds nothing out uses the error rate of all units.
+    It lists the candidates that can be tested, and says how large a lift could be detected. Uses
+    the error rate of the discovery part and no held-out outcome, and records nothing: the holdout
+    stays unopened. A judge that holds nothing out uses the error rate of all units.
 
     Input
     -----
@@ -291,3 +293,47 @@ def check(
         result.library.freeze(freeze)
     if not write_result(result.to_dict(), options["json_path"]):
         show_page(make_check_page(result))
+
+
+@click.command("import")
+@log_options
+@own_options
+def import_(
+    *,
+    out: Annotated[str | None, Flag("-o --out")] = None,
+    as_json: Annotated[bool, Flag("--json")] = False,
+    **options: Any,
+) -> None:
+    """Read the logs of evaluation tools into one table.
+
+    The account says what became of every row. SOURCE is a log, a folder of logs, or a pattern in
+    quotes. Logs of Inspect, lm-evaluation-harness, HELM, promptfoo, Every Eval Ever and a dozen
+    more are recognised by their content. Tables of another layout need --map; other commands read
+    one table with --outcome. Without -o nothing is written.
+
+    \b
+    groundfault import logs/ -o evidence/
+    groundfault import 'runs/**/samples_*.jsonl' --scorer exact_match,strict-match -o evidence/
+    groundfault import scores.csv --map map.toml -o evidence/
+
+    Output
+    ------
+    out : DIR
+        Write the evidence to this folder, which other commands take as SOURCE.
+    as_json
+        Print the account of all rows as JSON.
+    """
+    from groundfault.render.preview_pages import make_import_page
+
+    require_writable(out, directory=True)
+    with show_progress(as_json) as progress:
+        evidence = read_evidence({**options, "outcome": None}, progress)
+        if out:
+            progress("writing the evidence")
+            evidence.save(out)
+    assert evidence.account is not None
+    if as_json:
+        more = {"statuses": evidence.status_counts, "hash": evidence.hash}
+        write_result(evidence.account.to_dict() | more, "-")
+    else:
+        show_page(make_import_page(evidence, out))

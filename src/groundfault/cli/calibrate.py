@@ -48,7 +48,7 @@ def calibrate(
     out: str | None = None,
     **options: Any,
 ) -> None:
-    """Measure a judge's rate of false confirmations and its power.
+    """Measure a judge's rate of false confirmations and power.
 
     By default on simulated worlds: independent, correlated, clustered, tiny and tied data. With
     --like, on your own examples and candidates, with the losses permuted. Exit status 1 if the

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 @click.group()
 def case() -> None:
-    """Find failure modes, and confirm them on fresh labels, in one folder with one ledger.
+    """Find failure modes, and confirm them on fresh labels.
+
+    A case is one folder with one ledger.
 
     \b
     groundfault case new DIR --from results.parquet --id item_id --outcome error
@@ -76,7 +78,7 @@ def _list_case_settings(
 @list_options(_list_case_settings, "grader keep alpha seed")
 @click.argument("folder", metavar="DIR")
 def new(folder: str, **options: Any) -> None:
-    """Begin a case in DIR: divide the rows, and decide the error level.
+    """Begin a case: divide the rows, decide the error level.
 
     Failure modes are named on one part. The other is fresh: units that have no outcome yet
     (--null-outcome missing), or else a random share that is kept apart, whose outcomes the audit
@@ -111,7 +113,10 @@ def new(folder: str, **options: Any) -> None:
 @click.argument("folder", metavar="DIR", type=click.Path())
 @json_option("what is known of the case")
 def status(folder: str, json_path: str | None) -> None:
-    """Say where the case in DIR stands, what the next step costs, and what it could show."""
+    """Say where the case in DIR stands, and the next step.
+
+    It also says what that step costs, and what it could show.
+    """
     from groundfault.case.case import Case
 
     require_writable(json_path)
@@ -129,10 +134,10 @@ def status(folder: str, json_path: str | None) -> None:
 def plan(
     folder: str, *, budget: int, lift: float | None = None, runs: int = 600, json_path: str | None
 ) -> None:
-    """Say which modes of DIR so many labels can confirm with a power of 80%, and which not.
+    """Say which modes of DIR so many labels can confirm.
 
-    Confirmations are simulated, with the weakest mode left out until all others have that power:
-    it takes seconds to minutes. Nothing is recorded.
+    They are confirmed with a power of 80%. Confirmations are simulated, with the weakest mode left
+    out until all others have that power: it takes seconds to minutes. Nothing is recorded.
 
     \b
     groundfault case plan case/ --budget 200
@@ -168,10 +173,11 @@ def plan(
 @case.command()
 @click.argument("folder", metavar="DIR", type=click.Path())
 def report(folder: str) -> None:
-    """Write DIR/report: one page of what was found, what held, and what nobody looked at.
+    """Write a page on what the case in DIR found.
 
-    The pages of the confirmation are written again too. Both follow from the audit and the ledger,
-    and groundfault verify DIR checks that they do.
+    DIR/report also says what held, and what nobody looked at. The pages of the confirmation are
+    written again too. Both follow from the audit and the ledger, and groundfault verify DIR checks
+    that they do.
     """
     from groundfault.case.case import REPORT, Case
 

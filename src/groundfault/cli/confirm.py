@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.cli.case_option import step_of_case
 from groundfault.cli.command import CANDIDATES, GroupedCommand, option
 from groundfault.cli.labelling import choose_answer, clean, label
 from groundfault.cli.options import (
@@ -17,6 +16,7 @@ from groundfault.cli.options import (
     label_options,
     ledger_options,
     plan_options,
+    step_of_case,
     step_options,
 )
 from groundfault.cli.output import require_writable, write_json
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 @option("--gate", is_flag=True, help="Exit with status 1 if a candidate is confirmed.")
 @json_option("the result")
 def confirm(**options: Any) -> None:
-    """Label held-out units of SOURCE one at a time until candidates are confirmed.
+    """Label held-out units until candidates are confirmed.
 
     Candidates are screened on the discovery units. Held-out rows need no outcome yet
     (--null-outcome missing). Each label counts for every candidate that is left, and a candidate

@@ -30,11 +30,12 @@ MEANING = "numbers written out as words"
 @click.command()
 @own_options
 def demo(*, out: str = "groundfault-demo") -> None:
-    """Audit 2,000 real answers of a small language model, offline, in seconds.
+    """Audit 2,000 real answers of a small language model.
 
-    In training the model never saw prompts of one kind. The audit is not told which: it has the
-    prompts, what was answered, and what describes each prompt. It names the failure modes; the demo
-    shows examples of the first, and in the end what the truth is.
+    It works offline and takes seconds. In training the model never saw prompts of one kind. The
+    audit is not told which: it has the prompts, what was answered, and what describes each prompt.
+    It names the failure modes; the demo shows examples of the first, and in the end what the truth
+    is.
 
     Output
     ------

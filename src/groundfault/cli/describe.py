@@ -58,7 +58,7 @@ def describe(
     out: str,
     **options: Any,
 ) -> None:
-    """Let a model describe failing examples of SOURCE, and annotate where that holds.
+    """Let a language model describe failing examples.
 
     The model sees failing and passing examples of the discovery half and writes down what they have
     in common. An annotator, which sees neither outcomes nor answers, then decides for every example

@@ -51,7 +51,7 @@ def explain(
     json_path: str | None,
     **options: Any,
 ) -> None:
-    """Name the linguistic features that set the texts of each error slice of SOURCE apart.
+    """Name the linguistic features of each slice of errors.
 
     The finder proposes slices of the discovery units. It always finds some, also in noise: the
     search is repeated on permuted errors, and a slice has the share of these searches that find one

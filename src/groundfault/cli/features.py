@@ -44,11 +44,11 @@ def features(
     text_attributes: bool = False,
     out: Annotated[str, Flag("-o --out")],
 ) -> None:
-    """Add the 38 linguistic features of the benchmark DEIM to a table of texts.
+    """Add linguistic features of texts to a table as columns.
 
-    SOURCE is a table; it is written again with one column for each feature, such as
-    question_negation: 1 or 0 for what a text has or lacks, a number for what has a degree.
-    Features that the pipeline cannot compute are listed, with what they need.
+    They are the 38 of the benchmark DEIM. SOURCE is a table; it is written again with one column
+    for each feature, such as question_negation: 1 or 0 for what a text has or lacks, a number for
+    what has a degree. Features that the pipeline cannot compute are listed, with what they need.
 
     With --text-attributes the columns are what an audit reads off texts when it looks for failure
     modes: the language, how numbers are written, how a text is laid out, the template it was made

@@ -48,7 +48,7 @@ def improve(
     settings: tuple[str, ...],
     json_path: str | None,
 ) -> None:
-    """Rank the examples of SOURCE without a label: leave out, relabel, or label next.
+    """Rank examples to leave out, relabel or label next.
 
     SOURCE is a table of one row an example: what a classifier was not trained on, with its
     probabilities. A slicer learns from the labelled rows where the classifier errs, and ranks the

@@ -19,54 +19,30 @@ from groundfault.errors import GroundfaultError, shorten
 TROUBLE = 2
 """Exit status where input or output is in trouble; 1 is a gate that failed."""
 
-# the descriptions stand here and not only in the commands: --help would import numpy and polars for
-# them, a second instead of a tenth
+# file and first sentence of each command: to read them there, --help would import numpy and polars,
+# a second instead of a tenth
 _COMMANDS = {
-    "demo": ("groundfault.cli.demo", "Audit real answers of a small language model, offline."),
-    "audit": ("groundfault.cli.audit", "Name the failure modes of a model, with their examples."),
-    "case": (
-        "groundfault.cli.case",
-        "Find failure modes and confirm them on fresh labels, in one folder.",
-    ),
-    "import": ("groundfault.cli.import_", "Read the logs of evaluation tools into one table."),
-    "check": (
-        "groundfault.cli.audit",
-        "Say what an audit can test and detect, before it opens the holdout.",
-    ),
-    "verify": ("groundfault.cli.reports", "Check every statement of a report."),
-    "anchor": ("groundfault.cli.reports", "Sign the head of a ledger, so that erasing it shows."),
-    "show": ("groundfault.cli.reports", "Show examples of a failure mode of a report."),
-    "open": ("groundfault.cli.open_", "Look at a report's failures in the browser."),
-    "gate": ("groundfault.cli.reports", "Fail a build on new findings of a report."),
-    "export": (
-        "groundfault.cli.reports",
-        "Write modes and confirmed slices for the tools that the logs came from.",
-    ),
-    "slices": ("groundfault.cli.slices", "Propose slices with high error rates; confirm nothing."),
-    "describe": (
-        "groundfault.cli.describe",
-        "Let a language model describe failing examples; confirm nothing.",
-    ),
-    "explain": (
-        "groundfault.cli.explain",
-        "Name the linguistic features of each slice of errors.",
-    ),
-    "improve": (
-        "groundfault.cli.improve",
-        "Rank examples to leave out, relabel or label next.",
-    ),
-    "features": ("groundfault.cli.features", "Compute linguistic features of texts as columns."),
-    "sequential": ("groundfault.cli.sequential", "Audit one case at a time; stop at any time."),
-    "taxonomy": ("groundfault.cli.taxonomy", "Cluster examples by which models fail on them."),
-    "probe": (
-        "groundfault.cli.probe",
-        "Test a model on wordings that must not change the answer.",
-    ),
-    "calibrate": (
-        "groundfault.cli.calibrate",
-        "Measure a judge's error rate on simulated data or your own.",
-    ),
-    "study": ("groundfault.cli.study", "Regenerate a paper's tables."),
+    "demo": ("demo", "Audit 2,000 real answers of a small language model."),
+    "audit": ("audit", "Name a model's failure modes, with their examples."),
+    "case": ("case", "Find failure modes, and confirm them on fresh labels."),
+    "import": ("audit", "Read the logs of evaluation tools into one table."),
+    "check": ("audit", "Say what an audit of SOURCE can test and detect."),
+    "verify": ("reports", "Check every statement of a report."),
+    "anchor": ("reports", "Sign the head of a ledger, so that erasing it shows."),
+    "show": ("reports", "Show examples of a failure mode of REPORT."),
+    "open": ("open_", "Look at a report's failures in the browser."),
+    "gate": ("reports", "Fail a build on new findings of REPORT."),
+    "export": ("reports", "Write the modes and slices of REPORT for another tool."),
+    "slices": ("slices", "Propose slices with high error rates; confirm nothing."),
+    "describe": ("describe", "Let a language model describe failing examples."),
+    "explain": ("explain", "Name the linguistic features of each slice of errors."),
+    "improve": ("improve", "Rank examples to leave out, relabel or label next."),
+    "features": ("features", "Add linguistic features of texts to a table as columns."),
+    "sequential": ("sequential", "Audit one case at a time, and stop at any time."),
+    "taxonomy": ("taxonomy", "Cluster examples by which models fail on them."),
+    "probe": ("probe", "Test a model on wordings that must not change the answer."),
+    "calibrate": ("calibrate", "Measure a judge's rate of false confirmations and power."),
+    "study": ("study", "Regenerate a paper's tables."),
 }
 
 # commands whose functions cannot have their names: a keyword, and what opens files
@@ -83,7 +59,7 @@ class _Lazy(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         command = getattr(
-            import_module(_COMMANDS[cmd_name][0]),
+            import_module(f"groundfault.cli.{_COMMANDS[cmd_name][0]}"),
             f"{cmd_name}_" if cmd_name in _NAMES_OF_PYTHON else cmd_name,
         )
         assert isinstance(command, click.Command)

@@ -106,7 +106,7 @@ def open_(
     seal: str = "",
     **options: Any,
 ) -> None:
-    """Look at a report, a case, a taxonomy, a review or a sequential audit in the browser.
+    """Look at a report's failures in the browser.
 
     PATH is a folder that audit --out wrote: the workbench shows the failure modes with their
     examples, counts rules that you try on the discovery rows, and keeps held-out outcomes closed.

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import click
 
 from groundfault.base.files import write_text
-from groundfault.cli.case_option import step_of_case
 from groundfault.cli.command import GroupedCommand
-from groundfault.cli.options import jobs_option, json_option, store_option
+from groundfault.cli.options import jobs_option, json_option, step_of_case, store_option
 from groundfault.cli.output import (
     echo_warnings,
     require_writable,
@@ -43,7 +42,7 @@ _TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ipc", ".feather")
 
 @click.group()
 def probe() -> None:
-    """Test a model on the same tasks under wordings that must not change the answer."""
+    """Test a model on wordings that must not change the answer."""
 
 
 @probe.command(
@@ -72,14 +71,14 @@ def init(
     modes: Annotated[tuple[Count, ...], Flag("--mode")] = (),
     pairs: Count = 20,  # noqa: ARG001  (of a case alone)
 ) -> None:
-    """Write an example bank, grammar and config, with comments, into FOLDER.
+    """Write a bank, a grammar and a config into FOLDER.
 
-    With --from the bank has the questions and expected answers of a table, whose columns you name,
-    or of an evaluation log. The grammar then omits components that such tasks cannot fill, such as
-    a tempting wrong answer. With --no-key no answers are expected: each task is asked in its base
-    wording first, and an answer that differs from that one is a signal. With --case the bank has
-    fresh tasks of a case: some inside a failure mode, each with the task outside that is most like
-    it.
+    They are examples, with comments. With --from the bank has the questions and expected answers of
+    a table, whose columns you name, or of an evaluation log. The grammar then omits components that
+    such tasks cannot fill, such as a tempting wrong answer. With --no-key no answers are expected:
+    each task is asked in its base wording first, and an answer that differs from that one is a
+    signal. With --case the bank has fresh tasks of a case: some inside a failure mode, each with
+    the task outside that is most like it.
 
     \b
     groundfault probe init bank/
@@ -219,11 +218,11 @@ def check(
     card: str | None = None,
     json_path: str | None,
 ) -> None:
-    """Check every prompt of the bank and grammar in FOLDER; exit status 1 if one is invalid.
+    """Check every prompt of the bank and grammar in FOLDER.
 
-    The check covers what a program can see: length, the question's wording, filled slots, and no
-    component that gives the answer away. Whether a prompt still means the same, people decide in
-    the review.
+    The exit status is 1 if one is invalid. The check covers what a program can see: length, the
+    question's wording, filled slots, and no component that gives the answer away. Whether a prompt
+    still means the same, people decide in the review.
 
     Output
     ------
@@ -267,10 +266,11 @@ def run(
     quiet: bool = False,
     json_path: str | None,
 ) -> None:
-    """Ask a model the prompts of CONFIG: every policy with every seed, within the budget.
+    """Ask a model the prompts of CONFIG within its budget.
 
-    Each answer is recorded before it counts. Interrupt at any moment, and run the same command
-    again to go on: no prompt is asked twice, and all files are as without the interruption.
+    Every policy runs with every seed. Each answer is recorded before it counts. Interrupt at any
+    moment, and run the same command again to go on: no prompt is asked twice, and all files are as
+    without the interruption.
 
     \b
     groundfault probe run bank/config.toml --model openai/gpt-4o-mini
@@ -395,11 +395,11 @@ def arena(
     budgets: Annotated[tuple[int, ...], Flag("--budget")] = (),
     **options: Any,
 ) -> None:
-    """Compare policies by the unique failing prompts they find, with equal budgets and tasks.
+    """Compare policies by the failing prompts that they find.
 
-    Each line gives unique audited keys, their paired difference from the control and their ratio to
-    it with 95% intervals, distinct tasks, confirmed rows (repeats included), and keys that the
-    review rejects as artefacts.
+    A prompt counts once, and budgets and tasks are equal. Each line gives unique audited keys,
+    their paired difference from the control and their ratio to it with 95% intervals, distinct
+    tasks, confirmed rows (repeats included), and keys that the review rejects as artefacts.
 
     Landscapes are simulated, or replayed from a run in which every valid prompt was asked. There an
     error is what a person confirmed; until the review is complete, every mismatch counts instead,

@@ -53,11 +53,11 @@ def report(
     seed: Whole = 0,
     **options: Any,
 ) -> None:
-    """Report the results of RUNS after review, apart from the signals that routed to it.
+    """Report the results of RUNS after review.
 
-    The report begins with what is still unreviewed or disputed. It shows which policy asked what,
-    so it ends the blind review: the first report asks for a reason, which is recorded, and later
-    decisions are marked.
+    They stand apart from the signals that routed to it. The report begins with what is still
+    unreviewed or disputed. It shows which policy asked what, so it ends the blind review: the first
+    report asks for a reason, which is recorded, and later decisions are marked.
 
     \b
     groundfault probe report runs/ --unblind "review is finished" --html report.html
@@ -133,10 +133,11 @@ def release(
     unblind: str | None,
     store: str | None,
 ) -> None:
-    """Write a package of RUNS to publish: prompts, response hashes, audit rows and tables.
+    """Write a package of RUNS to publish.
 
-    It contains no response or part of one, no reviewer's name or note, and no local path. With
-    --check, exit status 1 if a package does not reproduce.
+    It has prompts, response hashes, audit rows and tables. It contains no response or part of one,
+    no reviewer's name or note, and no local path. With --check, exit status 1 if a package does not
+    reproduce.
 
     \b
     groundfault probe release runs/ --out public/

@@ -15,9 +15,8 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from groundfault.cli.case_option import step_of_case
 from groundfault.cli.command import GroupedCommand
-from groundfault.cli.options import json_option, store_option
+from groundfault.cli.options import json_option, step_of_case, store_option
 from groundfault.cli.output import require_writable, write_json
 from groundfault.cli.settings import Flag, list_options
 from groundfault.errors import InputError, PlanError
@@ -245,12 +244,13 @@ def _list_review_settings(
 @store_option
 @json_option("what is shown")
 def review(runs: str, **options: Any) -> None:
-    """Review blind the responses in RUNS that no rule accepted, with hidden controls among them.
+    """Review responses in RUNS blind.
 
-    You see the task, the prompt, the response, the expected answer and the extracted answer; not
-    the model, the policy, the signal, or other reviewers' decisions. Each answer is one key, and
-    every decision is stored before the next item: quit at any moment, and run the command again to
-    go on. The list of items is sealed before the first decision.
+    They are those that no rule accepted, with hidden controls among them. You see the task, the
+    prompt, the response, the expected answer and the extracted answer; not the model, the policy,
+    the signal, or other reviewers' decisions. Each answer is one key, and every decision is stored
+    before the next item: quit at any moment, and run the command again to go on. The list of items
+    is sealed before the first decision.
 
     \b
     groundfault probe review runs/ --reviewer ana

@@ -40,11 +40,12 @@ def verify(
     time_stamp: str | None = None,
     authority: str | None = None,
 ) -> None:
-    """Check every statement of a report: its numbers, files, pages and its opening in the ledger.
+    """Check every statement of a report.
 
-    SOURCE is the directory of a report, of a sequential report or of a case, or the certificate
-    file of a sequential audit. Exit status 0 if every check passed, 1 if one failed, and 3 if none
-    did but one could not be made.
+    That is its numbers, files and pages, and its opening in the ledger. SOURCE is the directory of
+    a report, of a sequential report or of a case, or the certificate file of a sequential audit.
+    Exit status 0 if every check passed, 1 if one failed, and 3 if none did but one could not be
+    made.
 
     Output
     ------
@@ -134,11 +135,11 @@ def _choose_anchor(
 def anchor(
     key: str, *, ledger: str | None = None, out: Annotated[str | None, Flag("-o --out")] = None
 ) -> None:
-    """Sign the head of a ledger with the SSH key KEY, by ssh-keygen.
+    """Sign the head of a ledger, so that erasing it shows.
 
-    Give the anchor, and the signature beside it, to those who shall be able to tell later whether
-    the ledger still holds what it held: groundfault verify --anchor FILE --signer KEY.pub. Kept
-    with the ledger alone they are erased along with it.
+    The SSH key KEY signs it, by ssh-keygen. Give the anchor, and the signature beside it, to those
+    who shall be able to tell later whether the ledger still holds what it held: groundfault verify
+    --anchor FILE --signer KEY.pub. Kept with the ledger alone they are erased along with it.
 
     \b
     groundfault anchor ~/.ssh/id_ed25519
@@ -173,11 +174,12 @@ def show(
     evidence: tuple[str, ...],
     json_path: str | None,
 ) -> None:
-    """Show failing examples of a failure mode of REPORT, typical and different ones first.
+    """Show examples of a failure mode of REPORT.
 
-    REPORT is a folder that audit --out wrote. MODE is the number of a failure mode, from 1, or the
-    name of a finding. The examples are read from the evidence of the report, which has to be there
-    unchanged; words that the rule names are highlighted.
+    Unless you ask for others, they are failing ones, typical and different ones first. REPORT is a
+    folder that audit --out wrote. MODE is the number of a failure mode, from 1, or the name of a
+    finding. The examples are read from the evidence of the report, which has to be there unchanged;
+    words that the rule names are highlighted.
 
     \b
     groundfault show report/ 1
@@ -232,14 +234,15 @@ def gate(
     markdown: Annotated[str | None, Flag("--markdown --summary")] = None,
     json_path: str | None,
 ) -> None:
-    """Exit with status 1 if REPORT has a finding or failure mode that meets --fail-on and is new.
+    """Fail a build on new findings of REPORT.
 
-    New is what fails more often than in the baseline, beyond chance; without one, everything.
-    REPORT and the baseline are files that audit --json wrote, or folders that audit --out wrote.
-    The condition is SQL over the columns of a finding or failure mode: name, rule, meaning, source,
-    outcome, model, verdict, confirmed, reason, representative, n_on, n_off, lift, p, p_adjusted,
-    low, high, discovery_lift, frequency and kind. The kind is 'finding', 'mode' or, in a
-    comparison, 'overall', and a mode counts as confirmed.
+    The exit status is 1 if a finding or failure mode meets --fail-on and is new. New is what fails
+    more often than in the baseline, beyond chance; without one, everything. REPORT and the baseline
+    are files that audit --json wrote, or folders that audit --out wrote. The condition is SQL over
+    the columns of a finding or failure mode: name, rule, meaning, source, outcome, model, verdict,
+    confirmed, reason, representative, n_on, n_off, lift, p, p_adjusted, low, high, discovery_lift,
+    frequency and kind. The kind is 'finding', 'mode' or, in a comparison, 'overall', and a mode
+    counts as confirmed.
 
     \b
     groundfault gate report.json --baseline main/report.json --junit gate.xml
@@ -292,10 +295,10 @@ def export(
     no_text: bool = False,
     evidence: tuple[str, ...],
 ) -> None:
-    """Write which examples are in the failure modes and confirmed slices of REPORT, for a tool.
+    """Write the modes and slices of REPORT for another tool.
 
-    REPORT is the directory that audit --out wrote; the evidence is read again and must be
-    unchanged.
+    The tool gets the examples of each failure mode and confirmed slice. REPORT is the directory
+    that audit --out wrote; the evidence is read again and must be unchanged.
 
     \b
     inspect       copies of the Inspect logs, with slices as sample metadata and

@@ -71,7 +71,9 @@ def _list_labellers(
 
 @click.group()
 def sequential() -> None:
-    """Audit one case at a time and stop at any time; the error rate holds.
+    """Audit one case at a time, and stop at any time.
+
+    The error rate holds.
 
     \b
     groundfault sequential plan pool.parquet --id id --groups domain --threshold 0.85
@@ -99,10 +101,10 @@ def sequential() -> None:
 @option("--certificate", metavar="FILE", help="Write the certificate to this file.")
 @json_option("the certificate")
 def run(**options: Any) -> None:
-    """Label cases from POOL until one of the two null hypotheses is rejected.
+    """Label cases from POOL until there is a verdict.
 
-    Every label is on disk at once: interrupt at any moment, and run the same command again to go
-    on.
+    There is one as soon as one of the two null hypotheses is rejected. Every label is on disk at
+    once: interrupt at any moment, and run the same command again to go on.
     """
     from groundfault.sequential import SequentialAudit
     from groundfault.sequential.answers import replay
@@ -149,9 +151,10 @@ def status(
     certificate: str | None = None,
     json_path: str | None,
 ) -> None:
-    """Show the state of the audit in LEDGER, the next case, and what would stop the audit.
+    """Show the state of the audit in LEDGER.
 
-    Without LEDGER, of the last one in $GROUNDFAULT_LEDGER, or in groundfault-ledger.db.
+    It also shows the next case, and what would stop the audit. Without LEDGER, of the last one in
+    $GROUNDFAULT_LEDGER, or in groundfault-ledger.db.
 
     Output
     ------
@@ -208,9 +211,10 @@ def status(
 @option("--cost", type=float, help="Cost of one label; the table then shows costs.")
 @json_option("the table")
 def plan(**options: Any) -> None:
-    """Simulate the audit before the first label, and say which burn-in to use.
+    """Simulate the audit, and say which burn-in to use.
 
-    For each world the table gives how often each verdict is reached, and after how many labels.
+    Do so before the first label. For each world the table gives how often each verdict is reached,
+    and after how many labels.
     """
     pool, settings = read_pool(options, None), read_sequential_plan(options)
     prospects = forecast_stopping(

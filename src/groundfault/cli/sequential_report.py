@@ -100,7 +100,7 @@ def _prospect_row(prospect: StoppingForecast, cost: float | None) -> tuple[str, 
 @click.command()
 @own_options
 def report(source: str, *, out: str | None = None, seal: str = "") -> None:
-    """Print the page of a sequential audit, and write it as HTML and Markdown.
+    """Print and write the page of a sequential audit.
 
     SOURCE is a certificate, the JSON of a confirmation, or the ledger of an audit, whose present
     state is then shown. With --out the folder gets report.html, report.md, and certificate.json

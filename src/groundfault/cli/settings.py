@@ -77,8 +77,6 @@ def derive_options(
         The parameters, with spaces between them; left out, all that the docstring describes.
     group : str
         Heading that the options are listed under.
-    without : sequence of str
-        Parameters that no command has.
     **changes : mapping of str to Any, or None
         For a parameter what the shell has otherwise, as arguments of `option`: ``flag``, ``name``
         where a command knows it by another, ``metavar``, ``default``, ``help``. None leaves the

@@ -53,7 +53,7 @@ def slices(
     json_path: str | None,
     **options: Any,
 ) -> None:
-    """Propose slices of SOURCE with high error rates; nothing is confirmed by this.
+    """Propose slices with high error rates; confirm nothing.
 
     Only the discovery units are searched, so that an audit with the same seed can judge the slices
     on the held-out units. Finders of slices: sliceline, tree, pysubgroup; edisa, domino, spotlight

@@ -148,20 +148,20 @@ def _list_study_settings(
 @own_options
 @json_option("the study")
 def study(name: str, *, out: str | None = None, json_path: str | None, **options: Any) -> None:
-    """Regenerate the tables of a paper, beside the numbers it prints.
+    """Regenerate a paper's tables.
 
-    NAME is the study: janus, finders, discover, improve, failure-scope (clusters of failures, also
-    where the true modes are known), taxonomy, deim (discovery, improvement and explanation of
-    errors, on your own data and models too), sequential, sequential-pool (policies beside the
-    records of the reference), label-cost (of sequential audits, beside the paper's best), validity
-    (of sequential audits), probe-policies, probe-networks
-    (policies on two real networks), probes (the whole protocol against a scripted model),
-    known-holes (who names what a model never saw in training), mode-worlds (failure modes where the
-    truth is simulated), grader-labels (what a cheap grader saves), descriptions (by a language
-    model, with annotators that err), or attacks (worlds made to break promises). Without its data a
-    study shows the tables that need none, and the exit status is 2. It resumes where it stopped if
-    --out is the same; failure-scope, discover, sequential, sequential-pool and label-cost show
-    their tables so far on standard error.
+    The numbers that the paper prints stand beside them. NAME is the study: janus, finders,
+    discover, improve, failure-scope (clusters of failures, also where the true modes are known),
+    taxonomy, deim (discovery, improvement and explanation of errors, on your own data and models
+    too), sequential, sequential-pool (policies beside the records of the reference), label-cost (of
+    sequential audits, beside the paper's best), validity (of sequential audits), probe-policies,
+    probe-networks (policies on two real networks), probes (the whole protocol against a scripted
+    model), known-holes (who names what a model never saw in training), mode-worlds (failure modes
+    where the truth is simulated), grader-labels (what a cheap grader saves), descriptions (by a
+    language model, with annotators that err), or attacks (worlds made to break promises). Without
+    its data a study shows the tables that need none, and the exit status is 2. It resumes where it
+    stopped if --out is the same; failure-scope, discover, sequential, sequential-pool and
+    label-cost show their tables so far on standard error.
 
     \b
     groundfault study janus --out tables/

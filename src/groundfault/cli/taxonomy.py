@@ -42,7 +42,7 @@ _UNSET: dict[str, Any] = {
 
 @click.group()
 def taxonomy() -> None:
-    """Cluster examples by which models fail on them, and use the clusters."""
+    """Cluster examples by which models fail on them."""
 
 
 @taxonomy.command(
@@ -66,10 +66,10 @@ def fit(
     out: str,
     **options: Any,
 ) -> None:
-    """Cluster the examples of SOURCE by which models fail on them, and publish stable clusters.
+    """Cluster examples of SOURCE, and publish stable clusters.
 
-    Clusters are tested against null worlds and against refits on halves of the data. An interrupted
-    fit resumes if --out is the same.
+    Examples are alike if the same models fail on them. Clusters are tested against null worlds and
+    against refits on halves of the data. An interrupted fit resumes if --out is the same.
 
     \b
     groundfault taxonomy fit answers.parquet --id id --model-column model --outcome error \\
@@ -207,11 +207,12 @@ def label(
     check_size: Annotated[int, Flag(old="--shown")] = 5,
     **options: Any,
 ) -> None:
-    """Let a model name each cluster of DIR, and a second one check the names.
+    """Let a model name each cluster of DIR.
 
-    DIR is what `groundfault taxonomy fit` wrote. The model sees the tasks nearest to a cluster's
-    centre. Labels are written to labels.json and the report there, beside the words that are
-    frequent in a cluster. After an interruption, run it again: no question is asked twice.
+    A second one checks the names. DIR is what `groundfault taxonomy fit` wrote. The model sees the
+    tasks nearest to a cluster's centre. Labels are written to labels.json and the report there,
+    beside the words that are frequent in a cluster. After an interruption, run it again: no
+    question is asked twice.
 
     \b
     groundfault taxonomy label taxonomy/ --model openai/gpt-4o-mini --second openai/gpt-4o
@@ -282,7 +283,9 @@ def generate(
     out: str,
     **options: Any,
 ) -> None:
-    """Make new tasks from clusters of DIR: variants by rule and, with a model, new tasks.
+    """Make new tasks from clusters of DIR.
+
+    They are variants by rule and, with a model, new tasks.
 
     \b
     by rule   numbers, names, options, sentences, distractor, step

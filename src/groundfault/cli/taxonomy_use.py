@@ -56,10 +56,11 @@ def diagnose(
     json_path: str | None,
     **options: Any,
 ) -> None:
-    """Say in which clusters of DIR a new model fails, and which examples to run next.
+    """Say where a new model fails, and what to run next.
 
-    DIR is what `groundfault taxonomy fit` wrote. A few answers of the model are enough; their
-    columns are described by the same flags as for an audit.
+    It names clusters of DIR, and examples of them. DIR is what `groundfault taxonomy fit` wrote. A
+    few answers of the model are enough; their columns are described by the same flags as for an
+    audit.
 
     \b
     groundfault taxonomy diagnose taxonomy/ --budget 50 --out first.txt
@@ -101,7 +102,9 @@ def predict(
     out: str | None = None,
     **options: Any,
 ) -> None:
-    """Predict how a model fails on the examples of DIR that it has not been run on.
+    """Predict failures on examples that a model has not run.
+
+    They are examples of DIR.
 
     \b
     groundfault taxonomy predict taxonomy/ --from few.parquet --id id --outcome error \\
@@ -172,11 +175,11 @@ def evaluate(
     json_path: str | None,
     **options: Any,
 ) -> None:
-    """Test whether clusters help to diagnose models: leave out each model of SOURCE in turn.
+    """Test whether clusters help to diagnose models.
 
-    Prints the tables of FailureScope beside the numbers of that paper, the results of the same
-    procedure in worlds without failure modes, and conclusions. An interrupted evaluation resumes if
-    --out is the same.
+    Each model of SOURCE is left out in turn. Prints the tables of FailureScope beside the numbers
+    of that paper, the results of the same procedure in worlds without failure modes, and
+    conclusions. An interrupted evaluation resumes if --out is the same.
 
     \b
     groundfault taxonomy evaluate answers.parquet --id id --model-column model --outcome error \\
@@ -289,7 +292,7 @@ def depth(
     out: str | None = None,
     **options: Any,
 ) -> None:
-    """Show the failure rate of each model by depth of the conversation.
+    """Show each model's failure rate by depth of conversation.
 
     Rates have Wilson intervals. Where an example occurs at several depths, name the depth column in
     --repeat too.
