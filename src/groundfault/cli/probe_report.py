@@ -1,4 +1,4 @@
-"""``probe report`` and ``probe release``: results of runs after review, and a package of them."""
+"""``probe report``, ``release`` and ``arena``: what runs found, a package, and policies compared."""
 
 from __future__ import annotations
 
@@ -11,11 +11,20 @@ import click
 
 from groundfault.base.files import write_text
 from groundfault.cli.command import GroupedCommand, option
-from groundfault.cli.options import json_option, ledger_options, store_option
-from groundfault.cli.output import require_writable, show_page, write_json
+from groundfault.cli.options import jobs_option, json_option, ledger_options, store_option
+from groundfault.cli.output import (
+    require_writable,
+    show_page,
+    show_progress,
+    show_table,
+    write_json,
+    write_result,
+)
 from groundfault.cli.reading import choose_ledger
-from groundfault.cli.settings import Flag, Whole, call, own_options
+from groundfault.cli.settings import Flag, Whole, call, derive_options, own_options
 from groundfault.errors import InputError, PlanError
+from groundfault.probes.use.arena import LeaderboardRow
+from groundfault.probes.use.arena import arena as run_arena
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -234,3 +243,101 @@ def _write_audits(reports: Mapping[str, Report], place: Path, *, err: bool) -> N
         click.echo(f"{counts}; {place / name / 'report.html'}", err=err)
         for finding in report.findings:
             click.echo(f"  {finding.key}: {str(finding.verdict).replace('_', ' ')}", err=err)
+
+
+@click.command()
+@own_options
+@store_option
+@derive_options(
+    run_arena,
+    "control batch landscapes seed",
+    control={"metavar": "NAME"},
+)
+@jobs_option(1)
+@json_option("the standings")
+def arena(
+    *,
+    policies: Annotated[tuple[str, ...], Flag("--policy")] = (),
+    worlds: Annotated[tuple[str, ...], Flag("--world")] = (),
+    replay: str | None = None,
+    budgets: Annotated[tuple[int, ...], Flag("--budget")] = (),
+    **options: Any,
+) -> None:
+    """Compare policies by the failing prompts that they find.
+
+    A prompt counts once, and budgets and tasks are equal. Each line gives unique audited keys,
+    their paired difference from the control and their ratio to it with 95% intervals, distinct
+    tasks, confirmed rows (repeats included), and keys that the review rejects as artefacts.
+
+    Landscapes are simulated, or replayed from a run in which every valid prompt was asked. There an
+    error is what a person confirmed; until the review is complete, every mismatch counts instead,
+    and the table says that this is a proxy.
+
+    \b
+    groundfault probe arena --policy gp --policy "caps, prior=stressor" --jobs 2
+    groundfault probe arena --replay runs/ --budget 90 --budget 192
+
+    Output
+    ------
+    policies : NAME
+        Policy to compare; repeatable; by default all.
+    worlds : NAME
+        Landscape, or model of a replay, to compare on; repeatable; by default all.
+    replay : RUNS
+        Exhaustive run, or JSONL file, to replay as the landscape.
+    budgets : N
+        Number of queries in a run; repeatable; by default 192.
+    """
+    from groundfault.probes.use.arena import load_replay
+    from groundfault.render.words import clean
+
+    require_writable(options["json_path"])
+    landscape = load_replay(replay, options["store"]) if replay else None
+    names = {"policies": policies, "worlds": worlds, "replay": landscape}
+    standings: list[LeaderboardRow] = []
+    with show_progress(options["json_path"] == "-") as progress:
+        for budget in budgets or (192,):
+            standings += call(run_arena, options | names, budget=budget, progress=progress)
+    # without reviews a mismatch may be the prompt's fault or the extraction's, not the model's
+    errors = "audited" if landscape is None or landscape.audited else "proxy"
+    settings = {name: options[name] for name in ("control", "batch", "landscapes", "seed", "jobs")}
+    settings |= {"replay": replay, "errors": errors}
+    content = {"settings": settings, "standings": [each.to_dict() for each in standings]}
+    if write_result(content, options["json_path"]):
+        return
+    if errors == "proxy":
+        click.echo("proxy: not all of this run was reviewed, so every mismatch counts as an error")
+    _show_standings(standings, options["control"])
+    click.echo(
+        f"means; difference and ratio are to {clean(options['control'])} on the same landscapes, "
+        "with 95% intervals"
+    )
+
+
+def _show_standings(standings: list[LeaderboardRow], control: str) -> None:
+    from groundfault.render.page import make_table
+
+    heads = "landscape policy budget keys difference ratio tasks rows artefacts".split()
+    rows = [
+        (
+            each.world,
+            each.policy,
+            f"{each.budget:,}",
+            f"{each.keys:.1f}",
+            "control"
+            if each.policy == control
+            else _set_interval(f"{each.gain:+.1f}", each.gain_interval, "+.1f"),
+            ""
+            if each.ratio is None
+            else _set_interval(f"{each.ratio:.2f}", each.ratio_interval, ".2f"),
+            f"{each.tasks:.1f}",
+            f"{each.rows:.1f}",
+            f"{each.artefacts:.1f}",
+        )
+        for each in standings
+    ]
+    show_table(make_table("", "ttnnnnnnn", heads, rows))
+
+
+def _set_interval(value: str, ends: tuple[float, float] | None, form: str) -> str:
+    return f"{value} [{ends[0]:{form}}, {ends[1]:{form}}]" if ends else value
