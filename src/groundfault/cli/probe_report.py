@@ -1,4 +1,4 @@
-"""``probe report``, ``release`` and ``arena``: what runs found, a package, and policies compared."""
+"""``probe report``, ``release`` and ``arena``: runs reported and released, policies compared."""
 
 from __future__ import annotations
 
