@@ -68,7 +68,7 @@ def make_app(bench: Bench, access: Access | None = None) -> Starlette:
 
 
 def _go_to_first(request: Request) -> Response:
-    """The first screen, where what was opened has none at this address."""
+    """Lead to the first screen, where there is none at this address."""
     titles = [screen for screen in request.app.state.screens if screen.title]
     return RedirectResponse(make_link(request, titles[0].path), 303)
 

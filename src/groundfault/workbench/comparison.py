@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from groundfault.workbench.rows import Rows
 
 _MAX_RULES = 60
+"""Rules that are contrasted: each takes a pass over all units."""
 _HALF = 0.5
+"""Mean loss from which on a unit counts as failed, as the page says."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class RuleContrast:
 
     @property
     def lift(self) -> float:
-        """Share of such units inside, minus that outside."""
+        """Return the share of such units inside, minus that outside."""
         return self.inside / self.n_inside - self.outside / self.n_outside
 
 
@@ -73,7 +75,7 @@ class ModelComparison:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the cells are called."""
+        """Return the names of the cells."""
         return (
             "both fail",
             f"only {self.second} fails",
@@ -83,7 +85,7 @@ class ModelComparison:
 
     @property
     def size(self) -> int:
-        """Units that both were scored on."""
+        """Return the number of units that both were scored on."""
         return sum(map(len, self.cells))
 
 
@@ -124,7 +126,7 @@ def compare_models(
 
 
 def select_pair(index: RowIndex, pair: tuple[str, str]) -> NDArray[np.float64]:
-    """The losses of two models, unit by unit: shape (2, units), NaN where not scored."""
+    """Return the losses of two models, unit by unit: shape (2, units), NaN where not scored."""
     rows = index.rows
     return rows.unit_losses[[rows.outcomes.index(name) for name in pair]]
 
@@ -132,7 +134,7 @@ def select_pair(index: RowIndex, pair: tuple[str, str]) -> NDArray[np.float64]:
 def measure_change(
     index: RowIndex, rule: str, pair: tuple[str, str]
 ) -> tuple[float | None, float | None]:
-    """The mean change from the first model to the second inside a rule, and elsewhere.
+    """Return the mean change from the first model to the second inside a rule, and elsewhere.
 
     Parameters
     ----------
@@ -169,7 +171,7 @@ def _contrast_rules(
 
 
 def _list_rules(report: Report) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Rules of the report, each once, whatever models it was listed for."""
+    """Return rules of the report, each once, whatever models it was listed for."""
     rules: dict[str, tuple[str, dict[str, Any]]] = {}
     for mode in list_modes(report):
         rules.setdefault(mode.mode.rule, (mode.name, make_address(mode)))
@@ -179,7 +181,7 @@ def _list_rules(report: Report) -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 def find_unit_rows(rows: Rows, units: NDArray[np.intp], model: str) -> NDArray[np.intp]:
-    """A row of a model for each unit: of several, the one with the highest loss.
+    """Return a row of a model for each unit: of several, the one with the highest loss.
 
     Parameters
     ----------

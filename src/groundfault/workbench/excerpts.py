@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from groundfault.workbench.rows import Rows
 
 SHORT, LONG, WHOLE = 240, 700, 20_000
-"""Characters of a text in a table, on a card, and on a page of its own."""
+"""Characters of a text in a table, on a card, and on a page of its own: lines, a screen, all."""
 
 # a pattern that matches as much of a text as this says nothing about a place in it
 _MAX_SHARE, _MIN_LENGTH = 0.5, 30
@@ -52,12 +52,12 @@ class Field:
 
     @property
     def is_number(self) -> bool:
-        """Whether the value is a number."""
+        """Return whether the value is a number."""
         return isinstance(self.value, int | float) and not isinstance(self.value, bool)
 
     @property
     def is_long(self) -> bool:
-        """Whether it is a sentence rather than a word."""
+        """Return whether it is a sentence rather than a word."""
         return isinstance(self.value, str) and len(self.value) > _MIN_LENGTH
 
 
@@ -93,7 +93,7 @@ def show_rows(
     text: str = "",
     length: int = SHORT,
 ) -> tuple[RowView, ...]:
-    """Some rows with some of their columns.
+    """Return some rows with some of their columns.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def show_rows(
 
 
 def _set_column(column: pl.Series, patterns: Sequence[str], length: int, mark: bool) -> list[Field]:
-    """A field for each value of a column."""
+    """Return a field for each value of a column."""
     values = column.to_list()
     if column.dtype != pl.String:
         texts = pl.Series([None if value is None else write_value(value) for value in values])
@@ -160,11 +160,11 @@ def _set_column(column: pl.Series, patterns: Sequence[str], length: int, mark: b
 
 
 MAX_LENGTH = 8_000
-"""Characters of a text that are shown at first: some responses repeat themselves for pages."""
+"""Characters of a text that are shown at first, some two screens: a response may repeat itself."""
 
 
 def shorten(text: str, max_length: int = MAX_LENGTH) -> str:
-    """A text line by line, cleaned; of a long one its start and its end.
+    """Clean a text line by line; of a long one keep its start and its end.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def shorten(text: str, max_length: int = MAX_LENGTH) -> str:
 
 
 def write_value(value: Any) -> str:
-    """A value of a table as people write it.
+    """Return a value of a table as people write it.
 
     Examples
     --------

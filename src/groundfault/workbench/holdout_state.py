@@ -63,23 +63,23 @@ class HoldoutState:
 
     @property
     def sealed(self) -> bool:
-        """Whether nobody looked yet."""
+        """Return whether the outcomes were never looked at."""
         return not self.has_report and not self.openings
 
     @property
     def rules(self) -> int:
-        """How many different rules were tried."""
+        """Return the number of different rules that were tried."""
         return _count_rules(self.tried)
 
     @property
     def late(self) -> tuple[Event, ...]:
-        """Tries since the last look: what they suggest needs fresh data."""
+        """Return the tries since the last look: their rules need fresh data."""
         last = self.openings[-1].seq if self.openings else 0
         return tuple(event for event in self.tried if event.seq > last)
 
     @property
     def name(self) -> str:
-        """The state in a word."""
+        """Return the state in a word."""
         if self.sealed:
             return "Sealed"
         if not self.holds_out:
@@ -90,7 +90,7 @@ class HoldoutState:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What belongs to it, in a few words each."""
+        """Return remarks on it, of a few words each."""
         if not self.recorded:
             return ("nothing is recorded here",)
         remarks = [f"plan {self.seal[:8]}"]
@@ -110,7 +110,7 @@ class HoldoutState:
 
 
 def find_state(report: Report, ledger: Ledger | None, head: str, fresh: int = 0) -> HoldoutState:
-    """The state of a report's outcomes.
+    """Return the state of a report's outcomes.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def find_state(report: Report, ledger: Ledger | None, head: str, fresh: int = 0)
 
 
 def find_state_before(settings: CaseSettings, ledger: Ledger | None, head: str) -> HoldoutState:
-    """The state of a case that has no report: sealed, unless its ledger has a look.
+    """Return the state of a case that has no report: sealed, unless its ledger has a look.
 
     Parameters
     ----------
@@ -150,14 +150,14 @@ def find_state_before(settings: CaseSettings, ledger: Ledger | None, head: str) 
 
 
 def read_events(ledger: Ledger | None) -> list[Event]:
-    """The events of a ledger; none where there is no file yet."""
+    """Return the events of a ledger; none where there is no file yet."""
     if ledger is None or _is_missing(ledger):
         return []
     return ledger.events()
 
 
 def read_head(ledger: Ledger | None) -> str:
-    """The hash of a ledger's last event; empty where there is no ledger, or no file yet."""
+    """Return the hash of a ledger's last event; empty where there is no ledger, or no file yet."""
     return "" if ledger is None or _is_missing(ledger) else ledger.head
 
 
@@ -166,7 +166,7 @@ def _is_missing(ledger: Ledger) -> bool:
 
 
 def name_day(time: str) -> str:
-    """The day of an event as people write it.
+    """Return the day of an event as people write it.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def try_rules(bench: Bench, query: RowQuery) -> None:
 
 
 def needs_fresh_data(bench: Bench, rule: str) -> bool:
-    """Whether a rule was first tried after the outcomes had been looked at."""
+    """Return whether a rule was first tried after the outcomes had been looked at."""
     sql, state = Rule.parse(rule).sql, bench.state
     return state is not None and sql in {event.body.get("rule") for event in state.late}
 
@@ -285,7 +285,7 @@ class TriedRule:
 
 
 def list_tried(bench: Bench) -> tuple[TriedRule, ...]:
-    """The rules that were tried, the last first, each once."""
+    """Return the rules that were tried, the last first, each once."""
     state = bench.state
     assert state is not None
     late = {str(event.body.get("rule")) for event in state.late}
@@ -297,7 +297,7 @@ def list_tried(bench: Bench) -> tuple[TriedRule, ...]:
 
 
 def freeze_rules(bench: Bench, rules: Sequence[str]) -> Library:
-    """Rules that were tried here, as candidates that were mined from the discovery outcomes.
+    """Return rules that were tried here, as candidates that were mined from the discovery outcomes.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ def freeze_rules(bench: Bench, rules: Sequence[str]) -> Library:
 
 
 def list_rules(report: Report) -> frozenset[str]:
-    """The rules that a report is about, in their normal form."""
+    """Return the rules that a report is about, in their normal form."""
     alternatives = (other.rule for mode in report.modes for other in mode.alternatives)
     modes = (mode.rule for mode in report.modes)
     rules = (candidate.rule for candidate in report.library)
@@ -348,7 +348,7 @@ def _normalise(rules: tuple[str, ...]) -> frozenset[str]:
 
 
 PREFIX = 8
-"""Characters of the plan's seal that are typed."""
+"""Characters of the plan's seal that are typed: as many as the top bar shows."""
 
 
 @dataclass(frozen=True)

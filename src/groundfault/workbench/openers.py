@@ -23,7 +23,7 @@ from groundfault.workbench.review_desk import ReviewDesk
 
 
 def holds_runs(place: Path) -> bool:
-    """Whether this is a folder of probe runs."""
+    """Return whether this is a folder of probe runs."""
     return all((place / name).is_file() for name in (MANIFEST, BANK, GRAMMAR))
 
 
@@ -52,12 +52,12 @@ def require_something(place: Path) -> None:
 
 
 def holds_case(place: Path) -> bool:
-    """Whether this is a folder that ``case new`` began."""
+    """Return whether this is a folder that ``case new`` began."""
     return (place / CASE).is_file()
 
 
 def open_case(place: Path, *, record: bool = True) -> Bench:
-    """A workbench that shows where a case stands and, once there is one, its audit.
+    """Open a case, to see where it stands and, once there is one, its audit.
 
     Parameters
     ----------
@@ -82,12 +82,12 @@ def open_case(place: Path, *, record: bool = True) -> Bench:
 
 
 def holds_taxonomy(place: Path) -> bool:
-    """Whether this is a folder that ``taxonomy fit`` wrote."""
+    """Return whether this is a folder that ``taxonomy fit`` wrote."""
     return (place / "taxonomy.json").is_file()
 
 
 def open_taxonomy(place: Path) -> Bench:
-    """A workbench that shows a taxonomy.
+    """Open a taxonomy.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def open_review(
     split: Sequence[str] | None = None,
     store: str | Path | None = None,
 ) -> Bench:
-    """A workbench where a reviewer decides; without one, where progress and results are read.
+    """Open a review for a reviewer; without one, to read progress and results.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def open_review(
 
 
 def open_record(ledger: str, seal: str = "") -> Bench:
-    """A workbench that watches the audit in a ledger.
+    """Open the audit in a ledger, to watch it.
 
     Raises
     ------

@@ -36,7 +36,7 @@ _MAX_FIELDS = 100
 
 
 def bench_of(request: Request) -> Bench:
-    """What the workbench shows."""
+    """Return what was opened."""
     bench: Bench = request.app.state.bench
     return bench
 
@@ -44,7 +44,7 @@ def bench_of(request: Request) -> Bench:
 def show_page(
     request: Request, template: str, *, status: int = 200, **content: Any
 ) -> HTMLResponse:
-    """A page, or for a request of htmx that asks for a part, the block that it names.
+    """Return a page, or a part of one, from a template.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def show_page(
 
 
 def make_link(request: Request, path: str, **query: Any) -> str:
-    """An address of the workbench, behind a proxy too; what is None or empty is left out.
+    """Return an address of the workbench, behind a proxy too; what is None or empty is left out.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ _OPTION = re.compile(r"--[a-z][a-z-]*")
 
 @cache
 def load_templates() -> Environment:
-    """The templates; text is escaped, and what would steer a terminal or a line is replaced."""
+    """Load the templates; text is escaped, and characters that steer a terminal are replaced."""
     from jinja2 import (
         ChoiceLoader,
         Environment,

@@ -49,7 +49,7 @@ class RowIndex:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def mark(self, rule: str) -> NDArray[np.bool_]:
-        """The units that a rule is true for, as the audit marks them: shape (units,).
+        """Return the units that a rule is true for, as the audit marks them: shape (units,).
 
         Raises
         ------
@@ -60,7 +60,7 @@ class RowIndex:
         return np.asarray(bits.unpack(marks.on, marks.size)[0])
 
     def count(self, rule: str) -> dict[str, Cell]:
-        """Units and failures inside and outside a rule, by outcome: as the audit counts them.
+        """Count units and failures inside and outside a rule, by outcome, as the audit does.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class RowIndex:
         return self._remember("marks", rule, lambda: Marks.of(self.rows.evidence, library))
 
     def find_candidate(self, rule: str) -> Candidate:
-        """The report's candidate of this rule, or a new one; a missing value is outside it."""
+        """Return the report's candidate of this rule, or a new one without missing values."""
         parsed = Rule.parse(rule).sql
         for candidate in self.library:
             if candidate.parsed.sql == parsed:
@@ -94,11 +94,11 @@ class RowIndex:
         return Candidate("rule", rule, missing="off")
 
     def holds(self, rule: str) -> NDArray[np.bool_]:
-        """The rows of these units: shape (rows,)."""
+        """Return the rows of these units: shape (rows,)."""
         return self.mark(rule)[self.rows.evidence.unit_index]
 
     def find_near_misses(self, rule: str) -> tuple[NearMiss, ...]:
-        """What one condition alone keeps outside a rule, among the rows.
+        """Return the rows that one condition alone keeps outside a rule.
 
         None for a rule that reads a fitted column, which is known of nothing but its units.
         """
@@ -108,7 +108,7 @@ class RowIndex:
         return self._remember("near", rule, lambda: find_near_misses(rule, self.rows.frame))
 
     def select(self, query: RowQuery) -> NDArray[np.intp]:
-        """Places of all rows of a selection, in its order.
+        """Return the places of all rows of a selection, in its order.
 
         Raises
         ------
@@ -118,7 +118,7 @@ class RowIndex:
         return self._remember("places", replace(query, start=0), lambda: self._select(query))
 
     def count_views(self, query: RowQuery) -> dict[str, int]:
-        """How many rows each view of a selection has."""
+        """Return the number of rows of each view of a selection."""
         return {view: len(self._find_view(replace(query, view=view))) for view in get_args(View)}
 
     def _find_view(self, query: RowQuery) -> NDArray[np.intp]:
@@ -142,7 +142,7 @@ class RowIndex:
         return places.astype(np.int32)
 
     def _filter(self, query: RowQuery) -> NDArray[np.bool_]:
-        """Where the filters, the text and the model of a selection hold."""
+        """Return the rows that match the filters, the text and the model of a selection."""
         frame, mask = self.rows.frame, self.rows.select_model(query.model)
         for condition in query.where:
             rule = Rule.parse(condition)
@@ -153,7 +153,7 @@ class RowIndex:
         return mask
 
     def _search(self, text: str) -> NDArray[np.bool_]:
-        """Rows in which some column has a text, in capitals or not."""
+        """Return the rows in which some column has a text, in capitals or not."""
         pattern = "(?i)" + "".join(map(quote_character, text))
         names = [name for name, kind in self.rows.frame.schema.items() if kind == pl.String]
         if not names:
@@ -202,9 +202,10 @@ View = Literal["failing", "passing", "near", "inside", "all"]
 """Rows inside a rule that failed or passed, that it nearly holds for, all inside it, all rows."""
 
 PAGE = 60
-"""Rows of a page."""
+"""Rows of a page: 40 kB of it, which a browser sets at once."""
 
 _MAX_FILTERS = 20
+"""At once: each is a clause of one rule, and an address has its limit."""
 
 
 @dataclass(frozen=True)
@@ -262,7 +263,7 @@ class RowQuery:
         return cls(rule, cast(View, view), where, text, model, sort, int(start))
 
     def to_params(self, **changes: Any) -> dict[str, Any]:
-        """The address of this selection, or of one that differs in some fields.
+        """Return the address of this selection, or of one that differs in some fields.
 
         Another selection begins at its first row.
         """
@@ -280,6 +281,7 @@ class RowQuery:
 
 
 _MAX_VALUES, _BINS, _LONGEST = 20, 12, 80
+"""Values listed of a column, ranges of its numbers, characters of a value: one screen of them."""
 
 
 @dataclass(frozen=True)
@@ -324,7 +326,7 @@ class ColumnSummary:
 
 
 def summarise_column(index: RowIndex, query: RowQuery, name: str) -> ColumnSummary:
-    """The values of a column in a selection: ranges of many numbers, else the most frequent ones.
+    """Count the values of a column: ranges of many numbers, else the most frequent ones.
 
     Raises
     ------
@@ -343,7 +345,7 @@ def summarise_column(index: RowIndex, query: RowQuery, name: str) -> ColumnSumma
 
 
 def describe_type(kind: pl.DataType) -> str:
-    """What a column holds, in plain words.
+    """Return the kind of a column in plain words.
 
     Examples
     --------
@@ -377,7 +379,7 @@ def _count_values(name: str, column: pl.Series) -> tuple[ValueCount, ...]:
 
 
 def _count_ranges(name: str, column: pl.Series) -> tuple[ValueCount, ...]:
-    """Equally wide ranges from the least to the largest value."""
+    """Return equally wide ranges from the least to the largest value."""
     values: NDArray[np.float64] = column.drop_nulls().cast(pl.Float64).to_numpy()
     values = values[np.isfinite(values)]
     counts, edges = np.histogram(values, bins=_BINS)

@@ -54,17 +54,17 @@ class Rows:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """All columns of the table."""
+        """Return all columns of the table."""
         return tuple(self.evidence.frame.columns)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """Columns with texts to read: prompts, answers, targets."""
+        """Return columns with texts to read: prompts, answers, targets."""
         return find_text_columns(self.evidence)
 
     @property
     def frame(self) -> pl.DataFrame:
-        """The table."""
+        """Return the table."""
         return self.evidence.frame
 
     @property
@@ -82,27 +82,27 @@ class Rows:
 
     @cached_property
     def loss(self) -> NDArray[np.float64]:
-        """The loss of each row, NaN where it was not scored: shape (rows,)."""
+        """Return the loss of each row, NaN where it was not scored: shape (rows,)."""
         return np.asarray(self.evidence.loss.to_numpy(), dtype=np.float64)
 
     @cached_property
     def outcomes(self) -> tuple[str, ...]:
-        """Names of the models; one empty name where there is one alone."""
+        """Return the names of the models; one empty name where there is one alone."""
         return self.evidence.models if len(self.evidence.models) > 1 else ("",)
 
     @cached_property
     def units(self) -> Units:
-        """The units and their losses, for counting; without marks."""
+        """Return the units and their losses, for counting; without marks."""
         return Units.of(Marks.of(self.evidence, Library(())), self.unit_losses)
 
     @cached_property
     def unit_losses(self) -> NDArray[np.float64]:
-        """The mean loss of each unit for each model, NaN where not scored: (models, units)."""
+        """Return each unit's mean loss by model, NaN where not scored: (models, units)."""
         return average_losses(self.evidence)
 
     @cached_property
     def fails(self) -> NDArray[np.bool_]:
-        """Which rows failed: half wrong at least or, where none is, worse than the mean."""
+        """Mark rows that failed: half wrong at least or, if none is, worse than the mean."""
         fails = self.loss >= 0.5
         if not fails.any() and not np.isnan(self.loss).all():
             return np.asarray(self.loss > np.nanmean(self.loss))
@@ -110,7 +110,7 @@ class Rows:
 
     @cached_property
     def passes(self) -> NDArray[np.bool_]:
-        """Which rows were scored and did not fail."""
+        """Mark rows that were scored and did not fail."""
         return np.asarray(~self.fails & ~np.isnan(self.loss))
 
     def __len__(self) -> int:

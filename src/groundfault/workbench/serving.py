@@ -112,7 +112,7 @@ def _read_ahead(bench: Bench, complain: Callable[[str], None]) -> None:
 
 @contextmanager
 def _listen_at_file(place: str) -> Iterator[socket.socket]:
-    """A Unix socket that only this user can connect to; its file goes in the end."""
+    """Listen at a Unix socket for this user alone; its file goes in the end."""
     with socket.socket(socket.AF_UNIX) as listener:
         # nobody else may connect, not for a moment either
         mask = os.umask(0o177)
@@ -129,7 +129,7 @@ def _listen_at_file(place: str) -> Iterator[socket.socket]:
 
 
 def _listen(host: str, port: int | None) -> socket.socket:
-    """A socket that listens at a port, or where none is named at ours or any that is free."""
+    """Listen at a port; where none is named, at ours or any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     ports = (PORT, 0) if port is None else (port,)
     for number in ports:
@@ -141,5 +141,5 @@ def _listen(host: str, port: int | None) -> socket.socket:
 
 
 def _name_tunnel(port: int) -> str:
-    """The command that reaches this machine's port from another one."""
+    """Return the command that reaches this machine's port from another one."""
     return f"ssh -L {port}:127.0.0.1:{port} {getpass.getuser()}@{platform.node()}"

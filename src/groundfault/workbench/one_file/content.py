@@ -49,6 +49,7 @@ VERSION = 1
 """Of the content; the page and its script are always of the same."""
 
 _LONG_OPENING = 80
+"""Characters, a line, from which on a beginning that all texts share is left out of cards."""
 _ON_MODES = ("confirmed", "strengths", "too-small", "screened", "limits")
 
 
@@ -68,36 +69,36 @@ class FileContent:
 
     @cached_property
     def rows(self) -> NDArray[np.intp]:
-        """Places of the rows in the evidence: those of the discovery units."""
+        """Return the places of the rows in the evidence: those of the discovery units."""
         case = self.slices.case
         return np.flatnonzero(case.discovery_mask[case.evidence.unit_index])
 
     @cached_property
     def rules(self) -> tuple[FileRule, ...]:
-        """The failure modes, then the findings that are given back, then all rows."""
+        """Return the failure modes, then the findings that are given back, then all rows."""
         slices = self.slices
         names = tuple(candidate.name for candidate in slices.library)
         return tuple(list_rules(slices.report, slices.case, names, self.rows))
 
     @cached_property
     def masks(self) -> MaskPool:
-        """The masks of all rules, which `describe` names by their places."""
+        """Return the masks of all rules, which `describe` names by their places."""
         return MaskPool(len(self.rows))
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Names of the models; empty for a single one."""
+        """Return the names of the models; empty for a single one."""
         models = self.slices.evidence.models
         return models if len(models) > 1 else ()
 
     @property
     def units(self) -> RowValues:
-        """The unit of each row."""
+        """Return the unit of each row."""
         return RowValues.of(pl.Series(self.slices.evidence.unit_index[self.rows]))
 
     @cached_property
     def openings(self) -> dict[str, int]:
-        """By column of texts: how much of it all rows begin with, where that is long."""
+        """Return by column of texts the length of its shared beginning, where that is long."""
         openings = {}
         for column in self.columns:
             texts = [text for text in column.rows.values if text] if column.kind == "text" else []
@@ -109,7 +110,7 @@ class FileContent:
 
     @cached_property
     def columns(self) -> tuple[FileColumn, ...]:
-        """What is known of each row: the example, the model, its texts, and everything else."""
+        """Return the columns of the rows: the example, the model, texts, and everything else."""
         evidence = self.slices.evidence
         prose = self._prose
         roles = evidence.roles
@@ -134,7 +135,7 @@ class FileContent:
 
     @cached_property
     def _prose(self) -> set[str]:
-        """Columns to read rather than to count."""
+        """Return the columns to read rather than to count."""
         evidence = self.slices.evidence
         roles = evidence.roles
         names = [
@@ -148,7 +149,7 @@ class FileContent:
 
     @cached_property
     def marks(self) -> list[dict[str, list[str] | Spans]]:
-        """For each rule, by column: its words, or the places that it marks by those of values."""
+        """Return of each rule, by column, its words, or its marks by the places of values."""
         texts = {
             c.name: pl.Series(c.name, c.rows.values, pl.String)
             for c in self.columns
@@ -161,11 +162,11 @@ class FileContent:
 
     @cached_property
     def losses(self) -> RowValues:
-        """The loss of each row; None where it was not scored."""
+        """Return the loss of each row; None where it was not scored."""
         return RowValues.of(self.slices.evidence.loss[self.rows].round(6))
 
     def describe(self) -> dict[str, Any]:
-        """Everything but the rows, as plain values."""
+        """Return everything but the rows, as plain values."""
         slices, report = self.slices, _drop_examples(self.slices.report)
         roles, page = slices.evidence.roles, audit_page.make_page(report)
         kept = [section for name, section in page.anchored if name in _ON_MODES]
@@ -223,7 +224,7 @@ class FileContent:
 
 
 def _drop_examples(report: Report) -> Report:
-    """The report without the examples of its modes, which may be of held-out rows and have texts.
+    """Drop the examples of the modes, which may be of held-out rows and have texts.
 
     What is told of them instead is in the rows."""
     bare = tuple(structs.replace(mode, sample=()) for mode in report.modes)
@@ -236,7 +237,9 @@ _STEERING = (
     r"\u{feff}]"
 )
 _MAX_LEVELS = 60_000
+"""Different values of a column to filter by: their places take two bytes."""
 _DIGITS = 9
+"""Of a number: more than a single-precision float has."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +261,7 @@ class FileColumn:
 
 
 def encode_column(column: pl.Series, *, is_text: bool = False) -> FileColumn | None:
-    """A column as it is written; None for one that holds lists or other things of several parts.
+    """Encode a column; return None for one that holds lists or other things of several parts.
 
     Texts are cut after 2,000 characters, as those in a report are, and characters that would not
     print as themselves are replaced.
@@ -296,7 +299,7 @@ def _clean(texts: pl.Series) -> pl.Series:
 
 
 def list_blocks(blocks: Sequence[Block]) -> list[Any]:
-    """Blocks as dicts and lists of text; without figures, which are no text.
+    """Return blocks as dicts and lists of text; without figures, which are no text.
 
     A dict has the kind of its block under ``block``, and beside it the block's fields; code and
     highlighted words are ``{"code": ...}`` and ``{"mark": ...}``.
@@ -305,7 +308,7 @@ def list_blocks(blocks: Sequence[Block]) -> list[Any]:
 
 
 def find_entries(blocks: Sequence[Block]) -> Iterator[Entry]:
-    """All entries among some blocks, those in folds and in other entries too."""
+    """Return all entries among some blocks, those in folds and in other entries too."""
     for block in blocks:
         if isinstance(block, Entry):
             yield block

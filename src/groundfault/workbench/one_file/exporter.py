@@ -57,7 +57,7 @@ class HtmlExplorer:
 
 
 def set_page(content: FileContent) -> str:
-    """The whole file.
+    """Return the whole file.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def set_page(content: FileContent) -> str:
 
 
 def _pack(content: FileContent) -> Iterator[tuple[str, str]]:
-    """Blocks of the file by their names."""
+    """Return blocks of the file by their names."""
     record = list_record(content.slices, len(content.rows), texts=content.texts)
     yield "report", pack_json(content.describe() | {"record": list_blocks(record)})
     yield "losses", content.losses.pack()
@@ -94,7 +94,7 @@ def _pack(content: FileContent) -> Iterator[tuple[str, str]]:
 
 @cache
 def _load() -> tuple[Template, str, str]:
-    """The page, its style and its script."""
+    """Return the page, its style and its script."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -133,7 +133,7 @@ _LEDGER = {
 
 
 def list_record(slices: ReportSlices, rows: int, *, texts: bool) -> list[Block]:
-    """Cards of a report and of the file that it is exported to.
+    """Return cards of a report and of the file that it is exported to.
 
     Parameters
     ----------

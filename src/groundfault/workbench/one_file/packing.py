@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 def pack_json(content: Any) -> str:
-    """Plain values as JSON, compressed, in base64: no character of the data is left in it."""
+    """Return plain values as JSON, compressed, in base64: without a character of the data."""
     return _pack(_dump(content))
 
 
@@ -39,7 +39,7 @@ class RowValues:
 
     @classmethod
     def of(cls, rows: pl.Series) -> RowValues:
-        """The values of some rows.
+        """Return the values of some rows.
 
         Examples
         --------
@@ -55,7 +55,7 @@ class RowValues:
         return cls(values.to_list(), frame["place"].to_numpy())
 
     def pack(self) -> str:
-        """The values as JSON; after a line break the places, byte by byte, the lowest of all first.
+        """Pack the values as JSON and, after a line break, the places byte by byte.
 
         Of places below 256 there is one byte each, and so on. Of names that are numbered, what
         they begin with, and how many digits they have at least, as JSON, and then the numbers."""
@@ -69,7 +69,7 @@ class RowValues:
 
 
 def pack_spans(spans: Mapping[str, Mapping[int, Sequence[int]]]) -> str:
-    """Marks in texts, by column and place: of each its place less the one before, start and length.
+    """Pack marks in texts: of each its place less the one before, its start and its length.
 
     A JSON list of columns, of each its name, how many marks it has, and how many bytes each of the
     three numbers takes; after a line break all numbers of a kind, as `RowValues.pack` writes them.
@@ -112,18 +112,18 @@ class MaskPool:
         self._places: dict[bytes, int] = {}
 
     def add(self, mask: NDArray[np.bool_]) -> int:
-        """The place of a mask."""
+        """Return the place of a mask, which is added if it is new."""
         assert mask.shape == (self._size,)
         content = np.packbits(mask, bitorder="little").tobytes()
         return self._places.setdefault(content, len(self._places))
 
     def pack(self) -> str:
-        """All of them one after the other, a bit each row, the lowest first; compressed."""
+        """Pack all of them, one after the other, a bit a row, the lowest first."""
         return _pack(b"".join(self._places))
 
 
 def _find_numbering(names: list[Any]) -> tuple[dict[str, Any], NDArray[np.uint32]] | None:
-    """What all names begin with, their digits at least, and their numbers, if that is all."""
+    """Split names into a shared beginning, their fewest digits, and numbers, if they are so."""
     if not names or not all(isinstance(name, str) for name in names):
         return None
     texts = pl.Series(names, dtype=pl.String)
@@ -138,12 +138,12 @@ def _find_numbering(names: list[Any]) -> tuple[dict[str, Any], NDArray[np.uint32
 
 
 def _width(largest: int) -> int:
-    """Bytes of a number."""
+    """Return the bytes of a number."""
     return (max(largest, 1).bit_length() + 7) // 8
 
 
 def _split(numbers: NDArray[np.integer[Any]], width: int) -> bytes:
-    """Numbers byte by byte, the lowest of all first."""
+    """Return numbers byte by byte, the lowest of all first."""
     return numbers.astype("<u4").view(np.uint8).reshape(-1, 4).T[:width].tobytes()
 
 

@@ -25,6 +25,7 @@ from groundfault.workbench.subjects import Subject, list_subjects
 Bools = NDArray[np.bool_]
 
 _MAX_ORDER = 300
+"""Near misses that are put in order of distance: six pages of the file."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class FileRule:
 def list_rules(
     report: Report, case: PreparedAudit, names: tuple[str, ...], rows: NDArray[np.intp]
 ) -> Iterator[FileRule]:
-    """The failure modes, the findings of some names, and last all rows, whatever the rule.
+    """Yield the failure modes, the findings of some names, and last all rows.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ def _sort_rows(
 
 
 def _find_misses(case: PreparedAudit, subject: Subject) -> dict[str, tuple[Bools, NearMiss]]:
-    """By condition: the units it holds for, and the near misses that lack it alone.
+    """Return by condition the units that match it, and the near misses that lack it alone.
 
     Empty for a rule that reads what units do not share."""
     frame, columns = case.evidence.frame, subject.columns
@@ -136,7 +137,7 @@ def _find_misses(case: PreparedAudit, subject: Subject) -> dict[str, tuple[Bools
 
 
 def _order_near(distances: list[NDArray[np.float64]], here: Bools) -> list[int]:
-    """The rows nearest to a threshold, the nearest first."""
+    """Return the rows nearest to a threshold, the nearest first."""
     if not distances:
         return []
     nearest = np.fmin.reduce([np.where(here, one, np.nan) for one in distances])
@@ -145,7 +146,7 @@ def _order_near(distances: list[NDArray[np.float64]], here: Bools) -> list[int]:
 
 
 def _select_model(case: PreparedAudit, outcome: str, rows: NDArray[np.intp]) -> Bools:
-    """The rows of the model that an outcome is of; all of them where it is of none alone."""
+    """Return the rows of the model that an outcome is of; all of them where it is of none alone."""
     evidence, name = case.evidence, case.compare[1] if case.compare else outcome
     column = evidence.roles.model
     if column is None or name not in evidence.models:
@@ -154,7 +155,7 @@ def _select_model(case: PreparedAudit, outcome: str, rows: NDArray[np.intp]) -> 
 
 
 def _index_ids(case: PreparedAudit, rows: NDArray[np.intp]) -> dict[str, list[int]]:
-    """Rows of each example that the report shows."""
+    """Return rows of each example that the report shows."""
     column = case.evidence.frame[case.evidence.roles.id or ""].cast(pl.String).to_list()
     places: dict[str, list[int]] = {}
     for place, row in enumerate(rows):
@@ -169,10 +170,11 @@ Spans = dict[int, list[int]]
 _MAX_SHARE = 0.5
 _SHORT = 40
 _MAX_WORDS = 50
+"""Words of a pattern that a page searches for itself; of more it is told the places."""
 
 
 def find_rule_marks(texts: Mapping[str, pl.Series], rule: str) -> dict[str, list[str] | Spans]:
-    """By column: the words that a rule marks wherever they stand, or else the places of its marks.
+    """Return by column the words that a rule marks everywhere, or else the places of its marks.
 
     Parameters
     ----------
@@ -196,7 +198,7 @@ def find_rule_marks(texts: Mapping[str, pl.Series], rule: str) -> dict[str, list
 
 
 def _find_words(texts: pl.Series, patterns: Sequence[str]) -> list[str]:
-    """The words that patterns match; none if they match anything else, or not all of these."""
+    """Return the words that patterns match; none if they match parts, or not all of these."""
     words: set[str] = set()
     for pattern in patterns:
         try:
@@ -213,7 +215,7 @@ def _find_words(texts: pl.Series, patterns: Sequence[str]) -> list[str]:
 
 
 def _sign(texts: pl.Series, pattern: str) -> pl.Series:
-    """Texts with their matches between characters that `encode_column` leaves in none."""
+    """Return texts with their matches between characters that `encode_column` leaves in none."""
     return texts.str.replace_all(pattern, "\0${0}\0")
 
 
@@ -239,7 +241,7 @@ def _list_places(texts: pl.Series, pattern: str) -> Iterator[tuple[int, int, int
 
 
 def count_units(text: str) -> int:
-    """Length of a text in UTF-16: what lies beyond the first plane counts twice.
+    """Return the length of a text in UTF-16: what lies beyond the first plane counts twice.
 
     Examples
     --------

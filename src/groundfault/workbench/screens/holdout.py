@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def show_holdout(
     request: Request, trouble: str = "", form: dict[str, str] | None = None
 ) -> Response:
-    """Rules to choose, the form that opens it for them, and what was opened here before."""
+    """Show rules to choose, the form that tests them, and the tests made here before."""
     bench, form = bench_of(request), form or {}
     report, library = bench.audited, None
     rules = _list_rules(form) or request.query_params.getlist("rule")
@@ -93,7 +93,7 @@ HOLDOUT = Screen(
 
 
 PAGE = 100
-"""Events of a page."""
+"""Events of a page: a few screens of one line each."""
 
 _NAMES = {
     OPENED: "Outcomes looked at",
@@ -102,10 +102,11 @@ _NAMES = {
     WRITTEN: "Report written",
 }
 _LONGEST = 300
+"""Characters of an event of an unknown kind: three lines."""
 
 
 def show_ledger(request: Request) -> Response:
-    """Events, the last first, and the checks of the record."""
+    """Show the events, the last first, and the checks of the record."""
     bench = bench_of(request)
     report, ledger = bench.audited, bench.ledger
     events = read_events(ledger)
@@ -149,7 +150,7 @@ def _read_start(request: Request) -> int:
 
 
 def _check(bench: Bench) -> list[tuple[str, str, str]]:
-    """What can be checked without the outcomes: the chain, the files, and the opening."""
+    """Check the chain, the files and the opening, without the outcomes."""
     if bench.ledger is None:
         return [("ledger", "waived", "nothing is recorded here")]
     try:
@@ -164,7 +165,7 @@ def _check(bench: Bench) -> list[tuple[str, str, str]]:
 
 
 def name_kind(kind: str) -> str:
-    """A kind of event in words.
+    """Return a kind of event in words.
 
     Examples
     --------
@@ -175,14 +176,14 @@ def name_kind(kind: str) -> str:
 
 
 def _is_of_others(report: Report, event: Event, known: Mapping[str, Event]) -> bool:
-    """Whether an event is about other outcomes than this report: a ledger may hold many."""
+    """Return whether an event is about other outcomes than this report: a ledger may hold many."""
     look = known.get(str(event.body.get("opening")), event)
     ours = report.hashes.outcome
     return bool(look.body.get("outcome", ours) != ours)
 
 
 def describe_event(event: Event, known: Mapping[str, Event]) -> str:
-    """What an event is about, on a line.
+    """Return the particulars of an event, on a line.
 
     Parameters
     ----------

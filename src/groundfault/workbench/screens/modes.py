@@ -51,10 +51,11 @@ _ORDERS: dict[str, tuple[str, Callable[[Finding], Any]]] = {
 _PLACES = {"": "mixed in", "first": "first", "only": "only", "out": "left out"}
 """Where findings about the instrument stand."""
 _MAX_FINDINGS = 300
+"""Of a page: more are found by the search box, not by scrolling."""
 
 
 def show_modes(request: Request) -> Response:
-    """The failure modes of the report, its findings, and its limits."""
+    """Show the failure modes of the report, its findings, and its limits."""
     report = bench_of(request).audited
     return show_page(
         request,
@@ -68,7 +69,7 @@ def show_modes(request: Request) -> Response:
 
 
 def list_findings(request: Request) -> Response:
-    """All findings, with any verdict."""
+    """Show all findings, with any verdict."""
     report, params = bench_of(request).audited, request.query_params
     text, verdict = params.get("q", "").lower(), params.get("verdict", "")
     order, place = params.get("sort", "lift"), params.get("instrument", "")
@@ -104,7 +105,7 @@ MODES = Screen(
 
 
 def concerns_instrument(report: Report, finding: Finding) -> bool:
-    """Whether a finding is about the instrument, so that the scorer or the prompt may be at fault.
+    """Return whether a finding is about the instrument: the scorer or the prompt may be at fault.
 
     It is if the finder of such properties proposed it, or if its rule reads a column that was
     measured with the answer: one that ``--instrument`` named, or known by its name, such as
@@ -125,7 +126,7 @@ def concerns_instrument(report: Report, finding: Finding) -> bool:
 
 
 def edit_rule(request: Request) -> Response:
-    """A rule in a box, its conditions, and its counts."""
+    """Show a rule in a box, its conditions, and its counts."""
     bench = bench_of(request)
     text = request.query_params.get("rule", "").strip()
     pair = bench.audited.manifest.compare
@@ -150,7 +151,7 @@ def edit_rule(request: Request) -> Response:
 
 
 def download_tried(request: Request) -> Response:
-    """The rules that were tried, as a library that an audit of fresh outcomes takes."""
+    """Answer with the tried rules, as a library for an audit of fresh outcomes."""
     bench = bench_of(request)
     library = freeze_rules(bench, [one.rule for one in list_tried(bench)])
     return Response(
@@ -194,11 +195,11 @@ RULES = Screen(
 
 
 COUNT = 8
-"""Examples of a side."""
+"""Examples of a side: a screen or two of cards."""
 
 
 def show_examples(request: Request) -> Response:
-    """Three columns: failing, passing, near."""
+    """Show examples in three columns: failing, passing, near."""
     bench = bench_of(request)
     subject = read_subject(bench.audited, request.query_params)
     index = bench.index
@@ -231,7 +232,7 @@ def _model_of(index: RowIndex, subject: Subject) -> str:
 def _choose_inside(
     index: RowIndex, subject: Subject
 ) -> tuple[tuple[RowView, ...], tuple[RowView, ...]]:
-    """Typical and different rows inside the rule: failing ones, and passing ones."""
+    """Return typical and different rows inside the rule: failing ones, and passing ones."""
     rows, outcome = index.rows, subject.outcome
     losses = select_losses(outcome, rows.unit_losses, rows.outcomes)
     if subject.pair:
@@ -252,7 +253,7 @@ def _choose_inside(
 def _find_places(
     index: RowIndex, ids: list[str], mask: NDArray[np.bool_], model: str
 ) -> NDArray[np.intp]:
-    """A row for each id, in their order: one of the mask where there is one."""
+    """Return a row for each id, in their order: one of the mask where there is one."""
     names = index.rows.ids
     places = np.flatnonzero(names.is_in(ids).to_numpy() & index.rows.select_model(model))
     best: dict[str, int] = {}

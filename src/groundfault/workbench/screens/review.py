@@ -55,7 +55,7 @@ def show_whole_item(request: Request) -> Response:
 
 
 async def act_on_item(request: Request) -> Response:
-    """Decide, skip or take back an item, or begin again; answer with what is then on the desk."""
+    """Decide, skip or take back an item, or begin again; show the item that is next."""
     fields = await read_form(request)
     act = request.url.path.rpartition("/")[2]
 

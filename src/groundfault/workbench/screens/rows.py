@@ -35,7 +35,7 @@ _MAX_SIBLINGS = 100
 
 
 def list_rows(request: Request) -> Response:
-    """A page of rows."""
+    """Show a page of rows."""
     bench, query = bench_of(request), RowQuery.of(request.query_params)
     index = bench.index
     try:
@@ -70,7 +70,7 @@ def list_rows(request: Request) -> Response:
 
 
 def show_row(request: Request) -> Response:
-    """One row whole, the same example under other models, and its neighbours in the list."""
+    """Show one row whole, its example under other models, and its neighbours in the list."""
     bench, query = bench_of(request), RowQuery.of(request.query_params)
     index = bench.index
     name, at = request.query_params.get("id", ""), request.query_params.get("at", "")
@@ -108,7 +108,7 @@ def _find_row(index: RowIndex, name: str, model: str) -> int:
 
 
 def _find_siblings(index: RowIndex, name: str, place: int) -> list[tuple[int, str, bool | None]]:
-    """Other rows of the same example: their places, models, and whether they fail."""
+    """Return other rows of the same example: their places, models, and whether they fail."""
     rows = index.rows
     if not rows.evidence.roles.model:
         return []
@@ -118,7 +118,7 @@ def _find_siblings(index: RowIndex, name: str, place: int) -> list[tuple[int, st
 
 
 def _choose_columns(index: RowIndex, query: RowQuery) -> tuple[str, ...]:
-    """What a table shows: texts, what rules and filters read, and others while there is room."""
+    """Choose columns: texts, those of rules and filters, and others while there is room."""
     roles, rows = index.rows.evidence.roles, index.rows
     rules = [query.rule] if query.rule else []
     read = [name for rule in (*rules, *query.where) for name in Rule.parse(rule).columns]
@@ -143,14 +143,14 @@ ROWS = Screen(
 
 
 _PAIRS = 20
-"""Examples of a page, each with two answers."""
+"""Examples of a page, each with two answers: as much to read as the sides of a rule."""
 CELLS = 4
 """Both fail, only the second, only the first, neither."""
 _ONLY_SECOND = 1
 
 
 def show_comparison(request: Request) -> Response:
-    """Two models of the report, or the report and its baseline."""
+    """Compare two models of the report, or the report with its baseline."""
     bench, params = bench_of(request), request.query_params
     if bench.baseline is not None and ("since" in params or len(bench.audited.outcomes) < 2):
         verdict = gate(bench.audited, FAIL_ON, baseline=bench.baseline)
