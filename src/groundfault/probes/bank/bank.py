@@ -24,18 +24,6 @@ if TYPE_CHECKING:
     from groundfault.core.evidence import Evidence
 
 _BANK = ("name", "about", "sha256", "keys", "task")
-_TASK = (
-    "id",
-    "family",
-    "question",
-    "answer",
-    "rule",
-    "tolerance",
-    "derivation",
-    "tags",
-    "anchors",
-    "slots",
-)
 # the parts of a prompt key are joined by bars, and ids are shown in terminals and paths
 _ID = re.compile(r"[\w.:+-]+(?: ?[\w.:+-]+)*")
 _MAX_ID = 200  # characters: ids are names in paths, of which file systems take 255 bytes a part
@@ -122,14 +110,12 @@ class Task:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as the file holds it; what is empty is left out."""
-        content: dict[str, Any] = {name: getattr(self, name) for name in _TASK}
-        content["tolerance"] = str(self.tolerance) if self.tolerance else ""
-        content |= {
-            "tags": list(self.tags),
-            "anchors": list(self.anchors),
-            "slots": dict(self.slots),
-        }
-        return {name: value for name, value in content.items() if value}
+        values = {**vars(self), "slots": dict(self.slots)}
+        content = {name: value for name, value in values.items() if value}
+        content |= {name: list(content[name]) for name in ("tags", "anchors") if name in content}
+        if self.tolerance:
+            content["tolerance"] = str(self.tolerance)
+        return content
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], where: str, *, has_key: bool = True) -> Task:
@@ -147,37 +133,19 @@ class Task:
         InputError
             Naming ``where``.
         """
-        toml_tables.require_known(table, _TASK, where)
         if "answer" in table and not has_key:
             raise InputError(f"{where} has an answer, and its bank none: take out keys = false")
-        names = ("id", "question", "answer") if has_key else ("id", "question")
-        values: dict[str, Any] = {name: toml_tables.text(table, name, where) for name in names}
-        for name in ("family", "rule", "derivation"):
-            if name in table:
-                values[name] = toml_tables.text(table, name, where)
-        slots = table.get("slots", {})
-        if not isinstance(slots, dict) or not all(
-            isinstance(value, str) for value in slots.values()
-        ):
-            raise InputError(
-                f'{where}: slots must be texts by name, as in slots = {{ shortcut = "10" }}'
-            )
+        if has_key:
+            toml_tables.text(table, "answer", where)
+        values = toml_tables.read_fields(cls, table, where)
         try:
-            tolerance = Fraction(toml_tables.text(table, "tolerance", where, "0"))
-        except (ValueError, ZeroDivisionError):
-            raise InputError(
-                f'{where}: tolerance must be a number in quotes, such as "0.01"'
-            ) from None
-        values |= {name: toml_tables.texts(table, name, where) for name in ("tags", "anchors")}
-        try:
-            task = cls(**values, tolerance=tolerance, slots=slots)
+            task = cls(**values)
             if has_key and not task.answer:
                 raise InputError(f"the answer '' {form('', task.rule)}")
             return task
         except InputError as error:
-            message = (
-                str(error).removeprefix(f"task {values['id']!r}").lstrip(": ")
-            )  # which the place says already
+            # the place says which task it is
+            message = str(error).removeprefix(f"task {values['id']!r}").lstrip(": ")
             raise InputError(f"{where}: {message}") from None
 
 
@@ -231,9 +199,8 @@ class Bank:
 
     def without_keys(self) -> Bank:
         """Return the same tasks without their keys and derivations."""
-        return replace(
-            self, tasks=tuple(replace(task, answer="", derivation="") for task in self.tasks)
-        )
+        tasks = tuple(replace(task, answer="", derivation="") for task in self.tasks)
+        return replace(self, tasks=tasks)
 
     def __iter__(self) -> Iterator[Task]:
         return iter(self.tasks)
@@ -354,7 +321,7 @@ class Bank:
         """
         from groundfault.readers.table import read_table
 
-        columns = [column for column in (id, question, target, family) if column is not None]
+        columns = list(filter(None, (id, question, target, family)))
         frame, _ = read_table(source, text=columns)
         return cls(name, tuple(_tasks_of_rows(frame, id, question, target, family, rule)))
 
@@ -377,13 +344,9 @@ def _tasks_of_rows(
 ) -> Iterable[Task]:
     import polars as pl
 
-    columns = list(
-        dict.fromkeys(column for column in (id, question, target, family) if column is not None)
-    )
+    columns = list(dict.fromkeys(filter(None, (id, question, target, family))))
     _require_columns(frame, columns)
-    rows = frame.select(pl.col(column).cast(pl.String) for column in columns).unique(
-        maintain_order=True
-    )
+    rows = frame.select(pl.col(columns).cast(pl.String)).unique(maintain_order=True)
     # a table of many models has each example once for each: equal rows are one task, and rows that
     # differ are an error of the data
     if id is not None:

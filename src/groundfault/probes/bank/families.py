@@ -103,18 +103,9 @@ def generate(size: int, seed: int = 0, *, families: Sequence[str] | None = None)
         family, name, make = templates[number % len(templates)]
         drawing = _draw_new(name, make, plan.rng("probe bank", number), questions)
         questions.add(drawing.question)
-        tasks.append(
-            Task(
-                id=f"{name}-{number // len(templates) + 1}",
-                family=family,
-                question=drawing.question,
-                answer=drawing.answer,
-                rule=drawing.rule,
-                derivation=drawing.derivation,
-                tags=("generated",),
-                slots={"shortcut": drawing.shortcut},
-            )
-        )
+        values = dict(vars(drawing))
+        slots, id = {"shortcut": values.pop("shortcut")}, f"{name}-{number // len(templates) + 1}"
+        tasks.append(Task(id=id, family=family, tags=("generated",), slots=slots, **values))
     kinds = "" if families is None else ": " + ", ".join(families)
     return Bank(
         f"generated-{size}-seed-{seed}{kinds}",
@@ -179,11 +170,8 @@ def _draw_doubling(rng: np.random.Generator) -> _Drawing:
 
 
 def _draw_posts(rng: np.random.Generator) -> _Drawing:
-    (line, thing), gap, gaps = (
-        _draw_one(rng, _ALONG),
-        _draw_number(rng, 2, 25),
-        _draw_number(rng, 4, 300),
-    )
+    line, thing = _draw_one(rng, _ALONG)
+    gap, gaps = _draw_number(rng, 2, 25), _draw_number(rng, 4, 300)
     return _Drawing(
         f"A straight {line} is {gap * gaps} metres long and has a {thing} every {gap} metres, with "
         f"a {thing} at both "
@@ -231,20 +219,16 @@ def _draw_turning(rng: np.random.Generator) -> _Drawing:
 
 def _draw_containers(rng: np.random.Generator) -> _Drawing:
     things = ("key", "coin", "ring", "stamp", "ticket", "shell")
-    inner, outer = (
-        ("tin", "purse", "box", "jar", "cup"),
-        ("bag", "crate", "basket", "chest", "case"),
-    )
+    inner = ("tin", "purse", "box", "jar", "cup")
+    outer = ("bag", "crate", "basket", "chest", "case")
     rooms = ("cellar", "attic", "kitchen", "garage", "hall", "study", "porch", "shed")
     thing, small, large = (_draw_one(rng, kinds) for kinds in (things, inner, outer))
     first, second = (rooms[i] for i in rng.choice(len(rooms), 2, replace=False))
     out, before = bool(rng.integers(2)), bool(rng.integers(2))
     carry = f"The {large} is carried to the {second}."
-    take = (
-        f"The {thing} is taken out of the {small} and laid on the floor."
-        if out
-        else f"The {small} is wiped."
-    )
+    take = f"The {small} is wiped."
+    if out:
+        take = f"The {thing} is taken out of the {small} and laid on the floor."
     steps = f"{take} {carry}" if before else f"{carry} {take}"
     there = not (out and before)
     return _Drawing(

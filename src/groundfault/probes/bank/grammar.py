@@ -146,9 +146,7 @@ class Grammar:
 
     def __iter__(self) -> Iterator[Assignment]:
         """Yield all assignments: the name of an option for each group, in a fixed order."""
-        return itertools.product(
-            *([option.name for option in group.options] for group in self.groups)
-        )
+        return itertools.product(*([o.name for o in group.options] for group in self.groups))
 
     @rename_parameters(given="options")
     def assignment(self, options: Mapping[str, str] | None = None) -> Assignment:
@@ -199,20 +197,14 @@ class Grammar:
         >>> len(Grammar.shipped().fitting([]))
         18
         """
-        groups = [
-            replace(
-                group,
-                options=tuple(
-                    o for o in group.options if o == group.options[0] or {*o.slots} <= {*slots}
-                ),
-            )
-            for group in self.groups
-        ]
-        return (
-            self
-            if groups == list(self.groups)
-            else replace(self, name=f"{self.name}-fitting", groups=tuple(groups))
-        )
+        groups = []
+        for group in self.groups:
+            plain, *others = group.options
+            fitting = tuple(option for option in others if {*option.slots} <= {*slots})
+            groups.append(replace(group, options=(plain, *fitting)))
+        if groups == list(self.groups):
+            return self
+        return replace(self, name=f"{self.name}-fitting", groups=tuple(groups))
 
     @cached_property
     def hash(self) -> str:
@@ -222,11 +214,7 @@ class Grammar:
     def to_dict(self) -> dict[str, Any]:
         """Return it as the file holds it, without its prose."""
         groups = [
-            {
-                "name": g.name,
-                "keeps": list(g.keeps),
-                "option": [{"name": o.name, "text": o.text} for o in g.options],
-            }
+            {"name": g.name, "keeps": list(g.keeps), "option": [vars(o) for o in g.options]}
             for g in self.groups
         ]
         # prose is left out of the hash: it changes no prompt
@@ -262,26 +250,13 @@ class Grammar:
 
     def write(self, path: str | Path) -> None:
         """Write the grammar with its hash, so that a later change shows."""
-        head = {
-            "name": self.name,
-            "about": self.about,
-            "sha256": self.hash,
-            "longest": self.longest,
-        }
-        lines = toml_tables.pairs({**head, "layout": self.layout})
+        head = {"name": self.name, "about": self.about, "sha256": self.hash}
+        lines = toml_tables.pairs({**head, "longest": self.longest, "layout": self.layout})
         for group in self.groups:
-            lines += [
-                "",
-                "[[group]]",
-                *toml_tables.pairs({"name": group.name, "keeps": group.keeps}),
-            ]
-            lines += ["keeps = []"] * (not group.keeps)
+            names = toml_tables.pairs({"name": group.name, "keeps": group.keeps})
+            lines += ["", "[[group]]", *names, *["keeps = []"] * (not group.keeps)]
             for option in group.options:
-                lines += [
-                    "",
-                    "[[group.option]]",
-                    *toml_tables.pairs({"name": option.name, "text": option.text}),
-                ]
+                lines += ["", "[[group.option]]", *toml_tables.pairs(vars(option))]
         toml_tables.write(Path(path), lines)
 
 
@@ -289,15 +264,12 @@ def _read_group(row: Mapping[str, Any], where: str) -> ComponentGroup:
     name = toml_tables.text(row, "name", f"{where}, a group")
     here = f"{where}, group {name!r}"
     toml_tables.require_known(row, ("name", "about", "keeps", "option"), here)
-    options = []
-    for each in toml_tables.tables(row, "option", here):
-        toml_tables.require_known(each, ("name", "text"), f"{here}, an option")
-        options.append(
-            Option(toml_tables.text(each, "name", here), toml_tables.text(each, "text", here, ""))
-        )
-    return ComponentGroup(
-        name, tuple(options), toml_tables.texts(row, "keeps", here) if "keeps" in row else KEEPS
+    options = tuple(
+        Option(**toml_tables.read_fields(Option, each, f"{here}, an option"))
+        for each in toml_tables.tables(row, "option", here)
     )
+    keeps = toml_tables.texts(row, "keeps", here) if "keeps" in row else KEEPS
+    return ComponentGroup(name, options, keeps)
 
 
 def _find_option(group: ComponentGroup, name: str) -> Option:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import MISSING, fields
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from groundfault.base.files import write_text
 from groundfault.base.reading import read_text
 from groundfault.errors import InputError, first_line
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _MAX_BYTES = 256 << 20  # half of what is read of other documents: tables take more when parsed
 
@@ -86,6 +91,53 @@ def texts(table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+def slots(table: Mapping[str, Any], key: str, where: str) -> dict[str, str]:
+    """Return the texts by name of a table; none where it is left out."""
+    value = table.get(key, {})
+    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+        raise InputError(
+            f'{where}: {key} must be texts by name, as in {key} = {{ shortcut = "10" }}'
+        )
+    return value
+
+
+def number(table: Mapping[str, Any], key: str, where: str) -> Fraction:
+    """Return a number that a table holds as text; 0 where it is left out."""
+    try:
+        return Fraction(text(table, key, where, "0"))
+    except (ValueError, ZeroDivisionError):
+        raise InputError(f'{where}: {key} must be a number in quotes, such as "0.01"') from None
+
+
+_READERS: dict[str, Callable[[Mapping[str, Any], str, str], Any]] = {
+    "str": text,
+    "tuple[str, ...]": texts,
+    "Mapping[str, str]": slots,
+    "Fraction": number,
+}
+"""Readers of values, by the annotation of the field that takes them."""
+
+
+def read_fields(
+    form: type[DataclassInstance], table: Mapping[str, Any], where: str
+) -> dict[str, Any]:
+    """Return the values of a dataclass's fields that a table holds; others have a default.
+
+    Raises
+    ------
+    InputError
+        If the table holds something else, lacks a field without a default, or a value is of
+        another type.
+    """
+    form_fields = fields(form)
+    require_known(table, [field.name for field in form_fields], where)
+    return {
+        field.name: _READERS[str(field.type)](table, field.name, where)
+        for field in form_fields
+        if field.name in table or field.default is field.default_factory is MISSING
+    }
+
+
 def tables(data: Mapping[str, Any], key: str, where: str) -> list[dict[str, Any]]:
     """Return the tables under ``[[key]]``."""
     value = data.get(key, [])
@@ -127,11 +179,8 @@ def pairs(table: Mapping[str, Any]) -> list[str]:
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return (
-            "{ "
-            + ", ".join(f"{_value(key)} = {_value(each)}" for key, each in value.items())
-            + " }"
-        )
+        inner = ", ".join(f"{_value(key)} = {_value(each)}" for key, each in value.items())
+        return f"{{ {inner} }}"
     if isinstance(value, tuple | list):
         return "[" + ", ".join(map(_value, value)) + "]"
     # a string of JSON is one of TOML, but for one character that TOML wants escaped

@@ -16,11 +16,14 @@ from groundfault.probes import policies
 from groundfault.probes.bank import toml_tables
 from groundfault.probes.policies import PromptPolicy
 
-_TABLES = ("decoding", "asking", "review")
 _DECODING = ("temperature", "top_p", "max_tokens", "seed", "stop", "extra")
-_ASKING = ("concurrency", "timeout", "retries")
 _HUGE = 1e300  # just below the largest float, 1.8e308
 _REVIEW = ("reviewers", "unit", "controls")
+_TABLES = {
+    "decoding": _DECODING,
+    "asking": ("concurrency", "timeout", "retries"),
+    "review": _REVIEW,
+}
 
 
 @rename_members(chosen="prompt_policies")
@@ -189,15 +192,11 @@ class Config:
         """
         where, home = str(path), Path(path).parent
         data = toml_tables.read(Path(path), "config")
-        inner = {*_DECODING, *_ASKING, *_REVIEW}
+        inner = {name for names in _TABLES.values() for name in names}
         plain = [f.name for f in fields(cls) if f.name not in inner]
         toml_tables.require_known(data, tuple(dict.fromkeys([*plain, *_TABLES])), where)
         settings = {name: value for name, value in data.items() if name not in ("asking", "review")}
-        for name, names in (
-            ("decoding", _DECODING),
-            ("asking", _ASKING),
-            ("review", _REVIEW),
-        ):
+        for name, names in _TABLES.items():
             table = data.get(name, {})
             if not isinstance(table, dict):
                 raise PlanError(f"{where}: {name} must be a table; write [{name}]")

@@ -14,6 +14,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from groundfault.base.streams import stream
@@ -34,13 +35,7 @@ class BaseWording:
 
     name = BASE
 
-    def ask(
-        self,
-        history: PromptHistory,
-        size: int,
-        tasks: np.random.Generator,  # noqa: ARG002  (nothing is drawn)
-        rng: np.random.Generator,  # noqa: ARG002
-    ) -> Keys:
+    def ask(self, history: PromptHistory, size: int, tasks: Generator, rng: Generator) -> Keys:  # noqa: ARG002
         """Return the first assignment of every task, unless it must not be asked."""
         keys = np.arange(history.tasks, dtype=np.intp) * history.assignments
         return keys[history.fresh[keys]][:size]
@@ -174,19 +169,17 @@ class PolicyRun:
     @property
     def _streams(self) -> list[tuple[str, int]]:
         """Return purpose and counter of the next generators: that of tasks, and the other."""
-        return [
-            ("tasks", self.iteration + 1),
-            (self.spec.config.stream(self.policy.name), self.iteration + 1),
-        ]
+        names = ("tasks", self.spec.config.stream(self.policy.name))
+        return [(name, self.iteration + 1) for name in names]
 
     def _draw_next(self) -> None:
         # a generator for each iteration, by number: a resumed run draws as an uninterrupted one,
         # and policies with one seed get the same tasks
         size = min(self.spec.config.batch, self.spec.config.queries - len(self.rows))
         tasks, rng = (stream(self.seed, *key) for key in self._streams)
-        self._next_keys = (
-            self.policy.ask(self._history, size, tasks, rng) if size else np.empty(0, dtype=np.intp)
-        )
+        self._next_keys: Keys = np.empty(0, dtype=np.intp)
+        if size:
+            self._next_keys = self.policy.ask(self._history, size, tasks, rng)
         if len(self._next_keys) > size or self.spec.blocked[self._next_keys].any():
             raise PlanError(
                 f"the policy {self.policy.name} proposes prompts that must not be asked, or too "

@@ -154,23 +154,15 @@ class Journal:
 
     def __init__(self, policy_run: PolicyRun, folder: Path, events: Sequence[Event]) -> None:
         self.policy_run = policy_run
-        self.names = {
-            "model": policy_run.spec.model,
-            "policy": policy_run.policy.name,
-            "seed": policy_run.seed,
-        }
+        model, policy, seed = policy_run.spec.model, policy_run.policy.name, policy_run.seed
+        self.names = {"model": model, "policy": policy, "seed": seed}
         bodies = [event.body for event in events if event.kind == ITERATION]
         self.sealed = {
             body["iteration"]: body["record"]
             for body in bodies
             if self.names.items() <= body.items()
         }
-        home = (
-            folder
-            / slug(policy_run.spec.model)
-            / slug(policy_run.policy.name)
-            / f"seed-{policy_run.seed}"
-        )
+        home = folder / slug(model) / slug(policy) / f"seed-{seed}"
         self.trajectory, self.status = home / TRAJECTORY, home / STATUS
         self._lines = self._read_whole_lines()
         self._line = b""
@@ -337,15 +329,11 @@ class _Rounds:
 
     def _require_answers(self, number: int, batches: list[tuple[Journal, list[Question]]]) -> None:
         """Raise `LedgerError` if answers of a recorded iteration are gone; asking again costs."""
-        before = [
-            question.hash
-            for journal, each in batches
-            if number in journal.sealed
-            for question in each
-        ]
-        missing = (
-            set(before) - set(self.record.answers(self.target.name, before)) if before else set()
-        )
+        recorded = [each for journal, each in batches if number in journal.sealed]
+        before = [question.hash for each in recorded for question in each]
+        missing = set(before)
+        if before:
+            missing -= set(self.record.answers(self.target.name, before))
         if missing:
             raise LedgerError(
                 f"{self.record.place} lacks {len(missing)} answers that the ledger counts; restore "

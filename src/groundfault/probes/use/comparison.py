@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from msgspec import Struct
 
 from groundfault.base.deprecation import rename_members
@@ -131,10 +132,9 @@ def is_adaptive(policy: str) -> bool:
 
 def count_reachable(policy: str, budget: int, prompts: int, tasks: int) -> int:
     """Count the queries of its budget that a policy can make, by its cap and the prompts."""
-    caps = [
-        int(part.removeprefix("most=")) for part in policy.split(", ") if part.startswith("most=")
-    ]
-    return min([budget, *(tasks * cap for cap in caps), *([] if may_repeat(policy) else [prompts])])
+    parts = policy.split(", ")
+    caps = [tasks * int(part.removeprefix("most=")) for part in parts if part.startswith("most=")]
+    return min(budget, *caps, budget if may_repeat(policy) else prompts)
 
 
 def may_repeat(policy: str) -> bool:
@@ -171,25 +171,17 @@ def compute_differences(results: Results, against: str, level: float = LEVEL) ->
     """Compute differences of matched policies from ``against``: by model, and their mean."""
     rows = []
     for model in results.scopes:
-        rivals = [
-            p
-            for p in results.policies
-            if p != against and not explain_mismatch(results, p, against, model)
-        ]
+        others = (policy for policy in results.policies if policy != against)
+        rivals = [p for p in others if not explain_mismatch(results, p, against, model)]
         seeds = sorted({run.seed for run in results.select(against, model)})
         for endpoint, measure in ENDPOINTS.items():
-            base = _average_by_seed(results, against, model, measure, seeds)
-            values = [
-                [
-                    a - b
-                    for a, b in zip(
-                        _average_by_seed(results, rival, model, measure, seeds), base, strict=True
-                    )
-                ]
-                for rival in rivals
-            ]
-            if not values:
+            if not rivals:
                 continue
+            means, *theirs = (
+                np.array(_average_by_seed(results, policy, model, measure, seeds))
+                for policy in (against, *rivals)
+            )
+            values = [(mean - means).tolist() for mean in theirs]
             # one family of tests for the primary endpoint: p adjusted over all policies
             ps = (
                 sign_flips(list(zip(*values, strict=True)))
@@ -393,20 +385,15 @@ def compute_effects(
 
 def _average_losses(rows: Iterable[ProbeRow], statuses: Mapping[str, Status]) -> dict[str, Losses]:
     """Average the losses of each prompt over its repeats, by model."""
-    by_model: dict[str, dict[str, dict[tuple[str, ...], list[float]]]] = {}
+    losses: dict[tuple[str, str, tuple[str, ...]], list[float]] = {}
     for row in rows:
         loss, _ = score_row(row, statuses)
         if loss is not None:
-            by_model.setdefault(row.model, {}).setdefault(row.task, {}).setdefault(
-                row.assignment, []
-            ).append(loss)
-    return {
-        model: {
-            task: {a: fmean(losses) for a, losses in by_assignment.items()}
-            for task, by_assignment in tasks.items()
-        }
-        for model, tasks in by_model.items()
-    }
+            losses.setdefault((row.model, row.task, row.assignment), []).append(loss)
+    by_model: dict[str, dict[str, dict[tuple[str, ...], float]]] = {}
+    for (model, task, assignment), each in losses.items():
+        by_model.setdefault(model, {}).setdefault(task, {})[assignment] = fmean(each)
+    return dict(by_model)
 
 
 def _compute_differences(losses: Losses, place: int, option: str) -> dict[str, float]:
