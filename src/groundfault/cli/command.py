@@ -46,7 +46,7 @@ class GroupedCommand(click.Command):
         self.first = first.split()
 
     def groups(self) -> dict[str, list[click.Option]]:
-        """The options by group: groups in the order in which they are declared, output last."""
+        """Return the options by group: groups in the order of their declaration, output last."""
         by_group: dict[str, list[click.Option]] = {}
         for option in self.params:
             if isinstance(option, click.Option):
@@ -61,7 +61,7 @@ class GroupedCommand(click.Command):
         return super().parse_args(ctx, list(self._rename_flags(args)))
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The parameters, ``--help``, and where it says more than that, ``--help-all``."""
+        """Return the parameters, ``--help``, and where it says more than that, ``--help-all``."""
         return [*super().get_params(ctx), *([self._help_all()] if self.first else [])]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -131,7 +131,7 @@ class GroupedCommand(click.Command):
 
 
 def option(*names: str, group: str = OUTPUT, old_name: str = "", **settings: Any) -> Decorator:
-    """`click.option` with a heading to list it under, and the flag's name of the release before."""
+    """Make a `click.option` with a heading to list it under, and its name of the release before."""
     # click would show "INTEGER RANGE"
     if isinstance(settings.get("type"), click.IntRange) or settings.get("type") is int:
         settings.setdefault("metavar", "N")
@@ -139,7 +139,7 @@ def option(*names: str, group: str = OUTPUT, old_name: str = "", **settings: Any
 
 
 def apply(options: Sequence[Decorator]) -> Decorator:
-    """One decorator of several options, which are listed in this order."""
+    """Make one decorator of several options, which are listed in this order."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for add in reversed(options):
@@ -150,7 +150,7 @@ def apply(options: Sequence[Decorator]) -> Decorator:
 
 
 def _wrap(flags: str, width: int) -> str:
-    """Flags as lines of this width; click itself would break --min-on after a hyphen."""
+    """Wrap flags to lines of this width; click itself would break --min-on after a hyphen."""
     # \b marks a paragraph that click must not wrap again
     lines = wrap(flags, max(width, 20), break_on_hyphens=False, break_long_words=False)
     return "\b\n" + "\n".join(lines)

@@ -115,7 +115,7 @@ def main() -> None:
 
 
 def describe_end(error: BaseException) -> tuple[int, str | None]:
-    """The exit status of a command that ends with this error, and the line that says why.
+    """Return the exit status of a command that ends with this error, and the line that says why.
 
     Status 1 belongs to gates and never comes from an error: input and output that are in trouble
     are 2, and signals 128 and their number, as shells have it. Without a line, status 2 is a fault
@@ -182,7 +182,7 @@ def _leave(status: int, line: str | None) -> NoReturn:
 
 
 def _line(message: str) -> str:
-    """A message on one line, without what would steer a terminal: it may quote data."""
+    """Set a message on one line, without what would steer a terminal: it may quote data."""
     from groundfault.render.words import clean
 
     return shorten(clean(" ".join(message.split())))

@@ -59,7 +59,7 @@ def require_writable(path: str | None, *, directory: bool = False) -> None:
 
 
 def _list_input_files() -> Iterator[Path]:
-    """Files that are arguments of the command in progress."""
+    """Yield files that are arguments of the command in progress."""
     context = click.get_current_context(silent=True)
     if context is None:
         return
@@ -72,7 +72,7 @@ def _list_input_files() -> Iterator[Path]:
 
 @contextmanager
 def claim_folder(path: str | None) -> Iterator[Path | None]:
-    """Where to write a folder's files: they get there together when the block ends.
+    """Yield where to write a folder's files: they get there together when the block ends.
 
     From the start of the block no other command may write there. See `replace_folder`.
     """
@@ -142,7 +142,7 @@ def echo_warnings() -> Iterator[None]:
 
 @contextmanager
 def show_progress(quiet: bool = False, *, lines: bool = False) -> Iterator[Progress]:
-    """A spinner with the current step on standard error, if that is a terminal.
+    """Show a spinner with the current step on standard error, if that is a terminal.
 
     Elsewhere, such as in a log of what takes hours, there is a line a step if ``lines``.
     """

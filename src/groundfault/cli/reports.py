@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from groundfault.base.ledgers import LedgerChoice
     from groundfault.modes.mode import Side
 
+# 2 is bad input, as for every command
 _STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
 
 

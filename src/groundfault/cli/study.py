@@ -31,7 +31,7 @@ class _StudyTable(Protocol):
     rows: tuple[Any, ...]
 
     def format_row(self, row: Any) -> list[list[str]]:
-        """The lines of a row: what was computed, then what the paper prints."""
+        """Return the lines of a row: what was computed, then what the paper prints."""
         ...
 
 
@@ -50,7 +50,7 @@ class _Study(Protocol):
         ...
 
     def to_json(self) -> str:
-        """The study as JSON."""
+        """Return the study as JSON."""
         ...
 
 
@@ -232,7 +232,7 @@ def show(result: _Study, console: Console, out: str | None) -> None:
 
 
 def _render(table: _StudyTable, width: int) -> Group:
-    """The table for a terminal of this width; what the paper prints is set apart."""
+    """Set the table for a terminal of this width; what the paper prints is set apart."""
     from groundfault.render.page import Table, TableColumn
     from groundfault.render.terminal import fit_table
 

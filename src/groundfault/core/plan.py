@@ -72,6 +72,7 @@ class _Range:
 _MAX_DIGITS = 30
 """A setting such as 1e-400 is zero as a float, and 1e999999999 takes minutes to write out."""
 
+# the numbers that settings may be, by which they are checked
 _SHARE = {"range": _Range(0, 1, is_open=True)}
 _LIFT = {"range": _Range(0, 1)}
 _RATIO = {"range": _Range(1, is_open=True)}

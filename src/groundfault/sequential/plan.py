@@ -70,6 +70,12 @@ def accept_stored_names(cls: type[T]) -> type[T]:
 ClaimName = Literal["population", "declared-groups", "literal", "rates"]
 Sampling = Literal["guaranteed", "paper"]
 
+# the settings that every seal covers; it covers any later one that is not at its default, so that a
+# new setting changes no older seal
+_ALWAYS_SEALED = frozenset(
+    "threshold burn_in alpha policy bet seed claim sampling epsilon budget warm_up alternative "
+    "grid auditor_alternative auditor_grid eta shares idle_mass".split()
+)
 # alternatives at a threshold of .85; the paper's are carried to others as shares of the threshold
 _PAPER_THRESHOLD, _PAPER_GRID = 0.85, (0.60, 0.655, 0.71, 0.765, 0.82)
 # the paper's stop at .7 q, and a group that fails most of the time is then bet against as if it
@@ -322,12 +328,12 @@ class SequentialPlan:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the plan as plain words and numbers."""
+        """Return the settings that the seal covers as plain words and numbers."""
+        defaults = {field.name: field.default for field in fields(self)}
         return {
             key: list(value) if isinstance(value, tuple) else value
             for key, value in asdict(self).items()
-            # audits that name no model have the seals that they had before models had names
-            if key != "model" or value
+            if key in _ALWAYS_SEALED or value != defaults[key]
         }
 
     @classmethod
