@@ -73,25 +73,18 @@ class Categories(Parameters):
         ]
         yield from unique_names(candidates)
         schema = table.schema
-        numeric = [
-            c
-            for c in columns
-            if schema[c.name].is_numeric() and c.kind in (Kind.NUMBER, Kind.CONSTANT)
-        ]
-        yield from propose_missing(
-            table, [c for c in columns if self.columns or c not in numeric], self.name
-        )
+        numbers = [c for c in columns if c.kind in (Kind.NUMBER, Kind.CONSTANT)]
+        numeric = [c for c in numbers if not self.columns and schema[c.name].is_numeric()]
+        yield from propose_missing(table, [c for c in columns if c not in numeric], self.name)
 
     def _propose_column(self, values: pl.Series, column: Column) -> list[Candidate]:
         if column.kind in (Kind.CONSTANT, Kind.OTHER):
             return []
         if column.kind is Kind.FLAG:
+            if not self.columns:
+                return []
             rule = flag_rule(column.name, values.dtype)
-            return (
-                [Candidate(column.name, rule, column.name, self.name, "drop")]
-                if self.columns
-                else []
-            )
+            return [Candidate(column.name, rule, column.name, self.name, "drop")]
         if self.columns is None:
             few = column.kind is Kind.NUMBER and column.distinct <= _FEW
             if not few and column.kind is not Kind.LABEL:
@@ -105,13 +98,9 @@ class Categories(Parameters):
 
     def _levels(self, values: pl.Series, column: Column) -> list[Any]:
         values_present = values.drop_nulls().alias("level")
-        plain = (
-            values_present.dtype
-            if values_present.dtype.is_integer()
-            else pl.Float64
-            if values_present.dtype.is_numeric()
-            else pl.String
-        )
+        plain = values_present.dtype
+        if not plain.is_integer():
+            plain = pl.Float64() if plain.is_numeric() else pl.String()
         counts = dict(values_present.cast(plain).value_counts().sort("level").iter_rows())
         levels = [
             level

@@ -70,9 +70,8 @@ class Declared(Parameters):
 
 
 def _flags(table: pl.DataFrame) -> list[str]:
-    plausible = [
-        name for name, dtype in table.schema.items() if dtype == pl.Boolean or dtype.is_numeric()
-    ]
+    kinds = table.schema.items()
+    plausible = [name for name, dtype in kinds if dtype == pl.Boolean or dtype.is_numeric()]
     return [column.name for column in profile(table.select(plausible)) if column.kind is Kind.FLAG]
 
 
@@ -101,11 +100,9 @@ def _check_flags(table: pl.DataFrame, columns: Sequence[str]) -> None:
         values = table[column]
         if values.dtype in (pl.Boolean, pl.Null):
             continue
-        bad = (
-            values.filter((values != 0) & (values != 1))
-            if values.dtype.is_numeric()
-            else values.drop_nulls()
-        )
+        bad = values.drop_nulls()
+        if bad.dtype.is_numeric():
+            bad = bad.filter((bad != 0) & (bad != 1))
         if len(bad):
             raise InputError(
                 f"column {column!r} was declared, but holds {bad[0]!r}; it must hold 0/1, "
@@ -136,9 +133,8 @@ def read_candidates(path: str | Path) -> Library:
         return Library.load(path)
     try:
         text = read_text(path)
-        candidates = (
-            _from_toml(tomllib.loads(text)) if path.suffix == ".toml" else _from_lines(text)
-        )
+        is_toml = path.suffix == ".toml"
+        candidates = _from_toml(tomllib.loads(text)) if is_toml else _from_lines(text)
         # the file's name as the source, so that a report says where a candidate came from
         return Library.of(replace(candidate, source=path.name) for candidate in candidates)
     except RuleError as error:
@@ -159,12 +155,10 @@ def _from_lines(text: str) -> Iterator[Candidate]:
 def _from_toml(tables: dict[str, Any]) -> Iterator[Candidate]:
     for name, value in tables.items():
         fields = {"rule": value} if isinstance(value, str) else value
-        is_valid = (
-            isinstance(fields, dict)
-            and "rule" in fields
-            and fields.keys() <= {"rule", "meaning", "missing"}
-        )
-        if not is_valid or not all(isinstance(field, str) for field in fields.values()):
+        keys = fields.keys() if isinstance(fields, dict) else set()
+        if not {"rule"} <= keys <= {"rule", "meaning", "missing"} or not all(
+            isinstance(field, str) for field in fields.values()
+        ):
             raise RuleError(
                 f"candidate {name!r} needs a rule, and may have a meaning and missing, all as text"
             )

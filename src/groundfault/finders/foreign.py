@@ -80,11 +80,9 @@ class Pysubgroup(Parameters):
         """Propose slices, that of the best quality first."""
         loss = example_losses(discovery)
         has_loss = loss.is_not_null()
-        table, wrong = (
-            select_searchable(discovery, self.columns),
-            # pysubgroup's targets are true or false, and losses may be graded
-            (loss.filter(has_loss) > 0.5).to_numpy(),
-        )
+        # pysubgroup's targets are true or false, and losses may be graded
+        wrong = (loss.filter(has_loss) > 0.5).to_numpy()
+        table = select_searchable(discovery, self.columns)
         search = _import_pysubgroup()
         if table.width == 0 or not 0 < wrong.sum() < len(wrong):
             return
@@ -99,11 +97,8 @@ class Pysubgroup(Parameters):
         data = pd.DataFrame(
             {str(f): codes for f, codes in enumerate(levels.codes)} | {"wrong": wrong}
         )
-        selectors = [
-            search.EqualitySelector(str(f), level)
-            for f, count in enumerate(levels.counts)
-            for level in range(count)
-        ]
+        pairs = [(str(f), level) for f, n in enumerate(levels.counts) for level in range(n)]
+        selectors = [search.EqualitySelector(*pair) for pair in pairs]
         task = search.SubgroupDiscoveryTask(
             data,
             search.BinaryTarget("wrong", True),

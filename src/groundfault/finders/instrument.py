@@ -59,36 +59,26 @@ class Instrument(Parameters):
         view = _select_measured(discovery)
         if not view.attributes:
             return
-        candidates = [
-            *Declared().propose(view),
-            *Thresholds().propose(view),
-            *Categories().propose(view),
-        ]
-        candidates += _propose_texts(view)
-        for candidate in candidates:
+        finders = Declared(), Thresholds(), Categories()
+        candidates = [candidate for finder in finders for candidate in finder.propose(view)]
+        for candidate in (*candidates, *_propose_texts(view)):
             yield replace(candidate, source=self.name)
 
 
 def _select_measured(discovery: Evidence) -> Evidence:
     """Return the evidence with the measured columns as its only attributes."""
-    measured = [
-        c
-        for c in discovery.attributes
-        if (measures_answer(c) or c.lower() in _RESPONSES)
-        and c not in discovery.roles.allow_leakage
-    ]
-    columns = [*(c for c in discovery.roles.instrument if not c.startswith("score_")), *measured]
-    ignored = tuple(
-        c for c in discovery.frame.columns if c not in (*columns, *discovery.roles.columns)
-    )
-    return discovery.with_roles(replace(discovery.roles, instrument=(), ignore=ignored))
+    roles = discovery.roles
+    plain = [c for c in discovery.attributes if c not in roles.allow_leakage]
+    columns = [c for c in roles.instrument if not c.startswith("score_")]
+    columns += [c for c in plain if measures_answer(c) or c.lower() in _RESPONSES]
+    ignored = tuple(c for c in discovery.frame.columns if c not in (*columns, *roles.columns))
+    return discovery.with_roles(replace(roles, instrument=(), ignore=ignored))
 
 
 def _propose_texts(view: Evidence) -> Iterator[Candidate]:
     table = select_example_rows(view)
-    for column in (
-        c for c in view.attributes if c.lower() in _RESPONSES and table.schema[c] == pl.String
-    ):
+    texts = [c for c, dtype in table.schema.items() if dtype == pl.String]
+    for column in (c for c in view.attributes if c in texts and c.lower() in _RESPONSES):
         rules = [*cut_lengths(table[column], (0.25, 0.5, 0.75, 0.9))]
         rules += [
             (what, f"{quote(column)} ~ {literal(pattern)}") for what, pattern in _FORMATS.items()

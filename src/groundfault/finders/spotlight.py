@@ -139,11 +139,8 @@ class Spotlight(Estimator):
         """
         self._check()
         embedding, losses_left = check_embedding(Z), np.array(losses, dtype=np.float64)
-        if (
-            losses_left.shape != (len(embedding),)
-            or not np.isfinite(losses_left).all()
-            or (losses_left < 0).any()
-        ):
+        is_valid = np.isfinite(losses_left).all() and (losses_left >= 0).all()
+        if losses_left.shape != (len(embedding),) or not is_valid:
             raise InputError(
                 f"losses must be {len(embedding)} numbers of at least 0, one an example"
             )
@@ -168,11 +165,8 @@ class Spotlight(Estimator):
                 windows.append(window)
                 squares.append(square)
                 means.append(total[members].mean())
-        self.windows_, self.squares_, self.losses_ = (
-            tuple(windows),
-            np.array(squares),
-            np.array(means),
-        )
+        self.windows_ = tuple(windows)
+        self.squares_, self.losses_ = np.array(squares), np.array(means)
         self.labels_ = _find_first(self._inside(embedding))
         return self
 
@@ -249,12 +243,10 @@ class Spotlight(Estimator):
         middle = values.mean(axis=0)
         # unit scale: one learning rate and one start then suit every embedding
         scale = float(np.sqrt(((values - middle) ** 2).sum(axis=1).mean())) or 1.0
-        window = light.climb(
-            (values - middle) / scale, losses / losses.mean(), size, self.steps, self.learning_rate
-        )
-        return light.Window(
-            middle + scale * window.centre, window.log_precision - 2 * math.log(scale)
-        )
+        unit, relative = (values - middle) / scale, losses / losses.mean()
+        window = light.climb(unit, relative, size, self.steps, self.learning_rate)
+        precision = window.log_precision - 2 * math.log(scale)
+        return light.Window(middle + scale * window.centre, precision)
 
     def _arrays(self, number: int) -> dict[str, NDArray[np.float64]]:
         square = self.squares_[number : number + 1]

@@ -102,15 +102,12 @@ def choose_cuts(
     values = table.select(pl.col(c).cast(pl.Float64) for c in columns)
     expressions = []
     for c in columns:
-        top = (
-            pl.col(c).filter(pl.col(c) < pl.col(c).max()).max()
-        )  # a cut at the largest value has nothing above it
+        # a cut at the largest value has nothing above it
+        top = pl.col(c).filter(pl.col(c) < pl.col(c).max()).max()
         at = [pl.min_horizontal(pl.col(c).quantile(q, "lower"), top) for q in quantiles]
         expressions.append(pl.concat_list(at).list.drop_nulls().list.unique().list.sort().alias(c))
-    cut_values = values.select(expressions).row(0, named=True) if columns else {}
-    cut_values = {
-        c: [v for v in values_below if math.isfinite(v)] for c, values_below in cut_values.items()
-    }
+    rows = values.select(expressions).row(0, named=True) if columns else {}
+    cut_values = {c: list(filter(math.isfinite, below)) for c, below in rows.items()}
     above = values.select(
         pl.concat_list(pl.col(c).filter(pl.col(c) > v).min() for v in values_below).alias(c)
         for c, values_below in cut_values.items()

@@ -77,19 +77,15 @@ class Tree(Parameters):
             # a leaf of few errors is the complement of what is sought
             rate = float(wrong[inside].mean())
             if path and rate > wrong.mean():
-                yield make_conjunction(
-                    {c: _value(table.schema[c], r) for c, r in path.items()}, self.name, "drop"
-                )
+                levels = {c: _value(table.schema[c], r) for c, r in path.items()}
+                yield make_conjunction(levels, self.name, "drop")
 
     def _numbers(self, discovery: Evidence) -> pl.DataFrame:
         table = list_examples(discovery)
         if self.columns is None:
             plausible = [c for c, t in table.schema.items() if t.is_numeric() or t == pl.Boolean]
-            names = [
-                c.name
-                for c in profile(table.select(plausible))
-                if c.kind in (Kind.NUMBER, Kind.FLAG)
-            ]
+            columns = profile(table.select(plausible))
+            names = [c.name for c in columns if c.kind in (Kind.NUMBER, Kind.FLAG)]
             return table.select(c for c in names if not table[c].null_count())
         table = table.select(*match_attributes(discovery, self.columns))
         for column in table:
@@ -120,9 +116,8 @@ class Tree(Parameters):
             random_state=0,
             # scikit-learn cuts single-precision numbers, and refuses larger ones and infinities
         ).fit(np.clip(values, *_RANGE), wrong)
-        leaves = list(
-            _list_leaves(tree.tree_, 0, {}, np.ones(len(wrong), dtype=np.bool_), columns, values)
-        )
+        everywhere = np.ones(len(wrong), dtype=np.bool_)
+        leaves = list(_list_leaves(tree.tree_, 0, {}, everywhere, columns, values))
         return sorted(leaves, key=lambda leaf: -float(wrong[leaf[1]].mean() * wrong[leaf[1]].sum()))
 
 
@@ -148,9 +143,8 @@ def _list_leaves(
         (tree.children_left[node], Range(old.low, cut), ~right),
         (tree.children_right[node], Range(cut, old.high), right),
     ):
-        yield from _list_leaves(
-            tree, int(child), path | {column: part}, inside & side, columns, values
-        )
+        longer = path | {column: part}
+        yield from _list_leaves(tree, int(child), longer, inside & side, columns, values)
 
 
 def _value(dtype: pl.DataType, part: Range) -> Range | bool:

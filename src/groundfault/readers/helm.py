@@ -189,8 +189,7 @@ class _Run:
             key = (str(entry.instance_id), _variant(entry.perturbation), entry.train_trial_index)
             if key in entries and isinstance(entry.stats, list):
                 # each metric writes its own list of the same instance: together they are the row
-                before = entries[key].stats
-                entry.stats = [*(before if isinstance(before, list) else []), *entry.stats]
+                entry.stats = [*listing(entries[key].stats), *entry.stats]
             entries[key] = entry
         return entries
 
@@ -199,18 +198,14 @@ class _Run:
         if (self.path / _STATES).is_file():
             states_list = json_file(self.path / _STATES, _States).request_states
         elif (self.path / _INSTANCES).is_file():
-            states_list = [
-                _State(instance) for instance in json_file(self.path / _INSTANCES, list[_Instance])
-            ]
+            instances = json_file(self.path / _INSTANCES, list[_Instance])
+            states_list = list(map(_State, instances))
         else:
             states_list = []
         states: dict[Key, list[_State]] = {}
         for state in states_list:
-            key = (
-                str(state.instance.id),
-                _variant(state.instance.perturbation),
-                state.train_trial_index,
-            )
+            instance = state.instance
+            key = (str(instance.id), _variant(instance.perturbation), state.train_trial_index)
             # a calibration request asks a choice without its question, to normalise by
             if state.request_mode != "calibration":
                 states.setdefault(key, []).append(state)
@@ -295,10 +290,10 @@ def _observations(
         base.status = Status.REFUSED if _FILTERED.search(error) else Status.ERROR
         base.measured = {**base.measured, "error": error.splitlines()[0] if error.strip() else None}
     names = [name for name in scores if not _NO_SCORE.fullmatch(name)]
-    if not names:
-        base.status = base.status if base.status != Status.SCORED else Status.MISSING
-        yield base
     reason = None if base.status == Status.SCORED else base.status
+    if not names:
+        base.status = reason or Status.MISSING
+        yield base
     for name in names:
         # a score that is there rests on a verdict that is not
         is_empty = is_ungraded and scores[name] is not None and needs_grader(name)
@@ -358,13 +353,11 @@ def _completion(state: _State | None) -> dict[str, Any]:
 
 
 def _target(instance: _Instance) -> str | None:
-    correct = [
-        words
-        for reference in map(mapping, instance.references)
-        if "correct" in (text(reference.get("tags")) or "").split(" | ")
-        and (words := _read_output(reference)) is not None
-    ]
-    return text(correct) if correct else None
+    references = list(map(mapping, instance.references))
+    tags = [(text(reference.get("tags")) or "").split(" | ") for reference in references]
+    correct = [_read_output(r) for r, own in zip(references, tags, strict=True) if "correct" in own]
+    words = [each for each in correct if each is not None]
+    return text(words) if words else None
 
 
 def _read_reference(instance: _Instance, index: int) -> str | None:

@@ -110,16 +110,10 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         where = str(path)
         if not frame.columns:
             raise InputError(f"{where} has no row in it")
-        lacking = [
-            c
-            for c in (*self.columns.values(), *self.measured, *self.ignore)
-            if c not in frame.columns
-        ]
-        if lacking:
-            raise InputError(
-                f"{where} has no column {lacking[0]!r}; its columns are "
-                f"{', '.join(frame.columns[:20])}"
-            )
+        named = (*self.columns.values(), *self.measured, *self.ignore)
+        if lacking := [c for c in named if c not in frame.columns]:
+            some = ", ".join(frame.columns[:20])
+            raise InputError(f"{where} has no column {lacking[0]!r}; its columns are {some}")
         frame = frame.drop(self.ignore)
         if self.wide:
             frame = self._melt(frame, where)
@@ -154,11 +148,7 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raw = raw.cast(pl.Float64)
         words = raw.cast(pl.String).fill_null("").str.strip_chars()
         value = words.replace_strict(self.values, default=None, return_dtype=pl.Float64)
-        number = (
-            raw.cast(pl.Float64, strict=False)
-            if raw.dtype != pl.String
-            else words.cast(pl.Float64, strict=False)
-        )
+        number = (words if raw.dtype == pl.String else raw).cast(pl.Float64, strict=False)
         value = pl.select(pl.coalesce(value, number.fill_nan(None))).to_series()
         status = self._status(frame, words, value, where)
         is_scored = status == Status.SCORED
@@ -188,9 +178,7 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"{where}: status {unknown[0]!r} is not known; say what it means under [statuses]"
             )
         statuses = raw.replace_strict(names, return_dtype=pl.String)
-        statuses = pl.select(
-            pl.when(statuses == Status.SCORED).then(None).otherwise(statuses)
-        ).to_series()
+        statuses = pl.select(pl.when(statuses != Status.SCORED).then(statuses)).to_series()
         return pl.select(pl.coalesce(statuses, of_value, pl.lit(str(Status.SCORED)))).to_series()
 
 
@@ -203,11 +191,9 @@ class Canonical:
             kind = path.suffix.lower()
             if kind not in (".parquet", ".arrow") or not path.is_file():
                 return False
-            columns = (
-                pl.read_parquet_schema(escape_pattern(path))
-                if kind == ".parquet"
-                else pl.read_ipc_schema(path)
-            )
+            is_parquet = kind == ".parquet"
+            schema = pl.read_parquet_schema if is_parquet else pl.read_ipc_schema
+            columns = schema(escape_pattern(path) if is_parquet else path)
             return {"example_id", "value"} <= set(columns)
         except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
             return False
@@ -250,12 +236,8 @@ def _rename(frame: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
 
     Others of these names get ``_given`` at the end.
     """
-    clashes = {
-        word: f"{word}_given" for word, c in columns.items() if word in frame.columns and word != c
-    }
-    frame = frame.rename(
-        {name: new for name, new in clashes.items() if name not in columns.values()}
-    )
+    taken = [word for word, c in columns.items() if word in frame.columns and word != c]
+    frame = frame.rename({w: f"{w}_given" for w in taken if w not in columns.values()})
     word_columns = [pl.col(column).alias(word) for word, column in columns.items()]
     others = [c for c in frame.columns if c not in columns.values()]
     return frame.select(*word_columns, *(c for c in others if c not in columns))
@@ -264,15 +246,14 @@ def _rename(frame: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
 def _cast(frame: pl.DataFrame, where: str) -> pl.DataFrame:
     """Return every column of a log, in its order and type."""
     empty = pl.DataFrame(schema=COLUMNS)
-    casts = []
-    for name in COLUMNS:
-        if name in frame.columns:
-            casts.append(pl.col(name).cast(COLUMNS[name], strict=False))
+    known = {name: dtype for name, dtype in COLUMNS.items() if name in frame.columns}
     try:
-        cast_frame = frame.with_columns(casts)
+        cast_frame = frame.with_columns(
+            pl.col(name).cast(dtype, strict=False) for name, dtype in known.items()
+        )
     except pl.exceptions.PolarsError as error:
         raise InputError(f"{where}: {first_line(error)}") from None
-    for name in (c for c in COLUMNS if c in frame.columns and COLUMNS[c] != pl.String):
+    for name in (c for c, dtype in known.items() if dtype != pl.String):
         unreadable = frame[name].is_not_null() & cast_frame[name].is_null()
         if unreadable.any():
             raise InputError(f"{where}: {name} {frame[name].filter(unreadable)[0]!r} is no number")

@@ -45,6 +45,7 @@ _YAML_SUFFIXES = (".yaml", ".yml")
 _YAML = re.compile(rb"^results:\s.*^ +(prompts|results):", re.DOTALL | re.MULTILINE)
 _LINE = (b'"success"', b'"prompt"', b'"vars"', b'"namedScores"')
 _EXPECTED = re.compile(r"i?equals|i?contains(-all|-any)?|starts-with|similar|factuality")
+_METRIC = "Metric: "
 _NAME = re.compile(r"[\w .:-]{1,40}")
 
 
@@ -143,15 +144,9 @@ class Promptfoo:
             # decoded twice rather than kept: models are named by what all rows say
             rows = _Lines(path)
         run = _Run(rows, eval_id, notes)
-        return Log(
-            run.observations(),
-            harness,
-            run.notes,
-            PASS,
-            run=eval_id,
-            settings=run.settings,
-            rewords=True,
-        )
+        log = Log(run.observations(), harness, run.notes, PASS, run=eval_id, rewords=True)
+        log.settings = run.settings
+        return log
 
 
 @dataclass
@@ -180,15 +175,11 @@ class _Run:
         if len(prompts) < 2:
             self.settings |= dict.fromkeys(["prompt"], prompts[0]) if prompts else {}
             return {pair: pair[1] for pair in pairs}
-        short = {
-            label: label if _NAME.fullmatch(label) else f"prompt {number}"
-            for number, label in enumerate(prompts, 1)
-        }
-        self.notes += [
-            f"{name} is {first_line(ValueError(label))!r}"
-            for label, name in short.items()
-            if label != name
-        ]
+        short = {label: label for label in prompts}
+        for place, label in enumerate(prompts, 1):
+            if not _NAME.fullmatch(label):
+                short[label] = f"prompt {place}"
+                self.notes.append(f"{short[label]} is {first_line(ValueError(label))!r}")
         if len(providers) < 2:
             return {(label, provider): short[label] for label, provider in pairs}
         return {(label, provider): f"{provider} ({short[label]})" for label, provider in pairs}
@@ -197,17 +188,15 @@ class _Run:
         test, response = mapping(row.test_case), _read_response(row)
         variables = {k: v for k, v in mapping(row.vars).items() if k != "sessionId"}
         # --repeat gives a test another number each time, so its content identifies it
-        content = json.dumps(
-            [variables, test.get("description"), test.get("assert")], sort_keys=True, default=str
-        )
+        parts = [variables, test.get("description"), test.get("assert")]
+        content = json.dumps(parts, sort_keys=True, default=str)
         number_ = str(row.test_idx) if row.test_idx is not None else name_of(content)
         test_id = self.firsts.setdefault(content, number_)
         key = (content, row.label, model)
         self.repeats[key] = self.repeats.get(key, 0) + 1
-        metadata = {
-            k: v for k, v in mapping(test.get("metadata")).items() if not k.startswith("_promptfoo")
-        }
-        attributes = {**metadata, "vars": variables}
+        metadata = mapping(test.get("metadata")).items()
+        attributes = {k: v for k, v in metadata if not k.startswith("_promptfoo")}
+        attributes["vars"] = variables
         if test.get("description"):
             attributes["description"] = test["description"]
         return Observation(
@@ -227,9 +216,8 @@ class _Run:
 def _score_row(row: _Row, base: Observation) -> Iterator[Observation]:
     response, grading = _read_response(row), mapping(row.grading_result)
     is_pass = row.success if isinstance(row.success, bool) else grading.get("pass")
-    is_refused = (
-        response.get("isRefusal") is True or response.get("finishReason") == "content_filter"
-    )
+    is_filtered = response.get("finishReason") == "content_filter"
+    is_refused = is_filtered or response.get("isRefusal") is True
     if row.failure_reason == _ERROR or (row.failure_reason is None and row.error and not grading):
         base.status = Status.ERROR
         error = first_line(ValueError(text(row.error) or "error"))
@@ -268,8 +256,10 @@ def _measurements(
     reason = response.get("finishReason")
     parts = listing(dig(row.grading_result, "componentResults"))
     asserted = [mapping(dig(part, "assertion")) for part in parts]
-    graders = [_name_provider(each["provider"]) for each in asserted if each.get("provider")]
-    provider = dig(test, "options", "provider")
+    graders = [each["provider"] for each in asserted if each.get("provider")]
+    default = dig(test, "options", "provider")
+    if not graders and default:
+        graders = [default]
     measurements = {
         "position": position,
         "score": number(row.score),
@@ -280,8 +270,7 @@ def _measurements(
         "seconds": latency / 1000 if latency is not None else None,
         "cached": response.get("cached"),
         "cost": number(row.cost),
-        "judge": ", ".join(dict.fromkeys(graders))
-        or (_name_provider(provider) if provider else None),
+        "judge": ", ".join(dict.fromkeys(map(_name_provider, graders))) or None,
     }
     if any(each.get("type") == "human" for each in asserted):
         measurements["edited"] = True
@@ -295,9 +284,8 @@ def _read_response(row: _Row) -> dict[str, Any]:
 def _name_provider(provider: Any) -> str:
     """Return the provider's label, which a user gives, else its id."""
     details = mapping(provider)
-    return str(
-        details.get("label") or details.get("id") or (provider if isinstance(provider, str) else "")
-    )
+    own = provider if isinstance(provider, str) else ""
+    return str(details.get("label") or details.get("id") or own)
 
 
 def _read_prompt(prompt: Any) -> str | None:
@@ -337,11 +325,8 @@ def _read_csv(path: Path) -> Iterator[_Row]:
             columns = dict(zip(header[begin + 1 : end], cells[begin + 1 : end], strict=False))
             provider, _, label = header[begin].removeprefix("[").partition("] ")
             status = str(columns.get("Status"))
-            scores = {
-                name[8:]: _number(v)
-                for name, v in columns.items()
-                if name.startswith("Metric: ") and v
-            }
+            metrics = [(name, v) for name, v in columns.items() if v and name.startswith(_METRIC)]
+            scores = {name.removeprefix(_METRIC): _number(v) for name, v in metrics}
             yield _Row(
                 success=status == "PASS",
                 score=_number(columns.get("Score")),
