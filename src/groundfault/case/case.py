@@ -97,7 +97,7 @@ class Case:
     ...     {
     ...         "item": [f"{i:03}" for i in range(400)],
     ...         "lang": ["de", "en", "fr", "it"] * 100,
-    ...         "error": [1, 0, 0, 0, 1, 0, 0, 0, 0, 1] * 40,
+    ...         "error": ([1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0] * 34)[:400],
     ...     }
     ... )
     >>> evidence = Evidence.from_table(table, outcome="error", id="item")

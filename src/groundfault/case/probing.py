@@ -114,6 +114,7 @@ PROBE, RUNS = "probe", "runs"
 PLANNED = "case_probe_planned"
 """Kind of the event that records what is asked, before the first question."""
 PAIRS: Final = 20
+"""Pairs of a mode unless another number is given: above the least that can show anything."""
 _CONFIG = """\
 # How the tasks of a case are asked: every prompt once. What stands here may be changed until the
 # first question is asked, except the policy; later only [asking].

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from groundfault.base.progress import Progress
 
 _CELLS: Final = 100
+"""Values of the mean loss in a simulated test; see `_thin`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,9 +222,11 @@ def _read_grades_by_loss(case: Case, evidence: Evidence) -> tuple[Floats, Floats
 
 
 POWER: Final = 0.8
+"""The power that is customary in planning studies (Cohen 1988)."""
 RUNS: Final = 600
 """Simulated confirmations of what is chosen: a power of .8 is then known to within .04 or so."""
 _BATCH: Final = 40
+"""Runs after which a mode that plainly lacks power is noticed."""
 
 
 @dataclass(frozen=True)
@@ -346,7 +349,9 @@ def _measure_powers(
 
 
 FORECAST_RUNS = 9
+"""Odd, so that the median is a run; few, since a page waits for them."""
 _MOST_LABELS = 400
+"""Labels after which a simulated run ends: who needs more is told so."""
 
 
 @dataclass(frozen=True)

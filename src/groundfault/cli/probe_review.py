@@ -32,6 +32,7 @@ _HELP = (
 )
 # characters of a text that are shown at first: some responses repeat themselves for pages
 _MAX_LENGTH = 8000
+# columns: longer lines are hard to read
 _WIDTH = 100
 
 

@@ -27,6 +27,7 @@ ARTEFACTS: tuple[Artefact, ...] = get_args(Artefact)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 SAID = ("prompt_valid", "extraction_valid", "artefact", "model_wrong", "note")
 
+# a name has to fit in a table, a note on a page
 _MAX_NAME, _MAX_NOTE = 80, 4000
 
 

@@ -64,6 +64,7 @@ BETS = tuple(start + source for start in ("", "sr-", "cusum-") for source in SOU
 """Names of all bets; see the module for what each needs."""
 
 _LOWEST_FORECAST = 0.05
+"""Lower bound of ``-pred`` forecasts, as in the reference implementation."""
 
 
 class Wealth(NamedTuple):

@@ -82,7 +82,9 @@ _PAPER_THRESHOLD, _PAPER_GRID = 0.85, (0.60, 0.655, 0.71, 0.765, 0.82)
 # failed rarely: two lower ones, and weights that move faster, cost mild failures little (decisions
 # 0024 and 0034)
 _LOWER_POINTS, _FAST_ETA, _PAPER_ETA = (0.2, 0.4), 0.3, 0.1
+# the paper's .88, .91, .94 and, nearer, .90 at its threshold, as shares of the .15 above it
 _AUDITOR_SHARES = (0.12 / 0.15, 0.09 / 0.15, 0.06 / 0.15, 0.10 / 0.15)
+# the paper's least share of a failure mode
 _LITERAL_EPSILON = 0.05
 _APART, _JOINT = "group-", "joint-"
 

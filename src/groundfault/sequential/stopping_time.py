@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FARTHEST = 1000
+"""Labels in a row beyond which no count is given: nobody plans for so many."""
 
 
 class ToStop(NamedTuple):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Singles = NDArray[np.float32]
 
+# Adam and its batches as in the reference implementation of the paper; see `train`
 _RATE, _DECAY, _DECAY_SQUARES, _TINY = 0.01, 0.9, 0.999, 1e-8
 _LARGEST_BATCH = 32
 _WEIGHTS, _ORDERS = 1, 2  # streams of random numbers
@@ -173,9 +174,11 @@ def _sigmoid(x: Singles) -> Singles:
     return np.asarray(1 / (1 + np.exp(-np.clip(x, -60, 60))), dtype=np.float32)
 
 
-_WIDTHS, _EPOCHS, _MEMBERS, _MIN_SCORES = (5, 10), (2, 4, 8, 16), 20, 2
-_EXPLORE, _INSIST, _KEEP = 0.05, 0.5, 0.98
-_SURE = 1e-6
+# the ensemble and the 2 % that its loss forgets are the paper's; two scores make a batch
+_WIDTHS, _EPOCHS, _MEMBERS, _KEEP, _MIN_SCORES = (5, 10), (2, 4, 8, 16), 20, 0.98, 2
+# ours: see `Adaptive` on what one round in twenty, and every other one, are for
+_EXPLORE, _INSIST = 0.05, 0.5
+_SURE = 1e-6  # keeps a cross-entropy finite
 
 
 @dataclass(frozen=True)

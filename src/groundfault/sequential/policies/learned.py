@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
 
+# sizes of features: more cost time in every round, and a few hundred scores do not fill them
 _COMPONENTS, _CUTS, _WAVES = 32, 7, 32
-_PAPERS_LENGTH = 19.5
+_PAPERS_LENGTH = 19.5  # root mean squared length of the embeddings in the paper
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +142,7 @@ def predict_group_rests(history: History, predictions: Floats) -> tuple[NDArray[
     return useful, predictions @ (rest / rest.sum(axis=1, keepdims=True)).T
 
 
-_MIN_SCORES = 2  # scores to learn from
+_MIN_SCORES = 2  # of one score no difference between cases can be learnt
 
 
 @dataclass(frozen=True)
@@ -243,8 +244,11 @@ def predict_by_ridge(
     return np.asarray(centre + features @ (rows.T @ weights))
 
 
+# draws whose mean is a prediction; steps that settle the mode, none of them far out
 _DRAWS, _NEWTON, _MIN_CURVE = 100, 8, 0.02
+# standard deviations in logits: of the intercept, and from no effect to one that decides alone
 _INTERCEPT, _SCALES = 1.5, (0.0, 0.5, 1.0, 2.0, 4.0)
+# small and strongly shrunk ensembles: they are fitted anew after every score
 _BAGS, _ROUNDS, _RATE, _PENALTY = 40, 40, 0.3, 2.0
 
 
@@ -373,7 +377,7 @@ __getattr__ = rename_attributes(
 )
 
 
-_EDGE = 1e-9
+_EDGE = 1e-9  # keeps a relative entropy finite
 
 
 @dataclass(frozen=True)
