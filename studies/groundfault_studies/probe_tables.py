@@ -12,7 +12,7 @@ from groundfault.probes.use import evidence as source
 from groundfault.probes.use.comparison import PRIMARY
 from groundfault.probes.use.endpoints import EXCLUDED
 from groundfault.probes.use.summary import Summary
-from groundfault.render import probe_words, words
+from groundfault.render import probe_tables, words
 from groundfault_studies.brittle import Planted
 from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value
 
@@ -98,7 +98,7 @@ def compare_matched(summaries: Summaries) -> PaperTable:
                 f"{len(overlap.both)} shared / {len(overlap.first)} CAPS-only / "
                 f"{len(overlap.second)} Uniform-only"
             ),
-            "said": probe_words.compare_briefly(summary, PAIR[0], model),
+            "said": probe_tables.compare_briefly(summary, PAIR[0], model),
         }
         rows.append(PaperRow(name, here, dict(zip(here, numbers, strict=True))))
     heads = ("Budget", "Confirmed rows", "Unique keys", "Key-level conclusion")

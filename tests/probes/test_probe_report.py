@@ -11,7 +11,7 @@ from probe_rows import GRAMMAR, manifest, row
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.review.reviewed_runs import MissedErrors
 from groundfault.probes.use.summary import Summary
-from groundfault.render import probe_words
+from groundfault.render import probe_page, probe_tables
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
 from groundfault.render.probe_page import make_page, make_review_section
@@ -53,7 +53,7 @@ def test_without_review_nothing_is_confirmed_and_that_is_said_first() -> None:
 
 def test_few_seeds_are_no_evidence_and_the_report_says_how_many_would_be() -> None:
     message = " ".join(
-        probe_words.draw_conclusions(summary({"gp": [5, 5, 4], "uniform": [1, 0, 0]}))
+        probe_page.draw_conclusions(summary({"gp": [5, 5, 4], "uniform": [1, 0, 0]}))
     )
     assert (
         "no matched-budget evidence that gp finds more unique audited prompt keys than uniform: "
@@ -67,16 +67,16 @@ def test_a_difference_that_the_seeds_show_is_said() -> None:
     seeds = 7
     more = summary({"gp": [5, 4] * 3 + [5], "uniform": [1] * seeds})
     assert "With the same budget gp finds more unique audited prompt keys" in " ".join(
-        probe_words.draw_conclusions(more)
+        probe_page.draw_conclusions(more)
     )
     fewer = summary({"gp": [1] * seeds, "uniform": [5, 4] * 3 + [5]})
-    assert "gp finds fewer" in " ".join(probe_words.draw_conclusions(fewer))
-    assert probe_words.compare_briefly(more, "gp", "m") == "gp finds more"
+    assert "gp finds fewer" in " ".join(probe_page.draw_conclusions(fewer))
+    assert probe_tables.compare_briefly(more, "gp", "m") == "gp finds more"
 
 
 def test_conclusions_are_provisional_while_keys_are_open() -> None:
     created = summary({"gp": [2, 1], "uniform": [1, 1]}, status="disputed")
-    message = " ".join(probe_words.draw_conclusions(created))
+    message = " ".join(probe_page.draw_conclusions(created))
     assert "This may change while prompt keys are open" in message
     assert "no evidence for gp; keys open" in {
         cell
@@ -91,10 +91,10 @@ def test_unmatched_policies_are_not_concluded_about() -> None:
     whole = summary({"gp": [2, 1], "uniform": [1, 1]})
     short = Summary(whole.rows[1:], whole.statuses, GRAMMAR, whole.manifest)
     assert "cannot be compared with matched budgets: gp, seed 0, made 5 of 6 queries" in " ".join(
-        probe_words.draw_conclusions(short)
+        probe_page.draw_conclusions(short)
     )
     assert "1 run is not finished, such as m, gp, seed 0" in " ".join(
-        probe_words.list_open_points(short)
+        probe_page.list_open_points(short)
     )
 
 

@@ -92,7 +92,7 @@ def report(
     from groundfault.probes.running.runs import LEDGER
     from groundfault.probes.use import evidence as source
     from groundfault.probes.use.summary import ProbeSummary, ReviewCounts
-    from groundfault.render import probe_words
+    from groundfault.render import probe_page
     from groundfault.render.html import html as set_html
     from groundfault.render.markdown import markdown
     from groundfault.render.probe_page import make_page, make_review_sections
@@ -108,8 +108,8 @@ def report(
             write_text(Path(path), write(content))
     result = ProbeSummary.of(
         summary.tables,
-        open=tuple(probe_words.list_open_points(summary)),
-        conclusions=tuple(probe_words.draw_conclusions(summary)),
+        open=tuple(probe_page.list_open_points(summary)),
+        conclusions=tuple(probe_page.draw_conclusions(summary)),
         review=ReviewCounts.of(audit),
     )
     quiet = write_json(result.to_json(), options["json_path"])

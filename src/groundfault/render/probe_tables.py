@@ -9,12 +9,14 @@ from typing import Any
 
 from groundfault.probes.use.endpoints import EXCLUDED, PooledRuns, RunEndpoints
 from groundfault.probes.use.summary import Summary
-from groundfault.render import probe_words, words
+from groundfault.render import words
 from groundfault.render.page import Name, Number, Table, Words, make_table, tabulate
 from groundfault.stats.paired import MAX_EXACT_PAIRS
 
 MAX_KEYS = 500
 """Keys listed on a page: more than anyone reads, and few enough to load at once."""
+LEVEL = 0.05
+"""Of the test of the primary endpoint."""
 _ALL_MODELS = "all models"
 _RUN: tuple[Words[PooledRuns | RunEndpoints], ...] = (
     Words("Model", lambda p: p.model or _ALL_MODELS),
@@ -52,7 +54,7 @@ def compare_policies(summary: Summary) -> Table:
         ),
         Words(
             "Key-level conclusion",
-            lambda d: probe_words.compare_briefly(summary, d[0].policy, d[0].model),
+            lambda d: compare_briefly(summary, d[0].policy, d[0].model),
         ),
         note=f"The paper's Table 2 in form: each policy / the control, {_quote_control(summary)}; "
         "the budget is of both together. Rows and keys after audit; keys name no model: one on "
@@ -293,8 +295,26 @@ def _write_difference(value: float) -> str:
     return words.signed(value, 3)
 
 
+def compare_briefly(summary: Summary, policy: str, model: str | None) -> str:
+    """Compare a policy with the control in the few words of a table."""
+    difference = summary.difference(policy, model)
+    if difference is None:
+        return "not matched"
+    if difference.p <= LEVEL:
+        phrase = f"{quote(policy)} finds {'more' if difference.mean > 0 else 'fewer'}"
+    else:
+        phrase = f"no evidence for {quote(policy)}"
+    open_keys = [summary.results.pool(name, model).keys.open for name in (policy, summary.control)]
+    return phrase + ("; keys open" if any(open_keys) else "")
+
+
+def quote(policy: str) -> str:
+    """Write a policy's name as part of a sentence: in quotes where it has a comma of its own."""
+    return f'"{policy}"' if "," in policy else policy
+
+
 def _quote_control(summary: Summary) -> str:
-    return probe_words.quote(summary.control)
+    return quote(summary.control)
 
 
 ALL = (
