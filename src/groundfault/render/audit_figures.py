@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import fill
-from typing import Any
 
 import polars as pl
 
@@ -38,6 +37,8 @@ MAX_SLICES = 24
 """Slices drawn: one screen of them."""
 MAX_LEVELS = 300
 """Thresholds drawn: about one a pixel."""
+_CROWD = 60
+"""Points from which the lesser ones are drawn small, or not at all."""
 _LABEL = 40  # characters of a line of a slice's name
 _COLOURS = {
     Verdict.CONFIRMED: GOOD,
@@ -71,7 +72,7 @@ def funnel(report: Report) -> Figure:
     text = ", ".join(f"{words.count(n)} {step}" for step, n in steps)
     alt = f"Bars: {text}."
     title = "From the library to what is confirmed"
-    return Figure("funnel", title, "", alt, drawing.to_svg(alt), wide=True)
+    return drawing.to_figure("funnel", title, "", alt, wide=True)
 
 
 def _count_steps(report: Report) -> list[tuple[str, int]]:
@@ -97,63 +98,46 @@ def shrinkage(report: Report) -> Figure | None:
     candidates = [
         f
         for f in report.findings
-        if f.discovery.lift is not None and f.verdict is not Verdict.UNTESTABLE
+        if f.verdict is not Verdict.UNTESTABLE
+        and f.discovery.lift is not None
+        and f.holdout is not None
+        and f.holdout.lift is not None
     ]
-    candidates = [f for f in candidates if f.holdout is not None and f.holdout.lift is not None]
     if not candidates:
         return None
     survivors = [f for f in candidates if f.verdict is not Verdict.BELOW_FLOOR]
     rest = [f for f in candidates if f.verdict is Verdict.BELOW_FLOOR]
-    points = [
-        _point(report, f)
-        for f in (
-            *spread_evenly(rest, MAX_POINTS),
-            *reversed(spread_evenly(survivors, MAX_POINTS)),
-        )
-    ]
+    visible = [*spread_evenly(rest, MAX_POINTS), *reversed(spread_evenly(survivors, MAX_POINTS))]
+    # an interval of a ratio, and a least ratio, have no place on an axis of lifts
+    is_lift = report.plan.effect == "risk_difference"
+    least = words.decimal(report.plan.min_lift) if is_lift else 0.0
+    intervals = {
+        f.key: f.holdout.interval for f in survivors if is_lift and f.holdout and f.holdout.interval
+    }
     caption = (
         "Discovery lifts were selected, so points tend to lie nearer to zero on the holdout than "
-        "the dashed line of "
-        "equal lifts."
+        "the dashed line of equal lifts."
     )
-    if any("low" in p for p in points):
-        caption += f" Vertical lines: {words.level(_level(report))} intervals of the holdout lift."
-    if _least(report):
-        caption += f" Dotted: the least holdout lift worth confirming, {_least(report):g}."
-    if len(points) < len(candidates):
-        part = f"{words.count(len(points))} of {words.count(len(candidates))} candidates"
+    if intervals:
+        level = words.level(1 - words.decimal(report.plan.alpha))
+        caption += f" Vertical lines: {level} intervals of the holdout lift."
+    if least:
+        caption += f" Dotted: the least holdout lift worth confirming, {least:g}."
+    if len(visible) < len(candidates):
+        part = f"{words.count(len(visible))} of {words.count(len(candidates))} candidates"
         caption += f" {part} are drawn, evenly by rank."
-    alt = f"Scatter of {len(points)} candidates: {_count_verdicts(points)}."
-    drawing = _scatter(report, points).to_svg(alt)
-    return Figure("shrinkage", "Discovery against holdout", caption, alt, drawing)
+    verdicts = [words.VERDICTS[f.verdict] for f in visible]
+    counts = [f"{verdicts.count(word)} {word}" for word in dict.fromkeys(reversed(verdicts))]
+    alt = f"Scatter of {len(visible)} candidates: {', '.join(counts)}."
+    drawing = _draw_scatter(visible, intervals, least)
+    return drawing.to_figure("shrinkage", "Discovery against holdout", caption, alt)
 
 
-def _point(report: Report, finding: Finding) -> dict[str, Any]:
-    assert finding.holdout is not None
-    point: dict[str, Any] = {
-        "x": finding.discovery.lift,
-        "y": finding.holdout.lift,
-        "verdict": finding.verdict,
-    }
-    # an interval of a ratio has no place on an axis of lifts
-    is_lift = report.plan.effect == "risk_difference"
-    if is_lift and finding.holdout.interval and finding.verdict is not Verdict.BELOW_FLOOR:
-        point |= dict(zip(("low", "high"), finding.holdout.interval, strict=True))
-    return point
-
-
-def _least(report: Report) -> float:
-    plan = report.plan
-    return words.decimal(plan.min_lift) if plan.effect == "risk_difference" else 0.0
-
-
-def _count_verdicts(points: Sequence[dict[str, Any]]) -> str:
-    text = [words.VERDICTS[p["verdict"]] for p in points]
-    return ", ".join(f"{text.count(word)} {word}" for word in dict.fromkeys(reversed(text)))
-
-
-def _scatter(report: Report, points: list[dict[str, Any]]) -> Drawing:
-    ends = [p[k] for p in points for k in ("x", "y", "low", "high") if k in p]
+def _draw_scatter(
+    visible: Sequence[Finding], intervals: dict[str, tuple[float, float]], least: float
+) -> Drawing:
+    places = [(f.discovery.lift or 0.0, main_cell(f).lift or 0.0) for f in visible]
+    ends = [x for pair in (*places, *intervals.values()) for x in pair]
     reach = min(1.0, 0.1 * (1 + int(10 * max(0.1, *map(abs, ends)))))
     drawing = Drawing(
         Scale.of_numbers(-reach, reach, "discovery lift (selected)"),
@@ -162,27 +146,25 @@ def _scatter(report: Report, points: list[dict[str, Any]]) -> Drawing:
         height=350,
     )
     for verdict in _COLOURS:
-        if any(p["verdict"] is verdict for p in points):
+        if any(f.verdict is verdict for f in visible):
             drawing.explain(_SHAPES[verdict], _COLOURS[verdict], words.VERDICTS[verdict])
     drawing.line([(-reach, -reach), (reach, reach)], dash="4,4")
     drawing.line([(-reach, 0), (reach, 0)])
     drawing.line([(0, -reach), (0, reach)])
-    least = _least(report)
     for y in (-least, least) if 0 < least < reach else ():
         drawing.line([(-reach, y), (reach, y)], BAD, dash="1,3")
-    for p in points:
-        if "low" in p:
+    for (x, _), f in zip(places, visible, strict=True):
+        if f.key in intervals:
             # an interval may reach farther than the axis
-            bounds = [(p["x"], min(max(p[end], -reach), reach)) for end in ("low", "high")]
-            drawing.line(bounds, _COLOURS[p["verdict"]], opacity=0.55)
-    crowded = len(points) > 60
-    for p in points:
-        verdict = p["verdict"]
+            bounds = [(x, min(max(end, -reach), reach)) for end in intervals[f.key]]
+            drawing.line(bounds, _COLOURS[f.verdict], opacity=0.55)
+    crowded = len(visible) > _CROWD
+    for place, f in zip(places, visible, strict=True):
         drawing.point(
-            (p["x"], p["y"]),
-            _COLOURS[verdict],
-            shape=_SHAPES[verdict],
-            size=20 if crowded and verdict is Verdict.BELOW_FLOOR else 64,
+            place,
+            _COLOURS[f.verdict],
+            shape=_SHAPES[f.verdict],
+            size=20 if crowded and f.verdict is Verdict.BELOW_FLOOR else 64,
             edge=PAPER,
             edge_width=0.7,
             opacity=0.9,
@@ -214,10 +196,20 @@ def floor(report: Report) -> Figure | None:
         height=350,
     )
     drawing.line(places, MUTED, width=1.6)
-    if len(places) <= 60:
+    if len(places) <= _CROWD:
         for place in places:
             drawing.point(place, MUTED, size=26)
-    caption, alt = _floor_words(report)
+    text = "No threshold is low enough in expected decoys, so nothing passed the screen."
+    if decoy_floor.threshold is not None:
+        text = f"The floor, {decoy_floor.threshold:.3g}, is the 95th percentile of decoys."
+    if decoy_floor.threshold is not None and decoy_floor.inclusive:
+        text = (
+            f"The floor, {decoy_floor.threshold:.3g}, is the lowest threshold whose proportion "
+            f"({decoy_floor.fdp:.3f}) is within the target."
+        )
+    caption = (
+        "Decoys expected at or above each threshold, as a share of the candidates there. " + text
+    )
     if decoy_floor.inclusive:  # Procedure A; Janus-lite takes a percentile instead of a target
         q = words.decimal(report.plan.q)
         drawing.line([(0, q), (right, q)], BAD, dash="4,3")
@@ -230,23 +222,8 @@ def floor(report: Report) -> Figure | None:
     if len(places) < len(decoy_floor.curve):
         part = f"{words.count(len(places))} of {words.count(len(decoy_floor.curve))} thresholds"
         caption += f" {part} are drawn."
-    return Figure("floor", "Where the floor was set", caption, alt, drawing.to_svg(alt))
-
-
-def _floor_words(report: Report) -> tuple[str, str]:
-    decoy_floor = report.floor
-    read = "Decoys expected at or above each threshold, as a share of the candidates there."
-    if decoy_floor.threshold is None:
-        text = "No threshold is low enough in expected decoys, so nothing passed the screen."
-    elif decoy_floor.inclusive:
-        text = (
-            f"The floor, {decoy_floor.threshold:.3g}, is the lowest threshold whose proportion "
-            f"({decoy_floor.fdp:.3f}) "
-            "is within the target."
-        )
-    else:
-        text = f"The floor, {decoy_floor.threshold:.3g}, is the 95th percentile of decoys."
-    return f"{read} {text}", f"Curve of the estimated false-discovery proportion. {text}"
+    alt = f"Curve of the estimated false-discovery proportion. {text}"
+    return drawing.to_figure("floor", "Where the floor was set", caption, alt)
 
 
 def slices(report: Report) -> Figure | None:
@@ -270,7 +247,7 @@ def slices(report: Report) -> Figure | None:
         for f in visible
     )
     alt = f"Error rates: {text}."
-    return Figure("slices", "Confirmed slices", caption, alt, drawing.to_svg(alt), wide=True)
+    return drawing.to_figure("slices", "Confirmed slices", caption, alt, wide=True)
 
 
 def _draw_slices(visible: Sequence[Finding], where: str) -> Drawing:
@@ -290,10 +267,6 @@ def _draw_slices(visible: Sequence[Finding], where: str) -> Drawing:
         drawing.point((off, i), PAPER, size=70, edge=MUTED, edge_width=1.6)
         drawing.point((on, i), GOOD, size=80, opacity=opacity)
     return drawing
-
-
-def _level(report: Report) -> float:
-    return 1 - words.decimal(report.plan.alpha)
 
 
 _BAND = 34
@@ -376,7 +349,7 @@ def draw_bars(bars: Sequence[DoseBar], name: str, title: str, caption: str) -> F
         f"{words.rate(bar.rate)} of {words.count(bar.n)} at {bar.label}" for bar in bars
     )
     alt = f"Failure rate by {title}: {text}."
-    return Figure(name, f"Along {title}", caption, alt, drawing.to_svg(alt), wide=width > _WIDE)
+    return drawing.to_figure(name, f"Along {title}", caption, alt, wide=width > _WIDE)
 
 
 def name_range(point: DosePoint) -> str:

@@ -252,6 +252,12 @@ class Drawing:
             mark.set(name, value)
         self._legend.append((mark, text))
 
+    def to_figure(
+        self, name: str, title: str, caption: str, alt: str, *, wide: bool = False
+    ) -> Figure:
+        """Return the drawing with the words that go with it."""
+        return Figure(name, title, caption, alt, self.to_svg(alt), wide)
+
     def to_svg(self, alt: str) -> str:
         """Return the drawing; everything in it is escaped.
 

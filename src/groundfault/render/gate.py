@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from groundfault.auditing.gating import Gate, GateMatch
 from groundfault.render import words
 from groundfault.render.markdown import code, escape, set_table
-from groundfault.render.page import Table, TableColumn
+from groundfault.render.page import Number, Table, Words, tabulate
 
 MAX_ROWS = 20  # findings shown; a pull request is no place for more
 
@@ -63,7 +63,7 @@ def markdown(gate: Gate) -> str:
     """Write the gate as GitHub-flavoured Markdown; text from data is escaped."""
     parts = [f"### {escape(headline(gate))}", f"Rule: {code(gate.fail_on)}"]
     if gate.new:
-        parts.append(set_table(_findings(gate.new[:MAX_ROWS]), caption=False))
+        parts.append(set_table(_tabulate(gate.new[:MAX_ROWS]), caption=False))
     if len(gate.new) > MAX_ROWS:
         parts.append(f"The first {MAX_ROWS} are shown; all {len(gate.new):,} are in the JSON.")
     parts += [escape(words.capital(line)) + "." for line in lines(gate)]
@@ -71,25 +71,25 @@ def markdown(gate: Gate) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _findings(matches: Sequence[GateMatch]) -> Table:
-    columns = (
-        TableColumn("finding"),
-        TableColumn("lift", "number"),
-        TableColumn("in the baseline"),
-        TableColumn("what may be said"),
+def _tabulate(matches: Sequence[GateMatch]) -> Table:
+    return tabulate(
+        "Findings",
+        matches,
+        Words("finding", lambda match: words.name_candidate(match.name, match.outcome)),
+        Number("lift", _write_lift),
+        Words("in the baseline", _write_before),
+        Words("what may be said", describe_match),
     )
-    return Table("Findings", columns, tuple(map(_row, matches)))
 
 
-def _row(match: GateMatch) -> tuple[str, ...]:
+def _write_lift(match: GateMatch) -> str:
     lift = words.signed(match.lift)
     if match.low is not None and match.high is not None:
-        lift += f" ({words.signed(match.low)} to {words.signed(match.high)})"
-    name = words.name_candidate(match.name, match.outcome)
-    return name, lift, _before(match), describe_match(match)
+        lift += f" ({words.span((match.low, match.high), words.signed)})"
+    return lift
 
 
-def _before(match: GateMatch) -> str:
+def _write_before(match: GateMatch) -> str:
     verdict = (match.before or words.NONE).replace("_", " ")
     return verdict if match.since is None else f"{words.rate(match.since.before)} ({verdict})"
 

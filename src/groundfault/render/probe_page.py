@@ -353,7 +353,7 @@ def draw_curves(summary: Summary) -> Figure:
     )
     alt = f"Curves: {'; '.join(ends)}."
     title = "Unique audited keys by query"
-    return Figure("curves", title, caption, alt, drawing.to_svg(alt), wide=True)
+    return drawing.to_figure("curves", title, caption, alt, wide=True)
 
 
 def _count_keys(runs: list[RunEndpoints]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:

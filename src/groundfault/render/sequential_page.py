@@ -351,13 +351,12 @@ def draw_wealth(path: Sequence[WealthPoint], alpha: float) -> Figure:
         f"Two step lines over {words.plural(len(path) - 1, 'label')}; powers of ten at the "
         f"end: {ends}."
     )
-    return Figure(
+    return drawing.to_figure(
         "wealth",
         "Evidence against both nulls",
         f"Dashed: the level at which a null falls, 1 / alpha = {1 / alpha:g}. "
         "Values beyond the axis are drawn at its end.",
         alt,
-        drawing.to_svg(alt),
         wide=True,
     )
 

@@ -47,7 +47,7 @@ def draw_heatmap(taxonomy: Taxonomy) -> Figure:
     )
     levels = [(share, words.rate(share)) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
     drawing = _draw_grid(taxonomy, [c.failure for c in clusters], _ORANGES, levels)
-    return Figure("heatmap", "Who fails where", caption, alt, drawing.to_svg(alt), wide=True)
+    return drawing.to_figure("heatmap", "Who fails where", caption, alt, wide=True)
 
 
 def draw_excess(taxonomy: Taxonomy) -> Figure:
@@ -69,12 +69,11 @@ def draw_excess(taxonomy: Taxonomy) -> Figure:
         "In points. Orange: fails more often than its ability and the examples' difficulty "
         "explain; purple: less often."
     )
-    return Figure(
+    return drawing.to_figure(
         "excess",
         "Beyond ability and difficulty",
         caption + _describe_omissions(taxonomy),
         alt,
-        drawing.to_svg(alt),
         wide=True,
     )
 
@@ -103,7 +102,7 @@ def draw_stability(taxonomy: Taxonomy) -> Figure:
     )
     caption = f"Dashed: {threshold:g}, below which a cluster is not published. Green: published."
     alt = f"Lowest Jaccard index: {lowest}."
-    return Figure("stability", "Found again", caption, alt, drawing.to_svg(alt), wide=True)
+    return drawing.to_figure("stability", "Found again", caption, alt, wide=True)
 
 
 def _draw_grid(
