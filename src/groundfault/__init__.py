@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from groundfault.auditing.proposals import Proposals, propose
     from groundfault.auditing.report import Report
     from groundfault.auditing.verification import verify
-    from groundfault.auditing.verification_result import Verification
+    from groundfault.auditing.verification_checks import Verification
     from groundfault.base.ledger import Ledger
     from groundfault.base.progress import show_steps
     from groundfault.case.case import Case
@@ -75,7 +75,7 @@ _HOMES = {
     "SequentialAudit": "sequential.session",
     "Status": "core.status",
     "Verdict": "core.finding",
-    "Verification": "auditing.verification_result",
+    "Verification": "auditing.verification_checks",
     "audit": "auditing.flow",
     "check": "auditing.checking",
     "describe": "auditing.describing",

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from groundfault.auditing.prepared_audit import PreparedAudit
-from groundfault.auditing.robustness import confirmation_frequency
+from groundfault.auditing.results import confirmation_frequency
 from groundfault.base.progress import Progress
 from groundfault.core.finding import Verdict
 from groundfault.core.units import Units

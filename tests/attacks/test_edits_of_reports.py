@@ -21,13 +21,11 @@ from forgery import DELETED, change, edit, list_leaves, write_report
 
 import groundfault
 from groundfault import Evidence, InputError, Plan
-from groundfault.auditing.comparable import compare_reports
-from groundfault.auditing.manifest import SUMS, write_sums
-from groundfault.auditing.page_check import check_pages, make_pages
-from groundfault.auditing.report import Report
+from groundfault.auditing.report import SUMS, Report, parse_report, read_report, write_sums
+from groundfault.auditing.report_diff import compare_reports
 from groundfault.auditing.report_schema import ReportData
-from groundfault.auditing.report_versions import parse_report, read_report
 from groundfault.auditing.verification import check_writing
+from groundfault.auditing.verification_checks import check_pages, make_pages
 from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
 

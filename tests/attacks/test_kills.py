@@ -33,7 +33,7 @@ from network import Network
 from nursery import Nursery, kill
 
 import groundfault
-from groundfault.auditing.manifest import SUMS
+from groundfault.auditing.report import SUMS
 from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
 from groundfault.models import Question, Record, Response

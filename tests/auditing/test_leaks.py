@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -14,8 +16,10 @@ from groundfault import Candidate, Evidence
 from groundfault.auditing.leaks import (
     LEAK,
     MIN_FAILURES,
+    count_word_mistakes,
     find_leaking_rules,
     find_leaks,
+    measure_columns,
     measure_marks,
     measure_rules,
 )
@@ -156,3 +160,37 @@ def test_modes_name_no_rule_over_a_text_that_tells_the_outcome() -> None:
     remark = "not used in rules, because a rule over them predicts over 95% of the rarer outcome: "
     assert f"{remark}notes" in report.mode_search.remarks
     assert not report.confirmed
+
+
+texts = st.lists(
+    st.tuples(st.sampled_from(["a b", "b, c!", "A c", "", None]), st.booleans()), min_size=1
+)
+
+
+@given(texts)
+def test_the_best_word_is_the_one_that_a_loop_over_all_words_gives(
+    rows: list[tuple[str | None, bool]],
+) -> None:
+    failures = np.array([failed for _, failed in rows])
+    best = min(failures.sum(), (~failures).sum())
+    for word in "abc":
+        inside = np.array([word in re.findall(r"\w+", (text or "").lower()) for text, _ in rows])
+        parts = [failures[inside], failures[~inside]]
+        best = min(best, sum(min(part.sum(), (~part).sum()) for part in parts))
+    column = pl.Series([text for text, _ in rows], dtype=pl.String)
+    assert count_word_mistakes(column, failures) == best
+
+
+def test_of_many_texts_a_sample_is_read_and_scaled() -> None:
+    failures = np.arange(20_000) % 3 == 0
+    column = pl.Series([f"{i} {'bad' if failed else 'good'}" for i, failed in enumerate(failures)])
+    assert count_word_mistakes(column, failures) == 0
+    assert 6000 < count_word_mistakes(column.str.slice(0, 2), failures) < 7500
+
+
+def test_a_remark_is_a_leak_and_the_question_is_not() -> None:
+    wrong = np.arange(300) % 4 == 0
+    words = [f"item {i} {'is negated' if bad else 'is plain'}" for i, bad in enumerate(wrong)]
+    frame = pl.DataFrame({"notes": words, "question": words, "error": wrong.astype(int)})
+    shares = measure_columns(Evidence.from_table(frame, outcome="error"), ["notes", "question"])
+    assert shares == {"notes": 1.0, "question": 0.0}

@@ -12,8 +12,8 @@ import pytest
 import groundfault
 from groundfault import InputError, Report
 from groundfault.auditing.gating import gate
+from groundfault.auditing.report import parse_report, read_report
 from groundfault.auditing.report_schema import SCHEMA_VERSION
-from groundfault.auditing.report_versions import parse_report, read_report
 
 STORED = Path(__file__).resolve().parents[1] / "fixtures" / "v0_1_0"
 PLACES = sorted(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from groundfault.auditing.manifest import write_sums
+from groundfault.auditing.report import write_sums
 
 KeyPath = tuple[str | int, ...]
 

@@ -15,7 +15,7 @@ import numpy as np
 from groundfault.auditing import detectable, messages
 from groundfault.auditing.changes import conclude, measure_change
 from groundfault.auditing.counted_audit import CountedAudit
-from groundfault.auditing.detectable_change import ChangeDesign
+from groundfault.auditing.detectable import ChangeDesign
 from groundfault.auditing.findings import make_findings, number_or_none
 from groundfault.auditing.grader import find_grader_evidence, write_grader_hint
 from groundfault.auditing.guarantee import describe_guarantee

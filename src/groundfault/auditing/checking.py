@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from groundfault.auditing import detectable, messages
-from groundfault.auditing.detectable_change import ChangeDesign
+from groundfault.auditing.detectable import ChangeDesign
 from groundfault.auditing.preparation import prepare
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.preview_schema import (

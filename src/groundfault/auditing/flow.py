@@ -184,7 +184,7 @@ def judge_audit(
         }
         results = replace(results, sensitivity=extremes)
     if robustness:
-        from groundfault.auditing.robustness import confirmation_frequency
+        from groundfault.auditing.results import confirmation_frequency
 
         report_progress(f"repeating over {robustness} splits")
         frequency = confirmation_frequency(

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from groundfault.auditing.detectable import USUAL_PREVALENCE
-from groundfault.auditing.detectable_change import ChangeDesign
+from groundfault.auditing.detectable import USUAL_PREVALENCE, ChangeDesign
 from groundfault.auditing.gate_rows import (
     COLUMNS,
     GateKey,

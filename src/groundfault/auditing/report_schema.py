@@ -14,7 +14,7 @@ from groundfault.modes.mode import Mode, ModeSearch
 from groundfault.readers.account import Account
 
 SCHEMA_VERSION: Final = 2
-"""Rises when a field goes away or changes its meaning; `report_versions` reads the older ones."""
+"""Rises when a field goes away or changes its meaning; `read_report` reads the older ones."""
 
 
 def to_plain(value: Struct) -> dict[str, Any]:

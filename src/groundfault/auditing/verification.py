@@ -12,26 +12,29 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from groundfault import judges
-from groundfault.auditing.anchor_check import check_anchor
 from groundfault.auditing.assemble import COUNTS, assemble
-from groundfault.auditing.comparable import compare_reports
 from groundfault.auditing.copies import take_each_for_a_unit
 from groundfault.auditing.evidence_places import Places, name_places
 from groundfault.auditing.flow import judge_audit
 from groundfault.auditing.grouped_evidence import open_units
 from groundfault.auditing.lazy_evidence import LazyEvidence
-from groundfault.auditing.manifest import check_files, find_records
-from groundfault.auditing.opening_check import check_opening, read_opening
-from groundfault.auditing.page_check import check_foreign_pages, check_pages, make_pages
 from groundfault.auditing.preparation import prepare
-from groundfault.auditing.report import Report
+from groundfault.auditing.report import Report, StoredReport, read_report
+from groundfault.auditing.report_diff import compare_reports
 from groundfault.auditing.report_schema import SCHEMA_VERSION, Manifest, ReportData, to_plain
-from groundfault.auditing.report_versions import StoredReport, read_report
-from groundfault.auditing.verification_result import (
+from groundfault.auditing.verification_checks import (
     CheckStatus,
     Verification,
     VerificationCheck,
+    check_anchor,
+    check_files,
+    check_foreign_pages,
+    check_opening,
+    check_pages,
+    find_records,
     judge_differences,
+    make_pages,
+    read_opening,
 )
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
 from groundfault.base.reading import is_inside

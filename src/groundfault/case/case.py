@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from groundfault.auditing.copies import join_copies
 from groundfault.auditing.flow import audit
-from groundfault.auditing.page_check import make_result_pages
 from groundfault.auditing.report import Report
+from groundfault.auditing.verification_checks import make_result_pages
 from groundfault.base.database import copy_database
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder

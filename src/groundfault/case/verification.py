@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from groundfault.auditing.page_check import check_pages, make_result_pages
 from groundfault.auditing.verification import verify
-from groundfault.auditing.verification_result import Verification, VerificationCheck
+from groundfault.auditing.verification_checks import (
+    Verification,
+    VerificationCheck,
+    check_pages,
+    make_result_pages,
+)
 from groundfault.base.holdout_events import Event
 from groundfault.base.ledger import Ledger
 from groundfault.case.case import AUDIT, CONFIRM, LEDGER, REPORT, SEALED, SUMMARY, Case

@@ -18,7 +18,7 @@ from groundfault.cli.settings import Flag, own_options
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
-    from groundfault.auditing.verification_result import Verification
+    from groundfault.auditing.verification_checks import Verification
     from groundfault.base.anchors import AnchorFiles
     from groundfault.base.ledgers import LedgerChoice
     from groundfault.modes.mode import Side

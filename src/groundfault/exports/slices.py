@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from groundfault.auditing.evidence_places import Places
 from groundfault.auditing.messages import write_mode_sentence
 from groundfault.auditing.prepared_audit import PreparedAudit
-from groundfault.auditing.report import Report
+from groundfault.auditing.report import Report, report_path
 from groundfault.auditing.report_examples import mark_rule, match_evidence
-from groundfault.auditing.report_versions import report_path
 from groundfault.auditing.verification import read_evidence_again
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from groundfault.auditing.report import Report
+from groundfault.auditing.report import Report, read_report
 from groundfault.auditing.report_schema import ReportData
-from groundfault.auditing.report_versions import read_report
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
 from groundfault.core.finding import Finding

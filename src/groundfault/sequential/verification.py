@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import structs
 
-from groundfault.auditing.anchor_check import check_anchor
-from groundfault.auditing.page_check import (
-    check_foreign_pages,
-    check_pages,
-    make_result_pages,
-)
-from groundfault.auditing.verification_result import (
+from groundfault.auditing.verification_checks import (
     CheckStatus,
     Verification,
     VerificationCheck,
+    check_anchor,
+    check_foreign_pages,
+    check_pages,
     judge_differences,
+    make_result_pages,
 )
 from groundfault.base.json_diff import differences_of
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived

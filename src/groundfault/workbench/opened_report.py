@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from groundfault.auditing.evidence_places import Places
-    from groundfault.auditing.verification_result import Verification
+    from groundfault.auditing.verification_checks import Verification
     from groundfault.base.ledger import Ledger
     from groundfault.case.case import Case
     from groundfault.case.simulation import Forecast

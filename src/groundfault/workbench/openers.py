@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from groundfault.auditing.report_versions import report_path
+from groundfault.auditing.report import report_path
 from groundfault.base.ledger import Ledger
 from groundfault.case.case import AUDIT, LEDGER, Case
 from groundfault.case.settings import CASE

@@ -15,10 +15,9 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from groundfault.auditing.report import Report
-from groundfault.auditing.report_versions import read_report
+from groundfault.auditing.report import Report, read_report
 from groundfault.auditing.verification import check_record
-from groundfault.auditing.verification_result import VerificationCheck
+from groundfault.auditing.verification_checks import VerificationCheck
 from groundfault.base.files import write_text
 from groundfault.core.candidate import Library
 from groundfault.exports import ReportSlices

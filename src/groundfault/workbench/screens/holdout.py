@@ -9,8 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
-from groundfault.auditing.manifest import WRITTEN
-from groundfault.auditing.report_versions import read_report
+from groundfault.auditing.report import WRITTEN, read_report
 from groundfault.auditing.verification import check_writing
 from groundfault.base.holdout_events import OPENED, REPLAYED, TRIED
 from groundfault.errors import GroundfaultError

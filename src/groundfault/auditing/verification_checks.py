@@ -1,0 +1,422 @@
+"""What verifying comes to: a list of checks, each with its name, its status and a sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import msgspec
+
+from groundfault.auditing.report import SUMS, WRITTEN, Report, hash_file
+from groundfault.auditing.report_schema import RecordedOpening, ReportData
+from groundfault.base.anchors import AnchorFiles, name_key, read_anchor, read_time_stamp
+from groundfault.base.holdout_events import Opening, select_looks
+from groundfault.base.ledger import Ledger
+from groundfault.base.reading import read_bytes
+from groundfault.errors import InputError, LedgerError, PlanError
+
+if TYPE_CHECKING:
+    from groundfault.base.ledger import Ledger
+
+_MAX_DIFFERENCES = 100
+
+CheckStatus = Literal["passed", "failed", "unchecked", "waived"]
+VerificationVerdict = Literal["reproduces", "does NOT reproduce", "cannot be verified"]
+
+
+@dataclass(frozen=True)
+class VerificationCheck:
+    """One check of a stored result.
+
+    Attributes
+    ----------
+    name : str
+        What was checked, in a word, such as ``ledger``.
+    status : {"passed", "failed", "unchecked", "waived"}
+        ``unchecked`` where what it takes is not there; ``waived`` where the caller did without.
+    detail : str
+        What came out, in a sentence.
+    differences : tuple of str
+        What differs, each as "where: stated, recomputed".
+    """
+
+    name: str
+    status: CheckStatus
+    detail: str
+    differences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Whether a stored result can be relied on, and what speaks for it.
+
+    Attributes
+    ----------
+    checks : tuple of VerificationCheck
+        In the order in which they were made.
+    """
+
+    checks: tuple[VerificationCheck, ...]
+
+    @property
+    def verdict(self) -> VerificationVerdict:
+        """One failed check contradicts the result; one that could not be made leaves it open."""
+        statuses = {check.status for check in self.checks}
+        if "failed" in statuses:
+            return "does NOT reproduce"
+        return "cannot be verified" if "unchecked" in statuses else "reproduces"
+
+    @property
+    def reproduces(self) -> bool:
+        """Whether every check passed, but for those that the caller did without."""
+        return self.verdict == "reproduces"
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """What differs, over all checks."""
+        return tuple(line for check in self.checks for line in check.differences)
+
+    @property
+    def ledger(self) -> str:
+        """What the check of the ledger came to, in a sentence; empty where there was none."""
+        return next((check.detail for check in self.checks if check.name == "ledger"), "")
+
+
+def judge_differences(differences: Sequence[str], what: str) -> VerificationCheck:
+    """The check of a recomputation.
+
+    Parameters
+    ----------
+    differences : sequence of str
+        Each as "where: stated, recomputed"; the first hundred are kept.
+    what : str
+        What holds where there are none, in a sentence.
+    """
+    if not differences:
+        return VerificationCheck("recomputation", "passed", what)
+    count = f"{len(differences)} value{' differs' if len(differences) == 1 else 's differ'}"
+    return VerificationCheck(
+        "recomputation",
+        "failed",
+        f"{count} from what was recomputed",
+        tuple(differences[:_MAX_DIFFERENCES]),
+    )
+
+
+def check_anchor(files: AnchorFiles, book: Ledger | None, head: str | None) -> VerificationCheck:
+    """Hold a ledger against an anchor of it.
+
+    Parameters
+    ----------
+    files : AnchorFiles
+    book : Ledger or None
+        None where there is no ledger that may be asked.
+    head : str or None
+        Hash of the event that the verified result says it recorded.
+
+    Raises
+    ------
+    InputError, MissingExtraError
+        If a file, or a program that checks it, is not there or something else.
+    PlanError
+        If there is a time stamp, and nobody to believe it.
+    """
+    state = partial(VerificationCheck, "anchor")
+    if files.time_stamp and not files.authority:
+        raise PlanError("a time stamp is checked against its authority's certificates: --authority")
+    try:
+        anchor = read_anchor(files)
+        time = f"on {anchor.time:%Y-%m-%d %H:%M} UTC by the signer's clock"
+        if files.time_stamp and files.authority:
+            stamp = read_time_stamp(files.time_stamp, files.authority, files.read())
+            time += f", and not after {stamp:%Y-%m-%d %H:%M} UTC by the time stamp"
+    except LedgerError as error:
+        return state("failed", str(error))
+    what = f"event {anchor.events} of the ledger was signed with {name_key(files.signer)} {time}"
+    if book is None:
+        return state("unchecked", f"{what}; name the ledger that has to hold it with --ledger")
+    try:
+        events = book.events()
+        book.check()
+    except (LedgerError, InputError) as error:
+        return state("failed", f"{what}; now {error}")
+    hashes = [event.hash for event in events]
+    if hashes[anchor.events - 1 : anchor.events] != [anchor.head]:
+        return state(
+            "failed",
+            f"{what}; {book.place} does not hold it any more: events were erased, the ledger was "
+            "written anew, or it is another one",
+        )
+    result = f"{what}; {book.place} holds it, and all events before it are as they were then"
+    if head in hashes[anchor.events :]:
+        result += (
+            f". This result was recorded later, as event {hashes.index(head) + 1}: of what came "
+            "after the signature, the anchor says nothing"
+        )
+    return state("passed", result)
+
+
+# what openings of 0.1 do not record
+_LATER = ("holdout", "all_outcomes", "all_before", "looks")
+
+
+def check_opening(data: ReportData, book: Ledger | None, absent: CheckStatus) -> VerificationCheck:
+    """Hold what a report states of its opening against the ledger's events.
+
+    Parameters
+    ----------
+    data : ReportData
+    book : Ledger or None
+        The ledger to ask; None where there is none that may be asked.
+    absent : {"unchecked", "waived"}
+        The status where there is none, or the report says that nothing was recorded.
+    """
+    state = partial(VerificationCheck, "ledger")
+    if data.ledger is None:
+        return state(absent, "the opening of the holdout was not recorded" + _say_looks(data, book))
+    if book is None:
+        return state(
+            absent,
+            f"the opening was not checked: the report names the ledger {data.ledger.path}, and no "
+            "ledger is opened because a report names it; name it with --ledger",
+        )
+    try:
+        opening = book.describe_opening(data.ledger.head, msgspec.structs.asdict(data.hashes))
+    except InputError as error:
+        # the caller named it, so it is not waived
+        return state("unchecked", f"the opening was not checked: {error}")
+    except LedgerError as error:
+        return state("failed", f"the ledger contradicts the report: {error}")
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        # one that came with a report may be anybody's, and hold anything in an unbroken chain
+        return state("failed", f"the ledger {book.place} holds no openings of groundfault: {error}")
+    stated = read_opening(data.ledger)
+    # events of 0.1 say less; whether one is of 0.1, the ledger says and not the report
+    names = [name for name in Opening.__struct_fields__ if name not in ("path", *_LATER)]
+    is_later = bool(data.ledger.looks) or any(look.rule for look in opening.looks)
+    for name in (*names, *(_LATER if is_later else ())):
+        if getattr(stated, name) != getattr(opening, name):
+            return state(
+                "failed",
+                f"the ledger contradicts the report: ledger.{name} is stated as "
+                f"{getattr(stated, name)!r}, and recorded as {getattr(opening, name)!r}",
+            )
+    return state("passed", f"the ledger {book.place} is unbroken and holds this opening")
+
+
+def read_opening(entry: RecordedOpening) -> Opening:
+    """The opening that a report states."""
+    return msgspec.convert(entry, Opening, from_attributes=True)
+
+
+def _say_looks(data: ReportData, book: Ledger | None) -> str:
+    """What a ledger of the caller's holds of the outcomes of a report that recorded nothing."""
+    if book is None:
+        return ""
+    try:
+        looks = select_looks(book.events(), {data.hashes.outcome})
+    except (LedgerError, InputError):
+        return ""
+    if not looks:
+        return ""
+    count = f"{len(looks)} look{'s' if len(looks) > 1 else ''}"
+    return f", as the report says; the ledger {book.place} holds {count} at these outcomes"
+
+
+_FILES: dict[str, Callable[[Report], str]] = {
+    "library.json": lambda report: report.library.to_json(),
+    "report.json": lambda report: report.to_json(),
+    "report.md": lambda report: report.to_markdown(),
+    "report.html": lambda report: report.to_html(),
+}
+_LINE = re.compile(r"([0-9a-f]{64})  ([^/\\\0]+)")
+_MAX_BYTES = 1 << 16
+"""Of SHA256SUMS that are read: it lists a handful of files."""
+_DRAWING = re.compile(r"<svg .*?</svg>", re.DOTALL)
+# where a letter stands depends on the fonts of a machine
+_COORDINATE = re.compile(
+    r"\b(d|transform|x|y|x1|x2|y1|y2|dx|dy|cx|cy|r|width|height|viewBox|points)"
+    r'="[-+0-9.,eA-Za-z() ]*"'
+)
+
+
+class _Result(Protocol):
+    """What has a JSON, and two pages of it."""
+
+    def to_json(self) -> str: ...
+    def to_markdown(self) -> str: ...
+    def to_html(self) -> str: ...
+
+
+def make_pages(report: Report) -> dict[str, str]:
+    """Every file of a report's folder, by name, as this version writes it."""
+    return {name: make(report) for name, make in _FILES.items()}
+
+
+def make_result_pages(name: str, result: _Result) -> dict[str, str]:
+    """Every file of a result's folder; ``name`` is that of its JSON."""
+    return {
+        name: result.to_json(),
+        "report.md": result.to_markdown(),
+        "report.html": result.to_html(),
+    }
+
+
+def check_pages(
+    folder: Path, pages: Mapping[str, str], *, attested: bool, source: str = "report.json"
+) -> VerificationCheck:
+    """Compare the files of a report with what its own content makes of them.
+
+    Parameters
+    ----------
+    folder : Path
+    pages : mapping of str to str
+        As `make_pages` makes them of report.json and library.json in the folder.
+    attested : bool
+        Whether the ledger holds the digests of the files as they are.
+    source : str
+        What they follow from: a file, or such words as "the audit and the ledger".
+    """
+    differences, moved = [], []
+    for name, again in pages.items():
+        stated = _read(folder / name)
+        if stated == again:
+            continue
+        if stated is not None and _still(stated) == _still(again):
+            moved.append(name)
+        else:
+            differences.append(f"{name}: {_tell(stated, again)}")
+    if differences:
+        detail = f"what the folder shows is not what its {source} says"
+        return VerificationCheck("pages", "failed", detail, tuple(differences))
+    if moved and not attested:
+        detail = (
+            f"the words of {', '.join(moved)} follow from {source}; its figures are drawn "
+            "differently here, by other fonts or by an editor"
+        )
+        return VerificationCheck("pages", "unchecked", detail)
+    detail = f"made again from {source}, every page says the same"
+    return VerificationCheck("pages", "passed", detail)
+
+
+def check_foreign_pages(writer: str, absent: CheckStatus, *, attested: bool) -> VerificationCheck:
+    """The same of pages of another version, which words them in its own way.
+
+    Parameters
+    ----------
+    writer : str
+        The version that wrote them.
+    absent : {"unchecked", "waived"}
+        The status where the ledger does not hold their digests.
+    attested : bool
+        Whether it does.
+    """
+    if attested:
+        detail = "written by another version, and as the ledger recorded them"
+        return VerificationCheck("pages", "passed", detail)
+    detail = f"written by groundfault {writer}, which alone can make them again"
+    return VerificationCheck("pages", absent, detail)
+
+
+def _read(path: Path) -> str | None:
+    if not path.is_file():
+        return None
+    return read_bytes(path).decode("utf-8", errors="surrogateescape")
+
+
+def _still(page: str) -> str:
+    """A page without the places of what is drawn on it."""
+    return _DRAWING.sub(lambda drawing: _COORDINATE.sub(r'\1=""', drawing[0]), page)
+
+
+def _tell(stated: str | None, again: str) -> str:
+    """Where two texts part."""
+    if stated is None:
+        return "missing"
+    pairs = zip(stated.splitlines(), again.splitlines(), strict=False)
+    for number, (a, b) in enumerate(pairs, start=1):
+        if a != b:
+            return f"line {number}: {a.strip()!r:.120}, {b.strip()!r:.120}"
+    return f"{len(stated)} characters, {len(again)}"
+
+
+def find_records(book: Ledger, head: str) -> list[Mapping[str, str]]:
+    """The digests that a ledger holds of the audit whose opening is the event ``head``."""
+    bodies = [event.body for event in book.events(WRITTEN)]
+    records = [b.get("files") for b in bodies if isinstance(b, dict) and b.get("opening") == head]
+    # a ledger that came with a report may hold anything
+    return [
+        record
+        for record in records
+        if isinstance(record, dict) and all(isinstance(digest, str) for digest in record.values())
+    ]
+
+
+def check_files(
+    folder: Path, records: list[Mapping[str, str]] | None, absent: CheckStatus, *, expected: bool
+) -> VerificationCheck:
+    """Whether the files of a report are those that were written.
+
+    Parameters
+    ----------
+    folder : Path
+    records : list of mapping, or None
+        Digests that the ledger holds of this report; None where there is no ledger to ask.
+    absent : {"unchecked", "waived"}
+        The status where the ledger cannot say it.
+    expected : bool
+        Whether the version that wrote the report writes SHA256SUMS.
+    """
+    sums = _read_sums(folder / SUMS)
+    if sums is None and (expected or records):
+        what = "is missing" if not (folder / SUMS).exists() else "is not a list of digests"
+        return VerificationCheck("files", "failed", f"{SUMS} {what}", (f"{SUMS}: {what}",))
+    differences = list(_compare_files(folder, sums or {}))
+    if records:
+        # written twice, as by a second rendering, is recorded twice
+        nearest = min(
+            records, key=lambda record: len(set(record.items()) ^ set((sums or {}).items()))
+        )
+        differences += [
+            f"{name}: {(sums or {}).get(name, 'absent'):.12}, {nearest.get(name, 'absent'):.12} in"
+            " the ledger"
+            for name in sorted({*nearest, *(sums or {})})
+            if nearest.get(name) != (sums or {}).get(name)
+        ]
+    if differences:
+        detail = "the folder is not as it was written"
+        return VerificationCheck("files", "failed", detail, tuple(differences))
+    if records:
+        detail = f"all {len(sums or {})} are those whose digests the ledger recorded"
+        return VerificationCheck("files", "passed", detail)
+    if records is None:
+        why = "whether they are what was written, only the ledger could say"
+    else:
+        why = "the ledger holds no digests of them, as earlier versions recorded none"
+    fit = f"they fit {SUMS}; " if sums else ""
+    return VerificationCheck("files", absent, fit + why)
+
+
+def _compare_files(folder: Path, sums: Mapping[str, str]) -> Iterator[str]:
+    for name, digest in sums.items():
+        path = folder / name
+        # not a pipe, which would wait for a writer
+        now = hash_file(path) if path.is_file() else "absent"
+        if now != digest:
+            yield f"{name}: {now:.12}, {digest:.12} in {SUMS}"
+
+
+def _read_sums(path: Path) -> dict[str, str] | None:
+    """Digests by name; None where there are none, or what is there is something else."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as stream:
+        text = stream.read(_MAX_BYTES).decode("utf-8", errors="replace")
+    lines = [_LINE.fullmatch(line) for line in text.splitlines()]
+    if not lines or None in lines:
+        return None
+    return {match[2]: match[1] for match in lines if match}
