@@ -39,7 +39,7 @@ ROOMS = {
             "tests/judges/test_janus_lite.py",
         ),
     ),
-    "audit": (("auditing/flow.py", "auditing/prepared.py"), ("tests/auditing",)),
+    "audit": (("auditing/flow.py", "auditing/prepared_audit.py"), ("tests/auditing",)),
     "modes": (("modes/*.py",), ("tests/modes",)),
     "sequential": (("sequential/*.py", "sequential/policies/*.py"), ("tests/sequential",)),
 }
