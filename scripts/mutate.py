@@ -36,7 +36,6 @@ ROOMS = {
         (
             "tests/stats/test_decoys.py",
             "tests/judges/test_janus.py",
-            "tests/judges/test_janus_lite.py",
         ),
     ),
     "audit": (("auditing/flow.py", "auditing/prepared_audit.py"), ("tests/auditing",)),
