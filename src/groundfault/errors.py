@@ -64,7 +64,7 @@ class InternalError(GroundfaultError, RuntimeError):
 
 
 def shorten(message: str) -> str:
-    """A message of at most 2,000 characters: what happened stands first, what to do last."""
+    """Return a message of at most 2,000 characters: what happened stands first, what to do last."""
     if len(message) <= MAX_MESSAGE:
         return message
     cut = f" [... {len(message):,} characters ...] "
@@ -73,5 +73,6 @@ def shorten(message: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what another library's error says, or its kind where it says nothing."""
+    """Return the first line of what another library's error says, or its kind where it says
+    nothing."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

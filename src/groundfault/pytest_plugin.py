@@ -65,7 +65,8 @@ def pytest_runtest_makereport(
 
 
 def _describe(item: pytest.Item) -> dict[str, Any]:
-    """Parameters of a case, and attributes of its marks; the closest mark has the last word."""
+    """Return parameters of a case, and attributes of its marks; the closest mark has the last
+    word."""
     columns: dict[str, Any] = {}
     for mark in reversed(list(item.iter_markers("groundfault"))):
         if mark.args:
@@ -83,7 +84,8 @@ def _name(name: str) -> str:
 
 
 def _simplify(value: object) -> bool | int | float | str | None:
-    """A value as a cell of a table: numbers, flags and texts as they are, others as they print."""
+    """Return a value as a cell of a table: numbers, flags and texts as they are, others as they
+    print."""
     if value is None or isinstance(value, bool | int | float):
         return value
     return (value if isinstance(value, str) else repr(value))[:_MAX_TEXT]
@@ -140,7 +142,7 @@ class _Results:
 
 
 def _judge(report: pytest.TestReport, *, failed: bool) -> dict[str, Any]:
-    """The outcome of a test, 1 for a failure; none where it could not be scored."""
+    """Return the outcome of a test, 1 for a failure; none where it could not be scored."""
     if hasattr(report, "wasxfail"):
         # a failure that was expected is a failure of the model all the same
         failed = report.outcome == "skipped"

@@ -77,7 +77,7 @@ class AnchorFiles:
     authority: str | Path | None = None
 
     def read(self) -> bytes:
-        """The anchor's bytes, which are what is signed and stamped."""
+        """Return the anchor's bytes, which are what is signed and stamped."""
         return _read(self.path, "anchor")
 
 
@@ -177,7 +177,7 @@ def read_anchor(files: AnchorFiles) -> Anchor:
 
 
 def name_key(public_key: str | Path) -> str:
-    """The fingerprint of a public key, as ``ssh-keygen -l`` prints it.
+    """Return the fingerprint of a public key, as ``ssh-keygen -l`` prints it.
 
     Raises
     ------
@@ -225,7 +225,7 @@ def _find_program() -> str:
 
 
 def read_time_stamp(stamp: str | Path, authority: str | Path, content: bytes) -> datetime:
-    """When an authority saw some bytes.
+    """Return when an authority saw some bytes.
 
     Parameters
     ----------

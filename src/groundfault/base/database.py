@@ -120,7 +120,7 @@ class Database:
 
     @property
     def place(self) -> str:
-        """Where it is: an absolute path, or a URL without its password."""
+        """Return where it is: an absolute path, or a URL without its password."""
         if isinstance(self._parsed, Path):
             return str(self._parsed)
         user, at, host = self._parsed.netloc.rpartition("@")

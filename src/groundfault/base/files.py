@@ -57,7 +57,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def save_text(text: str, path: str | Path | None) -> str:
-    """The text as it can be written; also written to the path, where there is one."""
+    """Return the text as it can be written; also written to the path, where there is one."""
     text = make_encodable(text)
     if path is not None:
         write_text(Path(path), text)
@@ -65,7 +65,8 @@ def save_text(text: str, path: str | Path | None) -> str:
 
 
 def make_encodable(text: str) -> str:
-    r"""Text that UTF-8 can hold: what it cannot, a byte of a file's name, becomes like ``\udce9``.
+    r"""Return text that UTF-8 can hold: what it cannot, a byte of a file's name, becomes like
+    ``\udce9``.
 
     In JSON that is the same text.
     """
@@ -73,12 +74,12 @@ def make_encodable(text: str) -> str:
 
 
 def spell_path(path: str | Path) -> str:
-    r"""A path as text for a record: a byte of it that is no text becomes ``\xe9``."""
+    r"""Return a path as text for a record: a byte of it that is no text becomes ``\xe9``."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def is_special(path: Path) -> bool:
-    """Whether something is there that is neither a file nor a folder; links are followed."""
+    """Return whether something is there that is neither a file nor a folder; links are followed."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -87,7 +88,7 @@ def is_special(path: Path) -> bool:
 
 
 def resolve_links(path: Path) -> Path:
-    """The place that a path names when every link in it is followed; it need not exist.
+    """Return the place that a path names when every link in it is followed; it need not exist.
 
     Raises
     ------
@@ -123,7 +124,7 @@ def explain_failure(path: str | Path) -> Iterator[None]:
 
 
 def _find_descriptor(path: Path) -> int | None:
-    """The number of the stream of our own that a path stands for, if it does."""
+    """Return the number of the stream of our own that a path stands for, if it does."""
     name = str(path)
     match = _DESCRIPTOR.fullmatch(name)
     return int(match[1]) if match else _STREAMS.get(name)

@@ -22,7 +22,7 @@ except ImportError:
 
 @contextmanager
 def replace_folder(place: str | Path, names: Iterable[str] = ()) -> Iterator[Path]:
-    """A temporary folder whose files take their places in ``place`` when the block ends.
+    """Open a temporary folder whose files take their places in ``place`` when the block ends.
 
     Until then ``place`` stays as it is, and if the block fails, for good. At no moment does it hold
     files of two runs: all older ones leave before the first new one comes. Other files in it stay.
@@ -73,7 +73,8 @@ def replace_folder(place: str | Path, names: Iterable[str] = ()) -> Iterator[Pat
 
 
 def is_unfinished(place: str | Path) -> bool:
-    """Whether a process was killed in a `replace_folder` of a place; the next one finishes it."""
+    """Return whether a process was killed in a `replace_folder` of a place; the next one finishes
+    it."""
     return (Path(place) / ASIDE).parent.is_dir()
 
 
@@ -112,7 +113,7 @@ def _write_through(home: Path, new: Path) -> None:
 
 
 def _list_files(folder: Path) -> list[str]:
-    """Paths of all files in a folder and below it, from the folder."""
+    """Return paths of all files in a folder and below it, from the folder."""
     return [str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()]
 
 

@@ -122,7 +122,7 @@ class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def sentence(self) -> str:
-        """What a report prints, such as "holdout opened 1 time"."""
+        """Return what a report prints, such as "holdout opened 1 time"."""
         counts = [
             (self.libraries, "candidate libraries"),
             (self.plans, "plans"),
@@ -157,7 +157,7 @@ class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def select_looks(events: Sequence[Event], outcomes: Collection[str]) -> list[Event]:
-    """The events that looked at any of these outcomes, replays included, in their order."""
+    """Return the events that looked at any of these outcomes, replays included, in their order."""
     # by outcomes: new attributes or another version of the evidence do not make labels fresh
     return [
         event
@@ -167,7 +167,7 @@ def select_looks(events: Sequence[Event], outcomes: Collection[str]) -> list[Eve
 
 
 def is_same_audit(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two bodies of events are of the very same audit."""
+    """Return whether two bodies of events are of the very same audit."""
     return all(one.get(key) == other.get(key) for key in _IDENTITY)
 
 

@@ -13,7 +13,8 @@ _ROUNDING = 1e-10
 
 
 def differences_of(a: Any, b: Any, where: str = "") -> Iterator[str]:
-    """Where two pieces of JSON differ, and how; numbers beyond rounding in the last digits."""
+    """Yield where two pieces of JSON differ, and how; numbers beyond rounding in the last
+    digits."""
     if isinstance(a, dict) and isinstance(b, dict):
         # hashes first: that the evidence is another one explains all the rest
         for key in sorted(set(a) | set(b), key=lambda key: (key != "hashes", key)):

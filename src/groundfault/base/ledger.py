@@ -72,7 +72,8 @@ class Ledger:
         self._via = ""
 
     def through(self, via: str) -> Ledger:
-        """This ledger, whose openings then say by what they were asked for, such as ``web``."""
+        """Return this ledger, whose openings then say by what they were asked for, such as
+        ``web``."""
         other = copy(self)
         other._via = via
         return other
@@ -97,7 +98,7 @@ class Ledger:
             return [_append(connection, kind, text) for text in texts]
 
     def events(self, kind: str | None = None) -> list[Event]:
-        """All events, or those of one kind, oldest first; as recorded, unchecked.
+        """Return all events, or those of one kind, oldest first; as recorded, unchecked.
 
         Raises
         ------
@@ -110,7 +111,7 @@ class Ledger:
 
     @property
     def head(self) -> str:
-        """Hash of the last event; 64 zeros where there is none yet."""
+        """Return hash of the last event; 64 zeros where there is none yet."""
         with self._database.reading(_TABLE) as connection:
             last = _last(connection)
         return last.hash if last else _START
@@ -236,7 +237,7 @@ class Ledger:
         return describe_opening(self.place, [*events, event], event)
 
     def describe_opening(self, head: str, hashes: Mapping[str, str]) -> Opening:
-        """What a report says of an opening, counted again from the events up to it.
+        """Return what a report says of an opening, counted again from the events up to it.
 
         Parameters
         ----------
@@ -284,7 +285,7 @@ class Ledger:
 
     @property
     def place(self) -> str:
-        """Where the ledger is: an absolute path, or a URL without its password."""
+        """Return where the ledger is: an absolute path, or a URL without its password."""
         return self._database.place
 
     def _verify(self, rows: Sequence[Any]) -> None:
@@ -322,7 +323,7 @@ def _refuse_another_look(before: Sequence[Event], body: Mapping[str, Any]) -> No
 
 
 def _name_change(before: Sequence[Event], body: Mapping[str, Any]) -> str:
-    """In what a look differs from those before it, as a refusal says it."""
+    """Say how a look differs from those before it, as a refusal says it."""
     last = before[-1].body
     if body["library"] not in {event.body.get("library") for event in before}:
         old, new = str(last.get("library"))[:12], body["library"][:12]

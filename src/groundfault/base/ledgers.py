@@ -23,7 +23,7 @@ LedgerChoice: TypeAlias = Ledger | str | Path | bool | None
 
 
 def find_ledger(choice: LedgerChoice, *, earlier: Sequence[str | Path] = EARLIER) -> Ledger | None:
-    """The ledger to record in; None where nothing is recorded.
+    """Return the ledger to record in; None where nothing is recorded.
 
     Parameters
     ----------
@@ -60,18 +60,19 @@ def find_ledger(choice: LedgerChoice, *, earlier: Sequence[str | Path] = EARLIER
 
 
 def name_default() -> str | None:
-    """Path or URL of the ledger where none is named; None where the variable is off."""
+    """Return path or URL of the ledger where none is named; None where the variable is off."""
     place = os.environ.get(VARIABLE) or DEFAULT
     return None if place == OFF else place
 
 
 def is_waived(choice: LedgerChoice) -> bool:
-    """Whether the caller does without a ledger, by argument or by the variable."""
+    """Return whether the caller does without a ledger, by argument or by the variable."""
     return choice is None or choice is False or (choice is True and name_default() is None)
 
 
 def find_witness(choice: LedgerChoice, stated: str, folder: Path | None = None) -> Ledger | None:
-    """The ledger that a result is checked against; None where there is none that may be asked.
+    """Return the ledger that a result is checked against; None where there is none that may be
+    asked.
 
     A result may come from anybody, and the place that it states may be a server that waits for
     passwords. So only a ledger of the caller's is opened: the one named, by argument or variable;

@@ -19,7 +19,8 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 def run_in_order(calls: Iterable[Any], jobs: int) -> Iterator[Any]:
-    """Results of delayed calls in their order, each as soon as it and those before it are there.
+    """Yield results of delayed calls in their order, each as soon as it and those before it are
+    there.
 
     Where the backend of joblib cannot do that, as Ray's cannot, all come at the end.
 
@@ -104,7 +105,7 @@ def _join_ray(address: str) -> Any:
 
 @contextmanager
 def enough_threads(work: int) -> Iterator[None]:
-    """One compiled thread below twenty million descriptor-unit pairs, all of them above."""
+    """Limit compiled code to one thread below twenty million descriptor-unit pairs."""
     if work < _SMALL and "numba" not in sys.modules:
         # nothing is compiled yet, and of what is small nothing will be: loading numba takes a
         # second
@@ -123,7 +124,7 @@ def enough_threads(work: int) -> Iterator[None]:
 
 
 def enough_openmp_threads(work: int) -> AbstractContextManager[object]:
-    """`enough_threads`, for what scikit-learn compiled.
+    """Limit the threads of scikit-learn as `enough_threads` limits those of compiled code.
 
     Its threads wait by spinning: where a second one shares its core with other work, a fit of a
     thousand rows took thirty times as long as with one.
@@ -137,7 +138,7 @@ def enough_openmp_threads(work: int) -> AbstractContextManager[object]:
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """One thread for many small products, so that no digit depends on the number of cores.
+    """Limit many small products to one thread: no digit depends on the number of cores.
 
     The libraries are looked up once a process: cheap enough to be entered at every step.
     """
@@ -146,7 +147,7 @@ def one_thread() -> AbstractContextManager[object]:
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """One thread for matrix products of small blocks, where a pool of our own uses the cores."""
+    """Limit matrix products of small blocks to one thread, beside a pool that uses the cores."""
     from threadpoolctl import threadpool_limits
 
     limit: AbstractContextManager[object] = threadpool_limits(1, "blas")
@@ -161,7 +162,7 @@ def _libraries() -> Any:
 
 
 def measure_free_memory() -> int | None:
-    """Bytes that are free for this process: of the machine, its container and its own limit.
+    """Return bytes that are free for this process: of the machine, its container and its own limit.
 
     None where the system does not say, as outside Linux.
     """

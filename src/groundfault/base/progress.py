@@ -10,7 +10,8 @@ Progress = Callable[[str], object]
 
 
 def listener(progress: Progress | None) -> Progress:
-    """The function to call with a message: the one that was passed, or one that does nothing."""
+    """Return the function to call with a message: the one that was passed, or one that does
+    nothing."""
     return progress or _ignore
 
 
@@ -19,7 +20,7 @@ def _ignore(message: str) -> None:
 
 
 def show_steps() -> Progress:
-    """A function that shows the current step in one line, to be passed as ``progress``.
+    """Return a function that shows the current step in one line, to be passed as ``progress``.
 
     The line is below the cell in a notebook, and on standard error in a terminal; where standard
     error is neither, as in the log of a job, each step is a line of its own.
@@ -38,7 +39,7 @@ def show_steps() -> Progress:
 
 
 def _find_notebook() -> Any:
-    """The running shell where it has a notebook's kernel; it is not imported to find out."""
+    """Return the running shell where it has a notebook's kernel; it is not imported to find out."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell if hasattr(shell, "kernel") else None
@@ -71,5 +72,5 @@ def _write_line(message: str) -> None:
 
 
 def _clean(message: str) -> str:
-    """A message without what steers a terminal: names of files and columns are from data."""
+    """Return a message without what steers a terminal: names of files and columns are from data."""
     return "".join(c if c.isprintable() else "\ufffd" for c in message)

@@ -29,7 +29,7 @@ _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_bytes(path: str | Path, limit: int = MAX_DOCUMENT) -> bytes:
-    """The content of a file or a pipe.
+    """Return the content of a file or a pipe.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def read_bytes(path: str | Path, limit: int = MAX_DOCUMENT) -> bytes:
 
 
 def read_text(path: str | Path, limit: int = MAX_DOCUMENT) -> str:
-    """The content of a file or a pipe as text; a byte-order mark is left out.
+    """Return the content of a file or a pipe as text; a byte-order mark is left out.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def read_text(path: str | Path, limit: int = MAX_DOCUMENT) -> str:
 
 
 def decode_json(text: str, where: str) -> Any:
-    """What JSON of our own holds; logs, which others write, are read with more patience.
+    """Return what JSON of our own holds; logs, which others write, are read with more patience.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def decode_json(text: str, where: str) -> Any:
 
 
 def read_json_object(path: str | Path) -> dict[str, Any]:
-    """The JSON object that a file of our own holds; see `decode_json`.
+    """Return the JSON object that a file of our own holds; see `decode_json`.
 
     Raises
     ------
@@ -148,7 +148,7 @@ class readable:
 
 
 def is_inside(place: str | Path, folders: Iterable[str | Path]) -> bool:
-    """Whether a place that a file names lies in one of some folders, links followed.
+    """Return whether a place that a file names lies in one of some folders, links followed.
 
     Parameters
     ----------

@@ -33,11 +33,11 @@ class Registry:
     built_in: Mapping[str, str]
 
     def names(self) -> tuple[str, ...]:
-        """The built-in names, then those of installed packages."""
+        """Return the built-in names, then those of installed packages."""
         return (*self.built_in, *sorted(self._installed()))
 
     def get(self, name: str) -> Callable[..., Any]:
-        """The maker of that name.
+        """Return the maker of that name.
 
         Raises
         ------
@@ -87,5 +87,5 @@ def load_object(place: str) -> Any:
 # path is an argument because the answer depends on it
 @lru_cache(maxsize=16)
 def _points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:  # noqa: ARG001
-    """The entry points of a group in the packages on a path."""
+    """Return the entry points of a group in the packages on a path."""
     return tuple(sorted(entry_points(group=group), key=lambda point: (point.name, point.value)))

@@ -79,7 +79,7 @@ class RowSample:
     answers: NDArray[np.uint32] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """What a ledger stores: six bytes a row."""
+        """Return what a ledger stores: six bytes a row."""
         rows = np.empty(len(self.keys), _STORED)
         rows["key"], rows["outcome"] = self.keys, self.outcomes
         text = b64encode(rows.tobytes()).decode()
@@ -161,7 +161,7 @@ def sample_rows(
 
 
 def _place_names(names: Iterable[str]) -> NDArray[np.uint32]:
-    """Places in the order of MD5: its first `DIGITS` digits."""
+    """Return places in the order of MD5: its first `DIGITS` digits."""
     digests = (
         hashlib.md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()[:4]
         for name in names
@@ -179,7 +179,8 @@ def _hash_names(names: Iterable[str], secret: bytes) -> NDArray[np.uint32]:
 
 
 def measure_overlap(now: RowSample, earlier: RowSample) -> float:
-    """Which share of a table's rows an earlier table has, with the same outcomes; 0 where none.
+    """Return which share of a table's rows an earlier table has, with the same outcomes; 0 where
+    none.
 
     Parameters
     ----------
@@ -208,7 +209,7 @@ def measure_overlap(now: RowSample, earlier: RowSample) -> float:
 
 
 def measure_shared_answers(now: RowSample, earlier: RowSample) -> float:
-    """Which share of the answers an earlier table has, whatever their scores; 0 where none.
+    """Return which share of the answers an earlier table has, whatever their scores; 0 where none.
 
     Answers are the same if they stand in the same log under the same key: those of another model,
     or of another run, do not.
@@ -230,7 +231,7 @@ def measure_shared_answers(now: RowSample, earlier: RowSample) -> float:
 def compare_samples(
     events: Iterable[Event], outcome: str, sample: Callable[[str], RowSample]
 ) -> dict[str, Any]:
-    """What an opening records of its sample, and of how it overlaps with those before it.
+    """Return what an opening records of its sample, and of how it overlaps with those before it.
 
     Parameters
     ----------
@@ -281,12 +282,13 @@ def compare_samples(
 
 
 def _is_in_another_order(content: Any) -> bool:
-    """Whether a sample is of the rows that come first by a salted hash, as before decision 0048."""
+    """Return whether a sample is of the rows that come first by a salted hash, as before decision
+    0048."""
     return isinstance(content, dict) and "limit" in content
 
 
 def _choose_size(kinds: NDArray[np.intp]) -> int:
-    """How many rows to take of those in the order of their hashes."""
+    """Return how many rows to take of those in the order of their hashes."""
     if len(kinds) <= ROWS:
         return len(kinds)
     # without rare outcomes in it a sample cannot tell a copy from another table with these ids

@@ -23,12 +23,12 @@ _BOM = b"\xef\xbb\xbf"  # without it Excel takes UTF-8 for the code page of the 
 
 
 def escape_cell(text: str) -> str:
-    """A text as a cell of CSV: with an apostrophe in front where it would be a formula."""
+    """Return a text as a cell of CSV: with an apostrophe in front where it would be a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def format_csv(frame: pl.DataFrame, *, for_excel: bool = False) -> bytes:
-    """A table as CSV in UTF-8, texts and names of columns as `escape_cell` writes them.
+    """Return a table as CSV in UTF-8, texts and names of columns as `escape_cell` writes them.
 
     Parameters
     ----------

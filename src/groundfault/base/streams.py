@@ -8,7 +8,8 @@ import numpy as np
 
 
 def stream(seed: int, purpose: str, counter: int = 0) -> np.random.Generator:
-    """A generator that depends on seed, purpose and counter alone, not on what was drawn before it.
+    """Return a generator that depends on seed, purpose and counter alone, not on what was drawn
+    before it.
 
     Parameters
     ----------

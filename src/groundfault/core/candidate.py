@@ -76,7 +76,7 @@ class FittedColumn:
 
     @cached_property
     def name(self) -> str:
-        """The column's name, different for different content."""
+        """Return the column's name, different for different content."""
         # named after its content: two fits never share a column, and the same fit is computed once
         digest = hashlib.sha256(repr((self.function, self.columns)).encode())
         for key, array in sorted(self.arrays.items()):
@@ -92,7 +92,8 @@ class FittedColumn:
         return hash(self.name)
 
     def apply(self, frame: pl.DataFrame) -> pl.Series:
-        """The column for the rows of a table; NULL where any number it is computed from is missing.
+        """Return the column for the rows of a table; NULL where any number it is computed from is
+        missing.
 
         Raises
         ------
@@ -120,7 +121,8 @@ class FittedColumn:
         ).to_series()
 
     def to_dict(self) -> dict[str, Any]:
-        """The fitted function as plain words and numbers; `from_dict` gives an equal one back."""
+        """Return the fitted function as plain words and numbers; `from_dict` gives an equal one
+        back."""
         arrays = {key: encode_array(array) for key, array in self.arrays.items()}
         return {
             "source": self.source,
@@ -147,7 +149,7 @@ class FittedColumn:
 
 
 def add_fitted_columns(frame: pl.DataFrame, candidates: Iterable[Candidate]) -> pl.DataFrame:
-    """The table with the fitted columns that candidates read, each computed once."""
+    """Return the table with the fitted columns that candidates read, each computed once."""
     columns = {
         c.fitted_column.name: c.fitted_column for c in candidates if c.fitted_column is not None
     }
@@ -155,7 +157,8 @@ def add_fitted_columns(frame: pl.DataFrame, candidates: Iterable[Candidate]) -> 
 
 
 def matrix(frame: pl.DataFrame, columns: Sequence[str]) -> NDArray[np.float64]:
-    """Columns of numbers, and of lists of numbers, side by side; NaN where a value is missing.
+    """Return columns of numbers, and of lists of numbers, side by side; NaN where a value is
+    missing.
 
     Raises
     ------
@@ -201,14 +204,14 @@ def _lists(column: pl.Series) -> NDArray[np.float64]:
 
 
 def encode_array(array: NDArray[np.float64]) -> dict[str, Any]:
-    """An array as words and numbers that JSON can hold."""
+    """Return an array as words and numbers that JSON can hold."""
     # bytes, not decimals: what is read back is equal to the last bit
     data = np.ascontiguousarray(array, dtype="<f8").tobytes()
     return {"shape": list(array.shape), "float64": base64.b64encode(data).decode("ascii")}
 
 
 def decode_array(data: Mapping[str, Any]) -> NDArray[np.float64]:
-    """The array that `encode_array` wrote."""
+    """Return the array that `encode_array` wrote."""
     values = np.frombuffer(base64.b64decode(data["float64"], validate=True), dtype="<f8")
     return values.reshape(data["shape"]).astype(np.float64)
 
@@ -282,13 +285,14 @@ class Candidate:
             object.__setattr__(self, "meaning", self.rule)
 
     def is_mined_from(self, outcome_hash: str) -> bool:
-        """Whether it was found by looking at the outcomes of this hash, of whatever units."""
+        """Return whether it was found by looking at the outcomes of this hash, of whatever
+        units."""
         # an origin is the beginnings of two hashes, of the outcomes and of their split
         return self.mined.partition("/")[0] == outcome_hash[:16]
 
     @property
     def parsed(self) -> Rule:
-        """The rule, parsed and validated."""
+        """Return the rule, parsed and validated."""
         try:
             return Rule.parse(self.rule)
         except RuleError as error:
@@ -296,7 +300,8 @@ class Candidate:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the evidence that are read, sorted; for a fitted column, what it reads."""
+        """Return columns of the evidence that are read, sorted; for a fitted column, what it
+        reads."""
         if self.fitted_column is None:
             return self.parsed.columns
         return tuple(
@@ -349,7 +354,7 @@ class Library(Sequence[Candidate]):
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the candidates, whatever their order."""
+        """Return SHA-256 of the candidates, whatever their order."""
         # sorted, and without meaning or source: only what decides who is on the slice is sealed
         rows = sorted(
             json.dumps([c.name, c.rule, c.missing], ensure_ascii=False) for c in self.candidates
@@ -358,7 +363,7 @@ class Library(Sequence[Candidate]):
 
     @property
     def sources(self) -> dict[str, int]:
-        """How many candidates each source proposed."""
+        """Return how many candidates each source proposed."""
         return dict(Counter(c.source for c in self.candidates))
 
     def to_json(self) -> str:
@@ -427,7 +432,8 @@ class Library(Sequence[Candidate]):
 
 
 def _row(candidate: Candidate) -> dict[str, Any]:
-    """A candidate as JSON. The key "derived" is the file format's name of a fitted column."""
+    """Return a candidate as JSON. The key "derived" is the file format's name of a fitted
+    column."""
     row = {
         f.name: getattr(candidate, f.name)
         for f in fields(candidate)

@@ -48,7 +48,7 @@ _BESIDE = frozenset(
 
 
 def split_words(column: str) -> tuple[str, ...]:
-    """The words of a column's name, in lower case.
+    """Return the words of a column's name, in lower case.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def split_words(column: str) -> tuple[str, ...]:
 
 
 def means_pass(column: str) -> bool | None:
-    """Whether a 1 in a column of this name is a pass; None where the name does not say.
+    """Return whether a 1 in a column of this name is a pass; None where the name does not say.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def require_direction(column: str, *, one_is_pass: bool) -> None:
 
 
 def names_outcome(column: str) -> bool:
-    """Whether a name says no more than how an answer was scored, such as ``judge_score``.
+    """Return whether a name says no more than how an answer was scored, such as ``judge_score``.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def names_outcome(column: str) -> bool:
 
 
 def holds_question(column: str) -> bool:
-    """Whether a name says that a column holds what was asked.
+    """Return whether a name says that a column holds what was asked.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def holds_question(column: str) -> bool:
 
 
 def holds_answer(column: str) -> bool:
-    """Whether a name says that a column holds what a model answered, and not the key to it.
+    """Return whether a name says that a column holds what a model answered, and not the key to it.
 
     Examples
     --------
@@ -138,7 +138,8 @@ def holds_answer(column: str) -> bool:
 
 
 def measures_answer(column: str) -> bool:
-    """Whether a name is of what is measured of an answer: its length, turns, finish reason, judge.
+    """Return whether a name is of what is measured of an answer: its length, turns, finish reason,
+    judge.
 
     Examples
     --------
@@ -149,7 +150,7 @@ def measures_answer(column: str) -> bool:
 
 
 def names_other_score(column: str, outcome: str) -> bool:
-    """Whether a column is another scorer's score, by its name and the name of the outcome.
+    """Return whether a column is another scorer's score, by its name and the name of the outcome.
 
     Inspect and groundfault begin the names of scores, a scorer each, with ``score_``.
 
@@ -164,7 +165,7 @@ def names_other_score(column: str, outcome: str) -> bool:
 
 
 def describes_answer(column: str) -> bool:
-    """Whether a name says that a column is about a model's answer, not about the example.
+    """Return whether a name says that a column is about a model's answer, not about the example.
 
     Examples
     --------

@@ -69,19 +69,20 @@ class Column:
 
 
 def select_example_rows(evidence: Evidence) -> pl.DataFrame:
-    """One row of the table for each example: of several models or repeats, the first."""
+    """Return one row of the table for each example: of several models or repeats, the first."""
     if evidence.roles.model or evidence.roles.repeat:
         return evidence.frame.filter(pl.col(evidence.roles.id or "").is_first_distinct())
     return evidence.frame
 
 
 def list_examples(evidence: Evidence) -> pl.DataFrame:
-    """The attributes, one row an example however many models and repeats answered it."""
+    """Return the attributes, one row an example however many models and repeats answered it."""
     return select_example_rows(evidence).select(evidence.attributes)
 
 
 def share_words(evidence: Evidence) -> Evidence:
-    """The same evidence, in which words of labels are categories: a fourth of their memory."""
+    """Return the same evidence, in which words of labels are categories: a fourth of their
+    memory."""
     table = list_examples(evidence).select(pl.col(pl.String))
     labels = [c.name for c in profile(table) if c.kind is Kind.LABEL]
     frame = evidence.frame.with_columns(pl.col(labels).cast(pl.Categorical))
@@ -89,7 +90,7 @@ def share_words(evidence: Evidence) -> Evidence:
 
 
 def take_sample(table: pl.DataFrame, max_rows: int = _SAMPLE) -> pl.DataFrame:
-    """At most ``most`` rows, always the same ones, in their order."""
+    """Return at most ``most`` rows, always the same ones, in their order."""
     if table.height <= max_rows:
         return table
     # scattered rather than every k-th: tables often interleave k variants of each item
@@ -98,7 +99,8 @@ def take_sample(table: pl.DataFrame, max_rows: int = _SAMPLE) -> pl.DataFrame:
 
 
 def match_attributes(evidence: Evidence, patterns: Sequence[str]) -> dict[str, str]:
-    """Attributes that names or globs such as ``d__*`` select, with the first pattern of each.
+    """Return attributes that names or globs such as ``d__*`` select, with the first pattern of
+    each.
 
     Raises
     ------
@@ -179,7 +181,7 @@ def profile(table: pl.DataFrame, max_levels: int = LEVELS) -> tuple[Column, ...]
 
 
 def _sample_expressions(name: str, dtype: pl.DataType) -> dict[str, pl.Expr]:
-    """What a sample tells well enough."""
+    """Return what a sample tells well enough."""
     column = pl.col(name)
     if not _is_simple(dtype):
         return {"sampled": pl.lit(0)}
@@ -190,7 +192,7 @@ def _sample_expressions(name: str, dtype: pl.DataType) -> dict[str, pl.Expr]:
 
 
 def _full_expressions(name: str, dtype: pl.DataType, few: bool) -> dict[str, pl.Expr]:
-    """What has to be read off all rows."""
+    """Return what has to be read off all rows."""
     column = pl.col(name)
     if not _is_simple(dtype):
         return {}
@@ -247,7 +249,7 @@ def _kind(
 
 
 def names_a_thing(column: str) -> bool:
-    """Whether a column's name says that it holds ids, hashes or seeds.
+    """Return whether a column's name says that it holds ids, hashes or seeds.
 
     Examples
     --------
@@ -258,7 +260,7 @@ def names_a_thing(column: str) -> bool:
 
 
 def _never_repeats(measures: dict[str, Any]) -> bool:
-    """Whether integers number the examples: none repeats where chance would repeat some.
+    """Return whether integers number the examples: none repeats where chance would repeat some.
 
     The chance of no repeat is about exp(-n^2 / 2r); the line is drawn at one in a thousand.
     Integers too large for a double are hashes."""
@@ -267,14 +269,14 @@ def _never_repeats(measures: dict[str, Any]) -> bool:
 
 
 def flag_rule(name: str, dtype: pl.DataType) -> str:
-    """The rule that a column of true/false, or of 0/1, is on."""
+    """Return the rule that a column of true/false, or of 0/1, is on."""
     return quote(name) if dtype == pl.Boolean else f"{quote(name)} = 1"
 
 
 def propose_missing(
     table: pl.DataFrame, columns: Sequence[Column], source: str
 ) -> Iterator[Candidate]:
-    """An "is missing" candidate for each pattern, named after the first column that has it.
+    """Yield an "is missing" candidate for each pattern, named after the first column that has it.
 
     Parameters
     ----------

@@ -35,11 +35,11 @@ class CountedMarks(Marks):
     is_mirrored: NDArray[np.bool_] = field(kw_only=True)
 
     def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """As `Marks.counts`."""
+        """See `Marks.counts`."""
         return self.n, self.n_on
 
     def are_same(self, one: int, other: int) -> bool:
-        """As `Marks.are_same`."""
+        """See `Marks.are_same`."""
         return bool(self.is_mirrored[one] == self.is_mirrored[other])
 
 
@@ -68,12 +68,12 @@ class JointCells:
     errors: NDArray[np.int64]
 
     def with_unscored_as(self, loss: int) -> JointCells:
-        """The cells had all rows failed that were not scored (1), or passed (0)."""
+        """Return the cells had all rows failed that were not scored (1), or passed (0)."""
         unscored = self.deciding - self.scored
         return replace(self, scored=self.deciding, errors=self.errors + loss * unscored)
 
     def tabulate(self, errors: NDArray[np.int64]) -> ContingencyTables:
-        """Tables of the J candidates, with so many failures in each cell."""
+        """Return tables of the J candidates, with so many failures in each cell."""
         here = self.on & self.defined
         n, on = self.defined @ self.scored, here @ self.scored
         return ContingencyTables(n, on, self.defined @ errors, here @ errors)
@@ -105,37 +105,37 @@ class CountedUnits(Units):
     def of_counts(
         cls, marks: CountedMarks, counts: LossCounts, empty: NDArray[np.int64] | None = None
     ) -> CountedUnits:
-        """Units of these counts."""
+        """Return units of these counts."""
         no_units = np.zeros((1, 0), dtype=np.int64)
         grid = counts.denominator
         return cls(marks, no_units, None, grid, counts.strata, counts=counts, empty=empty)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Candidates, and one outcome."""
+        """Return candidates, and one outcome."""
         return self.counts.on.shape[1], 1
 
     @cached_property
     def tables(self) -> ContingencyTables:
-        """As `Units.tables`."""
+        """See `Units.tables`."""
         return self.counts.tables
 
     @cached_property
     def support(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """As `Units.support`."""
+        """See `Units.support`."""
         return self.tables.n, self.tables.on
 
     def squares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """As `Units.squares`."""
+        """See `Units.squares`."""
         return self.counts.squares()
 
     def describe_losses(self) -> tuple[float, float | None]:
-        """As `Units.describe_losses`."""
+        """See `Units.describe_losses`."""
         mean, variance = self.counts.describe()
         return mean, None if self.denominator == 1 else variance
 
     def shuffle(self, rng: np.random.Generator) -> CountedUnits:
-        """As `Units.shuffle`; each candidate by itself where not all were counted jointly."""
+        """See `Units.shuffle`; each candidate by itself where not all were counted jointly."""
         joint, counts = self.joint, self.counts
         if self.strata is not None or joint is None or len(joint.candidates) < self.shape[0]:
             return replace(self, counts=counts.shuffle(rng))
@@ -148,7 +148,7 @@ class CountedUnits(Units):
     def redraw(
         self, hypotheses: NDArray[np.intp], draws: int, rng: np.random.Generator
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
-        """As `Units.redraw`, of each hypothesis by itself."""
+        """See `Units.redraw`, of each hypothesis by itself."""
         expected = self.counts.expect_sums()[hypotheses]
         for place, h in enumerate(hypotheses):
             for sums in self.counts.redraw_sums(int(h), draws, rng):
@@ -156,7 +156,7 @@ class CountedUnits(Units):
 
     @property
     def gaps(self) -> CountedUnits | None:
-        """The same units, with having no value in place of each candidate."""
+        """Return the same units, with having no value in place of each candidate."""
         if self.empty is None:
             return None
         everyone = np.broadcast_to(self.counts.units[:, None], self.empty.shape)

@@ -46,14 +46,16 @@ class EquivalenceVerdict:
 def compare(
     answer: str, key: str, rule: str, tolerance: Fraction = Fraction(0)
 ) -> EquivalenceVerdict:
-    """Whether ``answer`` equals ``key`` by one of `RULES`; ``tolerance`` is for ``numeric``."""
+    """Return whether ``answer`` equals ``key`` by one of `RULES`; ``tolerance`` is for
+    ``numeric``."""
     if len(answer) > _MOST:
         return EquivalenceVerdict(None, f"the answer has more than {_MOST:,} characters")
     return RULES[rule](normal(answer), normal(key), tolerance)
 
 
 def read(answer: str, rule: str) -> str | None:
-    """An answer in the form of a key, to compare others with; None where the rule cannot read it.
+    """Return an answer in the form of a key, to compare others with; None where the rule cannot
+    read it.
 
     Examples
     --------
@@ -74,7 +76,7 @@ def read(answer: str, rule: str) -> str | None:
 
 
 def form(key: str, rule: str) -> str:
-    """What is wrong with a key under a rule; empty where nothing is."""
+    """Return what is wrong with a key under a rule; empty where nothing is."""
     if not normal(key):
         return "is empty"
     if rule == "yes_no" and normal(key) not in ("yes", "no"):
@@ -89,7 +91,7 @@ def form(key: str, rule: str) -> str:
 
 
 def natural_rule(key: str) -> str:
-    """The rule that the form of a key asks for: yes_no, integer, numeric or exact."""
+    """Return the rule that the form of a key asks for: yes_no, integer, numeric or exact."""
     return next(
         rule
         for rule in ("yes_no", "integer", "numeric", "exact")
@@ -98,7 +100,7 @@ def natural_rule(key: str) -> str:
 
 
 def normal(text: str) -> str:
-    """Text without case, extra spaces, mark-up, quotes and final punctuation."""
+    """Return text without case, extra spaces, mark-up, quotes and final punctuation."""
     # not NFKC, which makes 52 of 5²
     plain = unicodedata.normalize("NFC", text).replace("−", "-")
     plain = _WRAPPED.sub(lambda match: match[1] or "", plain)
@@ -106,12 +108,12 @@ def normal(text: str) -> str:
 
 
 def numbers(text: str) -> list[Fraction]:
-    """The different numbers in a text, in the order in which they come."""
+    """Return the different numbers in a text, in the order in which they come."""
     return list(dict.fromkeys(value for value, _ in _numbers(normal(text))))
 
 
 def _numbers(text: str) -> list[tuple[Fraction, bool]]:
-    """Numbers of a normalised text, and whether each is a percentage.
+    """Return numbers of a normalised text, and whether each is a percentage.
 
     A number word counts only as the whole text.
     """

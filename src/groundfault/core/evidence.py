@@ -271,7 +271,7 @@ class Evidence:
 
     @cached_property
     def models(self) -> tuple[str, ...]:
-        """Names of the models, sorted; one empty name where there is no model column."""
+        """Return names of the models, sorted; one empty name where there is no model column."""
         if self.fixed_models is not None:
             return self.fixed_models
         if self.roles.model is None:
@@ -280,7 +280,8 @@ class Evidence:
 
     @cached_property
     def attributes(self) -> tuple[str, ...]:
-        """Columns that describe examples: of those with several rows, columns constant in each."""
+        """Return columns that describe examples: of those with several rows, columns constant in
+        each."""
         if self.fixed_attributes is not None:
             return self.fixed_attributes
         roles = self.roles
@@ -302,13 +303,14 @@ class Evidence:
 
     @cached_property
     def unit_names(self) -> pl.Series:
-        """Names of the units (groups, else examples), as text and in its order."""
+        """Return names of the units (groups, else examples), as text and in its order."""
         # by name: a random split then depends on names and the seed, not on the order of rows
         return self._units.unique().sort()
 
     @cached_property
     def unit_index(self) -> NDArray[np.intp]:
-        """The unit each row belongs to: whole numbers from 0, in the order of `unit_names`."""
+        """Return the unit each row belongs to: whole numbers from 0, in the order of
+        `unit_names`."""
         if self._units.is_sorted():
             # the common case, without ranking a million names
             return self._units.rle_id().to_numpy().astype(np.intp)
@@ -316,41 +318,41 @@ class Evidence:
 
     @cached_property
     def unit_count(self) -> int:
-        """How many independent units there are."""
+        """Return how many independent units there are."""
         if len(self) and self._units.is_sorted():
             # without a table of a million names
             return int(self.unit_index[-1]) + 1
         return self._units.n_unique()
 
     def without_clusters(self) -> Evidence:
-        """The same rows, each example a unit of its own."""
+        """Return the same rows, each example a unit of its own."""
         return replace(self, clusters=None)
 
     @cached_property
     def status_counts(self) -> dict[str, int]:
-        """Rows of each status."""
+        """Return rows of each status."""
         counts = dict(self.status.value_counts().iter_rows())
         return {str(status): int(counts.get(str(status), 0)) for status in Status}
 
     @cached_property
     def counted_as_failed(self) -> dict[str, int]:
-        """Rows of each status that counts as a failure only because the caller said so."""
+        """Return rows of each status that counts as a failure only because the caller said so."""
         return count_failed_statuses(self.frame, self.roles)
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the content, whatever the order of rows or columns."""
+        """Return SHA-256 of the content, whatever the order of rows or columns."""
         columns = [c for c in sorted(self.frame.columns) if c not in self.roles.ignore]
         return self._digest(self.loss, columns)
 
     @cached_property
     def outcome_hash(self) -> str:
-        """SHA-256 of keys and outcomes alone: the same however many attributes are added."""
+        """Return SHA-256 of keys and outcomes alone: the same however many attributes are added."""
         return self._digest(self.table_loss, [])
 
     @property
     def table_loss(self) -> pl.Series:
-        """The losses of the table, by which a ledger knows the outcomes."""
+        """Return the losses of the table, by which a ledger knows the outcomes."""
         return self.loss if self.raw_loss is None else self.raw_loss
 
     def _digest(self, loss: pl.Series, columns: Sequence[str]) -> str:
@@ -368,7 +370,7 @@ class Evidence:
         return digest.hexdigest()
 
     def take(self, rows: NDArray[np.bool_]) -> Evidence:
-        """The rows where a mask is true, as evidence of the same roles.
+        """Return the rows where a mask is true, as evidence of the same roles.
 
         Parameters
         ----------
@@ -390,7 +392,8 @@ class Evidence:
         )
 
     def where(self, rule: str) -> Evidence:
-        """Only the rows for which a rule is true; a row whose values are missing is left out.
+        """Return only the rows for which a rule is true; a row whose values are missing is left
+        out.
 
         Parameters
         ----------
@@ -420,7 +423,7 @@ class Evidence:
         return replace(self.take(mask), fixed_models=None, selection=whole)
 
     def select_model(self, *names: str) -> Evidence:
-        """Only the rows of the named models.
+        """Return only the rows of the named models.
 
         Raises
         ------
@@ -441,11 +444,11 @@ class Evidence:
         return replace(self.take(rows), fixed_attributes=None, fixed_models=None)
 
     def with_roles(self, roles: Roles) -> Evidence:
-        """The same rows under other roles, which decide anew what describes an example."""
+        """Return the same rows under other roles, which decide anew what describes an example."""
         return replace(self, roles=roles, fixed_attributes=None, fixed_models=None)
 
     def without(self, columns: Iterable[str]) -> Evidence:
-        """The same rows for finders that must not use some columns."""
+        """Return the same rows for finders that must not use some columns."""
         omit = set(columns)
         if not omit:
             return self
@@ -465,7 +468,7 @@ class Evidence:
         )
 
     def with_unscored_as(self, loss: float) -> Evidence:
-        """The same evidence if every unscored observation had the loss ``loss``."""
+        """Return the same evidence if every unscored observation had the loss ``loss``."""
         status = pl.repeat(str(Status.SCORED), len(self), eager=True).alias("status")
         losses, names = self.loss.fill_null(loss), self.attributes
         return replace(self, loss=losses, status=status, fixed_attributes=names)

@@ -52,16 +52,16 @@ class Cell:
 
     @property
     def on_rate(self) -> float | None:
-        """Mean loss on the slice."""
+        """Return mean loss on the slice."""
         return self.on_errors / self.on if self.on else None
 
     @property
     def off_rate(self) -> float | None:
-        """Mean loss off the slice."""
+        """Return mean loss off the slice."""
         return self.off_errors / self.off if self.off else None
 
     def swap(self, effect: str = "risk_difference") -> Cell:
-        """The numbers of the other side: on and off have changed places.
+        """Return the numbers of the other side: on and off have changed places.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class Estimate:
     interval: tuple[float, float]
 
     def swap(self, effect: str = "risk_difference") -> Estimate:
-        """The estimate of the other side: on and off have changed places.
+        """Return the estimate of the other side: on and off have changed places.
 
         Parameters
         ----------
@@ -237,29 +237,29 @@ class Finding:
 
     @property
     def key(self) -> str:
-        """The name, with the outcome where there are several: unique in a report."""
+        """Return the name, with the outcome where there are several: unique in a report."""
         return f"{self.name} · {self.outcome}" if self.outcome else self.name
 
     @property
     def confirmed(self) -> bool:
-        """Whether it may be reported."""
+        """Return whether it may be reported."""
         return self.verdict is Verdict.CONFIRMED
 
     @property
     def is_less_frequent(self) -> bool:
-        """Whether failures are less frequent when it holds, on the units that decide."""
+        """Return whether failures are less frequent when it holds, on the units that decide."""
         return ((self.holdout or self.full).lift or 0.0) < 0
 
     @property
     def is_strength(self) -> bool:
-        """Whether it says where a model does better, and not where it does worse.
+        """Return whether it says where a model does better, and not where it does worse.
 
         Failures are less frequent when it holds, and its other side has no words of its own.
         """
         return self.is_less_frequent and self.opposite is None
 
     def face_failures(self, effect: str = "risk_difference") -> Finding:
-        """The finding of the side on which failures are more frequent, where that has words.
+        """Return the finding of the side on which failures are more frequent, where that has words.
 
         Name, rule, meaning and numbers are then those of the other side, and `opposite` is the
         candidate; every other finding is returned as it is.
@@ -287,5 +287,5 @@ class Finding:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain words and numbers."""
+        """Return plain words and numbers."""
         return asdict(self) | {"verdict": str(self.verdict), "aliases": list(self.aliases)}

@@ -118,7 +118,7 @@ class Judge(Protocol):
 
 
 def bounded_rate(judge: Judge) -> ErrorRate | None:
-    """The error rate that a judge says it bounds; None if it does not say."""
+    """Return the error rate that a judge says it bounds; None if it does not say."""
     rate: ErrorRate | None = getattr(judge, "bounds", None)
     return rate
 
@@ -130,7 +130,7 @@ def find_bar(
     plan: Plan,
     rng: np.random.Generator,
 ) -> ConfirmationBar | None:
-    """What a judge asks of one true hypothesis among null ones; None if it does not say."""
+    """Return what a judge asks of one true hypothesis among null ones; None if it does not say."""
     method = getattr(judge, "find_bar", None)
     if method is None or not len(hypotheses):
         return None

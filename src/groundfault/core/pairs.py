@@ -41,21 +41,21 @@ class Pairs(Units):
         return cls(marks, units.losses[1:], scored, units.denominator, first=units.losses[:1])
 
     def take(self, units: NDArray[np.intp]) -> Pairs:
-        """Some units, in that order."""
+        """Return some units, in that order."""
         part = super().take(units)
         return self._like(part, self.first[:, units])
 
     def select_units(self, units: NDArray[np.bool_]) -> Pairs:
-        """The same units with losses only where a mask is true; marks are not copied."""
+        """Return the same units with losses only where a mask is true; marks are not copied."""
         return self._like(super().select_units(units), np.where(units[None], self.first, 0))
 
     def select(self, candidates: NDArray[np.intp]) -> Pairs:
-        """Some candidates."""
+        """Return some candidates."""
         return self._like(super().select(candidates), self.first)
 
     @cached_property
     def tables(self) -> ContingencyTables:
-        """Two models on each slice: "on" is the second, "off" the first; shape (L,).
+        """Return two models on each slice: "on" is the second, "off" the first; shape (L,).
 
         A lift is then the change from the first model to the second.
         """
@@ -65,22 +65,23 @@ class Pairs(Units):
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """Units that both models were scored on: shape (m,)."""
+        """Return units that both models were scored on: shape (m,)."""
         return np.ones(len(self), dtype=np.bool_) if self.scored is None else self.scored[0]
 
     @property
     def changes(self) -> NDArray[np.float64]:
-        """The second model's loss minus the first's, 0 where not scored: shape (m,), in [-1, 1]."""
+        """Return the second model's loss minus the first's, 0 where not scored: shape (m,), in [-1,
+        1]."""
         return np.asarray((self.losses[0] - self.first[0]) / (self.denominator or 1))
 
     def change_sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums of changes on each slice, and of their squares: shape (L,)."""
+        """Return sums of changes on each slice, and of their squares: shape (L,)."""
         changes = self.changes
         sums = bits.sums(self.marks.on, np.stack([changes, changes**2]))
         return sums[:, 0], sums[:, 1]
 
     def shuffle(self, rng: np.random.Generator) -> Pairs:
-        """A null world: the two models swapped within units at random."""
+        """Return a null world: the two models swapped within units at random."""
         swap = rng.random(len(self)) < 0.5
         losses = np.where(swap, self.first, self.losses)
         return replace(self, losses=losses, first=np.where(swap, self.losses, self.first))

@@ -86,7 +86,7 @@ class Roles:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that play a part, in a fixed order."""
+        """Return the columns that play a part, in a fixed order."""
         columns = (
             self.outcome,
             self.id,
@@ -99,7 +99,8 @@ class Roles:
         return tuple(dict.fromkeys(column for column in columns if column is not None))
 
     def join(self, group: str | None, split: str | None, lists: Mapping[str, Any]) -> Roles:
-        """The roles with further columns: a group or split in place of these, lists beside these.
+        """Return the roles with further columns: a group or split in place of these, lists beside
+        these.
 
         Parameters
         ----------
@@ -138,7 +139,8 @@ class Roles:
 
 # stored reports and cards keep the keys of the version that wrote them
 def read_roles(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The roles of a report or of an evidence card, also of version 0.1.0, under today's names."""
+    """Return the roles of a report or of an evidence card, also of version 0.1.0, under today's
+    names."""
     return {
         _OLD_KEYS.get(name, name): tuple(value) if isinstance(value, list) else value
         for name, value in record.items()
@@ -245,7 +247,7 @@ def sort_rows(frame: pl.DataFrame, roles: Roles, where: str) -> Roles:
 
 
 def read_outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series, pl.Series]:
-    """Loss and status of every row; raises `InputError` where one cannot be told."""
+    """Return loss and status of every row; raises `InputError` where one cannot be told."""
     raw = frame[roles.outcome]
     if not (raw.dtype.is_numeric() or raw.dtype in (pl.Boolean, pl.Null)):
         words = raw.drop_nulls()
@@ -279,7 +281,7 @@ def read_outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Ser
 
 
 def count_failed_statuses(frame: pl.DataFrame, roles: Roles) -> dict[str, int]:
-    """How many rows of each status count as failures because the roles say so."""
+    """Return how many rows of each status count as failures because the roles say so."""
     if not roles.count_as_failed:
         return {}
     loss = frame[roles.outcome].cast(pl.Float64).alias("loss")
@@ -288,7 +290,7 @@ def count_failed_statuses(frame: pl.DataFrame, roles: Roles) -> dict[str, int]:
 
 
 def _check_countable(roles: Roles, where: str) -> list[str]:
-    """The statuses that count as failures; raises unless some row may have each."""
+    """Return the statuses that count as failures; raises unless some row may have each."""
     for name in roles.count_as_failed:
         if name not in COUNTABLE:
             raise InputError(

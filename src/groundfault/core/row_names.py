@@ -21,7 +21,7 @@ _LOG = "log"
 
 
 def sampler_of(evidence: Evidence, bound: int = EVERY_PLACE) -> Callable[[str], RowSample]:
-    """Who samples the outcomes of some evidence for a ledger, given the ledger's salt.
+    """Return who samples the outcomes of some evidence for a ledger, given the ledger's salt.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ def sampler_of(evidence: Evidence, bound: int = EVERY_PLACE) -> Callable[[str], 
 
 
 def find_cluster_leaders(evidence: Evidence) -> NDArray[np.intp]:
-    """For each unit the place of the example that it is named after, of those without clusters.
+    """Return for each unit the place of the example that it is named after, of those without
+    clusters.
 
     Whole numbers from 0, shape (units,), in the order of `Evidence.unit_names`.
     """
@@ -62,7 +63,7 @@ def find_cluster_leaders(evidence: Evidence) -> NDArray[np.intp]:
 
 
 def _name_logs(evidence: Evidence) -> pl.Series | None:
-    """The digest of each row's log; None where the rows are from none."""
+    """Return the digest of each row's log; None where the rows are from none."""
     account, frame = evidence.account, evidence.frame
     if account is None or _LOG not in frame.columns or not frame[_LOG].dtype.is_integer():
         return None
@@ -71,7 +72,7 @@ def _name_logs(evidence: Evidence) -> pl.Series | None:
 
 
 def _name_rows(evidence: Evidence) -> pl.Series:
-    """A name for each row; NULL where another row would have the same."""
+    """Return a name for each row; NULL where another row would have the same."""
     roles, frame = evidence.roles, evidence.frame
     if not roles.numbered:
         key = [column for column in (roles.id, roles.model, roles.repeat) if column]

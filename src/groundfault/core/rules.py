@@ -44,7 +44,7 @@ _SIGNS = frozenset("\\.+*?()|[]{}^$#&-~")
 
 
 def use_backslash(pattern: str, escape: str) -> str:
-    r"""The same pattern with a backslash as its escape.
+    r"""Return the same pattern with a backslash as its escape.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def use_backslash(pattern: str, escape: str) -> str:
 
 
 def split_pattern(pattern: str, escape: str = ESCAPE) -> Iterator[tuple[str, bool]]:
-    """Each character of a pattern, and whether it stands for itself.
+    """Yield each character of a pattern, and whether it stands for itself.
 
     Raises
     ------
@@ -94,7 +94,8 @@ def split_pattern(pattern: str, escape: str = ESCAPE) -> Iterator[tuple[str, boo
 
 
 def to_regex(pattern: str) -> str:
-    r"""The regular expression of a pattern whose escape is a backslash; it matches whole texts.
+    r"""Return the regular expression of a pattern whose escape is a backslash; it matches whole
+    texts.
 
     Examples
     --------
@@ -110,7 +111,7 @@ def to_regex(pattern: str) -> str:
 
 
 def quote_character(character: str) -> str:
-    """A character as a regular expression that matches it alone."""
+    """Return a character as a regular expression that matches it alone."""
     return ESCAPE + character if character in _SIGNS else character
 
 
@@ -146,7 +147,7 @@ class Rule:
         return _parse(text)
 
     def to_polars(self) -> pl.Expr:
-        """The rule as a polars expression; NULL where it is neither true nor false."""
+        """Return the rule as a polars expression; NULL where it is neither true nor false."""
         import polars as pl
 
         try:
@@ -155,7 +156,8 @@ class Rule:
             raise RuleError(f"cannot evaluate {self.sql!r}: {first_line(error)}") from None
 
     def holds(self, frame: pl.DataFrame) -> pl.Series:
-        """For which rows of a table the rule is true: Boolean, false where values are missing.
+        """Tell for which rows of a table the rule is true: Boolean, false where values are
+        missing.
 
         Raises
         ------
@@ -231,7 +233,7 @@ def _parse(text: str) -> Rule:
 
 
 def _normalise_patterns(tree: exp.Expression, where: str) -> exp.Expression:
-    """The same rule with a backslash as the only escape of LIKE."""
+    """Return the same rule with a backslash as the only escape of LIKE."""
     from sqlglot import exp
 
     for like in list(tree.find_all(exp.Like, exp.ILike)):
@@ -254,7 +256,8 @@ def _normalise_patterns(tree: exp.Expression, where: str) -> exp.Expression:
 
 
 def _without_escapes(sql: str) -> str:
-    """SQL for polars, whose LIKE knows no escape: regular expressions where a pattern has one."""
+    """Return SQL for polars, whose LIKE knows no escape: regular expressions where a pattern has
+    one."""
     if ESCAPE not in sql or "LIKE" not in sql:
         return sql
     from sqlglot import exp, parse_one
@@ -280,12 +283,12 @@ def _short(text: str) -> str:
 
 
 def quote(column: str) -> str:
-    """A column name as a SQL identifier."""
+    """Return a column name as a SQL identifier."""
     return '"' + column.replace('"', '""') + '"'
 
 
 def literal(value: object) -> str:
-    """A constant as SQL."""
+    """Return a constant as SQL."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, int | float):

@@ -11,7 +11,7 @@ from groundfault.errors import InputError
 
 
 def earlier_units(evidence: Evidence, column: str, share: float) -> NDArray[np.bool_]:
-    """Units before the point in time that holds out nearest to this share of them.
+    """Return units before the point in time that holds out nearest to this share of them.
 
     All units of one time stay together, so the share is met as nearly as ties allow.
     """
@@ -34,7 +34,7 @@ def earlier_units(evidence: Evidence, column: str, share: float) -> NDArray[np.b
 
 
 def _order_times(evidence: Evidence, column: str) -> NDArray[np.float64]:
-    """Times of the rows as numbers whose order is that of the times."""
+    """Return times of the rows as numbers whose order is that of the times."""
     if column not in evidence.frame.columns:
         raise InputError(
             f"there is no column {column!r} of times; the columns are "
@@ -57,7 +57,7 @@ def _order_times(evidence: Evidence, column: str) -> NDArray[np.float64]:
 
 
 def _parse_times(words: pl.Series) -> pl.Series | None:
-    """Dates or times from ISO 8601 words; None where some are neither."""
+    """Return dates or times from ISO 8601 words; None where some are neither."""
     for form in ("%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f%#z"):
         plain = words.str.replace(" ", "T", literal=True)
         times = plain.str.to_datetime(form, strict=False)

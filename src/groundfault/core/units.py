@@ -95,26 +95,27 @@ class Marks:
         )
 
     def take(self, units: NDArray[np.intp]) -> Marks:
-        """The marks of some units, in that order."""
+        """Return the marks of some units, in that order."""
         on = bitset.take(self.on, self.size, units)
         valid = None if self.valid is None else bitset.take(self.valid, self.size, units)
         empty = None if self.empty is None else bitset.take(self.empty, self.size, units)
         return Marks(len(units), on, valid, self.unusable, empty)
 
     def select(self, candidates: NDArray[np.intp]) -> Marks:
-        """The marks of some candidates."""
+        """Return the marks of some candidates."""
         valid = None if self.valid is None else self.valid[candidates]
         empty = None if self.empty is None else self.empty[candidates]
         unusable = tuple(self.unusable[j] for j in candidates)
         return Marks(self.size, self.on[candidates], valid, unusable, empty)
 
     def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Units where each candidate is defined, and where it is true: two arrays of shape (L,)."""
+        """Return units where each candidate is defined, and where it is true: two arrays of shape
+        (L,)."""
         on = bitset.count(self.on)
         return (np.full(len(on), self.size) if self.valid is None else bitset.count(self.valid)), on
 
     def are_same(self, one: int, other: int) -> bool:
-        """Whether two candidates are true for the same units."""
+        """Return whether two candidates are true for the same units."""
         return np.array_equal(self.on[one], self.on[other])
 
 
@@ -162,11 +163,11 @@ class Units:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Candidates and outcomes; hypothesis ``(j, o)`` is number ``j * M + o``."""
+        """Return candidates and outcomes; hypothesis ``(j, o)`` is number ``j * M + o``."""
         return len(self.marks.on), len(self.losses)
 
     def take(self, units: NDArray[np.intp]) -> Units:
-        """Some units, in that order."""
+        """Return some units, in that order."""
         scored = None if self.scored is None else self.scored[:, units]
         strata = None if self.strata is None else self.strata[units]
         return Units(
@@ -182,14 +183,14 @@ class Units:
         )
 
     def select(self, candidates: NDArray[np.intp]) -> Units:
-        """Some candidates."""
+        """Return some candidates."""
         return Units(
             self.marks.select(candidates), self.losses, self.scored, self.denominator, self.strata
         )
 
     @cached_property
     def tables(self) -> ContingencyTables:
-        """Counts and loss sums of all hypotheses, candidates outermost: shape (L * M,)."""
+        """Return counts and loss sums of all hypotheses, candidates outermost: shape (L * M,)."""
         marks = self.marks
         on_sum = bitset.sums(marks.on, self.losses)
         if marks.valid is None:
@@ -201,7 +202,8 @@ class Units:
 
     @cached_property
     def support(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Scored units of each hypothesis, and those on its slice: two arrays of shape (L * M,)."""
+        """Return scored units of each hypothesis, and those on its slice: two arrays of shape (L *
+        M,)."""
         marks, (_, outcomes) = self.marks, self.shape
         if self.scored is None:
             n, on = (np.repeat(a[:, None], outcomes, axis=1) for a in marks.counts())
@@ -218,7 +220,8 @@ class Units:
     def null_distributions(
         self, hypotheses: NDArray[np.intp], *, pooled: bool
     ) -> tuple[NullDistributions, NDArray[np.intp], NDArray[np.float64]]:
-        """Distinct null distributions, which of them each hypothesis has, and their counts."""
+        """Return distinct null distributions, which of them each hypothesis has, and their
+        counts."""
         margins = self.tables[hypotheses]
         # zeros and ones: hypergeometric, so that counts alone tell the distribution
         if self.denominator == 1:
@@ -237,7 +240,7 @@ class Units:
         return null_distributions.concatenate(parts), which, np.concatenate(weights)
 
     def countable(self, hypotheses: NDArray[np.intp]) -> bool:
-        """Whether null distributions are exact: of errors, or of losses on a small grid."""
+        """Return whether null distributions are exact: of errors, or of losses on a small grid."""
         if self.denominator <= 1:
             return bool(self.denominator)
         return all(
@@ -246,7 +249,8 @@ class Units:
         )
 
     def population(self, hypothesis: int) -> NDArray[np.bool_]:
-        """Units that a hypothesis is about: scored, with the candidate defined; shape (m,)."""
+        """Return units that a hypothesis is about: scored, with the candidate defined; shape
+        (m,)."""
         candidate, outcome = divmod(hypothesis, len(self.losses))
         inside = np.ones(len(self), dtype=np.bool_) if self.scored is None else self.scored[outcome]
         if self.marks.valid is not None:
@@ -256,7 +260,7 @@ class Units:
         return inside
 
     def squares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums of squared losses on each slice and over all its units: shape (L * M,)."""
+        """Return sums of squared losses on each slice and over all its units: shape (L * M,)."""
         squared = (self.losses / (self.denominator or 1)) ** 2
         on = bitset.sums(self.marks.on, squared)
         valid = self.marks.valid
@@ -268,14 +272,14 @@ class Units:
         return on.reshape(-1), np.ascontiguousarray(total).reshape(-1)
 
     def describe_losses(self) -> tuple[float, float | None]:
-        """Mean loss of what was scored, and its variance where losses are not 0/1."""
+        """Return mean loss of what was scored, and its variance where losses are not 0/1."""
         values = self.losses / (self.denominator or 1)
         present = values if self.scored is None else values[self.scored]
         variance = None if self.denominator == 1 else float(present.var())
         return float(present.mean()), variance
 
     def shuffle(self, rng: np.random.Generator) -> Units:
-        """A null world: all losses of a unit move together, to a unit of its stratum."""
+        """Return a null world: all losses of a unit move together, to a unit of its stratum."""
         if self.strata is None:
             order = rng.permutation(len(self))
         else:
@@ -288,7 +292,7 @@ class Units:
     def populations(
         self, hypotheses: NDArray[np.intp]
     ) -> Iterator[tuple[NDArray[np.bool_], int, NDArray[np.intp]]]:
-        """The distinct populations: their units, their outcome, and their hypotheses."""
+        """Yield the distinct populations: their units, their outcome, and their hypotheses."""
         members: dict[tuple[int, bytes], list[int]] = {}
         for position, hypothesis in enumerate(hypotheses):
             candidate, outcome = divmod(int(hypothesis), len(self.losses))
@@ -306,7 +310,7 @@ class Units:
     def redraw(
         self, hypotheses: NDArray[np.intp], draws: int, rng: np.random.Generator
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
-        """On-slice loss sums under random permutations of units, within strata if any.
+        """Yield on-slice loss sums under random permutations of units, within strata if any.
 
         Yields
         ------
@@ -332,7 +336,7 @@ class Units:
 
 
 def average_losses(evidence: Evidence) -> NDArray[np.float64]:
-    """Mean loss of each unit for each model, NaN where not scored: shape (models, units)."""
+    """Return mean loss of each unit for each model, NaN where not scored: shape (models, units)."""
     models = evidence.models
     # one row a unit, the common case: no grouping needed
     if len(evidence) == evidence.unit_count and len(models) == 1:
@@ -351,7 +355,7 @@ def average_losses(evidence: Evidence) -> NDArray[np.float64]:
 
 
 def count_scored_rows(evidence: Evidence) -> NDArray[np.int64]:
-    """How many rows of each unit were scored, for the model with most: shape (units,).
+    """Return how many rows of each unit were scored, for the model with most: shape (units,).
 
     Copies of an example add none: their mean varies as much as one of them.
     """
@@ -364,13 +368,13 @@ def count_scored_rows(evidence: Evidence) -> NDArray[np.int64]:
 
 
 def classify_sizes(rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Classes of units by their number of rows, by factors of two; None if all are alike."""
+    """Return classes of units by their number of rows, by factors of two; None if all are alike."""
     classes = number_sizes(rows)
     return classes if len(np.unique(classes)) > 1 else None
 
 
 def number_sizes(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The class of each number of rows: means of like many rows have like variances."""
+    """Return the class of each number of rows: means of like many rows have like variances."""
     # the exponent of two
     return np.frexp(np.maximum(rows, 1))[1].astype(np.int64)
 
@@ -421,7 +425,8 @@ def _boolean(column: pl.Series, candidate: Candidate, rows: int) -> pl.Series:
 def _unit_values(
     evidence: Evidence, candidate: Candidate, column: pl.Series
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None, NDArray[np.bool_] | None, str]:
-    """A candidate's value on each unit, where it is defined and has none, why it is untestable."""
+    """Return a candidate's value on each unit, where it is defined and has none, why it is
+    untestable."""
     missing = column.is_null()
     reason = ""
     defined = empty = None

@@ -34,7 +34,7 @@ _PERMUTATIONS = 999
 
 
 def get(judge: str | NamedJudge, settings: Mapping[str, Any] | None = None) -> Judge:
-    """The judge of a name; a judge is returned as it is.
+    """Return the judge of a name; a judge is returned as it is.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def get(judge: str | NamedJudge, settings: Mapping[str, Any] | None = None) -> J
 
 
 def choose_judge(plan: Plan, roles: Roles, *, mined: bool) -> tuple[Plan, str]:
-    """The plan with a judge in place of ``auto``, and why it is that one.
+    """Return the plan with a judge in place of ``auto``, and why it is that one.
 
     Parameters
     ----------

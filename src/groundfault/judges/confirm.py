@@ -28,7 +28,7 @@ def compute_graded_p_values(
     rng: np.random.Generator,
     direction: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
-    """(1 + exceedances) / (1 + draws) of studentised lifts, within strata if there are any.
+    """Return (1 + exceedances) / (1 + draws) of studentised lifts, within strata if there are any.
 
     A slice whose losses vary more than the rest, or less, has no small p where the means are equal;
     see `groundfault.stats.lifts`.
@@ -60,7 +60,8 @@ def compute_graded_p_values(
 def _redraw(
     units: Units, hypotheses: NDArray[np.intp], draws: int, rng: np.random.Generator
 ) -> Iterator[tuple[NDArray[np.intp], Iterator[NDArray[np.float64]]]]:
-    """Hypotheses of one population, and their lifts: first of the data, then of permutations."""
+    """Yield hypotheses of one population, and their lifts: first of the data, then of
+    permutations."""
     if isinstance(units, CountedUnits):
         for place, h in enumerate(hypotheses):
             lifts = units.counts.redraw_robust_lifts(int(h), draws, rng)
@@ -149,7 +150,7 @@ def confirm(
 
 
 def has_support(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
-    """Which candidates have enough held-out units on both sides."""
+    """Return which candidates have enough held-out units on both sides."""
     return np.asarray(
         # decided by counts without outcomes, so that it cannot depend on what the holdout shows
         (tables.on >= (plan.hold_min_on or plan.min_on))
@@ -158,13 +159,13 @@ def has_support(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
 
 
 def is_at_most(p: NDArray[np.float64], level: Number) -> NDArray[np.bool_]:
-    """Which p-values are at most a level; one that equals it but for rounding is."""
+    """Return which p-values are at most a level; one that equals it but for rounding is."""
     # 9/90 computed as a sum of probabilities may come out just above 0.1
     return p <= float(to_fraction(level)) * (1 + 1e-12)
 
 
 def is_big_enough(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
-    """Which effects reach the least one worth confirming."""
+    """Return which effects reach the least one worth confirming."""
     if plan.effect == "risk_difference":
         # as rationals: 0.1 as a float is larger than 1/10
         return tables.reaches(to_fraction(plan.min_lift or 0))
@@ -175,14 +176,14 @@ def is_big_enough(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
 
 
 def least_score(plan: Plan) -> float:
-    """The least effect worth confirming, as `ContingencyTables.score` measures it."""
+    """Return the least effect worth confirming, as `ContingencyTables.score` measures it."""
     if plan.effect == "risk_difference":
         return float(to_fraction(plan.min_lift or 0))
     return log(to_fraction(plan.min_ratio))
 
 
 def keeps_sign_within_strata(units: Units, hypotheses: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Which lifts have the same direction among units of one stratum as among all units.
+    """Return which lifts have the same direction among units of one stratum as among all units.
 
     Parameters
     ----------
@@ -213,7 +214,7 @@ def compute_p_values(
     *,
     direction: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
-    """Permutation p-values: exact for 0/1 losses, else (1 + exceedances) / (1 + draws).
+    """Return permutation p-values: exact for 0/1 losses, else (1 + exceedances) / (1 + draws).
 
     Of graded losses the studentised lift is permuted, so that a slice whose losses vary more than
     the rest has no small p if the means are equal. Groups of unequal size are permuted among those
@@ -261,7 +262,7 @@ def _count_draws(hypotheses: NDArray[np.intp], plan: Plan) -> int:
 def find_gaps_by_outcome(
     parts: Sequence[Units], plan: Plan, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Hypotheses whose rule lacks a value more often, or less, where losses are high.
+    """Return hypotheses whose rule lacks a value more often, or less, where losses are high.
 
     Such a rule is associated with the outcome by what is missing, and not by what it says: if
     values are lost where a model fails, "off" collects failures, and leaving gaps out does too

@@ -38,12 +38,12 @@ class FullSample:
 
     @property
     def bounds(self) -> ErrorRate:
-        """Holm bounds the family-wise error, the other two the false discovery rate."""
+        """Return Holm bounds the family-wise error, the other two the false discovery rate."""
         return "family-wise" if self.name == "holm" else "false discovery"
 
     @property
     def condition(self) -> str:
-        """On which condition: what no test can tell."""
+        """Return the condition of the guarantee, which no test can tell."""
         return "if they depend positively" if self.name == "bh" else ""
 
     def screen(
@@ -64,7 +64,7 @@ class FullSample:
         plan: Plan,
         rng: np.random.Generator,  # noqa: ARG002
     ) -> ConfirmationBar:
-        """The first step of the correction, or a later one; it depends on no support."""
+        """Return the first step of the correction, or a later one; it depends on no support."""
         size = len(hypotheses)
         harmonic = float(np.sum(1 / np.arange(1, size + 1))) if self.name == "by" else 1.0
         alpha, q = float(to_fraction(plan.alpha)), float(to_fraction(plan.q))

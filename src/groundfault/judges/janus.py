@@ -59,7 +59,8 @@ class JanusA:
     def find_bar(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
     ) -> ConfirmationBar:
-        """The floor that one hypothesis above null ones gets, and the null ones that clear it."""
+        """Return the floor that one hypothesis above null ones gets, and the null ones that clear
+        it."""
         distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
         q = float(to_fraction(plan.q))
         scores = [
@@ -101,7 +102,7 @@ def count_expected_decoys(
     plan: Plan,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Expected decoys at or above each ascending level, exact or from a sample."""
+    """Return expected decoys at or above each ascending level, exact or from a sample."""
     if plan.decoys is not None:
         scores = draw_scores(units, hypotheses, plan.decoys, plan.effect, rng)
         return decoys.scale_counts(scores, levels, len(hypotheses), plan.correction)
@@ -121,7 +122,8 @@ def count_expected_decoys(
 def redraw_scores(
     units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Sizes of effect of decoys permuted among groups of one size, equally many a hypothesis."""
+    """Return sizes of effect of decoys permuted among groups of one size, equally many a
+    hypothesis."""
     # at least ten expected decoys at a floor of q, or the estimated proportion would be mostly
     # noise
     draws = int(
@@ -142,7 +144,7 @@ def redraw_scores(
 def draw_scores(
     units: Units, hypotheses: NDArray[np.intp], count: int, effect: str, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Sizes of effect of ``count`` drawn decoys, each hypothesis the source in turn."""
+    """Return sizes of effect of ``count`` drawn decoys, each hypothesis the source in turn."""
     # every descriptor is a source equally often, as far as the count allows
     sources = hypotheses[rng.permutation(len(hypotheses))[np.arange(count) % len(hypotheses)]]
     tables = units.tables[sources]
@@ -207,7 +209,7 @@ class JanusLite:
         plan: Plan,
         rng: np.random.Generator,  # noqa: ARG002
     ) -> ConfirmationBar:
-        """The percentile, which an effect has to exceed."""
+        """Return the percentile, which an effect has to exceed."""
         distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
         floor = distributions.pool_quantile(counts, _LITE_LEVEL, plan.effect)
         return ConfirmationBar(floors=np.array([np.nextafter(floor, np.inf)]))

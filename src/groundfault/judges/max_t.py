@@ -50,7 +50,7 @@ class MaxT:
     def find_bar(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
     ) -> ConfirmationBar:
-        """What the largest statistic seldom reaches, as a p-value; it depends on no support.
+        """Return what the largest statistic seldom reaches, as a p-value; it depends on no support.
 
         The smallest p-values of null worlds are fitted as those of so many independent
         hypotheses: that takes fewer worlds than a percentile of their statistics."""
@@ -72,7 +72,7 @@ class MaxT:
 def _permute(
     units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Adjusted p-values from permuting units."""
+    """Return adjusted p-values from permuting units."""
     if isinstance(units, CountedUnits):
         joint = units.joint
         assert joint is not None, "an audit by counts counts the candidates of max-t jointly"

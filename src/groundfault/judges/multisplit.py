@@ -61,7 +61,7 @@ class SplitEvidence:
     rng: np.random.Generator
 
     def find_level(self, on: int, q: float) -> float:
-        """The two-sided p-value at which half of the audits confirm, at a support.
+        """Return the two-sided p-value at which half of the audits confirm, at a support.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class SplitEvidence:
         return float(np.exp(np.interp(np.log(self.size / q), logs, np.log(p))))
 
     def _average(self, on: int, on_errors: int) -> float:
-        """The e-value of a hypothesis of these counts: the median over repeated audits."""
+        """Return the e-value of a hypothesis of these counts: the median over repeated audits."""
         draws, half = self.splits * _REPEATS, self.n // 2
         rng = self.rng
         seen = rng.hypergeometric(on, self.n - on, half, draws)
@@ -116,7 +116,7 @@ class SplitEvidence:
 
 
 def make_find_level(evidence: SplitEvidence, q: float) -> Callable[[int, int], float]:
-    """`SplitEvidence.find_level` for any support: that of the nearest of a few prevalences.
+    """Return `SplitEvidence.find_level` for any support: that of the nearest of a few prevalences.
 
     In z-scores the bar hardly depends on the support: by 0.2 from prevalence 0.05 to 0.5."""
 
@@ -185,7 +185,7 @@ class MultiSplit:
     def find_bar(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
     ) -> ConfirmationBar:
-        """Simulated splits of errors, of graded losses as of errors that vary as much."""
+        """Return simulated splits of errors, of graded losses as of errors that vary as much."""
         present = units.losses if units.scored is None else units.losses[units.scored]
         variance = float((present / (units.denominator or 1)).var())
         rate = float((present / (units.denominator or 1)).mean())
@@ -213,7 +213,7 @@ def _weigh(p: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _weigh_all(discovery: Units, hypotheses: NDArray[np.intp]) -> NDArray[np.float64]:
-    """The weight of each hypothesis, from discovery alone."""
+    """Return the weight of each hypothesis, from discovery alone."""
     tables = discovery.tables[hypotheses]
     distributions, which, _ = discovery.null_distributions(hypotheses, pooled=False)
     p = distributions.two_sided(which, np.asarray(tables.on_sum, dtype=np.float64))

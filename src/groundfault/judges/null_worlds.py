@@ -19,7 +19,7 @@ _WORK = 100_000_000
 def draw_null_worlds(
     units: Units, hypotheses: NDArray[np.intp], rng: np.random.Generator
 ) -> Iterator[Units]:
-    """Units with their losses in another order; of pairs, with models swapped at random.
+    """Yield units with their losses in another order; of pairs, with models swapped at random.
 
     As many worlds as there is time for: 16 to 120, by units times hypotheses.
 
@@ -41,7 +41,7 @@ def draw_null_worlds(
 
 
 def standardise(units: Units, hypotheses: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Sizes of lifts over what they vary by in null worlds; 0 where they cannot vary."""
+    """Return sizes of lifts over what they vary by in null worlds; 0 where they cannot vary."""
     if isinstance(units, Pairs):
         sums, squares = (each[hypotheses] for each in units.change_sums())
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -80,7 +80,7 @@ class Ruling:
                 )
 
     def positions(self) -> dict[int, int]:
-        """Where each hypothesis' answer stands in `screening` and `confirmed`."""
+        """Return where each hypothesis' answer stands in `screening` and `confirmed`."""
         at = {int(h): i for i, h in enumerate(self.hypotheses)}
         return {h: at[int(lead)] for h, lead in enumerate(self.representatives) if int(lead) in at}
 
@@ -164,7 +164,7 @@ def _rule(
 
 
 def find_obstacles(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str, ...]]:
-    """Codes of why each hypothesis cannot be tested; none where it can. Reads no loss."""
+    """Return codes of why each hypothesis cannot be tested; none where it can. Reads no loss."""
     outcomes = len(discovery.losses)
     here_n, here_on = discovery.support
     whole_n, whole_on = (np.repeat(a, outcomes) for a in whole.counts())
@@ -195,7 +195,7 @@ def find_obstacles(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str
 
 
 def find_duplicates(marks: Marks, *, complements: bool = True) -> NDArray[np.intp]:
-    """The first candidate with the same units, or with exactly the others: intp, shape (L,).
+    """Return the first candidate with the same units, or with exactly the others: intp, shape (L,).
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def find_duplicates(marks: Marks, *, complements: bool = True) -> NDArray[np.int
 def _find_representatives(
     marks: Marks, outcomes: int, eligible: NDArray[np.intp], complements: bool
 ) -> NDArray[np.intp]:
-    """For each hypothesis the first eligible one that is the same or its complement."""
+    """Return for each hypothesis the first eligible one that is the same or its complement."""
     home = np.repeat(
         find_duplicates(marks, complements=complements), outcomes
     ) * outcomes + np.tile(np.arange(outcomes), len(marks.on))

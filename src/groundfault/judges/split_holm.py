@@ -39,7 +39,8 @@ class SplitHolm:
     def find_bar(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
     ) -> ConfirmationBar:
-        """The least effect, and the null hypotheses that reach it by luck and share the level."""
+        """Return the least effect, and the null hypotheses that reach it by luck and share the
+        level."""
         rivals = [
             int(is_big_enough(world.tables[hypotheses], plan).sum())
             for world in draw_null_worlds(units, hypotheses, rng)

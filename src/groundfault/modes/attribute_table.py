@@ -57,7 +57,7 @@ class Attribute:
 
 
 def tabulate_attributes(text: pl.Series) -> list[Attribute]:
-    """Attributes of a column of texts, fixed by the texts alone.
+    """Return attributes of a column of texts, fixed by the texts alone.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def _blank(values: pl.Series, text: pl.Series) -> pl.Series:
 
 
 def _make_name(column: str, meaning: str, names: set[str]) -> str:
-    """A name like ``question_all_in_capitals``, different from all others."""
+    """Return a name like ``question_all_in_capitals``, different from all others."""
     meaning = re.sub(r"^(has|is) (an? |the )?", "", meaning)
     slug = re.sub(r"\W+", "_", meaning.lower()).strip("_")
     name = f"{column}_{slug[:_LONGEST_NAME].rstrip('_')}"

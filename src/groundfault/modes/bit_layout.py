@@ -43,5 +43,5 @@ class Layout:
         return bitset.pack(wide)
 
     def unpack(self, rows: Bits) -> Bools:
-        """The rows that `pack` packed."""
+        """Return the rows that `pack` packed."""
         return bitset.unpack(rows, self.width)[:, self.place]

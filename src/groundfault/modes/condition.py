@@ -84,7 +84,8 @@ class Condition:
 
 
 def read_number(values: pl.Series, max_cuts: int) -> Iterator[Condition]:
-    """Conditions on a column of numbers; ``max_cuts`` is of how many, where values are many."""
+    """Yield conditions on a column of numbers; ``max_cuts`` is of how many, where values are
+    many."""
     numbers = values.cast(pl.Float64)
     finite = numbers.filter(numbers.is_finite())
     levels = finite.unique().sort().to_numpy()
@@ -102,7 +103,7 @@ def read_number(values: pl.Series, max_cuts: int) -> Iterator[Condition]:
 
 
 def _choose_points(values: NDArray[Any], levels: NDArray[Any], max_cuts: int) -> NDArray[Any]:
-    """Values at which a column is cut: all of few, quantiles of many."""
+    """Return values at which a column is cut: all of few, quantiles of many."""
     if len(levels) <= max_cuts + 2:
         return levels
     shares = np.linspace(0, 1, max_cuts + 2)
@@ -112,7 +113,8 @@ def _choose_points(values: NDArray[Any], levels: NDArray[Any], max_cuts: int) ->
 def _list_ranges(
     ends: NDArray[Any], points: NDArray[Any], levels: NDArray[Any]
 ) -> Iterator[tuple[float, float]]:
-    """Ends of the ranges that conditions name, both inclusive: open ones, values, and closed."""
+    """Yield ends of the ranges that conditions name, both inclusive: open ones, values, and
+    closed."""
     inf = math.inf
     # values first: "is 0" is better said than "is at most 0", which holds for the same
     if len(levels) <= _MAX_SINGLE_NUMBERS:
@@ -177,7 +179,7 @@ class _RealNumbers:
 
 
 def _shorten(low: float, high: float) -> str:
-    """The shortest decimal that is at least ``low`` and below ``high``."""
+    """Return the shortest decimal that is at least ``low`` and below ``high``."""
     for digits in range(1, 18):
         cut = float(Context(prec=digits).create_decimal(Decimal(low / 2 + high / 2)))
         if low <= cut < high:

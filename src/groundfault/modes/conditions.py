@@ -28,7 +28,7 @@ _MAX_VALUES = 60
 def list_conditions(
     table: pl.DataFrame, *, max_words: int = 300, gaps: Sequence[str] = ()
 ) -> list[Condition]:
-    """All literals of a table, those that hold for the same units merged.
+    """Return all literals of a table, those that hold for the same units merged.
 
     Parameters
     ----------
@@ -63,7 +63,8 @@ def list_conditions(
 
 
 def _leave_alone(conditions: Iterable[Condition], present: Bools) -> Iterator[Condition]:
-    """Conditions of a column whose gaps go with the outcome, to be tested where there is a value.
+    """Yield conditions of a column whose gaps go with the outcome, to be tested where there is a
+    value.
 
     That there is none is an ordinary condition.
     """

@@ -44,7 +44,7 @@ def add_examples(
     texts: bool = True,
     count: int = COUNT,
 ) -> tuple[Mode, ...]:
-    """The modes with their examples: failing, passing and near ones.
+    """Return the modes with their examples: failing, passing and near ones.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def choose_examples(
     count: int = COUNT,
     columns: tuple[str, ...] | None = None,
 ) -> tuple[ModeExample, ...]:
-    """Examples of any rule, chosen as `add_examples` does.
+    """Return examples of any rule, chosen as `add_examples` does.
 
     Parameters
     ----------
@@ -114,7 +114,8 @@ def choose_examples(
 
 
 def find_text_columns(evidence: Evidence) -> tuple[str, ...]:
-    """Columns to show of an example: its prompts and other prose, then answers, then targets.
+    """Return columns to show of an example: its prompts and other prose, then answers, then
+    targets.
 
     Known by prose in it, or by the last word of its name, as in ``user_prompt``; at most six.
 
@@ -146,7 +147,7 @@ def find_text_columns(evidence: Evidence) -> tuple[str, ...]:
 
 
 def split_conditions(rule: str) -> tuple[str, ...]:
-    """The parts of a rule that AND joins, each a rule.
+    """Return the parts of a rule that AND joins, each a rule.
 
     Examples
     --------
@@ -166,7 +167,7 @@ def split_conditions(rule: str) -> tuple[str, ...]:
 
 
 def share_opening(texts: Sequence[str]) -> str:
-    """What all of some texts begin with.
+    """Return what all of some texts begin with.
 
     Examples
     --------
@@ -197,7 +198,7 @@ class _Rows:
     with_texts: bool
 
     def take(self, units: NDArray[np.intp], outcome: str, *, worst: bool = True) -> pl.DataFrame:
-        """A row for each of some units: of several, the one of the highest, or lowest, loss.
+        """Return a row for each of some units: of several, the one of the highest, or lowest, loss.
 
         Parameters
         ----------
@@ -220,7 +221,8 @@ class _Rows:
         return pl.DataFrame({"_unit": units}).join(frame, on="_unit", maintain_order="left")
 
     def tokens(self, frame: pl.DataFrame) -> list[list[str]]:
-        """What each row is likened by: the words of its texts, and the values of its labels."""
+        """Return what each row is likened by: the words of its texts, and the values of its
+        labels."""
         tokens: list[list[str]] = [[] for _ in range(frame.height)]
         for name in self.evidence.attributes:
             column = frame[name]
@@ -239,7 +241,7 @@ class _Rows:
     def show(
         self, frame: pl.DataFrame, side: Side, outcome: str, losses: NDArray[np.float64]
     ) -> Iterator[ModeExample]:
-        """The rows as examples."""
+        """Yield the rows as examples."""
         roles = self.evidence.roles
         columns = list(self.columns) if self.with_texts else []
         if columns and roles.model and outcome not in self.evidence.models:
@@ -253,7 +255,8 @@ class _Rows:
 def select_losses(
     outcome: str, losses: NDArray[np.float64], outcomes: Sequence[str]
 ) -> NDArray[np.float64]:
-    """The losses of one outcome, or of another name the mean of all: float64, shape (units,).
+    """Return the losses of one outcome, or of another name the mean of all: float64, shape
+    (units,).
 
     Parameters
     ----------
@@ -280,7 +283,7 @@ def _choose(
     losses: NDArray[np.float64],
     count: int,
 ) -> tuple[ModeExample, ...]:
-    """Examples of all sides: failing, passing, near."""
+    """Return examples of all sides: failing, passing, near."""
     scored = ~np.isnan(losses)
     inside = inside & scored
     wrong = find_failures(losses, inside)
@@ -300,7 +303,7 @@ def _choose(
 
 
 def find_failures(losses: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which count as failing: half wrong at least, or where none is, worse than the mean.
+    """Return which count as failing: half wrong at least, or where none is, worse than the mean.
 
     Parameters
     ----------
@@ -315,7 +318,8 @@ def find_failures(losses: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDA
 
 
 def find_near(rule: str, table: pl.DataFrame) -> NDArray[np.bool_]:
-    """Rows for which all conditions of a rule hold but one; of a single condition, all others.
+    """Return rows for which all conditions of a rule hold but one; of a single condition, all
+    others.
 
     Parameters
     ----------
@@ -329,7 +333,7 @@ def find_near(rule: str, table: pl.DataFrame) -> NDArray[np.bool_]:
 
 
 def _pool(units: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """The places of some units; of many, of a sample that is always the same."""
+    """Return the places of some units; of many, of a sample that is always the same."""
     places = np.flatnonzero(units)
     if len(places) <= _POOL:
         return places
@@ -339,7 +343,7 @@ def _pool(units: NDArray[np.bool_]) -> NDArray[np.intp]:
 def _likeness(
     tokens: list[list[str]], others: list[list[str]] | None = None
 ) -> NDArray[np.float64]:
-    """How alike rows are, in [0, 1]: cosines of their words, rare ones weighing more.
+    """Return how alike rows are, in [0, 1]: cosines of their words, rare ones weighing more.
 
     Parameters
     ----------
@@ -362,7 +366,7 @@ def _likeness(
 
 
 def _find_exemplars(likeness: NDArray[np.float64], count: int) -> list[int]:
-    """Rows that together are most like all rows, the most typical first.
+    """Return rows that together are most like all rows, the most typical first.
 
     Parameters
     ----------
@@ -381,7 +385,7 @@ def _find_exemplars(likeness: NDArray[np.float64], count: int) -> list[int]:
 
 
 def _find_neighbours(tokens: list[list[str]], others: list[list[str]], count: int) -> list[int]:
-    """Of others, the one most like each row in turn, none twice."""
+    """Return the other row that is most like each row in turn, none twice."""
     likeness = _likeness(tokens, others)
     picks: list[int] = []
     for turn in range(min(count, len(others))):

@@ -43,7 +43,8 @@ _SHARES = (0.02, 0.05, 0.10, 0.30)
 def compute_detectable(
     language: RuleLanguage, losses: Floats, level: float, together: JointTest | None
 ) -> dict[str, float | None]:
-    """The failure rate inside that a single condition needs to be named, by its share of units.
+    """Return the failure rate inside that a single condition needs to be named, by its share of
+    units.
 
     ``together`` is the joint test of single conditions, where they were searched for.
     """
@@ -68,7 +69,7 @@ def compute_detectable(
 def _find_rate(
     inside: int, n: int, rate: float, stands: Callable[[int, int, int], bool]
 ) -> float | None:
-    """The least rate at which errors inside are named with `POWER`, by bisection."""
+    """Return the least rate at which errors inside are named with `POWER`, by bisection."""
 
     def is_named(p: float) -> bool:
         errors = _find_quantile(1 - POWER, inside, p)
@@ -85,7 +86,7 @@ def _find_rate(
 
 
 def _find_quantile(share: float, n: int, p: float) -> int:
-    """The least count whose binomial distribution function reaches a share in (0, 1)."""
+    """Return the least count whose binomial distribution function reaches a share in (0, 1)."""
     # scipy.stats has it, and takes half a second to import
     from scipy.special import bdtr, bdtrik
 
@@ -100,7 +101,8 @@ def _find_quantile(share: float, n: int, p: float) -> int:
 def list_doses(
     table: pl.DataFrame, language: RuleLanguage, rule: ModeRule, losses: Floats
 ) -> tuple[DosePoint, ...]:
-    """Failures at each value, or in ranges, of the numbers in a rule where the rest of it holds.
+    """Return failures at each value, or in ranges, of the numbers in a rule where the rest of it
+    holds.
 
     Parameters
     ----------
@@ -124,7 +126,7 @@ def list_doses(
 
 
 def _hold_others(language: RuleLanguage, rule: ModeRule, place: int) -> NDArray[np.bool_]:
-    """Units for which all parts of a rule but one hold."""
+    """Return units for which all parts of a rule but one hold."""
     parts = rule.parts[:place] + rule.parts[place + 1 :]
     if not parts:
         return np.ones(len(language.layout.strata), dtype=np.bool_)
@@ -169,7 +171,7 @@ def describe(
     level: float,
     table: pl.DataFrame,
 ) -> Mode:
-    """A listed rule with its numbers and words."""
+    """Return a listed rule with its numbers and words."""
     tested = language.tested(one.rule)
     # a context's other units are what a rule inside it is compared with; held-out ones, for a
     # rule that was mined from the others
@@ -202,7 +204,7 @@ def describe(
 
 
 def _list_alternatives(language: RuleLanguage, one: Listed) -> Iterator[Alternative]:
-    """Other words for the same units, then rules for nearly the same."""
+    """Yield other words for the same units, then rules for nearly the same."""
     same = [Alternative(rule=r, meaning=m, overlap=1.0) for r, m in language.rename(one.rule)]
     near = [
         Alternative(
@@ -327,7 +329,7 @@ def find_modes(
 def _combine_strata(
     table: pl.DataFrame, within: Sequence[str], strata: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """One code a unit: columns held fixed, and size classes."""
+    """Return one code a unit: columns held fixed, and size classes."""
     code = strata.astype(np.int64)
     for name in within:
         values = (
@@ -365,7 +367,7 @@ class _Search:
         self.joint_tests: dict[str, JointTest] = {}
 
     def language(self, scored: Bools) -> RuleLanguage:
-        """The language over the scored units; the same for outcomes that score the same."""
+        """Return the language over the scored units; the same for outcomes that score the same."""
         key = np.packbits(scored).tobytes()
         if key not in self._languages:
             blocks = np.unique(self.blocks[scored], return_inverse=True)[1].reshape(-1)
@@ -394,7 +396,7 @@ class _Search:
         ]
 
     def run(self, name: str, values: Floats, level: float) -> tuple[list[Mode], Coverage]:
-        """The modes of one outcome."""
+        """Return the modes of one outcome."""
         scored = ~np.isnan(values)
         y = values[scored]
         empty = Coverage(
@@ -425,7 +427,7 @@ class _Search:
         return modes, covered
 
     def remarks(self) -> tuple[str, ...]:
-        """What was left out of the search."""
+        """Return what was left out of the search."""
         language = self.language(np.ones(len(self.blocks), dtype=np.bool_))
         sentences = []
         if self.depth >= 3 and len(language.triple_places) < len(language.plain):

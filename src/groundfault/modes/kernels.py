@@ -25,7 +25,7 @@ _WORTH_COMPILING = 1 << 22
 def sum_pairs(
     a: Bits, b: Bits, inside: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats
 ) -> Floats:
-    """Units, losses and expected losses of each pair of rows, among the units inside.
+    """Return units, losses and expected losses of each pair of rows, among the units inside.
 
     Parameters
     ----------
@@ -58,7 +58,8 @@ def sum_pairs(
 
 
 def _sum(shared: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats) -> Floats:
-    """Units, losses and expected losses of rows: uint64, shape (..., W) to float64, (3, ...)."""
+    """Return units, losses and expected losses of rows: uint64, shape (..., W) to float64, (3,
+    ...)."""
     counts = np.add.reduceat(np.bitwise_count(shared), runs[:-1], axis=-1, dtype=np.int64)
     out = np.zeros((3, *shared.shape[:-1]))
     out[0] = counts.sum(axis=-1)
@@ -72,7 +73,7 @@ def _sum(shared: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats) -
 def sum_rows(
     rows: Bits, inside: Bits, planes: Bits, scale: Floats, runs: Ints, rates: Floats
 ) -> Floats:
-    """`sum_pairs` of each row with the units inside alone: shape (3, rows)."""
+    """Return `sum_pairs` of each row with the units inside alone: shape (3, rows)."""
     everything = np.full((1, rows.shape[1]), ~np.uint64(0))
     return sum_pairs(rows, everything, inside, planes, scale, runs, rates)[:, :, 0]
 
@@ -80,7 +81,7 @@ def sum_rows(
 def guarantee(
     units: Floats, losses: Floats, expected: Floats, z: Floats | float, gamma: float
 ) -> Floats:
-    """Guaranteed excess of rules: how much more often they fail than expected, at least.
+    """Return guaranteed excess of rules: how much more often they fail than expected, at least.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ class _Triples:
         return rows[self.i] & rows[self.j] & rows[self.k]
 
     def are_rules(self, rows: Bits, support: Ints, least: int) -> Bools:
-        """Which have enough units, and fewer than each of their pairs."""
+        """Return which have enough units, and fewer than each of their pairs."""
         n = np.bitwise_count(self.join(rows)).sum(axis=1, dtype=np.int64)
         i, j, k = self.i, self.j, self.k
         smallest = np.minimum(np.minimum(support[i, j], support[i, k]), support[j, k])
@@ -131,12 +132,14 @@ class _Triples:
 
 
 def _are_few(rows: Bits, pairs: Bools) -> bool:
-    """Whether the triples are few enough for NumPy; of those counted here a third is left."""
+    """Return whether the triples are few enough for NumPy; of those counted here a third is
+    left."""
     return int(np.count_nonzero(pairs)) * rows.size < 4 * _WORTH_COMPILING
 
 
 def count_triples(rows: Bits, pairs: Bools, support: Ints, least: int) -> int:
-    """How many triples of rows are rules: enough units, and fewer than each of their pairs."""
+    """Return how many triples of rows are rules: enough units, and fewer than each of their
+    pairs."""
     if _are_few(rows, pairs):
         return int(_Triples.of(pairs).are_rules(rows, support, least).sum())
     from groundfault.modes import compiled
@@ -165,7 +168,8 @@ def search_triples(
     z: float,
     gamma: float,
 ) -> tuple[Floats, Ints]:
-    """The best third row for each pair of rows, and its guarantee: two arrays of shape (A, A)."""
+    """Return the best third row for each pair of rows, and its guarantee: two arrays of shape (A,
+    A)."""
     best = np.full((len(rows), len(rows)), -9.0)
     third = np.full((len(rows), len(rows)), -1)
     if _are_few(rows, pairs):

@@ -197,7 +197,7 @@ class ColumnLanguages:
     words: dict[str, tuple[str, ...]]
 
     def list_words(self, name: str) -> tuple[str, ...]:
-        """Words of a class (see `lexicon.CLASSES`) in the languages of the column.
+        """Return words of a class (see `lexicon.CLASSES`) in the languages of the column.
 
         A word of several meanings (*once* is eleven in Spanish) is left out where the texts that
         have it are mostly in another language. Empty if no text has any of them.
@@ -282,7 +282,7 @@ def _label_by_all_words(
 
 
 def _count_words(texts: Sequence[Set[str]], labels: Sequence[str]) -> dict[str, Counter[str]]:
-    """For each word, the texts that have it by their language."""
+    """Return for each word the texts that have it, by their language."""
     counts: dict[str, Counter[str]] = {}
     for words, label in zip(texts, labels, strict=True):
         for word in words:
@@ -297,7 +297,7 @@ def _choose_words(
     code: str,
     counts: dict[str, Counter[str]],
 ) -> tuple[str, ...]:
-    """A few words, one of which nearly every text of a language has, and few others."""
+    """Return a few words, one of which nearly every text of a language has, and few others."""
     homes = list_function_words()
     exact = {
         word
@@ -320,7 +320,8 @@ def _choose_words(
 
 @cache
 def list_function_words() -> dict[str, tuple[str, ...]]:
-    """Function words in lower case, with and without accents: the languages that have each."""
+    """Return function words in lower case, with and without accents: the languages that have
+    each."""
     homes: dict[str, tuple[str, ...]] = {}
     for code, words in _FUNCTION_WORDS.items():
         for word in sorted(_spell(words)):
@@ -330,12 +331,12 @@ def list_function_words() -> dict[str, tuple[str, ...]]:
 
 @cache
 def list_class_words(name: str, language: str) -> frozenset[str]:
-    """Words of a class in a language, in lower case, with and without accents."""
+    """Return words of a class in a language, in lower case, with and without accents."""
     return _spell(CLASSES[name][language])
 
 
 def _spell(words: str) -> frozenset[str]:
-    """Words as written, without accents, and with two letters for an umlaut."""
+    """Return words as written, without accents, and with two letters for an umlaut."""
     plain = words.split()
     umlauts = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
     return frozenset(

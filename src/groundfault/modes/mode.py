@@ -138,21 +138,21 @@ class Mode(_Section, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> float:
-        """Failure rate inside."""
+        """Return failure rate inside."""
         return self.errors / self.n
 
     @property
     def rate_outside(self) -> float:
-        """Failure rate outside; 0 where nothing is outside."""
+        """Return failure rate outside; 0 where nothing is outside."""
         return self.errors_outside / self.n_outside if self.n_outside else 0.0
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that the rule reads, sorted."""
+        """Return columns that the rule reads, sorted."""
         return Rule.parse(self.rule).columns
 
     def holds(self, frame: pl.DataFrame) -> pl.Series:
-        """For which rows of any table with the rule's columns the rule holds.
+        """Tell for which rows of any table with the rule's columns the rule holds.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class Mode(_Section, frozen=True, kw_only=True):
         return present.select(expression.alias("holds")).to_series()
 
     def examples(self, side: Side = "failing", count: int = 5) -> tuple[ModeExample, ...]:
-        """Examples that the report keeps, the most typical first.
+        """Return examples that the report keeps, the most typical first.
 
         Parameters
         ----------
@@ -247,7 +247,7 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
 
     @property
     def rules(self) -> int:
-        """How many rules could have been said."""
+        """Return how many rules could have been said."""
         return sum(one.rules for one in self.classes)
 
 

@@ -39,7 +39,7 @@ class NearMiss:
 
     @property
     def places(self) -> NDArray[np.intp]:
-        """The rows, those next across the threshold first; of equal ones in their order."""
+        """Return the rows, those next across the threshold first; of equal ones in their order."""
         places = np.flatnonzero(self.mask)
         if self.distance is None:
             return places
@@ -48,7 +48,7 @@ class NearMiss:
 
 
 def find_near_misses(rule: str, table: pl.DataFrame) -> tuple[NearMiss, ...]:
-    """The near misses of a rule, by the condition that does not hold.
+    """Return the near misses of a rule, by the condition that does not hold.
 
     Parameters
     ----------
@@ -86,7 +86,8 @@ def find_near_misses(rule: str, table: pl.DataFrame) -> tuple[NearMiss, ...]:
 
 
 def is_single(misses: Sequence[NearMiss]) -> bool:
-    """Whether there is one condition without a threshold: whatever is outside then misses it.
+    """Return whether there is one condition without a threshold: whatever is outside then misses
+    it.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def is_single(misses: Sequence[NearMiss]) -> bool:
 def _measure_distance(
     condition: str, table: pl.DataFrame, mask: NDArray[np.bool_]
 ) -> NDArray[np.float64] | None:
-    """How far the rows of a mask are from the nearest number that a condition names."""
+    """Return how far the rows of a mask are from the nearest number that a condition names."""
     from sqlglot import exp, parse_one
 
     tree = parse_one(condition, read="postgres")

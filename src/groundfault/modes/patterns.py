@@ -48,7 +48,7 @@ class PatternCells:
     strata: Ints
 
     def take(self, where: Bools) -> PatternCells:
-        """Some of the cells."""
+        """Return some of the cells."""
         return PatternCells(
             self.on[where],
             self.tested[where],
@@ -58,7 +58,7 @@ class PatternCells:
         )
 
     def count(self, where: Bools) -> tuple[int, float]:
-        """Units of some cells, and their losses."""
+        """Return units of some cells, and their losses."""
         units = self.units[where]
         return int(units.sum()), float((units * self.losses[where]).sum())
 
@@ -83,7 +83,7 @@ class OrderedTest:
 
 
 def judge_in_order(cells: PatternCells, level: float) -> Iterator[OrderedTest]:
-    """The rules, in their order, up to the first whose claims do not both stand.
+    """Yield the rules, in their order, up to the first whose claims do not both stand.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def judge_in_order(cells: PatternCells, level: float) -> Iterator[OrderedTest]:
 
 
 def _compute_log_p(cells: PatternCells, rule: int, strata: Ints) -> float:
-    """Log p of a rule: its losses are no more than the strata give, against more."""
+    """Return log p of a rule: its losses are no more than the strata give, against more."""
     part = cells.tested[:, rule]
     on, losses, units = cells.on[part, rule], cells.losses[part], cells.units[part]
     home = np.unique(strata[part], return_inverse=True)[1].reshape(-1)
@@ -147,7 +147,7 @@ def _compute_log_p(cells: PatternCells, rule: int, strata: Ints) -> float:
 
 
 def _count_atoms(on: Ints, errors: Ints, size: Ints) -> float:
-    """About how many atoms the hypergeometric counts of all strata have."""
+    """Return about how many atoms the hypergeometric counts of all strata have."""
     n, k, m = (x.astype(np.float64) for x in (on, errors, size))
     deviations = np.sqrt(n * k * (m - n) * (m - k) / m**3)
     return float((24 * deviations + 96).sum())

@@ -31,7 +31,7 @@ _FEW = 4
 
 
 def refine(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule:
-    """The rule after the moves that the likelihood calls for, a few at most."""
+    """Return the rule after the moves that the likelihood calls for, a few at most."""
     seen = {rule}
     for _ in range(_STEPS):
         move = _tighten(language, strata, rule) or _widen(language, strata, rule)
@@ -43,7 +43,7 @@ def refine(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule:
 
 
 def _tighten(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule | None:
-    """The narrower rule whose losses differ most from what it leaves out."""
+    """Return the narrower rule whose losses differ most from what it leaves out."""
     # log of how many moves each is the best of: the worst values were picked out of many sets
     among = dict(_list_sets(language, strata, rule))
     among |= dict.fromkeys(_list_narrower(language, rule), 0.0)
@@ -62,7 +62,7 @@ def _tighten(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule
 
 
 def _widen(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule | None:
-    """The wider rule that takes in most failures of the same kind."""
+    """Return the wider rule that takes in most failures of the same kind."""
     moves = list(_list_wider(language, rule))
     if not moves:
         return None
@@ -78,7 +78,7 @@ def _widen(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule |
 
 
 def _log_likelihood(units: Floats, losses: Floats) -> Floats:
-    """Of so many losses among so many units at their own rate."""
+    """Return the log-likelihood of so many losses among so many units at their own rate."""
     from scipy.special import xlogy
 
     n = np.maximum(units, 1e-12)
@@ -87,12 +87,12 @@ def _log_likelihood(units: Floats, losses: Floats) -> Floats:
 
 
 def _split_gain(u: Floats, k: Floats, v: Floats, j: Floats) -> Floats:
-    """Log-likelihood gained by a rate for each of two parts instead of one for both."""
+    """Return log-likelihood gained by a rate for each of two parts instead of one for both."""
     return _log_likelihood(u, k) + _log_likelihood(v, j) - _log_likelihood(u + v, k + j)
 
 
 def gain_over_expected(u: Floats, k: Floats, e: Floats) -> Floats:
-    """Log-likelihood that units gain by a failure rate of their own over the expected one.
+    """Return log-likelihood that units gain by a failure rate of their own over the expected one.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def gain_over_expected(u: Floats, k: Floats, e: Floats) -> Floats:
 
 
 def _list_narrower(language: RuleLanguage, rule: ModeRule) -> Iterator[ModeRule]:
-    """Rules of the language that hold for less: one condition more, or one narrower."""
+    """Yield rules of the language that hold for less: one condition more, or one narrower."""
     families = {language.family[part[0]] for part in rule.parts}
     for i in [*language.plain, *language.others]:
         if language.family[i] not in families:
@@ -120,7 +120,7 @@ def _list_narrower(language: RuleLanguage, rule: ModeRule) -> Iterator[ModeRule]
 def _list_sets(
     language: RuleLanguage, strata: Strata, rule: ModeRule
 ) -> Iterator[tuple[ModeRule, float]]:
-    """The rule inside the worst two, three or four values of another column.
+    """Yield the rule inside the worst two, three or four values of another column.
 
     With each the log of how many sets of that size there are.
     """
@@ -143,7 +143,7 @@ def _list_sets(
 def _replace_implied(
     language: RuleLanguage, rule: ModeRule, new: tuple[int, ...]
 ) -> Iterator[ModeRule]:
-    """The rule with a condition of another family in place of the parts that it implies."""
+    """Yield the rule with a condition of another family in place of the parts that it implies."""
     row = np.bitwise_or.reduce(language.bits[list(new)], axis=0)
     parts = [
         part
@@ -155,7 +155,7 @@ def _replace_implied(
 
 
 def _list_wider(language: RuleLanguage, rule: ModeRule) -> Iterator[ModeRule]:
-    """Rules of the language that hold for more: a condition less, or one wider."""
+    """Yield rules of the language that hold for more: a condition less, or one wider."""
     for place in range(len(rule.parts)):
         yield from language.join(rule.parts[:place] + rule.parts[place + 1 :])
     yield from _list_replacements(language, rule, narrower=False)
@@ -164,7 +164,7 @@ def _list_wider(language: RuleLanguage, rule: ModeRule) -> Iterator[ModeRule]:
 def _list_replacements(
     language: RuleLanguage, rule: ModeRule, *, narrower: bool
 ) -> Iterator[ModeRule]:
-    """Rules with another condition of the same family, nested in the first or around it."""
+    """Yield rules with another condition of the same family, nested in the first or around it."""
     for place, part in enumerate(rule.parts):
         row = np.bitwise_or.reduce(language.bits[list(part)], axis=0)
         for other in _list_parts(language, part):
@@ -176,7 +176,8 @@ def _list_replacements(
 
 
 def _list_parts(language: RuleLanguage, part: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Other conditions of a part's family: its literals, and sets with a value more or less."""
+    """Yield other conditions of a part's family: its literals, and sets with a value more or
+    less."""
     family = language.family[part[0]]
     members = [int(i) for i in np.flatnonzero(language.family == family)]
     if len(part) == 1:

@@ -120,14 +120,14 @@ class RuleLanguage:
             self.pairs[:], self.mixed[:] = False, False
 
     def _allow(self, both: Ints, left: NDArray[np.intp], right: NDArray[np.intp]) -> Bools:
-        """Which pairs are rules: enough units, no two of a family, and both parts matter."""
+        """Return which pairs are rules: enough units, no two of a family, and both parts matter."""
         a, b = self.support[left][:, None], self.support[right][None, :]
         apart = self.family[left][:, None] != self.family[right][None, :]
         enough = apart & (both >= MIN_SUPPORT)
         return np.asarray(enough & (both <= _REDUNDANT * a) & (both <= _REDUNDANT * b))
 
     def _choose_triples(self) -> None:
-        """Literals that triples are made of: all, or on large tables the plainest."""
+        """Choose the conditions that triples are made of: all, or on large tables the plainest."""
         words = max(1, self.bits.shape[1])
         limit = int((6 * _TRIPLE_WORK / words) ** (1 / 3)) if self.depth >= 3 else 0
         # by cost first: values and flags, then cuts, then ranges; text literals last
@@ -140,13 +140,14 @@ class RuleLanguage:
 
     @cached_property
     def contexts(self) -> NDArray[np.intp]:
-        """Values and flags that an effect may be said to hold inside, as places of plain ones."""
+        """Return values and flags that an effect may be said to hold inside, as places of plain
+        ones."""
         literals = [self.literals[i] for i in self.plain]
         return np.array([p for p, one in enumerate(literals) if one.bounds is None], dtype=np.intp)
 
     @cached_property
     def values(self) -> dict[str, NDArray[np.intp]]:
-        """Families of literals that exclude each other, as places among the plain ones."""
+        """Return families of literals that exclude each other, as places among the plain ones."""
         members: dict[str, list[int]] = {}
         for place, i in enumerate(self.plain):
             one = self.literals[i]
@@ -162,7 +163,7 @@ class RuleLanguage:
 
     @cached_property
     def word_families(self) -> dict[str, NDArray[np.intp]]:
-        """Words of each column of texts, as places of literals."""
+        """Return words of each column of texts, as places of literals."""
         members: dict[str, list[int]] = {}
         for i, one in enumerate(self.literals):
             if one.tier == Tier.WORD:
@@ -195,7 +196,7 @@ class RuleLanguage:
         return contexts * sum(_count_subsets(len(v), MAX_SET) for v in self.values.values())
 
     def log_cost(self, kind: str, size: int = 1) -> float:
-        """Log of what an error level is divided by for a rule of a class.
+        """Return log of what an error level is divided by for a rule of a class.
 
         Of single conditions this is the plainest; `cost_of` knows each. ``size`` is that of a set:
         sets share their class's level equally among the sizes, and then among the sets of that
@@ -220,16 +221,16 @@ class RuleLanguage:
         return math.log(max(1, sets) * contexts * (largest - 1) / self.weights[kind])
 
     def cost_of(self, rule: ModeRule) -> float:
-        """Log of what an error level is divided by for a rule."""
+        """Return log of what an error level is divided by for a rule."""
         cost = self.log_cost(rule.kind, max(len(part) for part in rule.parts))
         return cost + self.handicap_of(rule) if rule.kind == "single" else cost
 
     def handicap_of(self, rule: ModeRule) -> float:
-        """How much more than the plainest a single condition costs."""
+        """Return how much more than the plainest a single condition costs."""
         return float(self.handicaps[np.searchsorted(self.single, rule.parts[0][0])])
 
     def join(self, parts: Sequence[tuple[int, ...]]) -> Iterator[ModeRule]:
-        """The rule of some parts, if it is one of the language."""
+        """Yield the rule of some parts, if it is one of the language."""
         kind = self._classify(parts)
         if kind is not None:
             # plain conditions in their order, sets and words last, as the search writes them
@@ -239,7 +240,8 @@ class RuleLanguage:
             yield ModeRule(tuple(order), kind)
 
     def _classify(self, parts: Sequence[tuple[int, ...]]) -> str | None:
-        """The class of rules that a conjunction belongs to; None if it is none of the language."""
+        """Return the class of rules that a conjunction belongs to; None if it is none of the
+        language."""
         tiers = {self.literals[i].tier for part in parts for i in part}
         if max(tiers, default=0) >= Tier.PARTIAL:
             # tested on some units only, each on its own
@@ -268,7 +270,8 @@ class RuleLanguage:
         return "single" if np.isin(plain[0], self.single) else None
 
     def _have_parent(self, part: tuple[int, ...]) -> bool:
-        """Whether values all belong to one value of another column: else they are unlike things."""
+        """Return whether values all belong to one value of another column: else they are unlike
+        things."""
         row = np.bitwise_or.reduce(self.bits[list(part)], axis=0)
         family = self.family[part[0]]
         return any(
@@ -303,36 +306,36 @@ class RuleLanguage:
         return bool(MIN_SUPPORT <= n < min(self.triple_support[a, b] for a, b in couples))
 
     def mask(self, rule: ModeRule) -> Bits:
-        """The units a rule holds for, as one row of bits."""
+        """Return the units a rule holds for, as one row of bits."""
         row = np.full(self.bits.shape[1], np.uint64(2**64 - 1))
         for part in rule.parts:
             row = row & np.bitwise_or.reduce(self.bits[list(part)], axis=0)
         return row
 
     def masks(self, rules: Sequence[ModeRule]) -> Bits:
-        """The units that rules hold for: uint64, shape (rules, words)."""
+        """Return the units that rules hold for: uint64, shape (rules, words)."""
         empty = np.zeros((0, self.bits.shape[1]), dtype=np.uint64)
         return np.stack([self.mask(rule) for rule in rules]) if rules else empty
 
     def size(self, rule: ModeRule) -> float:
-        """How long a rule takes to read: about one a condition."""
+        """Return how long a rule takes to read: about one a condition."""
         return sum(
             1 + 0.5 * (len(part) - 1) + max(self.literals[i].cost for i in part) / 2
             for part in rule.parts
         )
 
     def own_condition(self, rule: ModeRule) -> Condition | None:
-        """The user's candidate that a rule is; None for one of the search's own language."""
+        """Return the user's candidate that a rule is; None for one of the search's own language."""
         return self.literals[rule.parts[0][0]] if rule.kind == "own" else None
 
     def tested(self, rule: ModeRule) -> Bools | None:
-        """Units that a rule is tested on; None for all."""
+        """Return units that a rule is tested on; None for all."""
         if rule.kind == "inside":
             return np.asarray(self.layout.unpack(self.bits[[rule.parts[0][0]]])[0])
         return self.literals[rule.parts[0][0]].tested if rule.kind in ("partial", "own") else None
 
     def reads_text(self, rule: ModeRule) -> bool:
-        """Whether a rule reads texts rather than attributes."""
+        """Return whether a rule reads texts rather than attributes."""
         return any(
             Tier.ATTRIBUTE < self.literals[i].tier < Tier.PARTIAL
             for part in rule.parts
@@ -340,7 +343,7 @@ class RuleLanguage:
         )
 
     def sql(self, rule: ModeRule) -> str:
-        """A rule in SQL."""
+        """Return a rule in SQL."""
         return " AND ".join(self._part_sql(part) for part in rule.parts)
 
     def _part_sql(self, part: tuple[int, ...]) -> str:
@@ -353,11 +356,12 @@ class RuleLanguage:
         return f"({joined})" if several else joined
 
     def conditions(self, rule: ModeRule) -> tuple[str, ...]:
-        """The parts of a rule in English."""
+        """Return the parts of a rule in English."""
         return tuple(self._part_meaning(part) for part in rule.parts)
 
     def rename(self, rule: ModeRule) -> Iterator[tuple[str, str]]:
-        """A rule in other words for the same units: SQL and English, one condition changed."""
+        """Yield a rule in other words for the same units: SQL and English, one condition
+        changed."""
         sql = [self._part_sql(part) for part in rule.parts]
         english = list(self.conditions(rule))
         for place, part in enumerate(rule.parts):
@@ -380,7 +384,7 @@ def _count_subsets(values: int, largest: int) -> int:
 
 
 def list_subsets(values: int, largest: int) -> Bools:
-    """All subsets of two and more out of a few values: bool, shape (subsets, values)."""
+    """Return all subsets of two and more out of a few values: bool, shape (subsets, values)."""
     rows = [
         np.isin(np.arange(values), subset)
         for size in range(2, min(values, largest) + 1)

@@ -56,19 +56,19 @@ class RuleProposal:
 
 
 def score_masks(masks: Bits, strata: Strata, log_costs: Floats) -> Floats:
-    """Guaranteed excess of rules on new units, each at its own multiplicity."""
+    """Return guaranteed excess of rules on new units, each at its own multiplicity."""
     units, losses, expected = strata.count_new(masks)
     z = np.sqrt(2 * np.maximum(log_costs, 0.5))
     return score_counts(units, losses, expected, z)
 
 
 def score_counts(units: Floats, losses: Floats, expected: Floats, z: Floats | float) -> Floats:
-    """`groundfault.modes.kernels.guarantee`, with the weight of size of this search."""
+    """Return `groundfault.modes.kernels.guarantee`, with the weight of size of this search."""
     return guarantee(units, losses, expected, z, GAMMA)
 
 
 def search(language: RuleLanguage, strata: Strata) -> list[RuleProposal]:
-    """The best rules of every class, those of the largest guaranteed excess first."""
+    """Return the best rules of every class, those of the largest guaranteed excess first."""
     rules = list(dict.fromkeys(_search_all(language, strata)))
     masks = language.masks(rules)
     costs = np.array([language.cost_of(rule) for rule in rules])
@@ -84,7 +84,8 @@ def search(language: RuleLanguage, strata: Strata) -> list[RuleProposal]:
 
 
 def search_inside(language: RuleLanguage, strata: Strata) -> list[RuleProposal]:
-    """Effects that show only inside a context: a condition, against the rest of one value."""
+    """Return effects that show only inside a context: a condition, against the rest of one
+    value."""
     if not language.counts["inside"]:
         return []
     z = _z(language, "inside")
@@ -133,7 +134,7 @@ def _z(language: RuleLanguage, kind: str, size: int = 1) -> float:
 
 
 def _best(scores: Floats, top: int) -> NDArray[np.intp]:
-    """Places of the best positive scores, best first."""
+    """Return places of the best positive scores, best first."""
     flat = scores.ravel()
     places = np.argpartition(-flat, top)[:top] if flat.size > top else np.arange(flat.size)
     places = places[flat[places] > 0]
@@ -204,7 +205,7 @@ def _search_triples(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule
 
 
 def _search_sets(language: RuleLanguage, strata: Strata, sums: Floats) -> Iterator[ModeRule]:
-    """Sets of values of one column, inside one literal or a pair of them."""
+    """Yield sets of values of one column, inside one literal or a pair of them."""
     plain = language.plain
     for name, places in language.values.items():
         family = language.family[plain[places[0]]]
@@ -242,7 +243,7 @@ def _search_family(
     places: NDArray[np.intp],
     kind: str,
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """The best sets of values in each context, each value of which carries its part.
+    """Yield the best sets of values in each context, each value of which carries its part.
 
     ``sums`` are of shape (3, contexts, values), ``whole`` of shape (3, values): without a context.
     """
@@ -277,7 +278,7 @@ def _search_family(
 
 
 def _search_words(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule]:
-    """Unions of words, grown greedily from the best of them."""
+    """Yield unions of words, grown greedily from the best of them."""
     for places in language.word_families.values():
         bits = language.bits[places]
         units, losses, expected = strata.count_new(bits)
@@ -315,7 +316,7 @@ def _grow_words(
 
 
 def _is_even(rows: Bits, strata: Strata) -> bool:
-    """Whether each word carries its part where it stands alone."""
+    """Return whether each word carries its part where it stands alone."""
     several = np.zeros_like(rows[0])
     seen = np.zeros_like(rows[0])
     for row in rows:

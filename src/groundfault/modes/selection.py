@@ -92,7 +92,7 @@ class Selection:
         return Strata(self.language.layout, self.losses, [rule.mask for rule in rules])
 
     def _next(self, modes: Sequence[Listed]) -> Listed | None:
-        """The best rule beyond those listed, in its shortest words."""
+        """Return the best rule beyond those listed, in its shortest words."""
         strata = self._strata(modes)
         proposals = self._gate(search(self.language, strata), strata)
         proposals = self._keep_new([p for p in proposals if not self._recuts(p, modes)], modes)
@@ -108,7 +108,7 @@ class Selection:
         return self._list(chosen, strata, alternatives)
 
     def _choose(self, proposals: Sequence[RuleProposal], strata: Strata) -> RuleProposal:
-        """Of the best rule and those about the same failures, what describes these best.
+        """Return the rule that best describes the failures that the top rule covers.
 
         The likelihood that a rule's own failure rate gains has to pay for the rule's words: a
         longer rule that leaves failures of the same kind out is no better for being purer.
@@ -124,7 +124,8 @@ class Selection:
         return near[int(np.argmax(gain_over_expected(*counts) - costs))]
 
     def _recuts(self, proposal: RuleProposal, modes: Sequence[Listed]) -> bool:
-        """Whether a condition is another cut of a column that a mode cuts: its doses show that."""
+        """Return whether a condition is another cut of a column that a mode cuts: its doses show
+        that."""
         if proposal.rule.kind != "single":
             return False
         family = self.language.family
@@ -141,7 +142,7 @@ class Selection:
     def _list_alternatives(
         self, chosen: RuleProposal, proposals: Sequence[RuleProposal], modes: Sequence[Listed]
     ) -> Iterator[tuple[ModeRule, float]]:
-        """Rules that the losses cannot tell from the chosen one: neither adds to the other.
+        """Yield rules that the losses cannot tell from the chosen one: neither adds to the other.
 
         Another cut of the same columns for nearly the same units is none: doses show it.
         """
@@ -169,17 +170,17 @@ class Selection:
                 yield p.rule, float(overlap)
 
     def _list_families(self, rule: ModeRule) -> list[int]:
-        """What the conditions of a rule are about."""
+        """Return what the conditions of a rule are about."""
         return sorted(int(self.language.family[part[0]]) for part in rule.parts)
 
     def _stands(self, strata: Strata, mode: Listed) -> bool:
-        """Whether a mode adds to those listed before it."""
+        """Return whether a mode adds to those listed before it."""
         # one that covers nothing new tells a reader nothing, however well it stands
         adds = bitset.count((mode.mask & strata.inside)[None])[0] >= MIN_SUPPORT
         return bool(adds) and self._adjust(strata, mode) <= self.log_level
 
     def _next_inside(self, strata: Strata, bar: float) -> Listed | None:
-        """The best effect that shows only inside a context, if it is better than ``bar``."""
+        """Return the best effect that shows only inside a context, if it is better than ``bar``."""
         # a low rate that is high for its context is no weakness: it has to be high among all too
         better = [
             p
@@ -198,7 +199,7 @@ class Selection:
         return strata.log_p(one.mask, self.language.tested(one.rule))
 
     def _adjust(self, strata: Strata, one: RuleProposal | Listed) -> float:
-        """Log p of a claim times all the rules that could have been said instead."""
+        """Return log p of a claim times all the rules that could have been said instead."""
         log_p = self._log_p(strata, one) + self.language.cost_of(one.rule)
         # where nothing is listed before, both claims are one
         joint = strata is self.base and one.rule.kind == "single" and log_p > self.log_level
@@ -207,7 +208,7 @@ class Selection:
         return self.together.log_p(one.mask, self.language.handicap_of(one.rule))
 
     def _refine(self, proposal: RuleProposal, strata: Strata) -> RuleProposal:
-        """The refined rule, where both of its claims still stand."""
+        """Return the refined rule, where both of its claims still stand."""
         rule = refine(self.language, strata, proposal.rule)
         if rule == proposal.rule or rule in self.tabu:
             return proposal
@@ -225,7 +226,7 @@ class Selection:
         return Listed(proposal.rule, proposal.mask, marginal, conditional, alternatives)
 
     def _gate(self, proposals: Sequence[RuleProposal], strata: Strata) -> list[RuleProposal]:
-        """Those whose two claims both stand, the best first."""
+        """Return those whose two claims both stand, the best first."""
         significant: list[RuleProposal] = []
         for proposal in proposals:
             if proposal.rule in self.tabu:
@@ -241,7 +242,7 @@ class Selection:
     def _keep_new(
         self, proposals: Sequence[RuleProposal], modes: Sequence[Listed]
     ) -> list[RuleProposal]:
-        """Those that cover enough that no mode before them in the final order covers."""
+        """Return those that cover enough that no mode before them in the final order covers."""
         if not modes or not proposals:
             return list(proposals)
         worth, masks = self._rank(modes), np.stack([mode.mask for mode in modes])
@@ -254,7 +255,7 @@ class Selection:
     def _reword(
         self, best: RuleProposal, proposals: Sequence[RuleProposal], overlaps: NDArray[np.float64]
     ) -> RuleProposal:
-        """The shortest rule that says the same; attributes rather than texts."""
+        """Return the shortest rule that says the same; attributes rather than texts."""
         language = self.language
         for p, overlap in zip(proposals, overlaps, strict=True):
             # what somebody named is said in their words
@@ -279,11 +280,11 @@ class Selection:
         return min(same, key=lambda p: (self._length(p.rule), -p.score))
 
     def _length(self, rule: ModeRule) -> float:
-        """Reading length; what names attributes reads better than what names texts."""
+        """Return reading length; what names attributes reads better than what names texts."""
         return self.language.size(rule) + _TEXTS * self.language.reads_text(rule)
 
     def _drop_nested(self, modes: list[Listed]) -> list[Listed]:
-        """Without the modes that lie inside the latest one and are hardly worse than it."""
+        """Drop the modes that lie inside the latest one and are hardly worse than it."""
         latest = modes[-1]
         masks = np.stack([mode.mask for mode in modes])
         units, losses, expected = self.base.count_new(masks)
@@ -295,7 +296,7 @@ class Selection:
         return [mode for mode, gone in zip(modes[:-1], nested, strict=False) if not gone] + [latest]
 
     def _drop_redundant(self, modes: list[Listed]) -> list[Listed]:
-        """Without the earlier modes that show nothing beyond all the others.
+        """Drop the earlier modes that show nothing beyond all the others.
 
         One that is worse than the latest stays before it, where it explains rather than is
         explained.
@@ -313,12 +314,13 @@ class Selection:
         return modes
 
     def _rank(self, modes: Sequence[Listed | RuleProposal]) -> NDArray[np.float64]:
-        """Guaranteed excess over all units of each mode."""
+        """Return guaranteed excess over all units of each mode."""
         counts = self.base.count_new(np.stack([mode.mask for mode in modes]))
         return score_counts(*counts, _ORDER_Z)
 
     def _order(self, modes: list[Listed]) -> list[Listed]:
-        """The largest guaranteed excess of all units first, each tested given those before it.
+        """Return the largest guaranteed excess of all units first, each tested given those before
+        it.
 
         One that does not stand yet waits: what only it covers may stand out when others are listed.
         """
@@ -347,13 +349,13 @@ class Selection:
 def _compute_new_overlaps(
     one: RuleProposal, others: Sequence[RuleProposal], strata: Strata
 ) -> NDArray[np.float64]:
-    """Jaccard of one rule with many, among the units that no listed mode covers."""
+    """Return Jaccard of one rule with many, among the units that no listed mode covers."""
     new = np.stack([p.mask for p in others]) & strata.inside
     return _compute_overlaps(one.mask & strata.inside, new)
 
 
 def _compute_overlaps(mask: Bits, masks: Bits) -> NDArray[np.float64]:
-    """Jaccard of one rule with many."""
+    """Return Jaccard of one rule with many."""
     both = bitset.count(masks & mask).astype(np.float64)
     either = bitset.count(masks | mask)
     return np.asarray(both / np.maximum(either, 1))

@@ -61,13 +61,13 @@ class JointTest:
             self.largest = np.sort(_permute(language, losses, log_bar))
 
     def log_p(self, mask: Bits, handicap: float = 0.0) -> float:
-        """Log of the adjusted p-value of a single condition."""
+        """Return log of the adjusted p-value of a single condition."""
         inside = self.layout.unpack(mask[None])[0]
         values = self.losses.values
         return self.log_p_of(int(inside.sum()), values[inside].sum(), values.sum(), handicap)
 
     def log_p_of(self, inside: int, errors: float, total: float, handicap: float = 0.0) -> float:
-        """The same of so many errors of all among so many units inside."""
+        """Return the same of so many errors of all among so many units inside."""
         if not self.used:
             return 0.0
         units = len(self.losses.values)
@@ -79,14 +79,14 @@ class JointTest:
 
 
 def _standardise(errors: Floats | Ints | float, inside: Ints, units: int, total: float) -> Floats:
-    """Errors inside, less what is expected, over the standard deviation of permutations."""
+    """Return errors inside, less what is expected, over the standard deviation of permutations."""
     rate = total / units
     variance = rate * (1 - rate) * inside * (units - inside) / (units - 1)
     return np.asarray((errors - inside * rate) / np.sqrt(variance))
 
 
 def _surprise(z: Floats, handicap: Floats | float) -> Floats:
-    """Of standardised counts: minus the log of the normal tail, less the handicap."""
+    """Return minus the log of the normal tail of standardised counts, less the handicap."""
     # scipy.stats has it, and takes half a second to import
     from scipy.special import log_ndtr
 
@@ -94,7 +94,7 @@ def _surprise(z: Floats, handicap: Floats | float) -> Floats:
 
 
 def _permute(language: RuleLanguage, losses: Losses, log_bar: float) -> Floats:
-    """The most surprising count of each permutation, infinite where any p is at its bar."""
+    """Return the most surprising count of each permutation, infinite where any p is at its bar."""
     values = losses.values.astype(np.float32)
     units, total = len(values), int(values.sum())
     rows = language.layout.unpack(language.bits[language.single])
@@ -116,7 +116,8 @@ def _permute(language: RuleLanguage, losses: Losses, log_bar: float) -> Floats:
 
 
 def _find_least(inside: int, units: int, total: int, log_bar: float) -> int:
-    """The least number of errors inside whose exact log p is at the bar, or more than there are."""
+    """Return the least number of errors inside whose exact log p is at the bar, or more than there
+    are."""
     margins = np.array([[inside], [total], [units]], dtype=np.int64)
     return bisect_left(
         range(total + 1), True, key=lambda errors: log_tail(errors, *margins) <= log_bar

@@ -55,7 +55,7 @@ class Losses:
 
     @property
     def binary(self) -> bool:
-        """Whether every loss is 0 or 1."""
+        """Return whether every loss is 0 or 1."""
         return len(self.scale) == 1
 
 
@@ -92,7 +92,7 @@ class Strata:
 
     @classmethod
     def of_patterns(cls, layout: Layout, losses: Losses, masks: Sequence[Bits]) -> Strata:
-        """Strata of the whole pattern of modes that hold, not of the first alone."""
+        """Return strata of the whole pattern of modes that hold, not of the first alone."""
         strata = cls(layout, losses)
         rows = layout.unpack(np.stack(masks))
         _, code = np.unique(rows, axis=1, return_inverse=True)
@@ -100,7 +100,7 @@ class Strata:
         return strata
 
     def log_p(self, mask: Bits, tested: NDArray[np.bool_] | None = None) -> float:
-        """Log p of a rule: its losses are no more than the strata give, against more.
+        """Return log p of a rule: its losses are no more than the strata give, against more.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class Strata:
         return float(log_tail_of_losses(total, step, on_size[busy], home, values, counts))
 
     def count_new(self, masks: Bits) -> tuple[Floats, Floats, Floats]:
-        """New units of each rule, their losses, and what is expected of them."""
+        """Return new units of each rule, their losses, and what is expected of them."""
         units, losses, expected = sum_rows(
             masks,
             self.inside,
@@ -154,7 +154,7 @@ class Strata:
 def discount_spread(
     on: NDArray[np.bool_], home: NDArray[np.intp], losses: Floats, units: Floats
 ) -> float:
-    """What graded losses inside exceed their expectation by merely for varying more there.
+    """Return what graded losses inside exceed their expectation by merely for varying more there.
 
     Equal means with unequal spread are no failure mode, but a permutation takes them for one: the
     excess is scaled by the deviation that permutations have over the robust one (the studentised
@@ -185,7 +185,7 @@ def discount_spread(
 
 
 def _sum_squares(values: Floats, weights: Floats, units: Floats) -> float:
-    """Weighted squares around the mean, a degree of freedom made up for."""
+    """Return weighted squares around the mean, a degree of freedom made up for."""
     n = float(units.sum())
     if n <= 1:
         return 0.0

@@ -30,7 +30,7 @@ Bools = NDArray[np.bool_]
 
 
 def draft_templates(sample: pl.Series, templates: Templates) -> Iterator[Draft]:
-    """Conditions that a text is made after a template, or has a sentence of some form.
+    """Yield conditions that a text is made after a template, or has a sentence of some form.
 
     Parameters
     ----------
@@ -71,7 +71,8 @@ class _Matcher:
         self._matches: dict[str, Bools] = {}
 
     def choose(self, skeleton: Skeleton) -> str | None:
-        """The plainest pattern of a sentence that selects the texts which have it, if any does."""
+        """Return the plainest pattern of a sentence that selects the texts which have it, if any
+        does."""
         on = np.array([skeleton in some for some in self.skeletons])
         for pattern in (self.loose(skeleton), self.strict(skeleton)):
             if _overlap(self.holds(pattern), on) >= _GOOD_SENTENCE:
@@ -79,19 +80,19 @@ class _Matcher:
         return None
 
     def quote(self, skeleton: Skeleton) -> str:
-        """A sentence as it reads, in quotation marks."""
+        """Return a sentence as it reads, in quotation marks."""
         gaps = [self._read_gap(skeleton, i) for i in range(1, len(skeleton))]
         pairs = zip(skeleton, ["", *(gap if gap.strip() else " " for gap in gaps)], strict=True)
         return f'"{"".join(gap + word for word, gap in pairs)}"'
 
     def loose(self, skeleton: Skeleton) -> str:
-        """The words in order, anywhere."""
+        """Return the words in order, anywhere."""
         runs = [self._join(skeleton, run) for run in _list_runs(skeleton)]
         inner = r"\b.+\b".join(runs)
         return rf"\b{inner}\b"
 
     def strict(self, skeleton: Skeleton) -> str:
-        """The whole sentence, from one stop to the next."""
+        """Return the whole sentence, from one stop to the next."""
         parts = []
         for i, word in enumerate(skeleton):
             gap = "" if i == 0 else self._gap(skeleton, i)
@@ -101,7 +102,7 @@ class _Matcher:
         return rf"(^|[.!?:;]\s*){''.join(parts)}([.!?:;]|$)"
 
     def holds(self, pattern: str) -> Bools:
-        """Texts of the sample that a pattern matches, in any case."""
+        """Return texts of the sample that a pattern matches, in any case."""
         if pattern not in self._matches:
             self._matches[pattern] = self.sample.str.contains(f"(?i){pattern}").to_numpy()
         return self._matches[pattern]
@@ -116,7 +117,7 @@ class _Matcher:
         return re.escape(gap).replace(r"\ ", " ") if gap else r"\W+"
 
     def _read_gap(self, skeleton: Skeleton, i: int) -> str:
-        """What always stands before a word; empty if that is not one thing."""
+        """Return what always stands before a word; empty if that is not one thing."""
         gaps = self.gaps.get(skeleton, ())
         return gaps[i - 1] if i <= len(gaps) else ""
 
@@ -126,7 +127,7 @@ def _overlap(a: Bools, b: Bools) -> float:
 
 
 def _list_runs(skeleton: Skeleton) -> list[range]:
-    """Where the words between slots are."""
+    """Return where the words between slots are."""
     ends = [-1, *(i for i, w in enumerate(skeleton) if w in (SLOT, NUMBER)), len(skeleton)]
     return [range(a + 1, b) for a, b in pairwise(ends) if b > a + 1]
 
@@ -176,7 +177,7 @@ def _as_rule(pattern: str) -> TextTest:
 def _draft_forms(
     matcher: _Matcher, templates: Templates, ranking: Sequence[frozenset[Skeleton]]
 ) -> Iterator[Draft]:
-    """Templates with the same slots in the same order, such as translations of each other."""
+    """Yield templates with the same slots in the same order, such as translations of each other."""
     forms: dict[str, list[frozenset[Skeleton]]] = {}
     examples = {label: some for some, label in zip(*_reverse(templates), strict=True)}
     for label in ranking:
@@ -197,12 +198,12 @@ def _draft_forms(
 
 
 def _reverse(templates: Templates) -> tuple[list[list[Skeleton]], list[frozenset[Skeleton]]]:
-    """Sentences and labels, so that the first text with a label is the last."""
+    """Return sentences and labels, so that the first text with a label is the last."""
     return templates.skeletons[::-1], templates.labels[::-1]
 
 
 def _draft_sentences(matcher: _Matcher, templates: Templates) -> Iterator[Draft]:
-    """Sentences that several templates have."""
+    """Yield sentences that several templates have."""
     homes = Counter(one for label in set(templates.labels) for one in label)
     several = [one for one, n in homes.items() if n >= 2]
     several.sort(key=lambda one: (-matcher.counts[one], one))
@@ -213,7 +214,7 @@ def _draft_sentences(matcher: _Matcher, templates: Templates) -> Iterator[Draft]
 
 
 def _draft_stock(matcher: _Matcher, templates: Templates) -> Iterator[Draft]:
-    """Sentences that come and go with the rest unchanged: each, and those of one place."""
+    """Yield sentences that come and go with the rest unchanged: each, and those of one place."""
     ranking = sorted(templates.stock, key=lambda one: (-matcher.counts[one], one))
     patterns = {one: matcher.choose(one) for one in ranking[:_MAX_SENTENCES]}
     exact = {one: pattern for one, pattern in patterns.items() if pattern}

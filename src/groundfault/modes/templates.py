@@ -136,7 +136,7 @@ def _mask(words: Skeleton, rare: Set[str], numbers: Set[str]) -> Skeleton:
 
 
 def _collapse(words: Skeleton) -> Skeleton:
-    """Several slots in a row as one."""
+    """Return several slots in a row as one."""
     return tuple(
         word for i, word in enumerate(words) if _is_fixed(word) or i == 0 or words[i - 1] != word
     )
@@ -169,7 +169,7 @@ def _fill(
     counts: Counter[Skeleton],
     frames: dict[Skeleton, list[_Frame | None]],
 ) -> dict[_Frame, Counter[str]]:
-    """The words that stand in each frame."""
+    """Return the words that stand in each frame."""
     fillings: dict[_Frame, Counter[str]] = {}
     for words, mask in masks.items():
         for word, frame in zip(words, frames.get(mask, ()), strict=False):
@@ -179,7 +179,7 @@ def _fill(
 
 
 def _list_fillers(slots: dict[_Frame, Counter[str]], counts: Counter[Skeleton]) -> set[str]:
-    """Words that fill slots in many of their places."""
+    """Return words that fill slots in many of their places."""
     totals: Counter[str] = Counter()
     for words, n in counts.items():
         for word in words:
@@ -192,7 +192,8 @@ def _list_fillers(slots: dict[_Frame, Counter[str]], counts: Counter[Skeleton]) 
 
 
 def _list_repeats(sizes: dict[Skeleton, int]) -> list[Skeleton]:
-    """Sentences of which one half is frequent: the half without a hole of a frequent frame is."""
+    """Return sentences of which one half is frequent: the half without a hole of a frequent frame
+    is."""
     halves: Counter[tuple[int, bool, Skeleton]] = Counter()
     keys = {}
     for mask, size in sizes.items():
@@ -205,7 +206,7 @@ def _list_repeats(sizes: dict[Skeleton, int]) -> list[Skeleton]:
 
 
 def _list_frames(mask: Skeleton) -> Iterator[_Frame | None]:
-    """For each word, the sentence without it; None for numbers, and where no word is left."""
+    """Yield for each word the sentence without it; None for numbers, and where no word is left."""
     n_fixed = sum(map(_is_fixed, mask))
     for i, word in enumerate(mask):
         if word == NUMBER or n_fixed == _is_fixed(word):
@@ -228,7 +229,7 @@ def _list_frequent(skeletons: Sequence[Sequence[Skeleton]], enough: int) -> set[
 
 
 def _find_stock(skeletons: Sequence[Sequence[Skeleton]], enough: int) -> dict[Skeleton, int]:
-    """Sentences that come and go: the same texts are there without them."""
+    """Return sentences that come and go: the same texts are there without them."""
     stock: set[Skeleton] = set()
     for _ in range(2):
         rests = [frozenset(some) - stock for some in skeletons]
@@ -262,7 +263,7 @@ def _come_and_go(
 def _order_stock(
     skeletons: Sequence[Sequence[Skeleton]], stock: Set[Skeleton]
 ) -> dict[Skeleton, int]:
-    """After how many other stock sentences each comes, in a chain."""
+    """Return after how many other stock sentences each comes, in a chain."""
     pairs: Counter[tuple[Skeleton, Skeleton]] = Counter()
     for some in skeletons:
         present = [one for one in some if one in stock]
@@ -280,7 +281,8 @@ def _order_stock(
 def _label(
     skeletons: Sequence[Sequence[Skeleton]], stock: Set[Skeleton] | dict[Skeleton, int], enough: int
 ) -> list[frozenset[Skeleton]]:
-    """Each text's skeletons but stock; the rarest are left out until enough texts are alike."""
+    """Return each text's skeletons but stock; the rarest are left out until enough texts are
+    alike."""
     labels = [frozenset(one for one in some if one not in stock) for some in skeletons]
     frequencies = Counter(one for label in labels for one in label)
     while True:

@@ -53,7 +53,7 @@ Floats = NDArray[np.float64]
 
 
 def draft_words(sample: pl.Series, most: int) -> Iterator[Draft]:
-    """The most frequent words.
+    """Yield the most frequent words.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def draft_words(sample: pl.Series, most: int) -> Iterator[Draft]:
 
 
 def draft_phrases(sample: pl.Series) -> Iterator[Draft]:
-    """Frequent phrases of two to four words that go together.
+    """Yield frequent phrases of two to four words that go together.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def draft_phrases(sample: pl.Series) -> Iterator[Draft]:
 
 
 def _count_phrases(sample: pl.Series) -> Counter[tuple[str, ...]]:
-    """Texts that have each word, and each phrase of frequent words."""
+    """Return texts that have each word, and each phrase of frequent words."""
     # a mark ends a phrase; a space alone does not
     tokens = sample.str.to_lowercase().str.extract_all(r"\w+|[^\w\s]").to_list()
     counts: Counter[tuple[str, ...]] = Counter((word,) for some in tokens for word in set(some))
@@ -124,13 +124,13 @@ def _count_phrases(sample: pl.Series) -> Counter[tuple[str, ...]]:
 
 
 def _measure_surprise(phrase: tuple[str, ...], counts: Counter[tuple[str, ...]], n: int) -> float:
-    """Log of the texts that have a phrase over those expected of its parts, less log 2."""
+    """Return log of the texts that have a phrase over those expected of its parts, less log 2."""
     parts = (counts[phrase[:i]] * counts[phrase[i:]] for i in range(1, len(phrase)))
     return math.log(counts[phrase] * n / max(parts)) - math.log(2)
 
 
 def draft_topics(sample: pl.Series) -> Iterator[Draft]:
-    """Groups of words that stand in the same texts, named by the most frequent of them.
+    """Yield groups of words that stand in the same texts, named by the most frequent of them.
 
     Parameters
     ----------
@@ -164,7 +164,8 @@ def draft_topics(sample: pl.Series) -> Iterator[Draft]:
 
 
 def _list_content_words(sample: pl.Series) -> tuple[list[str], Floats]:
-    """Words that are not function words, the most frequent first, and which texts have them."""
+    """Return words that are not function words, the most frequent first, and which texts have
+    them."""
     lists = sample.str.to_lowercase().str.extract_all(r"\p{L}{3,}").list.unique().to_list()
     counts = Counter(word for some in lists for word in some)
     few, many = max(MIN_TEXTS, _TOPIC_SHARES[0] * len(lists)), _TOPIC_SHARES[1] * len(lists)
@@ -186,7 +187,7 @@ def _embed(information: Floats) -> Floats:
 
 
 def _cluster(points: Floats, count: int) -> NDArray[np.intp]:
-    """Spherical k-means; each start is the point least like those before it."""
+    """Return spherical k-means; each start is the point least like those before it."""
     centers = points[:1]
     while len(centers) < count:
         far = np.argmin((points @ centers.T).max(axis=1))
@@ -232,7 +233,7 @@ class TextCondition:
 
 
 def read_text_conditions(text: pl.Series, *, max_words: int = 300) -> list[TextCondition]:
-    """Conditions on a column of texts, fixed by the texts alone.
+    """Return conditions on a column of texts, fixed by the texts alone.
 
     Parameters
     ----------
@@ -256,7 +257,7 @@ def read_text_conditions(text: pl.Series, *, max_words: int = 300) -> list[TextC
 
 
 def _list_drafts(sample: pl.Series, max_words: int) -> list[Draft]:
-    """What may be said of texts, the plainest first."""
+    """Return what may be said of texts, the plainest first."""
     small = sample.sample(_SMALL_SAMPLE, seed=0) if sample.len() > _SMALL_SAMPLE else sample
     small = small.str.slice(0, _READ)
     words = small.str.to_lowercase().str.extract_all(r"\w+").to_list()
@@ -291,7 +292,8 @@ def _evaluate(drafts: Iterable[Draft], text: pl.Series) -> Iterator[TextConditio
 
 
 def _keep_different(literals: Iterable[TextCondition]) -> list[TextCondition]:
-    """Without those that hold for too few or nearly all texts, or for the same as a plainer one."""
+    """Drop conditions that hold for too few or nearly all texts, or for the same as a plainer
+    one."""
     extents: set[bytes] = set()
     different: list[TextCondition] = []
     for one in literals:
@@ -307,7 +309,7 @@ def _keep_different(literals: Iterable[TextCondition]) -> list[TextCondition]:
 
 
 def _drop_doubles(literals: list[TextCondition]) -> list[TextCondition]:
-    """Without words that hold for nearly the same texts as something plainer."""
+    """Drop words that hold for nearly the same texts as something plainer."""
     if not literals:
         return literals
     rows = np.array([one.on[:_SAMPLE] for one in literals], dtype=np.float32)

@@ -44,7 +44,7 @@ class TextTest:
 
     @property
     def sql(self) -> str:
-        """In SQL, with ``{}`` for the column."""
+        """Return in SQL, with ``{}`` for the column."""
         return " AND ".join(term.sql if term.holds else f"NOT {term.sql}" for term in self.terms)
 
     def __and__(self, other: TextTest) -> TextTest:
@@ -78,17 +78,17 @@ class Draft:
 
 
 def compare(sql: str, expression: pl.Expr) -> TextTest:
-    """One test that is no regular expression."""
+    """Return one test that is no regular expression."""
     return TextTest((Term(sql, expression),))
 
 
 def match(pattern: str, *, any_case: bool = False) -> TextTest:
-    """The text has a regular expression somewhere."""
+    """Return the text has a regular expression somewhere."""
     operator, flags = ("~*", "(?i)") if any_case else ("~", "")
     return compare(f"{{}} {operator} {literal(pattern)}", TEXT.str.contains(flags + pattern))
 
 
 def match_words(words: Sequence[str]) -> TextTest:
-    """The text has one of these words, in any case."""
+    """Return the text has one of these words, in any case."""
     inner = "|".join(re.escape(word) for word in words)
     return match(rf"\b{inner}\b" if len(words) == 1 else rf"\b({inner})\b", any_case=True)

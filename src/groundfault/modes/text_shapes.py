@@ -13,7 +13,7 @@ from groundfault.modes.text_conditions import MIN_TEXTS, TEXT, Draft, compare, m
 
 
 def draft_shapes(sample: pl.Series, languages: ColumnLanguages) -> Iterator[Draft]:
-    """Conditions on the shape of texts.
+    """Yield conditions on the shape of texts.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def _draft_lengths(sample: pl.Series) -> Iterator[Draft]:
 
 
 def _name_lengths(cut: int, noun: str) -> tuple[str, str]:
-    """What a text above and below a cut is like."""
+    """Return what a text above and below a cut is like."""
     if not cut:
         return "is not empty", "is empty"
     nouns = noun + "s" * (cut > 1)

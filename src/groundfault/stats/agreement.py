@@ -62,7 +62,7 @@ def raw(
     level: float = 0.95,
     resamples: int = 2000,
 ) -> Agreement:
-    """The share of pairs of raters who agree, averaged over items that at least two rated.
+    """Return the share of pairs of raters who agree, averaged over items that at least two rated.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def cohen(
     level: float = 0.95,
     resamples: int = 2000,
 ) -> Agreement:
-    """Cohen's kappa of two raters; items that only one of them rated are left out.
+    """Return Cohen's kappa of two raters; items that only one of them rated are left out.
 
     Cohen 1960, doi:10.1177/001316446002000104. Not defined where both use one and the same category
     throughout.
@@ -119,7 +119,7 @@ def krippendorff(
     level: float = 0.95,
     resamples: int = 2000,
 ) -> Agreement:
-    """Krippendorff's alpha for nominal data: any number of raters, any ratings missing.
+    """Return Krippendorff's alpha for nominal data: any number of raters, any ratings missing.
 
     Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability". Not defined where all ratings
     are one category.
@@ -147,7 +147,8 @@ def gwet(
     level: float = 0.95,
     resamples: int = 2000,
 ) -> Agreement:
-    """Gwet's AC1: any number of raters, any ratings missing; steady where one category prevails.
+    """Return Gwet's AC1: any number of raters, any ratings missing; steady where one category
+    prevails.
 
     Gwet 2008, doi:10.1348/000711006X126600, in the form for missing ratings of his *Handbook of
     Inter-Rater Reliability*: items that only one rater rated still tell how common each category
@@ -208,18 +209,19 @@ def _interval(values: Floats, level: float) -> tuple[float, float, str]:
 
 
 def _counts(ratings: Ratings, categories: int) -> Floats:
-    """How many raters gave an item each category, shape (items, categories)."""
+    """Return how many raters gave an item each category, shape (items, categories)."""
     return np.asarray((ratings[:, :, None] == np.arange(categories)).sum(axis=1), dtype=np.float64)
 
 
 def _ratio(top: Floats, bottom: Floats) -> Floats:
-    """A quotient; nan where the denominator is 0 but for rounding."""
+    """Return a quotient; nan where the denominator is 0 but for rounding."""
     nonzero = np.abs(bottom) > 1e-12
     return np.where(nonzero, top / np.where(nonzero, bottom, 1.0), np.nan)
 
 
 def _pairs(ratings: Ratings, categories: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Counts, raters, whether there is a pair, and the share of agreeing pairs, for each item."""
+    """Return counts, raters, whether there is a pair, and the share of agreeing pairs, for each
+    item."""
     # pairs that agree, over all pairs of the item's raters (Fleiss 1971, doi:10.1037/h0031619)
     counts = _counts(ratings, categories)
     raters = counts.sum(axis=1)
@@ -295,7 +297,7 @@ LEAST_EXCESS = 0.8
 
 
 def are_copies(agreeing: int, shared: int, commonest: int) -> bool:
-    """Whether outcomes that two sources have of the same cases are one source's, copied.
+    """Return whether outcomes that two sources have of the same cases are one source's, copied.
 
     They are if they agree beyond what chance explains, and almost wherever chance leaves room.
     The second condition is what tells a copy from another run of the same cases, whose outcomes
@@ -340,7 +342,8 @@ Labels = NDArray[np.integer[Any]]
 
 
 def adjusted_rand(a: Labels, b: Labels) -> float:
-    """Adjusted Rand index of two labellings, without noise (negative labels); NaN of nothing.
+    """Return adjusted Rand index of two labellings, without noise (negative labels); NaN of
+    nothing.
 
     1 for the same groups, about 0 by chance. Hubert and Arabie 1985, doi:10.1007/BF01908075.
     """
@@ -357,7 +360,8 @@ def adjusted_rand(a: Labels, b: Labels) -> float:
 
 
 def best_jaccard(a: Labels, b: Labels, clusters: int) -> Floats:
-    """For each cluster of ``a``, the Jaccard index with the cluster of ``b`` that is most like it.
+    """Return for each cluster of ``a`` the Jaccard index with the cluster of ``b`` that is most
+    like it.
 
     Parameters
     ----------

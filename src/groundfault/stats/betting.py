@@ -31,7 +31,7 @@ ROUNDING = 1e-9
 
 
 def factor(score: Floats, forecast: Floats, threshold: Floats) -> Floats:
-    """What one unit staked becomes: the likelihood ratio of ``forecast`` to ``threshold``.
+    """Return what one unit staked becomes: the likelihood ratio of ``forecast`` to ``threshold``.
 
     That is ``1 + bet * (threshold - score)`` with ``bet = (threshold - forecast) / (threshold * (1
     - threshold))``; a 0/1 score gives the Bernoulli likelihood ratio. A forecast at or above the
@@ -70,14 +70,14 @@ def factor(score: Floats, forecast: Floats, threshold: Floats) -> Floats:
 
 
 def is_refuted(threshold: Floats) -> NDArray[np.bool_]:
-    """Where the null asks for an expected score above 1, which no score can have."""
+    """Return where the null asks for an expected score above 1, which no score can have."""
     return threshold > 1.0 + ROUNDING
 
 
 def conditional_threshold(
     threshold: ArrayLike, size: ArrayLike, label_count: ArrayLike, total: ArrayLike
 ) -> Floats:
-    """Mean of the unlabelled rest of a finite group, if the whole has mean ``threshold``.
+    """Return mean of the unlabelled rest of a finite group, if the whole has mean ``threshold``.
 
     Draws without replacement must be tested against this number; against the constant they are not
     a fair game, and the error rate has no bound (Waudby-Smith and Ramdas 2020,
@@ -130,7 +130,7 @@ def conditional_threshold(
 
 
 def weigh(log_weights: Floats, factors: Floats, eta: float) -> tuple[Floats, Floats]:
-    """One round of the exponentially weighted averaging forecaster.
+    """Return one round of the exponentially weighted averaging forecaster.
 
     Parameters
     ----------
@@ -203,7 +203,8 @@ def accumulate(log_arms: Floats, log_steps: Floats, log_start: float, rule: str)
 
 
 def start_weight(step: int, rule: str, burn_in: int) -> float:
-    """Share of the wealth that starts to bet at ``step``: all at 1, 1/m on 1..m, or 1/(t(t+1))."""
+    """Return share of the wealth that starts to bet at ``step``: all at 1, 1/m on 1..m, or
+    1/(t(t+1))."""
     if rule == "once":
         return 1.0 if step == 1 else 0.0
     if rule == "uniform":
@@ -212,7 +213,8 @@ def start_weight(step: int, rule: str, burn_in: int) -> float:
 
 
 def idle_weight(step: int, rule: str, burn_in: int) -> float:
-    """Share of the wealth that bets only after ``step``: one minus each `start_weight` so far."""
+    """Return share of the wealth that bets only after ``step``: one minus each `start_weight` so
+    far."""
     if rule == "once":
         return 0.0
     return max(0.0, 1.0 - step / burn_in) if rule == "uniform" else 1.0 / (step + 1)

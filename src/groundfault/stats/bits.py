@@ -43,24 +43,24 @@ def pack(matrix: NDArray[np.bool_]) -> Bits:
 
 
 def words(m: int) -> int:
-    """Words that a row over ``m`` units takes."""
+    """Return words that a row over ``m`` units takes."""
     return (m + 63) // 64
 
 
 def unpack(bits: Bits, m: int) -> NDArray[np.bool_]:
-    """The boolean matrix, shape (L, m), that `pack` packed."""
+    """Return the boolean matrix, shape (L, m), that `pack` packed."""
     return np.unpackbits(bits.view(np.uint8), axis=1, count=m, bitorder="little").view(np.bool_)
 
 
 def take(bits: Bits, m: int, index: NDArray[np.intp]) -> Bits:
-    """The packed columns ``index`` of a packed matrix over ``m`` units, in that order."""
+    """Return the packed columns ``index`` of a packed matrix over ``m`` units, in that order."""
     step = max(1, _BLOCK // max(m, 1))
     blocks = [pack(unpack(bits[i : i + step], m)[:, index]) for i in range(0, len(bits), step)]
     return np.concatenate(blocks) if blocks else np.zeros((0, words(len(index))), dtype=np.uint64)
 
 
 def count(bits: Bits) -> NDArray[np.int64]:
-    """How many bits each row has: shape (L,)."""
+    """Return how many bits each row has: shape (L,)."""
     if not _use_kernels(bits.size):
         return np.asarray(np.bitwise_count(bits).sum(axis=1, dtype=np.int64))
     from groundfault.stats.bit_kernels import count_each
@@ -70,7 +70,7 @@ def count(bits: Bits) -> NDArray[np.int64]:
 
 
 def count_and(bits: Bits, planes: Bits) -> NDArray[np.int64]:
-    """How many bits each row shares with each plane.
+    """Return how many bits each row shares with each plane.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def _use_kernels(words: int) -> bool:
 
 
 def sums(bits: Bits, values: NDArray[Any]) -> NDArray[Any]:
-    """Sum of each value vector over each row's units, exactly for whole numbers.
+    """Return sum of each value vector over each row's units, exactly for whole numbers.
 
     Whole numbers are split into bit planes, so that a sum is a weighted count of shared bits;
     others are summed in double precision.

@@ -17,7 +17,7 @@ Labels = NDArray[np.int64]
 def find_nearest(
     points: Floats, centroids: Floats, variance: float = 0.0, level: float = 0.0
 ) -> Labels:
-    """The nearest centroid of each point; -1 where another is nearly as near.
+    """Return the nearest centroid of each point; -1 where another is nearly as near.
 
     Parameters
     ----------

@@ -46,27 +46,27 @@ class ContingencyTables:
 
     @property
     def off(self) -> NDArray[np.int64]:
-        """Units where the descriptor is false."""
+        """Return units where the descriptor is false."""
         return self.n - self.on
 
     @property
     def unit(self) -> int:
-        """What a sum is divided by to be a loss."""
+        """Return what a sum is divided by to be a loss."""
         return self.denominator or 1
 
     @property
     def on_rate(self) -> NDArray[np.float64]:
-        """Mean loss where the descriptor is true; NaN on no unit."""
+        """Return mean loss where the descriptor is true; NaN on no unit."""
         return _divide(self.on_sum, self.on * self.unit)
 
     @property
     def off_rate(self) -> NDArray[np.float64]:
-        """Mean loss where the descriptor is false; NaN on no unit."""
+        """Return mean loss where the descriptor is false; NaN on no unit."""
         return _divide(self.total - self.on_sum, self.off * self.unit)
 
     @property
     def lift(self) -> NDArray[np.float64]:
-        """Mean loss on minus off.
+        """Return mean loss on minus off.
 
         One rounded quotient of whole numbers, so that equal lifts are equal floats.
 
@@ -78,11 +78,11 @@ class ContingencyTables:
 
     @property
     def sign(self) -> NDArray[np.int64]:
-        """The direction of the lift: -1, 0 or 1, exactly."""
+        """Return the direction of the lift: -1, 0 or 1, exactly."""
         return np.sign(self.n * self.on_sum - self.on * self.total).astype(np.int64)
 
     def score(self, effect: str = "risk_difference") -> NDArray[np.float64]:
-        """Size of an effect:
+        """Return size of an effect:
 
         lift
 
@@ -103,14 +103,15 @@ class ContingencyTables:
             return score(EFFECTS.index(effect), n, on, total, on_sum, float(self.unit))
 
     def ratio(self, effect: str) -> NDArray[np.float64]:
-        """Risk or odds ratio on against off, with one half added to each cell (Haldane)."""
+        """Return risk or odds ratio on against off, with one half added to each cell (Haldane)."""
         a, b = self.on_sum / self.unit + 0.5, (self.total - self.on_sum) / self.unit + 0.5
         if effect == "odds_ratio":
             return np.asarray(a * (self.off + 1 - b) / (b * (self.on + 1 - a)))
         return np.asarray(a / (self.on + 1) / (b / (self.off + 1)))
 
     def reaches(self, min_effect: Fraction) -> NDArray[np.bool_]:
-        """Where |lift| >= ``min_effect``, compared as rationals: exactly 0.10 reaches 0.10."""
+        """Return where |lift| >= ``min_effect``, compared as rationals: exactly 0.10 reaches
+        0.10."""
         # reals on no grid have no exact value to compare
         if not self.denominator:
             return np.abs(self.lift) >= float(min_effect)
@@ -125,7 +126,7 @@ class ContingencyTables:
         return np.asarray(hits, dtype=np.bool_).reshape(len(self)) & sided
 
     def fraction(self, index: int) -> Fraction:
-        """The lift of one hypothesis as an exact rational."""
+        """Return the lift of one hypothesis as an exact rational."""
         n, k, s, t = self._rows(slice(index, index + 1))[0]
         return Fraction(n * s - k * t, k * (n - k) * self.unit)
 
@@ -150,7 +151,7 @@ def score(
     on_sum: NDArray[np.float64],
     unit: float,
 ) -> NDArray[np.float64]:
-    """Sizes of effect from tables of floats; `null_kernels.score_one` of each."""
+    """Return sizes of effect from tables of floats; `null_kernels.score_one` of each."""
     if effect == 0:
         # the same products in the same order, and no compiler for the effect nearly all ask for
         return np.asarray(np.abs(n * on_sum - on * total) / (on * (n - on) * unit))
@@ -161,7 +162,8 @@ def score(
 
 
 def common_grid(values: NDArray[np.float64], largest: int = 100) -> int:
-    """The least k <= ``largest`` such that every value is a multiple of 1/k; 0 if there is none.
+    """Return the least k <= ``largest`` such that every value is a multiple of 1/k; 0 if there is
+    none.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class CriticalRegion:
         effect: str = "risk_difference",
         drift: float = 0.0,
     ) -> CriticalRegion:
-        """Tabulate for all error totals that are likely.
+        """Return tabulate for all error totals that are likely.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class CriticalRegion:
         return cls(n, on, first, low, high)
 
     def chances(self, on_rate: float, off_rate: float) -> tuple[float, float]:
-        """Probabilities of passing as the worse side, and as the better."""
+        """Return probabilities of passing as the worse side, and as the better."""
         sides = []
         for count, rate in ((self.on, on_rate), (self.n - self.on, off_rate)):
             start, stop = _window(count * rate, sqrt(count * rate * (1 - rate)), 0.0, count)
@@ -124,7 +124,8 @@ def _find_first_counts(
     way: int,
     min_effect: float,
 ) -> Ints:
-    """The first counts from ``near`` to ``far`` of enough effect; past ``far`` if there is none."""
+    """Return the first counts from ``near`` to ``far`` of enough effect; past ``far`` if there is
+    none."""
 
     def is_enough(counts: Ints) -> NDArray[np.bool_]:
         return score(effect, *tables, counts.astype(np.float64), 1.0) >= min_effect
@@ -144,7 +145,8 @@ def _find_first_counts(
 def _find_bounds(
     null: null_distributions.NullDistributions, level: float, sides: int
 ) -> tuple[Ints, Ints]:
-    """The last count of a small p-value below, and the first above; out of range where none is."""
+    """Return the last count of a small p-value below, and the first above; out of range where none
+    is."""
     low, high = np.empty(len(null.n), dtype=np.int64), np.empty(len(null.n), dtype=np.int64)
     find_ends = _find_one_sided_ends if sides == 1 else _find_two_sided_ends
     for u, (start, stop) in enumerate(pairwise(null.offset.tolist())):
@@ -157,7 +159,8 @@ def _find_bounds(
 
 
 def _find_one_sided_ends(shift: Floats, pmf: Floats, level: float) -> tuple[int, int]:
-    """How many atoms below and how many above have a tail of at most the level, outermost first."""
+    """Return how many atoms below and how many above have a tail of at most the level, outermost
+    first."""
     under, over = int(np.count_nonzero(shift < 0)), int(np.count_nonzero(shift > 0))
     below = np.searchsorted(np.cumsum(pmf[:under]), level, side="right")
     above = np.searchsorted(np.cumsum(pmf[::-1][:over]), level, side="right")
@@ -165,7 +168,7 @@ def _find_one_sided_ends(shift: Floats, pmf: Floats, level: float) -> tuple[int,
 
 
 def _find_two_sided_ends(shift: Floats, pmf: Floats, level: float) -> tuple[int, int]:
-    """`_find_one_sided_ends` where both tails together have at most the level."""
+    """Return `_find_one_sided_ends` where both tails together have at most the level."""
     distance = np.abs(shift)
     order = np.argsort(-distance, kind="stable")
     # equal distances are in one tail together, as in the two-sided p-value
@@ -177,7 +180,8 @@ def _find_two_sided_ends(shift: Floats, pmf: Floats, level: float) -> tuple[int,
 
 
 def _binomial(count: int, rate: float, start: int, stop: int) -> Floats:
-    """Binomial probabilities of start..stop, by ratios of neighbours outward from the mode."""
+    """Return binomial probabilities of start..stop, by ratios of neighbours outward from the
+    mode."""
     pmf = np.zeros(stop - start + 1)
     if rate <= 0.0 or rate >= 1.0:
         pmf[(0 if rate <= 0.0 else count) - start] = 1.0
@@ -193,7 +197,7 @@ def _binomial(count: int, rate: float, start: int, stop: int) -> Floats:
 
 
 def _sum_upper_tail(first: int, high: Ints, x: int, here: Floats, y: int, there: Floats) -> float:
-    """P(X >= high[X + Y - first]) for independent counts X from x on and Y from y on."""
+    """Return P(X >= high[X + Y - first]) for independent counts X from x on and Y from y on."""
     ceiling = np.maximum.accumulate(high)
     counts = x + np.arange(len(here))
     # a bound that never falls with the total: each X passes with every Y up to some last one

@@ -49,14 +49,14 @@ class Floor:
     decoy: Floats
 
     def survives(self, scores: Floats) -> NDArray[np.bool_]:
-        """Which scores clear the floor."""
+        """Return which scores clear the floor."""
         if self.threshold is None:
             return np.zeros(len(scores), dtype=np.bool_)
         return scores >= self.threshold if self.inclusive else scores > self.threshold
 
     @property
     def curve(self) -> list[dict[str, float]]:
-        """One row a level: threshold, real, decoy and fdp."""
+        """Return one row a level: threshold, real, decoy and fdp."""
         return [
             {"threshold": float(t), "real": int(r), "decoy": float(d), "fdp": float(d / max(1, r))}
             for t, r, d in zip(self.levels, self.real, self.decoy, strict=True)
@@ -64,13 +64,13 @@ class Floor:
 
 
 def count_levels(scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """The distinct scores, descending, and how many scores are at or above each."""
+    """Return the distinct scores, descending, and how many scores are at or above each."""
     distinct, counts = np.unique(scores, return_counts=True)
     return distinct[::-1].copy(), counts[::-1].cumsum()
 
 
 def procedure_a(scores: Floats, decoy: Floats, q: float) -> Floor:
-    """The smallest score whose estimated false-discovery proportion is at most ``q``.
+    """Return the smallest score whose estimated false-discovery proportion is at most ``q``.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def procedure_a(scores: Floats, decoy: Floats, q: float) -> Floor:
 def scale_counts(
     decoys: Floats, thresholds: Floats, descriptors: int, correction: Correction = "none"
 ) -> Floats:
-    """Sampled decoys at or above each ascending threshold, on the scale of the real library.
+    """Return sampled decoys at or above each ascending threshold, on the scale of the real library.
 
     Parameters
     ----------

@@ -33,16 +33,17 @@ class DesignMixture:
 
     @property
     def units(self) -> int:
-        """Units of all stages."""
+        """Return units of all stages."""
         return self.designs[0].units
 
     @property
     def largest(self) -> float:
-        """The largest lift that error rate and prevalence allow."""
+        """Return the largest lift that error rate and prevalence allow."""
         return self.designs[0].largest
 
     def power(self, lift: float) -> float:
-        """Probability that a candidate of this lift is confirmed; NaN for a lift that cannot be."""
+        """Return probability that a candidate of this lift is confirmed; NaN for a lift that cannot
+        be."""
         pairs = zip(self.weights, self.designs, strict=True)
         return self.tested * sum(weight * design.power(lift) for weight, design in pairs)
 
@@ -50,7 +51,8 @@ class DesignMixture:
 def chance_of_support(
     n: int, on: int, part: int, window: Sequence[int], other: Sequence[int]
 ) -> float:
-    """Probability that a random part of the units has a support in a window, and the rest too.
+    """Return probability that a random part of the units has a support in a window, and the rest
+    too.
 
     Parameters
     ----------
@@ -81,7 +83,8 @@ def chance_of_support(
 
 
 def raise_rate(design: Design, lift: float) -> Design:
-    """The design of units of which a slice fails more often by ``lift``, and the rest as before.
+    """Return the design of units of which a slice fails more often by ``lift``, and the rest as
+    before.
 
     A design is of an error rate, and a slice of it that fails more leaves the rest to fail less:
     where errors are rare, no large lift is possible then. Here the errors of the slice are added.
@@ -104,7 +107,8 @@ def raise_rate(design: Design, lift: float) -> Design:
 def minimum_detectable_rise(
     designs: Sequence[Design], weights: Sequence[float], power: float = 0.8
 ) -> float | None:
-    """The smallest lift of errors that are added found with this power, to three digits, or None.
+    """Return the smallest lift of errors that are added found with this power, to three digits, or
+    None.
 
     Parameters
     ----------

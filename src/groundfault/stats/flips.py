@@ -31,7 +31,7 @@ def max_t(
     *,
     elsewhere: Bits | None = None,
 ) -> Floats:
-    """Step-down max-T adjusted p-values that mean differences are 0 on slices, two-sided.
+    """Return step-down max-T adjusted p-values that mean differences are 0 on slices, two-sided.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def p_values(
     rng: np.random.Generator,
     direction: NDArray[np.int64] | None = None,
 ) -> Floats:
-    """p-values that mean differences are 0 on slices, each for its slice alone.
+    """Return p-values that mean differences are 0 on slices, each for its slice alone.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def p_values(
 
 
 def _sign_tail(wins: NDArray[np.int64], pairs: NDArray[np.int64]) -> Floats:
-    """Probability of so many wins or more among pairs that may go either way."""
+    """Return probability of so many wins or more among pairs that may go either way."""
     from scipy.special import bdtrc
 
     return np.where(wins > 0, bdtrc(wins - 1.0, np.maximum(pairs, 1), 0.5), 1.0)
@@ -170,7 +170,7 @@ class _Flips:
         self.rest = None if elsewhere is None else bits.count(elsewhere)
 
     def draw(self, draws: int, rng: np.random.Generator) -> Iterator[Floats]:
-        """Differences, all n of a row, with signs flipped at random: batches of rows."""
+        """Yield differences, all n of a row, with signs flipped at random: batches of rows."""
         n, m = len(self.residuals), len(self.units)
         step = max(1, _BATCH // max(1, n))
         for start in range(0, draws, step):
@@ -181,7 +181,7 @@ class _Flips:
             yield out
 
     def statistics(self, values: Floats, side: Floats | None = None) -> Floats:
-        """Sums over root sums of squares, shape (rows, L): their size, or towards a side."""
+        """Return sums over root sums of squares, shape (rows, L): their size, or towards a side."""
         rows, m = values[:, self.units], len(self.units)
         squares = self.residuals[self.units] ** 2
         out = np.zeros((len(values), len(self.packed)))

@@ -47,31 +47,32 @@ class Improvement:
 
     @property
     def steps(self) -> int:
-        """How many examples are error-prone, m."""
+        """Return how many examples are error-prone, m."""
         return len(self.accuracy)
 
     @property
     def proportion(self) -> float:
-        """Share of steps after which accuracy is above the original; NaN where there is no step."""
+        """Return share of steps after which accuracy is above the original; NaN where there is no
+        step."""
         return _share(self.accuracy > self.original + _SAME)
 
     @property
     def improvement(self) -> float:
-        """Accuracy after the last step minus the original one."""
+        """Return accuracy after the last step minus the original one."""
         return float(self.accuracy[-1]) - self.original if self.steps else 0.0
 
     @property
     def c_proportion(self) -> float:
-        """Share of steps with an accuracy above that of confidence; NaN without steps."""
+        """Return share of steps with an accuracy above that of confidence; NaN without steps."""
         return _share(self.accuracy > self.confidence + _SAME)
 
     @property
     def c_improvement(self) -> float:
-        """Accuracy after the last step minus that of confidence."""
+        """Return accuracy after the last step minus that of confidence."""
         return float(self.accuracy[-1] - self.confidence[-1]) if self.steps else 0.0
 
     def summary(self, level: float = 0.05) -> str:
-        """What was gained, and what of it is shown at that level."""
+        """Return what was gained, and what of it is shown at that level."""
         if not self.steps:
             return f"no example is error-prone, so none was {self.act}"
         if np.isnan(self.accuracy[-1]):
@@ -170,7 +171,8 @@ def relabel(
 
 
 def sum_in_order(score: Floats, value: Floats) -> Floats:
-    """Sums of the values of the 1, ..., n highest scores: shape (n,); equals count on average.
+    """Return sums of the values of the 1, ..., n highest scores: shape (n,); equals count on
+    average.
 
     Examples
     --------
@@ -185,7 +187,7 @@ def sum_in_order(score: Floats, value: Floats) -> Floats:
 
 
 def find_best_threshold(confidence: Floats, gain: Floats) -> float:
-    """The confidence below which relabelling gains most; of equally good ones the lowest.
+    """Return the confidence below which relabelling gains most; of equally good ones the lowest.
 
     Parameters
     ----------
@@ -219,7 +221,7 @@ def _share(true: Bools) -> float:
 
 
 def find_least_confident(probability: NDArray[np.float64], count: int) -> NDArray[np.bool_]:
-    """The ``count`` examples of lowest largest class probability; of equals, the first."""
+    """Return the ``count`` examples of lowest largest class probability; of equals, the first."""
     uncertain = np.zeros(len(probability), dtype=np.bool_)
     # stable: which of equal confidences comes first must not depend on the sorting algorithm
     uncertain[np.argsort(probability.max(axis=1), kind="stable")[:count]] = True

@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 def newcombe(
     on_sum: Floats, on: Floats, off_sum: Floats, off: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """Intervals for differences of two proportions, from Wilson score intervals of each.
+    """Return intervals for differences of two proportions, from Wilson score intervals of each.
 
     Newcombe 1998, method 10, doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I.
     Assumes independent 0/1 units.
@@ -39,7 +39,7 @@ def newcombe(
 
 
 def _score_interval(p: Floats, n: Floats, level: float) -> tuple[Floats, Floats]:
-    """Wilson's interval of a proportion ``p`` of ``n``: its ends."""
+    """Return Wilson's interval of a proportion ``p`` of ``n``: its ends."""
     z = _normal(level)
     # the ends solve (p - x)^2 = z^2 x (1 - x) / n for x (Wilson 1927,
     # doi:10.1080/01621459.1927.10502953)
@@ -51,7 +51,7 @@ def _score_interval(p: Floats, n: Floats, level: float) -> tuple[Floats, Floats]
 def welch(
     on: tuple[Floats, Floats, Floats], off: tuple[Floats, Floats, Floats], level: float
 ) -> tuple[Floats, Floats]:
-    """Intervals for differences of two mean losses, unequal variances; clipped to [-1, 1].
+    """Return intervals for differences of two mean losses, unequal variances; clipped to [-1, 1].
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def welch(
 def log_ratio(
     effect: str, on_sum: Floats, on: Floats, off_sum: Floats, off: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """Intervals for risk or odds ratios on the log scale, with one half added to each cell.
+    """Return intervals for risk or odds ratios on the log scale, with one half added to each cell.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def _normal(level: float) -> float:
 
 
 def wilson(successes: ArrayLike, trials: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
-    """Wilson's score intervals of proportions: two arrays; NaN where nothing was tried.
+    """Return Wilson's score intervals of proportions: two arrays; NaN where nothing was tried.
 
     Assumes independent tries of one chance. Wilson 1927, doi:10.1080/01621459.1927.10502953.
     """
@@ -122,7 +122,8 @@ def wilson(successes: ArrayLike, trials: ArrayLike, level: float = 0.95) -> tupl
 
 
 def mcnemar(first_only: int, second_only: int) -> float:
-    """Exact two-sided p-value that neither of two ways succeeds more often on the same cases.
+    """Return exact two-sided p-value that neither of two ways succeeds more often on the same
+    cases.
 
     Parameters
     ----------
@@ -149,7 +150,7 @@ def mcnemar(first_only: int, second_only: int) -> float:
 def newcombe_pairs(
     both: int, first_only: int, second_only: int, neither: int, level: float = 0.95
 ) -> tuple[float, float]:
-    """Interval of the difference of two proportions of the same cases.
+    """Return interval of the difference of two proportions of the same cases.
 
     Newcombe's method 10 for pairs: Wilson's intervals of both, put together with their correlation,
     which is corrected for continuity where positive. Assumes independent cases. Newcombe 1998,

@@ -21,7 +21,7 @@ def lift(
     defined: Bools | None = None,
     weights: NDArray[np.int64] | None = None,
 ) -> tuple[Floats, Floats]:
-    """Mean loss on minus off a descriptor within strata, and its z-score.
+    """Return mean loss on minus off a descriptor within strata, and its z-score.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def centre_losses(
     has_loss: NDArray[np.bool_] | None = None,
     strata: NDArray[np.int64] | None = None,
 ) -> Floats:
-    """Losses less the mean of their stratum, 0 where there is none.
+    """Return losses less the mean of their stratum, 0 where there is none.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class RobustLifts:
         self._kept = list(self._chunks()) if len(packed) <= self._step else None
 
     def __call__(self, residuals: Floats, has_loss: Floats | None = None) -> Floats:
-        """Signed statistics for units in other orders: shape (b, L).
+        """Return signed statistics for units in other orders: shape (b, L).
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class RobustLifts:
         return np.asarray(np.where(variance > 1e-20, size, 0.0))
 
     def _chunks(self) -> Iterator[tuple[Floats, Floats | None]]:
-        """Weights of some descriptors, and where they are defined: shape (l, n) each."""
+        """Yield weights of some descriptors, and where they are defined: shape (l, n) each."""
         for start in range(0, len(self.packed), self._step):
             part = slice(start, start + self._step)
             on = bits.unpack(self.packed[part], self.size).astype(np.float64)
@@ -185,7 +185,8 @@ class RobustLifts:
                 yield (on - self._compute_shares(on, defined)) * defined, defined
 
     def _compute_shares(self, on: Floats, defined: Floats) -> Floats:
-        """Share of each unit's stratum that is on the slice, of those where it is defined."""
+        """Return share of each unit's stratum that is on the slice, of those where it is
+        defined."""
         on_sum, count = (
             np.add.reduceat(rows[:, self._order], self._starts, axis=1) for rows in (on, defined)
         )
@@ -204,7 +205,8 @@ _STEPS = 60
 def condition_on_passing(
     estimate: Floats, low: Floats, bar: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """A median-unbiased estimate and a lower limit, given that each estimate reached its bar.
+    """Return a median-unbiased estimate and a lower limit, given that each estimate reached its
+    bar.
 
     Parameters
     ----------
@@ -253,7 +255,7 @@ def condition_on_passing(
 
 
 def _solve(gap: Floats, tail: float) -> Floats:
-    """How many standard errors below the estimate an effect lies that reaches it so rarely.
+    """Return how many standard errors below the estimate an effect lies that reaches it so rarely.
 
     "So rarely" is with probability ``tail`` among those that pass a bar ``gap`` below the estimate.
     """

@@ -44,39 +44,40 @@ class LossCounts:
 
     @cached_property
     def denominator(self) -> int:
-        """The losses are whole multiples of 1 over it; 0 where they share no grid."""
+        """Return the losses are whole multiples of 1 over it; 0 where they share no grid."""
         return common_grid(self.losses[self.units > 0])
 
     @cached_property
     def tables(self) -> ContingencyTables:
-        """Counts and loss sums of all descriptors."""
+        """Return counts and loss sums of all descriptors."""
         sums = self.worth @ self.defined, self.worth @ self.on
         sizes = self.defined.sum(axis=0), self.on.sum(axis=0)
         return ContingencyTables(*sizes, *sums, self.denominator)
 
     @cached_property
     def worth(self) -> Counts | Floats:
-        """The losses as multiples of 1 over the denominator; as they are where there is none."""
+        """Return the losses as multiples of 1 over the denominator; as they are where there is
+        none."""
         grid = self.denominator
         return np.rint(self.losses * grid).astype(np.int64) if grid else self.losses
 
     def squares(self) -> tuple[Floats, Floats]:
-        """Sums of squared losses where each descriptor is true, and where it is defined."""
+        """Return sums of squared losses where each descriptor is true, and where it is defined."""
         squared = self.losses**2
         return squared @ self.on, squared @ self.defined
 
     def describe(self) -> tuple[float, float]:
-        """Mean and variance of the losses of all units."""
+        """Return mean and variance of the losses of all units."""
         n = self.units.sum()
         mean = float((self.losses * self.units).sum() / n)
         return mean, float((np.square(self.losses - mean) * self.units).sum() / n)
 
     def shuffle(self, rng: np.random.Generator) -> LossCounts:
-        """The counts after a permutation, of each descriptor by itself."""
+        """Return the counts after a permutation, of each descriptor by itself."""
         return replace(self, on=self._deal(self.defined, self.on, rng))
 
     def expect_sums(self) -> Floats:
-        """Expected loss sums of all descriptors after a permutation, in units of `worth`."""
+        """Return expected loss sums of all descriptors after a permutation, in units of `worth`."""
         sums = np.zeros(self.on.shape[1])
         for part in self._parts:
             n = np.maximum(self.defined[part].sum(axis=0), 1)
@@ -85,14 +86,15 @@ class LossCounts:
         return sums
 
     def redraw_sums(self, place: int, draws: int, rng: np.random.Generator) -> Iterator[Floats]:
-        """Loss sums of one descriptor after permutations, in units of `worth`: shape (b, 1)."""
+        """Yield loss sums of one descriptor after permutations, in units of `worth`: shape (b,
+        1)."""
         for drawn in self._redraw(place, draws, rng):
             yield np.asarray(self.worth @ drawn, dtype=np.float64)[:, None]
 
     def redraw_robust_lifts(
         self, place: int, draws: int, rng: np.random.Generator
     ) -> Iterator[Floats]:
-        """Studentised lifts of one descriptor: first of the data, then of permutations.
+        """Yield Studentised lifts of one descriptor: first of the data, then of permutations.
 
         Yields
         ------
@@ -120,12 +122,13 @@ class LossCounts:
 
     @cached_property
     def _parts(self) -> list[NDArray[np.intp]]:
-        """Places of the losses of each stratum."""
+        """Return places of the losses of each stratum."""
         home = np.zeros(len(self.losses)) if self.strata is None else self.strata
         return [np.flatnonzero(home == each) for each in np.unique(home)]
 
     def _redraw(self, place: int, draws: int, rng: np.random.Generator) -> Iterator[Counts]:
-        """Units of each loss that a descriptor is true for after permutations: shape (V, b)."""
+        """Yield units of each loss that a descriptor is true for after permutations: shape (V,
+        b)."""
         defined, on = self.defined[:, [place]], self.on[:, [place]]
         batch = max(1, _BATCH // len(self.losses))
         for start in range(0, draws, batch):
@@ -133,7 +136,7 @@ class LossCounts:
             yield self._deal(defined, np.broadcast_to(on, (len(on), size)), rng)
 
     def _deal(self, defined: Counts, on: Counts, rng: np.random.Generator) -> Counts:
-        """Counts after a permutation of those of some descriptors."""
+        """Return counts after a permutation of those of some descriptors."""
         dealt = np.zeros(on.shape, dtype=np.int64)
         for part in self._parts:
             dealt[part] = deal_losses(defined[part], on[part].sum(axis=0), rng)
@@ -141,7 +144,7 @@ class LossCounts:
 
 
 def deal_losses(units: Counts, sizes: Counts, rng: np.random.Generator) -> Counts:
-    """How many of some units drawn at random have each loss: int64, shape (V, H).
+    """Return how many of some units drawn at random have each loss: int64, shape (V, H).
 
     Parameters
     ----------

@@ -46,11 +46,12 @@ class LowRank:
 
     @property
     def rank(self) -> int:
-        """How many factors there are beyond ability."""
+        """Return how many factors there are beyond ability."""
         return int(self.loading.shape[1])
 
     def probability(self, place: Floats | None = None) -> Floats:
-        """Chance of a pass, shape (n, q), at some places; by default those of the fitted models.
+        """Return chance of a pass, shape (n, q), at some places; by default those of the fitted
+        models.
 
         Parameters
         ----------
@@ -63,7 +64,8 @@ class LowRank:
         return np.asarray(expit(self.items.intercept[:, None] + self._design @ at.T))
 
     def place(self, passes: Integers, trials: Integers, *, max_iterations: int = 30) -> Floats:
-        """Most likely ability and skills of new models: shape (q, 1 + k); of nothing asked, zeros.
+        """Return most likely ability and skills of new models: shape (q, 1 + k); of nothing asked,
+        zeros.
 
         Parameters
         ----------
@@ -125,7 +127,7 @@ def fit(
 
 
 def choose_rank(passes: Integers, trials: Integers, max_rank: int = 4, *, seed: int = 0) -> int:
-    """The rank, from 0, whose fit to nine tenths of the answers predicts the others best.
+    """Return the rank, from 0, whose fit to nine tenths of the answers predicts the others best.
 
     A further factor has to raise the mean log likelihood of the hidden answers by half a
     thousandth."""
@@ -160,7 +162,8 @@ def _newton(
     weight: Floats,
     penalty: Floats,
 ) -> tuple[Floats, float]:
-    """One Newton step of a penalised logistic regression for each row, and its root mean square."""
+    """Return one Newton step of a penalised logistic regression for each row, and its root mean
+    square."""
     from scipy.special import expit
 
     p = expit(weight @ design.T + offset)

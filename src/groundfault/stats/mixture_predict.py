@@ -15,7 +15,7 @@ from groundfault.stats.mixture import EPS, Floats, Mixture, blocks, log_joint
 
 
 def error_distance_joint(mixture: Mixture, embedding: Floats, probability: Floats) -> Floats:
-    """Log joint of Edisa, summed over the labels that the error distance may come from.
+    """Return log joint of Edisa, summed over the labels that the error distance may come from.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def error_distance_joint(mixture: Mixture, embedding: Floats, probability: Float
 
 
 def categorical_joint(mixture: Mixture, embedding: Floats, probability: Floats) -> Floats:
-    """Log joint of Domino, with the categorical label summed over every class.
+    """Return log joint of Domino, with the categorical label summed over every class.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def categorical_joint(mixture: Mixture, embedding: Floats, probability: Floats) 
 def to_arrays(
     mixture: Mixture, classes: int, centre: Floats | None, axes: Floats | None
 ) -> dict[str, NDArray[np.float64]]:
-    """Everything that `assign` needs, as plain arrays of numbers."""
+    """Return everything that `assign` needs, as plain arrays of numbers."""
     arrays = {
         "classes": np.array([classes]),
         "log_weight": mixture.log_weight,
@@ -94,7 +94,7 @@ def to_arrays(
 def assign(
     arrays: Mapping[str, NDArray[np.float64]], values: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """The likeliest slice of each example, its label unknown.
+    """Return the likeliest slice of each example, its label unknown.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def assign(
 def principal_axes(
     values: Floats, max_axes: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and principal axes, exactly, by the eigenvectors of the covariance.
+    """Return mean and principal axes, exactly, by the eigenvectors of the covariance.
 
     Parameters
     ----------

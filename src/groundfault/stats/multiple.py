@@ -9,7 +9,8 @@ Floats = NDArray[np.float64]
 
 
 def holm(p: Floats) -> Floats:
-    """Holm-adjusted p-values: family-wise error under any dependence (doi:10.2307/4615733)."""
+    """Return Holm-adjusted p-values: family-wise error under any dependence
+    (doi:10.2307/4615733)."""
     order, rank = _order(p)
     # step down: an adjusted p is at least that of every smaller p
     stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
@@ -17,7 +18,7 @@ def holm(p: Floats) -> Floats:
 
 
 def benjamini_hochberg(p: Floats) -> Floats:
-    """Benjamini-Hochberg adjusted p-values: false discovery rate under positive dependence.
+    """Return Benjamini-Hochberg adjusted p-values: false discovery rate under positive dependence.
 
     doi:10.1111/j.2517-6161.1995.tb02031.x
     """
@@ -28,7 +29,7 @@ def benjamini_hochberg(p: Floats) -> Floats:
 
 
 def benjamini_yekutieli(p: Floats) -> Floats:
-    """Benjamini-Yekutieli adjusted p-values: the false discovery rate under any dependence.
+    """Return Benjamini-Yekutieli adjusted p-values: the false discovery rate under any dependence.
 
     doi:10.1214/aos/1013699998
     """
@@ -38,7 +39,8 @@ def benjamini_yekutieli(p: Floats) -> Floats:
 
 
 def e_benjamini_hochberg(e: Floats, q: float) -> NDArray[np.bool_]:
-    """Which e-values e-BH selects at level ``q``: the false discovery rate under any dependence.
+    """Return which e-values e-BH selects at level ``q``: the false discovery rate under any
+    dependence.
 
     Wang and Ramdas 2022, doi:10.1111/rssb.12489. Valid for compound e-values too, whose null
     expectations sum to at most their number."""
@@ -53,7 +55,8 @@ def e_benjamini_hochberg(e: Floats, q: float) -> NDArray[np.bool_]:
 
 
 def e_adjusted(e: Floats) -> Floats:
-    """The smallest level at which e-BH would select each: an analogue of an adjusted p-value."""
+    """Return the smallest level at which e-BH would select each: an analogue of an adjusted
+    p-value."""
     order, rank = _order(-e)
     with np.errstate(divide="ignore", over="ignore"):
         level = len(e) / (np.arange(1, len(e) + 1) * e[order])
@@ -61,7 +64,7 @@ def e_adjusted(e: Floats) -> Floats:
 
 
 def e_holm(e: Floats) -> Floats:
-    """Adjusted e-values: rejecting those of at least 1/alpha keeps the family-wise error.
+    """Return adjusted e-values: rejecting those of at least 1/alpha keeps the family-wise error.
 
     The closed test of averages (Vovk and Wang 2021, doi:10.1214/20-AOS2020, Algorithm 1): each
     becomes the smallest mean of any set of e-values that it belongs to. Adjusted at every step,
@@ -78,7 +81,8 @@ def e_holm(e: Floats) -> Floats:
 
 
 def count_effective_tests(rows: NDArray[np.bool_]) -> float:
-    """How many independent tests correlated descriptors amount to: between one and their number.
+    """Return how many independent tests correlated descriptors amount to: between one and their
+    number.
 
     The squared sum of the roots of the correlation matrix' eigenvalues over their sum (Galwey 2009,
     doi:10.1002/gepi.20408). Descriptive: no verdict rests on it.

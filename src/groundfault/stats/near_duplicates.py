@@ -57,7 +57,8 @@ def find_near_duplicates(
     containment: float = 0.92,
     letters: float = 0.95,
 ) -> list[DuplicatePair]:
-    """Pairs of a text with a reference text, or with a text before it, that are at least so alike.
+    """Return pairs of a text with a reference text, or with a text before it, that are at least so
+    alike.
 
     Parameters
     ----------
@@ -94,7 +95,8 @@ def find_near_duplicates(
 
 
 def list_trigrams(text: str) -> set[str]:
-    """Distinct word 3-grams of a text in lower case; of fewer than three words, all in one."""
+    """Return distinct word 3-grams of a text in lower case; of fewer than three words, all in
+    one."""
     words = _WORD.findall(text.lower())
     return {" ".join(words[i : i + 3]) for i in range(max(len(words) - 2, 1))} if words else set()
 
@@ -156,7 +158,8 @@ def _compare_letters(
 
 
 def _tabulate(texts: Iterable[Iterable[str]], find_column: Callable[[str], int]) -> Any:
-    """How often each text has what stands in each column: a sparse matrix, shape (n, columns).
+    """Return how often each text has what stands in each column: a sparse matrix, shape (n,
+    columns).
 
     What scikit-learn's vectorizers do; importing them takes longer than it.
     """
@@ -175,7 +178,8 @@ def _tabulate(texts: Iterable[Iterable[str]], find_column: Callable[[str], int])
 
 @lru_cache(maxsize=1 << 17)
 def _hash_to_column(gram: str) -> int:
-    """MurmurHash3 (Appleby 2011, 32 bits, seed 0), which scikit-learn's vectorizer takes too.
+    """Return MurmurHash3 (Appleby 2011, 32 bits, seed 0), which scikit-learn's vectorizer takes
+    too.
 
     Of letters and digits some collide; another hash would have others, and move pairs that are
     just alike enough.
@@ -200,21 +204,23 @@ def _rotate(word: int, bits: int) -> int:
 
 
 def _fingerprints(vectors: Any) -> NDArray[np.uint64]:
-    """On which side of random planes through the origin each vector is: shape (n, bits / 64)."""
+    """Return on which side of random planes through the origin each vector is: shape (n, bits /
+    64)."""
     sides = np.array([-1, 1], dtype=np.float32)
     planes = np.random.default_rng(0).choice(sides, (vectors.shape[1], _BITS))
     return np.packbits(np.asarray(vectors @ planes) > 0, axis=1).view(np.uint64)
 
 
 def _find_rare_columns(table: Any) -> NDArray[np.bool_]:
-    """Columns that are not common to many texts."""
+    """Return columns that are not common to many texts."""
     texts = table.shape[0]
     have = np.asarray((table > 0).sum(axis=0)).ravel()
     return np.asarray((have > 0) & ((texts < _MANY) | (have <= _COMMON * texts)))
 
 
 def normalise_text(text: str) -> str:
-    """Letters and digits with single spaces: case, punctuation and spacing are no difference.
+    """Return letters and digits with single spaces: case, punctuation and spacing are no
+    difference.
 
     Examples
     --------

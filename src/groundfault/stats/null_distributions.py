@@ -28,7 +28,7 @@ _MAX_UPDATES = 3e9
 
 
 def countable(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> bool:
-    """Whether `subset_sums` is affordable: a few seconds and a gigabyte at most."""
+    """Return whether `subset_sums` is affordable: a few seconds and a gigabyte at most."""
     largest = min(int(sizes.max(initial=0)), len(values) // 2)
     top = float(np.sort(values)[::-1][:largest].sum())
     # 34 standard deviations hold all probability above 1e-60, which is all that is kept
@@ -41,7 +41,8 @@ def countable(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> bool:
 def subset_sums(
     values: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> dict[int, tuple[float, float, Floats]]:
-    """Exact distributions of sums over random subsets, by size: start, step 1, probabilities.
+    """Return exact distributions of sums over random subsets, by size: start, step 1,
+    probabilities.
 
     Units are added one at a time: after i of them, a random k-subset holds the new one with
     probability k/i. Every term is positive, so nothing cancels. A subset of more than half the
@@ -101,7 +102,7 @@ class NullDistributions:
     def pool_tail(
         self, weights: Floats, thresholds: Floats, effect: str = "risk_difference"
     ) -> Floats:
-        """Expected number of decoys at or above each threshold.
+        """Return expected number of decoys at or above each threshold.
 
         Parameters
         ----------
@@ -142,7 +143,8 @@ class NullDistributions:
     def pool_quantile(
         self, weights: Floats, level: float, effect: str = "risk_difference"
     ) -> float:
-        """The smallest size of effect v with P(decoy <= v) >= ``level`` in the pooled mixture."""
+        """Return the smallest size of effect v with P(decoy <= v) >= ``level`` in the pooled
+        mixture."""
         from groundfault.stats.null_kernels import compute_sizes
 
         sizes = compute_sizes(EFFECTS.index(effect), *self._arrays())
@@ -153,13 +155,15 @@ class NullDistributions:
         return float(sizes[order][np.argmax(reached)])
 
     def two_sided(self, which: NDArray[np.intp], on_sum: Floats) -> Floats:
-        """P(|lift*| >= |lift|) for sums under the distributions ``which``: permutation p-values."""
+        """Return P(|lift*| >= |lift|) for sums under the distributions ``which``: permutation
+        p-values."""
         return self._tail(which, on_sum, np.zeros(len(which)))
 
     def one_sided(
         self, which: NDArray[np.intp], on_sum: Floats, direction: NDArray[np.int64]
     ) -> Floats:
-        """P(sum >= observed) where ``direction`` is positive, P(sum <= observed) elsewhere."""
+        """Return P(sum >= observed) where ``direction`` is positive, P(sum <= observed)
+        elsewhere."""
         return self._tail(which, on_sum, np.where(direction > 0, 1.0, -1.0))
 
     def _tail(self, which: NDArray[np.intp], on_sum: Floats, side: Floats) -> Floats:
@@ -181,7 +185,7 @@ class NullDistributions:
         return tails
 
     def _tail_of(self, side: float, u: np.intp, on_sum: float) -> float:
-        """`null_kernels.sum_tails` of one hypothesis, without a compiler."""
+        """Do as `null_kernels.sum_tails` for one hypothesis, without a compiler."""
         n, on, total, step = self.n[u], self.on[u], self.total[u], self.step[u]
         pmf = self.pmf[self.offset[u] : self.offset[u + 1]]
         observed = n * on_sum - on * total
@@ -199,7 +203,7 @@ class NullDistributions:
         direction: NDArray[np.int64],
         log_odds: Floats,
     ) -> Floats:
-        """E-values: each distribution tilted towards ``direction`` against itself.
+        """Return E-values: each distribution tilted towards ``direction`` against itself.
 
         Parameters
         ----------
@@ -248,7 +252,7 @@ def concatenate(parts: Sequence[NullDistributions]) -> NullDistributions:
 
 
 def find_distinct(tables: ContingencyTables) -> tuple[ContingencyTables, NDArray[np.intp], Floats]:
-    """The distinct (n, on, total), which of them each hypothesis has, and their counts."""
+    """Return the distinct (n, on, total), which of them each hypothesis has, and their counts."""
     # one number instead of three to sort by, where all hypotheses have the same units
     fixed = (
         len(tables) and (tables.n == tables.n[0]).all() and (tables.total == tables.total[0]).all()
@@ -262,7 +266,7 @@ def find_distinct(tables: ContingencyTables) -> tuple[ContingencyTables, NDArray
 
 
 def from_errors(tables: ContingencyTables, *, pooled: bool) -> NullDistributions:
-    """Null distributions of on-slice error counts for 0/1 errors: hypergeometric.
+    """Return null distributions of on-slice error counts for 0/1 errors: hypergeometric.
 
     Parameters
     ----------
@@ -302,7 +306,7 @@ def from_errors(tables: ContingencyTables, *, pooled: bool) -> NullDistributions
 
 
 def _fill_hypergeometric(n: int, on: int, total: int, low: int, p: Floats) -> None:
-    """`null_kernels.fill_hypergeometric` of one distribution, to the last bit the same."""
+    """Do as `null_kernels.fill_hypergeometric` for one distribution, to the last bit the same."""
     mode = (on + 1) * (total + 1) // (n + 2) - low
     mode = min(max(mode, 0), len(p) - 1)
     first, draws, errors = float(low), float(on), float(total)
@@ -317,12 +321,12 @@ def _fill_hypergeometric(n: int, on: int, total: int, low: int, p: Floats) -> No
 
 
 def _add_up(terms: Floats) -> float:
-    """The sum, one term after the other as compiled passes add."""
+    """Return the sum, one term after the other as compiled passes add."""
     return float(np.add.accumulate(terms)[-1]) if len(terms) else 0.0
 
 
 def from_values(values: NDArray[np.int64] | Floats, tables: ContingencyTables) -> NullDistributions:
-    """Null distributions of sums over random subsets of losses, exact or approximated.
+    """Return null distributions of sums over random subsets of losses, exact or approximated.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def deal(
     rng: np.random.Generator,
     blocks: NDArray[np.int64] | None = None,
 ) -> Iterator[NDArray[Any]]:
-    """Rows of a table in random orders, in batches.
+    """Yield rows of a table in random orders, in batches.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def _shuffle(rng: np.random.Generator, out: NDArray[Any]) -> None:
 
 
 def _sort_within(keys: NDArray[np.float64], blocks: NDArray[Any]) -> NDArray[np.intp]:
-    """Rows by block, and by key within each: ``np.lexsort((keys, blocks))``, and sooner."""
+    """Return rows by block, and by key within each: ``np.lexsort((keys, blocks))``, and sooner."""
     order = np.argsort(keys)
     values = keys[order]
     if (values[1:] == values[:-1]).any():  # equal keys: where they go, only a stable sort says
@@ -118,7 +118,7 @@ class RunsTest:
 
 
 def count_runs(sequences: Iterable[NDArray[np.bool_]]) -> RunsTest:
-    """Wald-Wolfowitz test of one or several sequences, each against its own random order.
+    """Return Wald-Wolfowitz test of one or several sequences, each against its own random order.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ _TIE = 1 - 1e-12
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """One-sided p-value of so many wins or more, if wins and losses are equally likely.
+    """Return one-sided p-value of so many wins or more, if wins and losses are equally likely.
 
     Assumes independent pairs.
 
@@ -30,7 +30,7 @@ def sign_test(wins: int, losses: int) -> float:
 
 
 def student(differences: ArrayLike, level: float = 0.95) -> tuple[float, float] | None:
-    """Student's interval of a mean difference: its ends.
+    """Return Student's interval of a mean difference: its ends.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def student(differences: ArrayLike, level: float = 0.95) -> tuple[float, float] 
 def change(
     total: ArrayLike, squares: ArrayLike, pairs: ArrayLike, level: float
 ) -> tuple[Floats, Floats]:
-    """Interval of a mean change between two ways: its ends.
+    """Return interval of a mean change between two ways: its ends.
 
     Agresti and Min's: Wald's after half a pair more of each kind, so that few changes, or none,
     still leave it a width. Approximate, for independent pairs.
@@ -104,7 +104,7 @@ def change(
 def ratio(
     first: ArrayLike, second: ArrayLike, level: float = 0.95
 ) -> tuple[float, float, float] | None:
-    """The ratio of two means of the same cases, and its interval's ends.
+    """Return the ratio of two means of the same cases, and its interval's ends.
 
     Student's interval for the difference of what each case adds to the logarithm of either mean
     (the delta method), so approximate.
@@ -140,7 +140,7 @@ def ratio(
 
 
 def more_errors(errors: int, size: int, all_errors: int, all_size: int) -> float:
-    """One-sided p-value of so many errors or more among ``size`` random examples.
+    """Return one-sided p-value of so many errors or more among ``size`` random examples.
 
     Fisher's exact test: hypergeometric, given that ``all_size`` examples have ``all_errors``.
     """
@@ -150,7 +150,7 @@ def more_errors(errors: int, size: int, all_errors: int, all_size: int) -> float
 
 
 def sign_flips(differences: ArrayLike) -> Floats:
-    """Two-sided p-values that mean differences are 0, adjusted for there being several.
+    """Return two-sided p-values that mean differences are 0, adjusted for there being several.
 
     The sign of all differences of a pair is flipped together; p is the share of all such flips in
     which the largest studentised mean is at least as large (step-down max-T). Exact for up to
@@ -193,7 +193,7 @@ def sign_flips(differences: ArrayLike) -> Floats:
 
 
 def _signs(pairs: int) -> Floats:
-    """Signs of all pairs, a row for each flip; the first row flips none."""
+    """Return signs of all pairs, a row for each flip; the first row flips none."""
     # the first pair's sign stays: flipping all pairs gives the same two-sided statistic
     if pairs > MAX_EXACT_PAIRS:
         # a fixed seed: the same pairs give the same p-value in every run

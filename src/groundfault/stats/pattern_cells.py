@@ -24,7 +24,7 @@ _TIE = 1 - 1e-12
 def deal_errors(
     sizes: Counts, errors: int, draws: int, rng: np.random.Generator
 ) -> Iterator[Counts]:
-    """Failures of each cell when outcomes are permuted, in batches.
+    """Yield failures of each cell when outcomes are permuted, in batches.
 
     Parameters
     ----------
@@ -53,7 +53,8 @@ def max_t(
     permutations: int,
     rng: np.random.Generator,
 ) -> Floats:
-    """Step-down max-T adjusted p-values of descriptors, from the cells of their combinations.
+    """Return step-down max-T adjusted p-values of descriptors, from the cells of their
+    combinations.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def max_t(
 
 
 def _standardise(on_sum: Floats, total: Floats, on: Floats, n: Floats) -> Floats:
-    """Sizes of lifts over what they vary by in permutations; 0 where they cannot vary."""
+    """Return sizes of lifts over what they vary by in permutations; 0 where they cannot vary."""
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = on_sum - on * total / n
         variance = on * (n - on) / n * (total - total**2 / n) / (n - 1)

@@ -32,7 +32,7 @@ def max_t(
     hypotheses: NDArray[np.bool_] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Floats:
-    """Step-down max-T adjusted p-values of every (descriptor, outcome) pair.
+    """Return step-down max-T adjusted p-values of every (descriptor, outcome) pair.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def redraw_sums(
     rng: np.random.Generator,
     strata: NDArray[np.int64] | None = None,
 ) -> Iterator[Floats]:
-    """Loss sums over each descriptor's units when losses are permuted, in batches.
+    """Yield loss sums over each descriptor's units when losses are permuted, in batches.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def redraw_robust_lifts(
     rng: np.random.Generator,
     strata: NDArray[np.int64] | None = None,
 ) -> Iterator[Floats]:
-    """Studentised lifts of each descriptor when losses are permuted: first those of the data.
+    """Yield Studentised lifts of each descriptor when losses are permuted: first those of the data.
 
     Parameters
     ----------
@@ -163,13 +163,14 @@ def redraw_robust_lifts(
 
 
 def _sum_first(values: NDArray[Any], sizes: NDArray[np.int64]) -> Floats:
-    """Sums of the first so many units of each order, which are as random as any: (orders, L)."""
+    """Return sums of the first so many units of each order, which are as random as any: (orders,
+    L)."""
     start = np.zeros((len(values), 1))
     return np.concatenate([start, np.cumsum(values, axis=1)], axis=1)[:, sizes]
 
 
 def has_two_values(losses: NDArray[np.int64] | Floats) -> bool:
-    """Whether losses are 0 and one other value, so that their means tell their variances."""
+    """Return whether losses are 0 and one other value, so that their means tell their variances."""
     others = losses[losses != 0]
     return len(others) == 0 or bool((others == others[0]).all())
 
@@ -177,7 +178,8 @@ def has_two_values(losses: NDArray[np.int64] | Floats) -> bool:
 def compute_stratum_means(
     values: NDArray[np.int64] | Floats, strata: NDArray[np.int64] | None
 ) -> Floats:
-    """What each unit's loss is expected to be after a permutation: the mean of its stratum."""
+    """Return what each unit's loss is expected to be after a permutation: the mean of its
+    stratum."""
     if strata is None:
         return np.full(len(values), values.mean() if len(values) else 0.0)
     _, home = np.unique(strata, return_inverse=True)
@@ -218,7 +220,8 @@ class _Statistic:
         self.units = np.ascontiguousarray(columns.T.astype(small))
 
     def __call__(self, batch: NDArray[Any]) -> Floats:
-        """The statistics for units in other orders, shape (orders, n, ...): (orders, L, M)."""
+        """Return the statistics for units in other orders, shape (orders, n, ...): (orders, L,
+        M)."""
         losses = self._select(batch, 0)
         on_sum = self._sums(self.packed, losses)
         on, n = self.on[None], self.defined[None]
@@ -239,7 +242,8 @@ class _Statistic:
         return np.asarray(np.nan_to_num(size, nan=0.0, posinf=0.0))
 
     def _select(self, batch: NDArray[Any], part: int) -> NDArray[np.int64] | Floats:
-        """Losses (part 0) or whether they are there (1), order by order: shape (orders * M, n)."""
+        """Return losses (part 0) or whether they are there (1), order by order: shape (orders * M,
+        n)."""
         outcomes = len(self.losses)
         columns = batch[:, :, part * outcomes : (part + 1) * outcomes]
         return columns.transpose(0, 2, 1).reshape(-1, batch.shape[1])
@@ -269,7 +273,8 @@ class _RobustStatistic:
         self.has_gaps = gaps is not None
 
     def __call__(self, batch: NDArray[Any]) -> Floats:
-        """The statistics for units in other orders, shape (orders, n, ...): (orders, L, M)."""
+        """Return the statistics for units in other orders, shape (orders, n, ...): (orders, L,
+        M)."""
         sizes = [
             np.abs(
                 self.lifts(

@@ -97,7 +97,8 @@ class Design:
         effect: str = "risk_difference",
         variance: float | None = None,
     ) -> Design:
-        """All units at once: a two-sided exact p-value, and an effect of at least ``min_effect``.
+        """Return all units at once: a two-sided exact p-value, and an effect of at least
+        ``min_effect``.
 
         With ``level`` = alpha/L this is Holm's first step over L candidates, or max-T on the safe
         side."""
@@ -148,17 +149,18 @@ class Design:
 
     @property
     def units(self) -> int:
-        """Units of all stages."""
+        """Return units of all stages."""
         return sum(s.n for s in self.stages)
 
     @property
     def prevalence(self) -> float:
-        """Share of units on the slice."""
+        """Return share of units on the slice."""
         return sum(s.on for s in self.stages) / max(1, self.units)
 
     @property
     def largest(self) -> float:
-        """The largest lift that error rate and prevalence allow; 0 where no slice can differ."""
+        """Return the largest lift that error rate and prevalence allow; 0 where no slice can
+        differ."""
         share = self.prevalence
         if any(s.on in (0, s.n) for s in self.stages):
             return 0.0
@@ -170,13 +172,14 @@ class Design:
         )
 
     def rates(self, lift: float) -> tuple[float, float]:
-        """Mean loss on and off the slice at a lift."""
+        """Return mean loss on and off the slice at a lift."""
         return self.error_rate + lift * (
             1 - self.prevalence
         ), self.error_rate - lift * self.prevalence
 
     def power(self, lift: float) -> float:
-        """Probability that a candidate of this lift is confirmed; NaN for a lift that cannot be.
+        """Return probability that a candidate of this lift is confirmed; NaN for a lift that cannot
+        be.
 
         Parameters
         ----------
@@ -229,7 +232,7 @@ class HasPower(Protocol):
 
 
 def minimum_detectable_lift(design: HasPower, power: float = 0.8) -> float | None:
-    """The smallest lift found with this power, rounded up to three digits, or None.
+    """Return the smallest lift found with this power, rounded up to three digits, or None.
 
     The slice is taken to be the worse side.
     """
@@ -249,7 +252,7 @@ def minimum_detectable_lift(design: HasPower, power: float = 0.8) -> float | Non
 def minimum_detectable_lifts(
     on: Ints, design_of: Callable[[int], HasPower], *, power: float = 0.8, points: int = 24
 ) -> Floats:
-    """`minimum_detectable_lift` for each of many supports, NaN where there is none.
+    """Return `minimum_detectable_lift` for each of many supports, NaN where there is none.
 
     Supports within 100 units of nothing or everything are each computed. Of the others up to
     ``points`` are, with straight lines between them on the logit scale: right to 0.005 in our
@@ -293,7 +296,8 @@ def _between_nans(knots: NDArray[np.intp], lifts: Floats, count: int) -> NDArray
 def lone_floor(
     distributions: NullDistributions, counts: Floats, q: float, effect: str = "risk_difference"
 ) -> float:
-    """The decoy floor that a single survivor has to clear: where at most ``q`` decoys are expected.
+    """Return the decoy floor that a single survivor has to clear: where at most ``q`` decoys are
+    expected.
 
     Procedure A divides by the number of survivors; for one alone it is 1. Infinite where no effect
     is large enough.
@@ -334,7 +338,8 @@ def lone_floor(
 def decoy_floor(
     on: Ints, *, n: int, errors: int, q: float, effect: str = "risk_difference"
 ) -> float:
-    """`lone_floor` from the supports of a library and the number of errors on the discovery units.
+    """Return `lone_floor` from the supports of a library and the number of errors on the discovery
+    units.
 
     Parameters
     ----------
@@ -367,7 +372,7 @@ def _normal_chances(stage: Stage, design: Design, lift: float) -> tuple[float, f
 
 
 def _lift_at(stage: Stage, rate: float, sign: int) -> float:
-    """The least
+    """Return the least
 
     lift
 

@@ -98,7 +98,8 @@ class GradedBets:
         *,
         horizon: int | None = None,
     ) -> GradedBets:
-        """Before the first label; ``grade_sum`` is of all units, a number for each sample."""
+        """Return before the first label; ``grade_sum`` is of all units, a number for each
+        sample."""
         grid = np.asarray(means, dtype=float)
         total = np.atleast_1d(np.asarray(grade_sum, dtype=float))
         if not ((total >= 0) & (total <= size * (1 + ROUNDING))).all():
@@ -122,7 +123,7 @@ class GradedBets:
         )
 
     def update(self, label: ArrayLike, grade: ArrayLike, *, bet: bool = True) -> GradedBets:
-        """After one more label.
+        """Return after one more label.
 
         Parameters
         ----------
@@ -152,7 +153,7 @@ class GradedBets:
         )
 
     def estimate(self) -> Floats:
-        """Mean of the group's labels, (R,): of those there are, corrected by all grades."""
+        """Return mean of the group's labels, (R,): of those there are, corrected by all grades."""
         label, grade = self.label_sum, self.moments[:, 1] - _PRIOR[1]
         whole = (self.grade_sum + grade) / self.size
         mean: Floats = label / self.label_count - self._find_share() * (
@@ -176,7 +177,7 @@ class GradedBets:
         return replace(self, log_arms=arms, bet_count=count, spread=spread, centre=centre)
 
     def _find_share(self) -> Floats:
-        """Share of the grade that forecasts the label best, from 0 to 1."""
+        """Return share of the grade that forecasts the label best, from 0 to 1."""
         label, grade, product, square = self.moments.T
         count = self.label_count + _PRIOR_COUNT
         share: Floats = np.clip(
@@ -185,7 +186,7 @@ class GradedBets:
         return share
 
     def _find_stakes(self) -> Floats:
-        """Stakes for each use of the grades; they do not depend on the mean."""
+        """Return stakes for each use of the grades; they do not depend on the mean."""
         count = self.bet_count + 1
         length = self.horizon or count * np.log(count + 1)
         variance = self.spread / count
@@ -195,7 +196,7 @@ class GradedBets:
 
 
 def _grow(value: Floats, lowest: Floats, null: Floats, stakes: Floats) -> Floats:
-    """Log of what one unit becomes, for each use of grades, stake and mean.
+    """Return log of what one unit becomes, for each use of grades, stake and mean.
 
     A larger null loses more, also where its stake is bounded: wealth falls along the means.
     """
@@ -235,7 +236,7 @@ class GradedDifference:
         *,
         horizon: int | None = None,
     ) -> GradedDifference:
-        """Before the first label.
+        """Return before the first label.
 
         Parameters
         ----------
@@ -257,7 +258,7 @@ class GradedDifference:
     def update(
         self, label: ArrayLike, grade: ArrayLike, *, inside: bool, bet: bool = True
     ) -> GradedDifference:
-        """After one more label; which group it is of may depend on all labels before it."""
+        """Return after one more label; which group it is of may depend on all labels before it."""
         if inside:
             return replace(self, inside=self.inside.update(label, grade, bet=bet))
         label, grade = (1.0 - np.asarray(x, dtype=float) for x in (label, grade))
@@ -265,14 +266,14 @@ class GradedDifference:
 
     @property
     def log_e(self) -> Floats:
-        """Log e-value of each sample: the least over the means that the null allows."""
+        """Return log e-value of each sample: the least over the means that the null allows."""
         least: Floats = (self.inside.log_wealth + self.outside.log_wealth).min(axis=1)
         return least
 
 
 @cache
 def allow_chance(sizes: tuple[int, int], level: float, steps: int = 200) -> tuple[Floats, Floats]:
-    """Edge of the null that labels of all units would not tell the groups apart.
+    """Return edge of the null that labels of all units would not tell the groups apart.
 
     The labels of two groups without a difference differ by chance. The null allows what Fisher's
     exact test of all labels, one-sided, would not reject.
@@ -314,7 +315,7 @@ def find_interval(
     horizon: int | None = None,
     steps: int = 1000,
 ) -> tuple[Floats, Floats]:
-    """Interval of the mean of a group's labels, which may be looked at after every label.
+    """Return interval of the mean of a group's labels, which may be looked at after every label.
 
     Parameters
     ----------

@@ -51,7 +51,8 @@ class Prevalence:
 def estimate_without_repeats(
     values: ArrayLike, chances: ArrayLike, size: int, level: float = 0.95
 ) -> Prevalence:
-    """The share of failures in a population, from draws that never come to the same member twice.
+    """Return the share of failures in a population, from draws that never come to the same member
+    twice.
 
     Parameters
     ----------
@@ -102,7 +103,8 @@ def estimate_without_repeats(
 def estimate_with_repeats(
     values: ArrayLike, chances: ArrayLike, size: int, level: float = 0.95
 ) -> Prevalence:
-    """The share of failures in a population, from draws that may come to the same member again.
+    """Return the share of failures in a population, from draws that may come to the same member
+    again.
 
     Parameters
     ----------
@@ -137,7 +139,7 @@ def _average(
     possible: tuple[float, float],
     level: float,
 ) -> Prevalence:
-    """The weighted mean of uncorrelated estimates of the same share."""
+    """Return the weighted mean of uncorrelated estimates of the same share."""
     value = float(weights @ each)
     squares = float(weights @ weights)
     variance = float(weights**2 @ (each - value) ** 2) / (1 - squares) if squares < 1 else 0.0
@@ -149,7 +151,7 @@ def _average(
 def estimate_stratified(
     values: ArrayLike, strata: ArrayLike, sizes: ArrayLike, level: float = 0.95
 ) -> Prevalence | None:
-    """The share of failures, from draws without repeats of equal chance within each stratum.
+    """Return the share of failures, from draws without repeats of equal chance within each stratum.
 
     Parameters
     ----------

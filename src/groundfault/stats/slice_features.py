@@ -48,7 +48,7 @@ def compare_means(
     *,
     progress: Callable[[int], object] | None = None,
 ) -> LargerInside:
-    """Permutation tests of features having a larger mean inside a slice than outside.
+    """Return permutation tests of features having a larger mean inside a slice than outside.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def compare_means(
 
 
 def _skew(size: NDArray[np.int64], centred: Floats) -> Floats:
-    """Third central moments of sums over slices when examples are permuted, shape (S, F)."""
+    """Return third central moments of sums over slices when examples are permuted, shape (S, F)."""
     n = centred.shape[1]
     return np.outer(
         size * (n - size) * (n - 2.0 * size) / (n * (n - 1.0) * max(n - 2, 1)),
@@ -122,7 +122,7 @@ def _skew(size: NDArray[np.int64], centred: Floats) -> Floats:
 
 
 def _remove_skew(z: Floats, skew: Floats) -> Floats:
-    """Standardised values, transformed so that one size is about as rare at any skew."""
+    """Return standardised values, transformed so that one size is about as rare at any skew."""
     # the cube root of Wilson and Hilferty 1931, doi:10.1073/pnas.17.12.684; near no skew it is 0/0,
     # and the smallest skew stands in
     s = np.where(np.abs(skew) < _EVEN, _EVEN, np.clip(skew, -_MAX_SKEW, _MAX_SKEW))
@@ -130,7 +130,7 @@ def _remove_skew(z: Floats, skew: Floats) -> Floats:
 
 
 def mark_features(values: Floats, graded: Sequence[bool]) -> Bools:
-    """Examples that have each feature; of graded ones, a deviation above the mean.
+    """Return examples that have each feature; of graded ones, a deviation above the mean.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class Fit:
 
 
 def measure_fit(members: Bools, wrong: Bools, marks: Bools) -> Fit:
-    """Homogeneity, completeness and V of slices and features (Hua et al. 2023, footnote 7).
+    """Return homogeneity, completeness and V of slices and features (Hua et al. 2023, footnote 7).
 
     Parameters
     ----------
@@ -191,13 +191,13 @@ def measure_fit(members: Bools, wrong: Bools, marks: Bools) -> Fit:
 
 
 def v_measure(homogeneity: Floats, completeness: Floats) -> Floats:
-    """Harmonic mean; 0 where both are 0."""
+    """Return harmonic mean; 0 where both are 0."""
     total = homogeneity + completeness
     return np.asarray(2 * homogeneity * completeness / np.where(total == 0, 1.0, total))
 
 
 def average_v(proportions: Sequence[float], v: Sequence[float]) -> float:
-    """V over data sets, weighted by the share of features found (Hua et al. 2023, Eq. 12).
+    """Return V over data sets, weighted by the share of features found (Hua et al. 2023, Eq. 12).
 
     Parameters
     ----------

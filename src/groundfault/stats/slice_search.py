@@ -227,7 +227,7 @@ def search(
     pairs: NDArray[np.int32] = _NO_PAIRS,
     threads: int | None = None,
 ) -> SearchResult:
-    """The k best slices of at most ``levels`` predicates, those tied with the k-th included.
+    """Return the k best slices of at most ``levels`` predicates, those tied with the k-th included.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def _list_singles(predicates: Predicates, objective: Objective) -> Iterator[tupl
 
 
 def _list_children(run: _Search, parents: Parents) -> Iterator[tuple[_Group, int]]:
-    """Children in batches, those of hopeful parents first, so that the floor rises early."""
+    """Yield children in batches, those of hopeful parents first, so that the floor rises early."""
     objective, column = run.objective, run.predicates.column
     ends = parents.ends()
     order = np.argsort(-parents.bounds, kind="stable")
@@ -323,7 +323,7 @@ def _list_children(run: _Search, parents: Parents) -> Iterator[tuple[_Group, int
 
 
 def _split_batches(parent: Ids, bounds: Floats) -> Iterator[Ints]:
-    """Runs of children, those of the best bound first, in batches that grow."""
+    """Yield runs of children, those of the best bound first, in batches that grow."""
     if len(parent) <= _FIRST_BATCH:
         yield np.arange(len(parent))
         return
@@ -337,7 +337,7 @@ def _split_batches(parent: Ids, bounds: Floats) -> Iterator[Ints]:
 
 
 def count_pairs(predicates: Predicates) -> NDArray[np.int32]:
-    """Rows that every two predicates share, shape (L, L); empty where L is too large."""
+    """Return rows that every two predicates share, shape (L, L); empty where L is too large."""
     if len(predicates.size) > _MAX_PAIRS:
         return _NO_PAIRS
     shared: NDArray[np.int64] = count_and(predicates.bits, predicates.bits)
@@ -355,7 +355,7 @@ def replay(
     max_parents: int | None = None,
     groups: Ints | None = None,
 ) -> Floats:
-    """The best scores of searches on errors dealt to rows at random: shape (times,).
+    """Return the best scores of searches on errors dealt to rows at random: shape (times,).
 
     The packed predicates and the sizes stay; only the rows that have the errors change. The score
     is 0 where nothing scores above it. With rows exchangeable under the null, (1 + number of
@@ -403,7 +403,7 @@ def replay(
 
 
 def _stack_groups(groups: Ints) -> list[Ints]:
-    """Rows of the groups of each size, shape (groups, size)."""
+    """Return rows of the groups of each size, shape (groups, size)."""
     order = np.argsort(groups, kind="stable")
     sizes = np.unique(groups, return_counts=True)[1]
     starts = np.cumsum(sizes) - sizes

@@ -27,7 +27,7 @@ _ROUNDS = 3
 
 
 def sum_exactly(values: NDArray[np.float64]) -> float:
-    """The sum that `math.fsum` gives, of thousands of numbers fifteen times as fast.
+    """Return the sum that `math.fsum` gives, of thousands of numbers fifteen times as fast.
 
     Parameters
     ----------
@@ -100,18 +100,18 @@ class Objective:
 
     @property
     def terms(self) -> tuple[float, float, float]:
-        """Of the score as ``(gain * error - cost) / size + rest``."""
+        """Return the terms of the score as ``(gain * error - cost) / size + rest``."""
         gain = self.alpha * self.n / self.total
         return gain, (1 - self.alpha) * self.n, 1 - 2 * self.alpha
 
     def score(self, size: Ints, error: Ints) -> Floats:
-        """Scores of slices of at least one row."""
+        """Return scores of slices of at least one row."""
         gain, cost, rest = self.terms
         return (gain * error - cost) / size + rest
 
     def bound(self, size: Ints, error: Ints, top: Ints) -> Floats:
-        """The best score of any slice with at most so many rows, errors, and error of a row (the
-        largest one, or a mean that none exceeds).
+        """Return the best score of any slice with at most so many rows, errors, and error of a row
+        (the largest one, or a mean that none exceeds).
 
         For s rows it is that of error sum min(s * top, error), which rises with s while s * top is
         the smaller, and is monotone from there on: its maximum is there or at either end. -inf for
@@ -153,7 +153,7 @@ class Errors:
 
     @classmethod
     def of(cls, errors: Floats) -> Errors:
-        """Errors that are finite, not negative, and not all zero; shape (n,)."""
+        """Return errors that are finite, not negative, and not all zero; shape (n,)."""
         top = float(errors.max())
         quanta = errors.astype(np.int64) if top * len(errors) < _COUNTED else None
         if quanta is not None and np.array_equal(quanta, errors):
@@ -177,7 +177,7 @@ class Errors:
         return cls(quanta, order, np.ascontiguousarray(weights), exact, total, fineness)
 
     def objective(self, alpha: float, min_size: int) -> Objective:
-        """The score of slices of these rows."""
+        """Return the score of slices of these rows."""
         n, top = len(self.quanta), int(self.quanta.max())
         # largest size that the terms of a score can have, which its rounding error is relative to
         size = 1 + alpha * top * n / self.total + (1 - alpha) * n / min_size
@@ -193,7 +193,7 @@ class Errors:
 
 
 def score_exactly(size: int, error: float, n: int, total: float, alpha: Fraction) -> Fraction:
-    """The score of one slice without rounding, so that ties are ties.
+    """Return the score of one slice without rounding, so that ties are ties.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ class Predicates:
         return cls(column[keep], level[keep], count[keep], bits, codes, place)
 
     def at(self, rows: Ints) -> Bits:
-        """The predicates on some rows, in that order; -1 leaves a place empty."""
+        """Return the predicates on some rows, in that order; -1 leaves a place empty."""
         bits = np.zeros((len(self.column), words(len(rows))), dtype=np.uint64)
         there = rows >= 0
         whole = bool(there.all())
@@ -296,7 +296,7 @@ class Predicates:
 
 
 def _pack_levels(row: NDArray[Any], levels: int) -> tuple[Ints, Bits | None]:
-    """Rows of each level of a column: how many, and packed where the levels are few."""
+    """Return rows of each level of a column: how many, and packed where the levels are few."""
     if levels > _FEW:
         return np.bincount(row, minlength=levels)[:levels], None
     packed = pack(row == np.arange(levels, dtype=row.dtype)[:, None])
@@ -314,7 +314,7 @@ class BestSlices:
 
     @property
     def floor(self) -> float:
-        """No score below this is among the k best; it has to be above 0 to count at all."""
+        """Return no score below this is among the k best; it has to be above 0 to count at all."""
         # twice: the k-th score and the score beside it may both be off by the slack
         return max(self._kth - 2 * self.slack, -self.slack)
 
@@ -353,7 +353,7 @@ class Parents:
         )
 
     def ends(self) -> Ints:
-        """Where the run of those that share all but the last predicate ends, for each."""
+        """Return where the run of those that share all but the last predicate ends, for each."""
         new = np.any(np.diff(self.members[:, :-1], axis=0) != 0, axis=1)
         stops = np.append(np.flatnonzero(new) + 1, len(self.members))
         return np.repeat(stops, np.diff(stops, prepend=0))
@@ -392,7 +392,7 @@ class Extendable:
         self.parts = [(members[stay], stats[:, stay], bounds[stay])]
 
     def parents(self, floor: float) -> Parents | None:
-        """What is to be extended, with the floor as it is now; None for nothing."""
+        """Return what is to be extended, with the floor as it is now; None for nothing."""
         if not self.parts:
             return None
         self._trim(floor)

@@ -29,7 +29,7 @@ class Window:
     log_precision: float
 
     def distances(self, values: Floats) -> Floats:
-        """Squared distances from the centre, shape (n,)."""
+        """Return squared distances from the centre, shape (n,)."""
         # by the binomial formula, as one product; rounding may leave it below 0
         squares = (
             np.einsum("ij,ij->i", values, values)
@@ -39,7 +39,7 @@ class Window:
         return np.asarray(np.maximum(squares, 0.0))
 
     def weights(self, values: Floats) -> Floats:
-        """Weights in [0, 1], shape (n,)."""
+        """Return weights in [0, 1], shape (n,)."""
         return np.asarray(np.exp(-0.5 * np.exp(self.log_precision) * self.distances(values)))
 
 
@@ -90,7 +90,7 @@ def climb(
 def objective(
     window: Window, values: Floats, losses: Floats, floor: float, scale: float | None
 ) -> tuple[float, Floats]:
-    """Weighted mean loss less the penalty, and its gradient in centre and log precision.
+    """Return weighted mean loss less the penalty, and its gradient in centre and log precision.
 
     The penalty is quadratic with a scale, and logarithmic without.
     """
@@ -114,7 +114,8 @@ def objective(
 
 
 def find_radius(window: Window, values: Floats, count: int) -> float:
-    """A squared distance that the nearest ``count`` examples, and those as near, do not exceed.
+    """Return a squared distance that the nearest ``count`` examples, and those as near, do not
+    exceed.
 
     Half way to the next one, so that rounding does not decide about the last.
     """
@@ -123,7 +124,7 @@ def find_radius(window: Window, values: Floats, count: int) -> float:
 
 
 def is_inside(arrays: Mapping[str, Floats], values: Floats) -> NDArray[np.int64]:
-    """Whether each example is in a ball: 1 or 0.
+    """Return whether each example is in a ball: 1 or 0.
 
     Parameters
     ----------

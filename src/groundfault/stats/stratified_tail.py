@@ -26,7 +26,7 @@ _FEW_STRATA = 32
 
 
 def log_tail(errors_on: int, on: Ints, errors: Ints, size: Ints) -> float:
-    """Log probability of so many errors on a slice, or more.
+    """Return log probability of so many errors on a slice, or more.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def log_tail(errors_on: int, on: Ints, errors: Ints, size: Ints) -> float:
 
 
 def _compute_log_tail(errors_on: int, on: list[int], errors: list[int], size: list[int]) -> float:
-    """`tail_kernels.log_tail` without a compiler."""
+    """Return `tail_kernels.log_tail` without a compiler."""
     start, mass = 0, np.ones(1)
     for k, failures, units in zip(on, errors, size, strict=True):
         low, high = max(0, k + failures - units), min(k, failures)
@@ -70,7 +70,8 @@ def _compute_log_tail(errors_on: int, on: list[int], errors: list[int], size: li
 
 
 def _list_atoms(on: int, errors: int, size: int, low: int, high: int) -> tuple[int, Floats]:
-    """The first atom kept, and probabilities from there on, by ratios outward from the mode."""
+    """Return the first atom kept, and probabilities from there on, by ratios outward from the
+    mode."""
     mean = on * (errors / size)
     deviation = math.sqrt(mean * (1 - errors / size) * (size - on) / max(size - 1, 1))
     reach = int(_DEVIATIONS * deviation) + _ATOMS
@@ -98,7 +99,7 @@ def _convolve(a: Floats, b: Floats) -> Floats:
 def log_tail_of_losses(
     total: float, step: float, on: Ints, home: Ints, values: Floats, counts: Ints
 ) -> float:
-    """Log probability that a slice's losses sum to so much or more, by a double saddlepoint.
+    """Return log probability that a slice's losses sum to so much or more, by a double saddlepoint.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ class AbilityWorld:
     holes: float = 0.0
 
     def draw(self, rng: np.random.Generator) -> tuple[Matrix, NDArray[np.int64]]:
-        """A matrix, and the mode of each of its examples."""
+        """Return a matrix, and the mode of each of its examples."""
         n, m = self.examples, self.models
         mode = rng.integers(0, max(self.modes, 1), n)
         skill = rng.normal(size=(max(self.modes, 1), m)) * (

@@ -57,7 +57,7 @@ PLANTED = (
 def list_contract_worlds(
     units: Sequence[int] = (115, 160, 500, 2000), candidates: Sequence[int] = (10, 34, 200)
 ) -> tuple[World, ...]:
-    """Worlds of a full card: independent and chained candidates, `SPECIAL`, `PLANTED`."""
+    """Return worlds of a full card: independent and chained candidates, `SPECIAL`, `PLANTED`."""
     grid = (
         World(units=n, candidates=count, dependence=dependence)
         for dependence in ("independent", "chains")
@@ -143,13 +143,13 @@ def calibrate(
 
 
 def resolve_plan(judge: Judge, plan: Plan | None) -> Plan:
-    """The plan of a simulation, with what is left to the judge filled in."""
+    """Return the plan of a simulation, with what is left to the judge filled in."""
     plan = replace(plan or SIMULATED, judge=judge, judge_settings=None)
     return plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
 
 
 def run_rule(judge: Judge, plan: Plan, units: Units, purpose: str) -> Ruling:
-    """The whole rule on one data set: split where there is a holdout, screen, confirm."""
+    """Return the whole rule on one data set: split where there is a holdout, screen, confirm."""
     if judge.confirmation == "none":
         return rule(judge, plan, units, None, units.marks, purpose)
     order = plan.rng(f"{purpose}/split").permutation(len(units))
@@ -159,7 +159,7 @@ def run_rule(judge: Judge, plan: Plan, units: Units, purpose: str) -> Ruling:
 
 
 def replicate(judge: Judge, plan: Plan, world: AnyWorld, seed: int, number: int) -> CardRow:
-    """One draw of a world, and what the judge made of it."""
+    """Return one draw of a world, and what the judge made of it."""
     # seeded by the world itself: adding worlds, or running in parallel, changes no replicate
     stream = int.from_bytes(
         hashlib.sha256(repr((world.name, world.size)).encode()).digest()[:8], "big"

@@ -38,7 +38,7 @@ class Promise:
 
     @classmethod
     def of(cls, judge: Judge, plan: Plan, level: float | None = None) -> Promise:
-        """The rate that a judge says it bounds, or the family-wise one, at ``level``.
+        """Return the rate that a judge says it bounds, or the family-wise one, at ``level``.
 
         Where ``level`` is None, that is the plan's q for false discoveries, and else its alpha.
 
@@ -118,26 +118,27 @@ class CardRow:
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """World, units and candidates: unique in a card."""
+        """Return world, units and candidates: unique in a card."""
         return self.world, self.units, self.candidates
 
     def error(self, rate: Rate) -> float:
-        """The measured rate of false confirmations."""
+        """Return the measured rate of false confirmations."""
         total = self.false_share / MILLION if rate == "false discovery" else self.erred
         return total / self.replicates
 
     @property
     def survival(self) -> float:
-        """Share of replicates in which anything survived the screen."""
+        """Return share of replicates in which anything survived the screen."""
         return self.survived / self.replicates
 
     @property
     def power(self) -> float | None:
-        """Share of planted candidates that were confirmed; None where nothing was planted."""
+        """Return share of planted candidates that were confirmed; None where nothing was
+        planted."""
         return self.found / self.planted if self.planted else None
 
     def bound(self, promise: Promise) -> float | None:
-        """The largest allowed rate of false confirmations; None without a promise."""
+        """Return the largest allowed rate of false confirmations; None without a promise."""
         applies = self.null or promise.rate in ("family-wise", "false discovery")
         return (
             promise.level + margin(promise.level, self.replicates)
@@ -146,7 +147,8 @@ class CardRow:
         )
 
     def failures(self, promise: Promise) -> list[str]:
-        """What is worse than promised by more than three Monte Carlo standard errors, in words."""
+        """Return what is worse than promised by more than three Monte Carlo standard errors, in
+        words."""
         out = []
         error, power, bound = self.error(promise.rate), self.power, self.bound(promise)
         if bound is not None and error > bound:
@@ -162,13 +164,14 @@ class CardRow:
 
 
 def margin(share: float, replicates: int) -> float:
-    """Three standard errors of a share of replicates."""
+    """Return three standard errors of a share of replicates."""
     # three, since a card has dozens of rows, and none should fail by chance
     return 3 * math.sqrt(share * (1 - share) / replicates)
 
 
 def interval(share: float, replicates: int) -> tuple[float, float]:
-    """Clopper-Pearson interval at 95 % for a share of replicates (doi:10.1093/biomet/26.4.404)."""
+    """Return Clopper-Pearson interval at 95 % for a share of replicates
+    (doi:10.1093/biomet/26.4.404)."""
     from scipy.special import betaincinv
 
     hits = share * replicates
@@ -201,7 +204,7 @@ class Card:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Every broken promise in words; empty where all are kept."""
+        """Return every broken promise in words; empty where all are kept."""
         return tuple(
             f"{row.world} (n = {row.units}, L = {row.candidates}, {row.replicates} replicates): "
             f"{what}"
@@ -211,11 +214,11 @@ class Card:
 
     @property
     def passed(self) -> bool:
-        """Whether every promise was kept, to three Monte Carlo standard errors."""
+        """Return whether every promise was kept, to three Monte Carlo standard errors."""
         return not self.failures
 
     def to_json(self) -> str:
-        """Counts, shares, and whether each row passes, as JSON for `from_json`."""
+        """Return counts, shares, and whether each row passes, as JSON for `from_json`."""
         rows = [
             asdict(row)
             | {
@@ -257,7 +260,7 @@ class Card:
             raise InputError(f"{where}: not a groundfault calibration card ({error})") from None
 
     def to_markdown(self) -> str:
-        """A heading, the promise, and one table row a world."""
+        """Return a heading, the promise, and one table row a world."""
         from groundfault.render.markdown import set_table
         from groundfault.render.page import Table, TableColumn
 

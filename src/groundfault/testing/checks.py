@@ -120,7 +120,7 @@ def check_judge(
 
 
 def require(holds: object, message: str) -> None:
-    """Unlike an assert statement, not switched off by ``python -O``."""
+    """Raise as an assert statement does, also under ``python -O``."""
     if not holds:
         raise AssertionError(message)
 
@@ -135,7 +135,7 @@ def fail_in(where: str) -> Iterator[None]:
 
 
 def _check_answers(judge: Judge, plan: Plan, units: Units) -> None:
-    """Every hypothesis gets an answer, each candidate a verdict, the same on each call."""
+    """Check that every hypothesis gets an answer, each candidate a verdict, the same each time."""
     hypotheses = np.arange(len(units.marks.on), dtype=np.intp)
     screening = judge.screen(units, hypotheses, plan, plan.rng("check"))
     for name in ("survives", "p", "p_adjusted", "decoys"):
@@ -232,7 +232,7 @@ def _check_constant(judge: Judge, plan: Plan, rng: np.random.Generator) -> None:
 
 
 def _with(marks: Marks, on: bits.Bits, unusable: tuple[str, ...]) -> Marks:
-    """The marks with further candidates."""
+    """Return the marks with further candidates."""
     valid = marks.valid
     if valid is not None:
         everywhere = bits.pack(np.ones((len(on), marks.size), dtype=np.bool_))
@@ -243,7 +243,7 @@ def _with(marks: Marks, on: bits.Bits, unusable: tuple[str, ...]) -> Marks:
 def _assert_same(
     judge: Judge, how: str, before: Ruling, after: Ruling, index: NDArray[np.intp]
 ) -> None:
-    """Verdicts ``before`` equal those ``after`` at ``index``."""
+    """Require that verdicts ``before`` equal those ``after`` at ``index``."""
     changes = [
         f"candidate {j} was {was}, is {after.verdicts[i]}"
         for j, (was, i) in enumerate(zip(before.verdicts, index, strict=False))
@@ -338,7 +338,7 @@ def _propose(
 
 
 def _overwrite(evidence: Evidence, rows: NDArray[np.bool_]) -> Evidence:
-    """The evidence with nonsense in some rows' attributes and outcomes, and no source."""
+    """Return the evidence with nonsense in some rows' attributes and outcomes, and no source."""
     mask = pl.Series(rows)
     columns = [
         _overlay(evidence.frame[c], mask, _nonsense(evidence.frame[c].dtype))
@@ -366,7 +366,7 @@ def _nonsense(dtype: pl.DataType) -> pl.Expr:
 
 
 def _turn_outcomes(evidence: Evidence, rng: np.random.Generator) -> Evidence:
-    """The evidence with its outcomes dealt out anew and turned round."""
+    """Return the evidence with its outcomes dealt out anew and turned round."""
     order = pl.Series(rng.permutation(len(evidence)))
     outcomes = evidence.frame[evidence.roles.outcome].gather(order)
     complements = ~outcomes if outcomes.dtype == pl.Boolean else (1 - outcomes).cast(outcomes.dtype)

@@ -158,7 +158,7 @@ def check_counter(open_files: Callable[[tuple[str, ...]], Counter]) -> dict[str,
 
 
 def _check_counts(counter: Counter, names: list[str]) -> None:
-    """Counts have to be those of the values that the engine itself gives, in every cell."""
+    """Check that counts are those of the values that the engine itself gives, in every cell."""
     rules = {name: EDGE_RULES[name].sql for name in names}
     by = {"big": "i > 2", "word": "s"}
     values = counter.evaluate(by | rules, "id IS NOT NULL")
@@ -187,7 +187,7 @@ def _check_counts(counter: Counter, names: list[str]) -> None:
 
 
 def _check_split(counter: Counter) -> None:
-    """MD5 of an id with a seed, of which splits and samples are made."""
+    """Check the MD5 of an id with a seed, of which splits and samples are made."""
     import hashlib
 
     values = counter.evaluate(
@@ -201,7 +201,7 @@ def _check_split(counter: Counter) -> None:
 
 
 def _check_groups(counter: GroupingCounter) -> None:
-    """Groups by a column, in one part and in several."""
+    """Check groups by a column, in one part and in several."""
     columns = ("flag", "s", "x")
     groups = GroupBy("j", "mean", "CAST(NULLIF(i, 7) AS DOUBLE PRECISION)", columns)
     loss = pl.when(pl.col("i") != 7).then(pl.col("i").cast(pl.Float64))

@@ -246,7 +246,7 @@ def _check_one(exporter: Exporter, slices: ReportSlices, out: str) -> None:
 
 
 def _check_refusal(exporter: Exporter, slices: ReportSlices, out: Path) -> None:
-    """A place below a file can be written by nobody, whatever the permissions."""
+    """Check that a place below a file, which cannot be written, is refused."""
     try:
         exporter.export(slices, out)
     except InputError:

@@ -116,7 +116,7 @@ def _make_pool(seed: int, *, embedding: bool, generated: bool) -> Pool:
 def _check_round(
     where: str, whole: SequentialAudit, count: int, make_policy: Callable[[Pool], Policy]
 ) -> None:
-    """One round, asked by a fresh policy in a world whose future is the opposite."""
+    """Check one round, asked by a fresh policy in a world whose future is the opposite."""
     assert whole.pool.recorded is not None
     positions = [whole.pool.position[r.query.id] for r in whole.rounds[:count]]
     # what is not yet labelled is turned round: a policy that peeks chooses another case
@@ -161,7 +161,7 @@ def _check_repeated(where: str, whole: SequentialAudit, fresh: Policy) -> None:
 
 
 def _resume(whole: SequentialAudit, rounds: int, pool: Pool, policy: Policy) -> SequentialAudit:
-    """The audit after so many rounds, from its record."""
+    """Return the audit after so many rounds, from its record."""
     audit = SequentialAudit.of(pool, whole.plan, policy=policy)
     for past_round in whole.rounds[:rounds]:
         audit.replay(AuditEvent(0, ASKED, past_round.to_query_event()))
@@ -246,7 +246,7 @@ def check_probe_policy(
 
 
 def _make_history(keys: Keys, mismatch: Bools, blocked: Bools, batch: int) -> PromptHistory:
-    """A history whose arrays cannot be written to."""
+    """Return a history whose arrays cannot be written to."""
     signals = mismatch[keys]
     for array in (keys, signals, blocked):
         array.flags.writeable = False

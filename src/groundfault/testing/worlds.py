@@ -152,7 +152,7 @@ class World:
 
     @property
     def name(self) -> str:
-        """The world in a few words, different for different worlds."""
+        """Return the world in a few words, different for different worlds."""
         rows = (
             f" of {self.variants} rows, ICC {self.icc:g}"
             if self.variants > 1
@@ -179,12 +179,12 @@ class World:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Units that are judged, and candidates."""
+        """Return units that are judged, and candidates."""
         return self.units * (self.variants if self.rowwise else 1), self.candidates
 
     @property
     def unrelated(self) -> Bools:
-        """Candidates independent of all losses, shape (L,)."""
+        """Return candidates independent of all losses, shape (L,)."""
         related = np.zeros(self.candidates, dtype=np.bool_)
         for effect in self.effects:
             related[effect.candidate : effect.candidate + effect.proxies + 1] = True
@@ -192,11 +192,11 @@ class World:
 
     @property
     def planted(self) -> NDArray[np.intp]:
-        """The candidates of the effects."""
+        """Return the candidates of the effects."""
         return np.array([effect.candidate for effect in self.effects], dtype=np.intp)
 
     def draw(self, rng: np.random.Generator) -> Units:
-        """One data set, as a judge gets it."""
+        """Return one data set, as a judge gets it."""
         on, defined, empty, losses = self._sample(rng)
         strata = None
         if self.rowwise:
@@ -214,7 +214,8 @@ class World:
         return Units.of(marks, losses, strata)
 
     def evidence(self, rng: np.random.Generator) -> tuple[Evidence, Library]:
-        """The same data set as evidence: a row per example and outcome, a column per candidate."""
+        """Return the same data set as evidence: a row per example and outcome, a column per
+        candidate."""
         on, _, empty, losses = self._sample(rng)
         outcome, unit, variant = (a.reshape(-1) for a in np.indices(losses.shape))
         columns = {}
@@ -246,7 +247,8 @@ class World:
         return Evidence.from_frame(frame, roles), library
 
     def _sample(self, rng: np.random.Generator) -> tuple[Bools, Bools | None, Bools | None, Floats]:
-        """Properties of units, where defined, where empty; losses (outcomes, units, variants)."""
+        """Return properties of units, where defined, where empty; losses (outcomes, units,
+        variants)."""
         single = (
             rng.random(self.units) < self.uneven
             if self.uneven
@@ -284,7 +286,7 @@ class World:
 
     @cached_property
     def _origin(self) -> NDArray[np.intp]:
-        """Whom each candidate of a library of duplicates repeats."""
+        """Return whom each candidate of a library of duplicates repeats."""
         return np.arange(self.candidates) // 3 * 3
 
     def _background(self, single: Bools, rng: np.random.Generator) -> Bools:
@@ -319,7 +321,7 @@ class World:
 
 
 def _beta(mean: Floats, weight: float, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-    """Beta variates of a mean; the mean itself where it is 0 or 1."""
+    """Return Beta variates of a mean; the mean itself where it is 0 or 1."""
     # beta needs both parameters above 0
     inside = np.clip(mean, 1e-9, 1 - 1e-9)
     return np.where(
@@ -328,7 +330,7 @@ def _beta(mean: Floats, weight: float, shape: tuple[int, ...], rng: np.random.Ge
 
 
 def _means(losses: Floats) -> Floats:
-    """Mean over each unit's scored rows, NaN where there is none."""
+    """Return mean over each unit's scored rows, NaN where there is none."""
     if losses.shape[2] == 1:
         return losses[:, :, 0]
     has_loss = ~np.isnan(losses)
@@ -361,7 +363,7 @@ class Permuted:
 
     @cached_property
     def name(self) -> str:
-        """Says whose evidence it is by a digest of it."""
+        """Say whose evidence it is by a digest of it."""
         import hashlib
 
         digest = hashlib.sha256(
@@ -371,26 +373,26 @@ class Permuted:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Units and candidates."""
+        """Return units and candidates."""
         return len(self.units), len(self.units.marks.on)
 
     @property
     def unrelated(self) -> Bools:
-        """All candidates."""
+        """Return all candidates."""
         return np.ones(self.size[1], dtype=np.bool_)
 
     @property
     def planted(self) -> NDArray[np.intp]:
-        """None."""
+        """Return none."""
         return np.zeros(0, dtype=np.intp)
 
     @property
     def min_power(self) -> float:
-        """Nothing is planted."""
+        """Return nothing is planted."""
         return 0.0
 
     def draw(self, rng: np.random.Generator) -> Units:
-        """The evidence with its losses permuted jointly."""
+        """Return the evidence with its losses permuted jointly."""
         # one order for all outcomes, which keeps their dependence
         order = rng.permutation(len(self.units))
         scored = None if self.units.scored is None else self.units.scored[:, order]
