@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from groundfault.cli.output import echo_warnings, require_writable
 from groundfault.cli.reading import split_names
-from groundfault.cli.settings import Count, Flag, own_options
+from groundfault.cli.settings import Count, Flag, call, list_options, own_options
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -21,28 +21,73 @@ if TYPE_CHECKING:
 
 
 _KINDS = (".parquet", ".pq", ".csv", ".jsonl", ".ndjson")
-_OF_PIPELINE = {
-    "names": "--set",
-    "pipeline": "--pipeline",
-    "norms": "--norms",
-    "cache": "--cache",
-    "jobs": "--jobs",
-}
 
 
-@click.command()
-@own_options
-def features(
-    source: str,
+def _add_features(
+    table: pl.DataFrame,
+    columns: tuple[str, ...],
     *,
-    columns: Annotated[tuple[str, ...], Flag("--text")],
     names: Annotated[str, Flag("--set")] = "surface,syntax,pragmatic",
     pipeline: str = "en_core_web_sm",
     norms: str | None = None,
     cache: str | None = None,
     jobs: Count = 1,
+) -> pl.DataFrame:
+    """Return the table with linguistic features, which are listed if they cannot be computed.
+
+    Output
+    ------
+    names : NAMES
+        Names of features, or of sets of features, such as surface,negation.
+    pipeline : NAME
+        Name or directory of the spaCy pipeline, or blank for none.
+    norms : FILE
+        CSV file of word norms: word, arousal, dominance.
+    cache : FILE
+        Store annotations in this file by hash of the text, and reuse them next time.
+    jobs : N
+        Number of processes that annotate.
+    """
+    from groundfault.language import (
+        feature_table,
+        load_memory,
+        load_pipeline,
+        read_norms,
+        save_memory,
+        select_features,
+    )
+
+    chosen = select_features(split_names(names))
+    if not chosen:
+        raise PlanError("--set names no feature")
+    word_norms = read_norms(norms) if norms else None
+    annotator = load_pipeline(pipeline)
+    # annotation takes nearly all of the time, and depends on the text and the pipeline alone
+    n_cached = load_memory(annotator, cache) if cache else 0
+    for column in columns:
+        start = time.perf_counter()
+        with echo_warnings(), _bar(f"reading {column}", table[column].n_unique()) as progress:
+            features = feature_table(
+                table[column], chosen, annotator, norms=word_norms, jobs=jobs, progress=progress
+            )
+        table = _join(table, features.frame)
+        _tell(column, features, time.perf_counter() - start)
+    if cache:
+        save_memory(annotator, cache)
+        click.echo(f"cache: {n_cached:,} texts known, {len(annotator.memory):,} kept in {cache}")
+    return table
+
+
+@click.command()
+@own_options
+@list_options(_add_features)
+def features(
+    source: str,
+    *,
+    columns: Annotated[tuple[str, ...], Flag("--text")],
     text_attributes: bool = False,
     out: Annotated[str, Flag("-o --out")],
+    **options: Any,
 ) -> None:
     """Add linguistic features of texts to a table as columns.
 
@@ -65,16 +110,6 @@ def features(
     ------
     columns : COL
         Column of texts; repeatable.
-    names : NAMES
-        Names of features, or of sets of features, such as surface,negation.
-    pipeline : NAME
-        Name or directory of the spaCy pipeline, or blank for none.
-    norms : FILE
-        CSV file of word norms: word, arousal, dominance.
-    cache : FILE
-        Store annotations in this file by hash of the text, and reuse them next time.
-    jobs : N
-        Number of processes that annotate.
     text_attributes
         Write what the texts alone show instead: language, numbers, templates; needs no pipeline.
     out : FILE
@@ -83,7 +118,7 @@ def features(
     from groundfault.base.sheets import write_table
     from groundfault.readers.table import read_table
 
-    for path in (out, cache):
+    for path in (out, options["cache"]):
         require_writable(path)
     if not out.lower().endswith(_KINDS):
         raise InputError(
@@ -96,52 +131,12 @@ def features(
                 f"there is no column {column!r}; the table has {', '.join(table.columns)}"
             )
     if text_attributes:
-        _require_no_pipeline()
+        _require_defaults(options)
         table = _add_attributes(table, columns)
     else:
-        table = _add_features(table, columns, names, pipeline, norms, cache, jobs)
+        table = call(_add_features, options, table, columns)
     write_table(table, out)
     click.echo(f"wrote {table.height:,} rows to {out}")
-
-
-def _add_features(
-    table: pl.DataFrame,
-    columns: tuple[str, ...],
-    names: str,
-    pipeline_name: str,
-    norms: str | None,
-    cache: str | None,
-    jobs: int,
-) -> pl.DataFrame:
-    """Return the table with linguistic features, which are listed if they cannot be computed."""
-    from groundfault.language import (
-        feature_table,
-        load_memory,
-        load_pipeline,
-        read_norms,
-        save_memory,
-        select_features,
-    )
-
-    chosen = select_features(split_names(names))
-    if not chosen:
-        raise PlanError("--set names no feature")
-    word_norms = read_norms(norms) if norms else None
-    pipeline = load_pipeline(pipeline_name)
-    # annotation takes nearly all of the time, and depends on the text and the pipeline alone
-    n_cached = load_memory(pipeline, cache) if cache else 0
-    for column in columns:
-        start = time.perf_counter()
-        with echo_warnings(), _bar(f"reading {column}", table[column].n_unique()) as progress:
-            features = feature_table(
-                table[column], chosen, pipeline, norms=word_norms, jobs=jobs, progress=progress
-            )
-        table = _join(table, features.frame)
-        _tell(column, features, time.perf_counter() - start)
-    if cache:
-        save_memory(pipeline, cache)
-        click.echo(f"cache: {n_cached:,} texts known, {len(pipeline.memory):,} kept in {cache}")
-    return table
 
 
 def _add_attributes(table: pl.DataFrame, columns: tuple[str, ...]) -> pl.DataFrame:
@@ -166,11 +161,15 @@ def _join(table: pl.DataFrame, columns: pl.DataFrame) -> pl.DataFrame:
     return table.hstack(columns)
 
 
-def _require_no_pipeline() -> None:
-    source_of = click.get_current_context().get_parameter_source
-    for name, flag in _OF_PIPELINE.items():
-        if source_of(name) is not ParameterSource.DEFAULT:
-            raise PlanError(f"{flag} is about linguistic features; --text-attributes has none")
+def _require_defaults(options: dict[str, Any]) -> None:
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        is_set = context.get_parameter_source(name) is not ParameterSource.DEFAULT
+        if name in options and is_set:
+            raise PlanError(
+                f"{parameter.opts[0]} is about linguistic features; --text-attributes has none"
+            )
 
 
 @contextmanager

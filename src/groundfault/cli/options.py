@@ -49,13 +49,11 @@ _derive_columns = partial(
     model={"flag": "--model-column"},
     null_outcome={"metavar": "STATUS", "old_name": "--empty"},
     allow_leakage={"old_name": "--allow-leak"},
+    numbered=None,
+    count_as_failed=None,
 )
-_UNSPLIT = (
-    "outcome positive_is_good id model repeat group status null_outcome ignore instrument "
-    "post_outcome allow_leakage"
-)
-_COLUMNS = _derive_columns(_UNSPLIT.replace("group", "group split"))
-_COLUMNS_UNSPLIT = _derive_columns(_UNSPLIT)
+_COLUMNS = _derive_columns()
+_COLUMNS_UNSPLIT = _derive_columns(split=None)
 
 evidence_options = apply([SOURCES, MODELS, _LOGS, _FAILED, _COLUMNS])
 """How tables, or logs, become evidence."""

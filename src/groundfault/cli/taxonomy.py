@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,19 +26,11 @@ if TYPE_CHECKING:
     from groundfault.core.evidence import Evidence
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 
-_SETTINGS = (
-    "alpha reducer clusterer dimensions imputation frontier score rate level stability "
-    "permutations worlds refits bootstraps seed"
-)
-# the defaults are those of the preset
-_UNSET: dict[str, Any] = {
-    name: {
-        "default": None,
-        "show_default": False,
-        "metavar": "MODEL" if name == "frontier" else None,
-    }
-    for name in _SETTINGS.split()
-}
+_PYTHON_ALONE = "signature min_cluster_size min_samples core split parameters".split()
+_SETTINGS = [field.name for field in fields(Settings) if field.name not in _PYTHON_ALONE]
+# a setting that is left out is the preset's
+_UNSET = {"default": None, "show_default": False}
+_CHANGES: dict[str, Any] = dict.fromkeys(_SETTINGS, _UNSET) | dict.fromkeys(_PYTHON_ALONE)
 
 
 @click.group()
@@ -54,7 +47,7 @@ def taxonomy() -> None:
 @derive_options(cluster_examples, "text", group="Examples", metavar="COL")
 @derive_options(cluster_examples, "embedding", group="Examples")
 @own_options
-@derive_options(Settings, _SETTINGS, group=RULE, **_UNSET)
+@derive_options(Settings, group=RULE, metavar="MODEL", **_CHANGES)
 @list_options(choose_ledger, group="Claims")
 @jobs_option()
 def fit(
@@ -98,7 +91,7 @@ def fit(
     """
     from groundfault.render.taxonomy_page import write_taxonomy
 
-    changes = {name: options[name] for name in _SETTINGS.split()}
+    changes = {name: options[name] for name in _SETTINGS}
     settings = Settings.preset(
         preset, **{name: value for name, value in changes.items() if value not in (None, ())}
     )
