@@ -18,6 +18,7 @@ from groundfault.base.holdout_events import OPENED, TRIED, select_looks
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, LedgerError, PlanError, RuleError
+from groundfault.render.words import plural
 
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
@@ -95,7 +96,7 @@ class HoldoutState:
             return ("nothing is recorded here",)
         remarks = [f"plan {self.seal[:8]}"]
         if self.fresh:
-            remarks.append(f"{_count(self.fresh, 'fresh unit')} kept apart")
+            remarks.append(f"{plural(self.fresh, 'fresh unit')} kept apart")
         if self.sealed:
             return (*remarks, "no outcome was looked at")
         if self.openings:
@@ -103,9 +104,9 @@ class HoldoutState:
             remarks.append(f"{name_day(last.time)} by {last.actor.partition('@')[0]}")
         if self.late:
             late = _count_rules(self.late)
-            remarks.append(f"{_count(late, 'rule')} tried since need{'s' * (late == 1)} fresh data")
+            remarks.append(f"{plural(late, 'rule')} tried since need{'s' * (late == 1)} fresh data")
         else:
-            remarks.append(f"{_count(self.rules, 'rule')} tried here")
+            remarks.append(f"{plural(self.rules, 'rule')} tried here")
         return tuple(remarks)
 
 
@@ -178,10 +179,6 @@ def name_day(time: str) -> str:
 
 def _count_rules(events: Sequence[Event]) -> int:
     return len({str(event.body.get("rule")) for event in events})
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def join_rule(query: RowQuery) -> str:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 PART = "x-groundfault-part"
 """Header of a request for a part of a page."""
+_MAX_DIGITS = 12
+"""Of a place in a list: no table has so many rows."""
 _MAX_FIELDS = 100
 """Of a form: a choice of rules to test has the most."""
 
@@ -78,6 +80,18 @@ def make_link(request: Request, path: str, **query: Any) -> str:
     root: str = request.scope.get("root_path", "").rstrip("/")
     pairs = {name: value for name, value in query.items() if value not in (None, "", [], ())}
     return root + path + (f"?{urlencode(pairs, doseq=True)}" if pairs else "")
+
+
+def read_number(text: str, default: int, size: int) -> int:
+    """Return the number, from 0 and below a size, that a part of an address is; else a default.
+
+    Examples
+    --------
+    >>> read_number("7", 0, 10), read_number("70", 0, 10), read_number("x", -1, 10)
+    (7, 0, -1)
+    """
+    is_number = text.isdecimal() and text.isascii() and len(text) < _MAX_DIGITS
+    return int(text) if is_number and int(text) < size else default
 
 
 async def read_form(request: Request) -> dict[str, str]:

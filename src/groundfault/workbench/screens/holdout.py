@@ -24,7 +24,14 @@ from groundfault.workbench.holdout_state import (
     read_events,
     spend_holdout,
 )
-from groundfault.workbench.pages import Screen, bench_of, make_link, read_form, show_page
+from groundfault.workbench.pages import (
+    Screen,
+    bench_of,
+    make_link,
+    read_form,
+    read_number,
+    show_page,
+)
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -109,9 +116,10 @@ def show_ledger(request: Request) -> Response:
     bench = bench_of(request)
     report, ledger = bench.audited, bench.ledger
     events = read_events(ledger)
-    kind, start = request.query_params.get("kind", ""), _read_start(request)
+    kind = request.query_params.get("kind", "")
     known = {event.hash: event for event in events}
     picks = [event for event in reversed(events) if kind in ("", event.kind)]
+    start = read_number(request.query_params.get("start", ""), 0, len(picks))
     return show_page(
         request,
         "ledger.html.j2",
@@ -141,11 +149,6 @@ async def verify_numbers(request: Request) -> Response:
     bench = bench_of(request)
     bench.verification = await run_in_threadpool(bench.verify)
     return RedirectResponse(make_link(request, "/ledger"), 303)
-
-
-def _read_start(request: Request) -> int:
-    start = request.query_params.get("start", "0")
-    return int(start) if start.isascii() and start.isdecimal() and len(start) < 12 else 0
 
 
 def _check(bench: Bench) -> list[tuple[str, str, str]]:

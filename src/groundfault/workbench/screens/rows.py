@@ -15,7 +15,7 @@ from groundfault.render.audit_groups import describe_overall
 from groundfault.workbench.comparison import compare_models, find_unit_rows
 from groundfault.workbench.excerpts import SHORT, WHOLE, show_rows
 from groundfault.workbench.holdout_state import join_rule, needs_fresh_data
-from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, show_page
+from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, read_number, show_page
 from groundfault.workbench.row_index import PAGE, RowQuery, summarise_column
 
 if TYPE_CHECKING:
@@ -74,12 +74,9 @@ def show_row(request: Request) -> Response:
     bench, query = bench_of(request), RowQuery.of(request.query_params)
     index = bench.index
     name, at = request.query_params.get("id", ""), request.query_params.get("at", "")
-    places = index.select(query) if at.isdecimal() and at.isascii() else np.zeros(0, dtype=int)
-    number = int(at) if len(places) else -1
-    if 0 <= number < len(places):
-        place = int(places[number])
-    else:
-        place, number = _find_row(index, name, query.model), -1
+    places = index.select(query) if at else np.zeros(0, dtype=int)
+    number = read_number(at, -1, len(places))
+    place = int(places[number]) if number >= 0 else _find_row(index, name, query.model)
     columns = index.rows.columns[:_MAX_VALUES]
     rows = index.rows
     (row,) = show_rows(
@@ -175,10 +172,10 @@ def _show_models(request: Request, bench: Bench, params: QueryParams) -> Respons
     rows, names = index.rows, index.rows.outcomes
     pair = bench.audited.manifest.compare or names[:2]
     first, second = params.get("a", pair[0]), params.get("b", pair[-1])
-    cell = _read_number(params, "cell", _ONLY_SECOND, CELLS)
+    cell = read_number(params.get("cell", ""), _ONLY_SECOND, CELLS)
     comparison = compare_models(index, bench.audited, first, second, cell)
     places = comparison.cells[cell]
-    start = _read_number(params, "start", 0, max(1, len(places)))
+    start = read_number(params.get("start", ""), 0, max(1, len(places)))
     units = places[start : start + _PAIRS]
     sides = [
         show_rows(rows, find_unit_rows(rows, units, model), rows.texts) for model in (first, second)
@@ -197,12 +194,6 @@ def _show_models(request: Request, bench: Bench, params: QueryParams) -> Respons
         total=rows.total,
         overall=describe_overall(bench.audited),
     )
-
-
-def _read_number(params: QueryParams, name: str, default: int, size: int) -> int:
-    text = params.get(name, "")
-    number = int(text) if text.isdecimal() and text.isascii() and len(text) < 12 else default
-    return number if number < size else default
 
 
 def _has_two(bench: Bench) -> bool:
