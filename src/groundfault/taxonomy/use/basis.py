@@ -74,19 +74,12 @@ class Basis:
         difficulty = 1 - passes.sum(axis=1) / np.maximum(trials.sum(axis=1), 1)
         source = None
         if benchmark is not None:
-            source = (
-                matrix.attributes[benchmark].fill_null("unknown").rank("dense").to_numpy() - 1
-            ).astype(np.int64)
+            ranks = matrix.attributes[benchmark].fill_null("unknown").rank("dense").to_numpy()
+            source = (ranks - 1).astype(np.int64)
         excess, chance = _measure_excess(trials - passes, trials, items, _members(labels))
         covariance = _estimate_covariance(excess, chance)
-        return cls(
-            labels,
-            difficulty,
-            items,
-            covariance,
-            _estimate_weights(excess, chance, covariance),
-            source,
-        )
+        weights = _estimate_weights(excess, chance, covariance)
+        return cls(labels, difficulty, items, covariance, weights, source)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -144,9 +137,9 @@ def _estimate_weights(excess: Floats, chance: Floats, covariance: Floats) -> Flo
     for _ in range(_ROUNDS if likely.shape[1] else 0):
         # the maximum is subtracted first, for exp would underflow to 0 / 0
         share = weight[:, None] * np.exp(likely - likely.max(axis=0))
-        weight = ((share / share.sum(axis=0)).sum(axis=1) + 1) / (
-            likely.shape[1] + len(SCALES)
-        )  # one model more of each
+        # one model more of each
+        total = likely.shape[1] + len(SCALES)
+        weight = ((share / share.sum(axis=0)).sum(axis=1) + 1) / total
     return weight
 
 
@@ -170,14 +163,12 @@ def estimate_excesses(
     k = len(covariance)
     prior = SCALES[:, None, None, None] ** 2 * covariance
     total_variance = prior + noise[:, :, None] * np.eye(k)
-    gain = np.linalg.solve(total_variance, np.broadcast_to(prior, total_variance.shape)).swapaxes(
-        -1, -2
-    )
+    priors = np.broadcast_to(prior, total_variance.shape)
+    gain = np.linalg.solve(total_variance, priors).swapaxes(-1, -2)
     estimate = np.einsum("sqcd,qd->sqc", gain, share)
     variance = np.einsum("sqcc->sqc", prior - gain @ prior)
-    whitened = np.linalg.solve(
-        total_variance, np.broadcast_to(share, total_variance.shape[:-1])[..., None]
-    )[..., 0]
+    shares = np.broadcast_to(share, total_variance.shape[:-1])[..., None]
+    whitened = np.linalg.solve(total_variance, shares)[..., 0]
     likely = -(np.linalg.slogdet(total_variance)[1] + np.einsum("sqc,qc->sq", whitened, share)) / 2
     return estimate, np.maximum(variance, 0.0), likely
 
@@ -212,17 +203,14 @@ def match_answers(results: Evidence | None, taxonomy: Taxonomy) -> tuple[Bools, 
             passes[at[name]] += 1 - value >= taxonomy.settings.score - SLACK
     # examples that were set apart are the taxonomy's too, and no sign of other ids
     unknown = len({name for name in names if name not in at})
-    if names and unknown == len(set(names)) and not set(names) & _apart(taxonomy):
+    apart = matrix.apart
+    known = {*apart.all_failed, *apart.all_passed, *apart.unanswered, *apart.easy}
+    if names and unknown == len(set(names)) and known.isdisjoint(names):
         raise InputError(
             f"none of the {unknown:,} examples answered is one of the taxonomy's: the ids do not "
             f"match; they look like {names[0]!r}, the taxonomy's like {matrix.examples[0]!r}"
         )
     return tries > 0, passes < matrix.rate * tries - SLACK, unknown
-
-
-def _apart(taxonomy: Taxonomy) -> set[str]:
-    apart = taxonomy.matrix.apart
-    return {*apart.all_failed, *apart.all_passed, *apart.unanswered, *apart.easy}
 
 
 def _check_one_model(models: Sequence[str], fit_models: Sequence[str]) -> None:

@@ -73,11 +73,10 @@ class Profile:
         centre = np.clip(self.shrunk, margin, 1 - margin)
         weight = np.maximum(centre * (1 - centre) / np.maximum(self.spread, 1e-6) ** 2 - 1, 0.1)
         a, b, tail = centre * weight, (1 - centre) * weight, (1 - level) / 2
-        low, high = betaincinv(a, b, tail), betaincinv(a, b, 1 - tail)
+        low = np.minimum(betaincinv(a, b, tail), self.shrunk)
+        high = np.maximum(betaincinv(a, b, 1 - tail), self.shrunk)
         half = 0.5 / np.maximum(self.size, 1)  # a share of a few examples has steps
-        return np.maximum(np.minimum(low, self.shrunk) - half, 0.0), np.minimum(
-            np.maximum(high, self.shrunk) + half, 1.0
-        )
+        return np.maximum(low - half, 0.0), np.minimum(high + half, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,9 +154,8 @@ def estimate_profile(
     excess, variance = _borrow(basis, surprise, chance, count)
     # excesses are normal and may lead out of [0, 1]
     shrunk = np.clip(ability + excess, 0.0, 1.0)
-    passes = (target.rows * at).sum(axis=1, keepdims=True) / np.maximum(
-        target.rows.sum(axis=1, keepdims=True), 1
-    )
+    size = np.maximum(target.rows.sum(axis=1, keepdims=True), 1)
+    passes = (target.rows * at).sum(axis=1, keepdims=True) / size
     deviation = np.sqrt(np.maximum(doubt, 0) + variance + luck)
     accuracy = np.hstack([1 - rate, passes])
     shares = (direct, prior, ability, shrunk, deviation)
@@ -168,10 +166,9 @@ def _sum_by_cluster(weight: Floats, basis: Basis, values: Floats) -> Floats:
     """Sum values over the examples of each cluster: shape (trials, clusters, len(GRID))."""
     # by cluster, not one product with all examples: most entries of `inside` are 0
     parts = [np.flatnonzero(column) for column in basis.inside.T]
-    shape = (len(weight), 0, values.shape[1])
-    return (
-        np.stack([weight[:, at] @ values[at] for at in parts], axis=1) if parts else np.zeros(shape)
-    )
+    if not parts:
+        return np.zeros((len(weight), 0, values.shape[1]))
+    return np.stack([weight[:, at] @ values[at] for at in parts], axis=1)
 
 
 def _posterior(basis: Basis, trials: Floats, failures_by_trial: Floats) -> Floats:
@@ -359,9 +356,8 @@ def diagnose(
     has_answer, failures, unknown = match_answers(results, taxonomy)
     every = np.ones((1, len(basis)), dtype=bool)
     estimates = estimate_profile(basis, failures, has_answer[None], TargetExamples.of(basis, every))
-    rows = _choose_next(
-        basis, has_answer, failures, strategy, allocation, budget, np.random.default_rng(seed)
-    )
+    rng = np.random.default_rng(seed)
+    rows = _choose_next(basis, has_answer, failures, strategy, allocation, budget, rng)
     weaknesses, examples = _list_weaknesses(taxonomy, estimates, level), matrix.examples
     following = tuple(examples[row] for row in rows)
     return Diagnosis(weaknesses, following, int(has_answer.sum()), unknown, strategy, level)

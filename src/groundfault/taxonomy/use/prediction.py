@@ -100,9 +100,9 @@ class Peers:
             return everyone, everyone
         if method in ("nearest", "neighbours"):
             near = self.nearest(passes, trials, 1 if method == "nearest" else NEIGHBOURS)
-            return self._filled[:, near].mean(axis=2), self.items.probability()[:, near].mean(
-                axis=2
-            )
+            chances = (self._filled, self.items.probability())
+            theirs, by_ability = (chance[:, near].mean(axis=2) for chance in chances)
+            return theirs, by_ability
         density = irt.compute_log_posterior(passes, trials, self._curve)
         weight = np.exp(density - density.max(axis=1, keepdims=True))
         one = self._curve @ (weight / weight.sum(axis=1, keepdims=True)).T

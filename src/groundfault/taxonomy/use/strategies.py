@@ -164,13 +164,10 @@ def draw_by_group(
     at = np.flatnonzero(open_ & inside)
     # by group, and within it by the draws
     at = at[np.lexsort((priority[at], groups[at]))]
-    start = (
-        np.r_[0, np.cumsum(np.bincount(groups[at], minlength=count))[:-1]]
-        if count
-        else np.zeros(0, dtype=int)
-    )
-    turn = np.arange(len(at)) - start[groups[at]] if len(at) else at
-    rows = at[turn < short[groups[at]]] if len(at) else at
+    rows = at
+    if len(at):
+        start = np.r_[0, np.cumsum(np.bincount(groups[at], minlength=count))[:-1]]
+        rows = at[np.arange(len(at)) - start[groups[at]] < short[groups[at]]]
     rows = rows[np.argsort(priority[rows], kind="stable")]
     # groups are exhausted: fill up from anything that is open, noise last
     if len(rows) < budget:
@@ -185,9 +182,6 @@ def measure_information(strategy: Strategy, basis: Basis) -> Floats:
 
     Fisher's information for ``irt``; nearness of the chance of a pass to one half for
     ``uncertainty``."""
-    worth = (
-        -np.abs(basis.curve - 0.5)
-        if strategy == "uncertainty"
-        else basis.items.information(irt.GRID)
-    )
-    return np.ascontiguousarray(worth.T)
+    if strategy == "uncertainty":
+        return np.ascontiguousarray(-np.abs(basis.curve - 0.5).T)
+    return np.ascontiguousarray(basis.items.information(irt.GRID).T)

@@ -249,22 +249,19 @@ def _vary_by_rule(
                     skipped[rule][change] += 1
                     continue
                 number += 1
-                status: Status = "keyed" if change.certain else "needs_check"
-                name = f"c{pool.cluster}-{rule}-{number:03d}"
-                tasks.append(
-                    NewTask(
-                        id=name,
-                        cluster=pool.cluster,
-                        kind="variant",
-                        how=rule,
-                        question=change.question,
-                        answer=change.answer,
-                        status=status,
-                        reason=change.how,
-                        sources=(source.id,),
-                        seed=seed,
-                    )
+                task = NewTask(
+                    id=f"c{pool.cluster}-{rule}-{number:03d}",
+                    cluster=pool.cluster,
+                    kind="variant",
+                    how=rule,
+                    question=change.question,
+                    answer=change.answer,
+                    status="keyed" if change.certain else "needs_check",
+                    reason=change.how,
+                    sources=(source.id,),
+                    seed=seed,
                 )
+                tasks.append(task)
     return tasks, {rule: dict(counts.most_common()) for rule, counts in skipped.items() if counts}
 
 
@@ -300,9 +297,8 @@ def _ask_model(
         several: Sequence[_Task | None] = reply.value or (None,)
         for value in several:
             numbers[stem := f"c{order.cluster}-{order.how}"] += 1
-            tasks.append(
-                _write_task(f"{stem}-{numbers[stem]:03d}", order, reply, value, target.name, seed)
-            )
+            name = f"{stem}-{numbers[stem]:03d}"
+            tasks.append(_write_task(name, order, reply, value, target.name, seed))
     return tasks
 
 
@@ -311,31 +307,23 @@ def _make_orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -
         for source in pool.sources[:variants]:
             parts = fence([source.question], [source.answer])
             prompt = _PROMPTS.fill("variant", change=_PROMPTS.fill(kind), **parts)
-            yield _Order(
-                pool.cluster, kind, (source,), ModelRequest(Question(prompt, seed=seed), _read_one)
-            )
+            request = ModelRequest(Question(prompt, seed=seed), _read_one)
+            yield _Order(pool.cluster, kind, (source,), request)
         return
     for batch, start in enumerate(range(0, count, _BATCH)):
         # the first batch sees the nearest examples, later ones a draw, or they would repeat the
         # first
         rng = stream(seed, f"taxonomy new tasks {kind} {pool.cluster}", batch)
-        places = (
-            rng.choice(len(pool.sources), min(_SHOWN, len(pool.sources)), replace=False)
-            if batch
-            else range(_SHOWN)
-        )
-        examples = tuple(pool.sources[i] for i in places if i < len(pool.sources))
-        parts = fence(
-            [source.question for source in examples], [source.answer for source in examples]
-        )
-        size = min(_BATCH, count - start)
-        prompt = _PROMPTS.fill(
-            "new", count=len(examples), wanted=size, level=_PROMPTS.fill(kind), **parts
-        )
+        examples = pool.sources[:_SHOWN]
+        if batch:
+            places = rng.choice(len(pool.sources), len(examples), replace=False)
+            examples = tuple(pool.sources[i] for i in places)
+        parts = fence([each.question for each in examples], [each.answer for each in examples])
+        size, level = min(_BATCH, count - start), _PROMPTS.fill(kind)
+        prompt = _PROMPTS.fill("new", count=len(examples), wanted=size, level=level, **parts)
         # the repeat makes the question differ, or a record would answer it with the first batch
-        request = ModelRequest(
-            Question(prompt, seed=seed + batch, repeat=batch), partial(_read_several, size)
-        )
+        question = Question(prompt, seed=seed + batch, repeat=batch)
+        request = ModelRequest(question, partial(_read_several, size))
         yield _Order(pool.cluster, kind, examples, request)
 
 
@@ -408,12 +396,10 @@ def _solve(
 ) -> list[NewTask]:
     """Solve tasks that a model wrote; those whose solutions all give their answer are keyed."""
     at = [i for i, task in enumerate(tasks) if task.open and task.by != "rule"]
+    prompts = [_PROMPTS.fill("solve", **fence([tasks[i].question])) for i in at]
     requests = [
-        ModelRequest(
-            Question(_PROMPTS.fill("solve", **fence([tasks[i].question])), seed=seed + k, repeat=k),
-            _read_answer,
-        )
-        for i in at
+        ModelRequest(Question(prompt, seed=seed + k, repeat=k), _read_answer)
+        for prompt in prompts
         for k in range(solves)
     ]
     replied = replies.ask_for(target, requests, **options)
@@ -423,11 +409,8 @@ def _solve(
         # every solution has to agree: one that differs leaves the key to a person
         alike = sum(is_same_answer(reply.value, tasks[i].answer) for reply in answer)
         replies_to = f"{alike} of {solves} solutions by {target.name} give its answer"
-        solutions[i] = replace(
-            tasks[i],
-            status="keyed" if solves and alike == solves else "needs_check",
-            reason=replies_to,
-        )
+        status: Status = "keyed" if solves and alike == solves else "needs_check"
+        solutions[i] = replace(tasks[i], status=status, reason=replies_to)
     return solutions
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -119,9 +120,7 @@ def label(
     questions = [_make_request(cluster, texts, seed + 1, same) for cluster in taxonomy.clusters]
     again = _ask_labels(taxonomy.clusters, other, questions, options)
     membership = _check_membership(taxonomy, labels, texts, other, members, seed, options)
-    return Labelling(
-        labelling.taxonomy, first.name, labels, other.name, again, membership, seed, prompts
-    )
+    return replace(labelling, second=other.name, second_labels=again, membership=membership)
 
 
 def _open_target(target: str | Target) -> Target:
@@ -131,17 +130,11 @@ def _open_target(target: str | Target) -> Target:
 def _make_request(
     cluster: Cluster, texts: dict[str, str | None], seed: int, repeat: int
 ) -> ModelRequest[_LabelReply] | None:
-    exemplar_texts = [text for name in cluster.exemplars if (text := texts.get(name))]
-    if not exemplar_texts:
+    examples = [text for name in cluster.exemplars if (text := texts.get(name))]
+    if not examples:
         return None
-    return ModelRequest(
-        Question(
-            _PROMPTS.fill("label", count=len(exemplar_texts), **fence(exemplar_texts)),
-            seed=seed,
-            repeat=repeat,
-        ),
-        _read_label,
-    )
+    prompt = _PROMPTS.fill("label", count=len(examples), **fence(examples))
+    return ModelRequest(Question(prompt, seed=seed, repeat=repeat), _read_label)
 
 
 def _ask_labels(
@@ -150,9 +143,8 @@ def _ask_labels(
     questions: Sequence[ModelRequest[_LabelReply] | None],
     options: dict[str, Any],
 ) -> tuple[Label, ...]:
-    replied = iter(
-        replies.ask_for(target, [each for each in questions if each is not None], **options)
-    )
+    requests = [each for each in questions if each is not None]
+    replied = iter(replies.ask_for(target, requests, **options))
     return tuple(
         _make_label(c, None if q is None else next(replied))
         for c, q in zip(clusters, questions, strict=True)
@@ -209,13 +201,11 @@ def _check_membership(
         question = Question(_PROMPTS.fill("membership", count=len(names), **parts), seed=seed + 1)
         requests.append(ModelRequest(question, partial(_read_members, len(names))))
     results = []
-    for (one_label, names, members), reply in zip(
-        checks, replies.ask_for(target, requests, **options), strict=True
-    ):
+    replied = replies.ask_for(target, requests, **options)
+    for (one_label, names, members), reply in zip(checks, replied, strict=True):
+        how = (one_label.cluster, reply.status, reply.reason)
         if reply.value is None:
-            results.append(
-                Membership(one_label.cluster, reply.status, reply.reason, question=reply.question)
-            )
+            results.append(Membership(*how, question=reply.question))
             continue
         fits = {names[i - 1] for i in reply.value}
         inside, outside = members & set(names), set(names) - members
@@ -236,11 +226,8 @@ def _draw_tasks(
     unseen = [name for name in members if name not in one_label.exemplars]
     # of other clusters first, which is harder than noise
     others = [name for name in there if of[name] not in (one_label.cluster, 0)]
-    others = (
-        others
-        if len(others) >= max_members
-        else [name for name in there if of[name] != one_label.cluster]
-    )
+    if len(others) < max_members:
+        others = [name for name in there if of[name] != one_label.cluster]
     pool = unseen if len(unseen) >= max_members else members
     most = min(max_members, len(pool), len(others))  # as many of each, so that guessing gives half
     sample = [

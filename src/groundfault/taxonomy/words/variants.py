@@ -145,21 +145,13 @@ def change_numbers(source: Source, rng: np.random.Generator) -> Change | str:
         key = _recompute_key(source, replacement)
         # an unchanged answer would reward a model that remembers it
         if key is not None and key != source.answer:
-            return Change(
-                _put(source.question, replacement),
-                key,
-                True,
-                "worked out anew from the worked solution",
-            )
+            question = _put(source.question, replacement)
+            return Change(question, key, True, "worked out anew from the worked solution")
     for _ in range(_TRIES):
         replacement = _draw_numbers(places, rng)
         if _keeps_order(places, replacement):
-            return Change(
-                _put(source.question, replacement),
-                None,
-                False,
-                "no worked solution gives the new answer",
-            )
+            question = _put(source.question, replacement)
+            return Change(question, None, False, "no worked solution gives the new answer")
     return "no numbers were found that keep their order"
 
 
@@ -175,21 +167,15 @@ def change_names(source: Source, rng: np.random.Generator) -> Change | str:
         return "it has no first name that is surely an invented person's"
     new: dict[str, str] = {}
     for name in persons_found:
-        pool = [
-            other
-            for other in (FEMALE if GENDER[name] == "female" else MALE)
-            if other not in source.question
-            and other not in new.values()
-            and not other.endswith("s")
-        ]
+        others = FEMALE if GENDER[name] == "female" else MALE
+        free = (other for other in others if other not in source.question and other[-1] != "s")
+        pool = [other for other in free if other not in new.values()]
         new[name] = pool[int(rng.integers(len(pool)))]
     key = None if source.answer is None else rename_persons(source.answer, new)
     certain = key is not None and (source.answer in new or _is_story(source))
-    how = (
-        "renaming persons keeps it"
-        if certain
-        else "whether more than names depends on who they are has to be checked"
-    )
+    how = "whether more than names depends on who they are has to be checked"
+    if certain:
+        how = "renaming persons keeps it"
     return Change(rename_persons(source.question, new), key, certain, how)
 
 
@@ -208,13 +194,9 @@ def reorder_options(source: Source, rng: np.random.Generator) -> Change | str:
         return "the question refers to an option by its letter"
     key = (source.answer or "").strip()
     letter = re.fullmatch(r"\(?([A-Z])\)?[.:]?", key)
-    at = (
-        letters.index(letter[1])
-        if letter and letter[1] in letters
-        else texts.index(key)
-        if key in texts
-        else None
-    )
+    at = texts.index(key) if key in texts else None
+    if letter and letter[1] in letters:
+        at = letters.index(letter[1])
     order = rng.permutation(len(texts))
     if at is not None:
         while order[at] == at:  # the key has to move
@@ -226,23 +208,17 @@ def reorder_options(source: Source, rng: np.random.Generator) -> Change | str:
     question += source.question[end:]
     if at is None:
         return Change(question, None, False, "which option is the answer is not known")
-    answer = (
-        key
-        if letter is None
-        else key.replace(letter[1], letters[int(np.flatnonzero(order == at)[0])])
-    )
-    return Change(question, answer, True, "the same option under its new letter")
+    if letter is not None:
+        key = key.replace(letter[1], letters[int(np.flatnonzero(order == at)[0])])
+    return Change(question, key, True, "the same option under its new letter")
 
 
 def reorder_sentences(source: Source, rng: np.random.Generator) -> Change | str:
     """Reorder premises: the sentences between the first and the last."""
-    if (
-        _CODE.search(source.question)
-        or "\n" in source.question.strip()
-        or _ABOUT_WORDS.search(source.question)
-    ):
+    text = source.question.strip()
+    if _CODE.search(text) or "\n" in text or _ABOUT_WORDS.search(text):
         return "it holds code or lines, or is about words"
-    parts = _SENTENCE.split(source.question.strip())
+    parts = _SENTENCE.split(text)
     if len(parts) < 4:
         return "it has fewer than four sentences"
     order = rng.permutation(len(parts) - 2) + 1
@@ -260,9 +236,7 @@ def add_distractor(source: Source, rng: np.random.Generator) -> Change | str:
     if _ANYTHING.search(parts[-1]):
         return "its last sentence asks of things in general"
     text = source.question.lower()
-    apart = [
-        sentences for sentences, about in _APART if not any(word in text for word in about.split())
-    ]
+    apart = [more for more, about in _APART if not any(word in text for word in about.split())]
     if not apart:
         return "every distractor has a word in common with it"
     numbers_used = {*numbers_in(source.question), *numbers_in(source.answer or "")}
@@ -285,14 +259,9 @@ def add_step(source: Source, rng: np.random.Generator) -> Change | str:
         return "its answer has too many places"
     question = (
         f"Multiply the answer to the following question by {times}, then add {more}. Give the "
-        "final result only."
+        f"final result only.\n\n{source.question}"
     )
-    return Change(
-        f"{question}\n\n{source.question}",
-        key,
-        True,
-        f"{times} times the known answer, plus {more}",
-    )
+    return Change(question, key, True, f"{times} times the known answer, plus {more}")
 
 
 def vary(rule: str, source: Source, rng: np.random.Generator) -> Change | str:
@@ -326,11 +295,8 @@ def _find_amounts(question: str) -> list[_Place]:
     amounts = []
     for match in _NUMBER.finditer(question):
         before, after = question[: match.start()], question[match.end() :]
-        if (
-            "." in match[0]
-            or _NO_AMOUNT_AFTER.match(after)
-            or _NO_AMOUNT_BEFORE.search(before[-12:])
-        ):
+        is_name = _NO_AMOUNT_AFTER.match(after) or _NO_AMOUNT_BEFORE.search(before[-12:])
+        if "." in match[0] or is_name:
             continue
         value = int(match[0].replace(",", ""))
         # years are facts, and a changed one may be false
@@ -342,9 +308,8 @@ def _find_amounts(question: str) -> list[_Place]:
 
 def _draw_numbers(places: list[_Place], rng: np.random.Generator) -> list[tuple[_Place, int]]:
     """Draw other numbers, of like size and roundness, for at least one of the places."""
-    draws = [place for place in places if rng.random() < 0.6] or [
-        places[int(rng.integers(len(places)))]
-    ]
+    draws = [place for place in places if rng.random() < 0.6]
+    draws = draws or [places[int(rng.integers(len(places)))]]
     return [(place, _draw_near(place, rng)) for place in draws]
 
 
@@ -362,60 +327,41 @@ def _draw_near(place: _Place, rng: np.random.Generator) -> int:
     # 300 becomes 200 or 400, not 287: the number stays as round as it was
     while place.value % (10 * grain) == 0 and place.value // (10 * grain) >= 5:
         grain *= 10
-    low, high = (
-        math.ceil(0.6 * place.value / grain),
-        max(int(1.6 * place.value // grain), place.value // grain + 1),
-    )
+    low = max(math.ceil(0.6 * place.value / grain), 2 if grain == 1 else 1)
+    high = max(int(1.6 * place.value // grain), place.value // grain + 1)
     # more than all of something is seldom meant
     if place.percent and place.value < 100:
         high = min(high, 99 // grain)
-    free = [
-        grain * i
-        for i in range(max(low, 2 if grain == 1 else 1), high + 1)
-        if grain * i != place.value
-    ]
+    free = [grain * i for i in range(low, high + 1) if grain * i != place.value]
     return free[int(rng.integers(len(free)))] if free else place.value
 
 
 def _put(question: str, draws: list[tuple[_Place, int]]) -> str:
     """Put the numbers drawn into the question, from the last on."""
     for place, value in sorted(draws, key=lambda pair: -pair[0].start):
-        commas = "," in question[place.start : place.end]
-        question = (
-            question[: place.start]
-            + (f"{value:,}" if commas else str(value))
-            + question[place.end :]
-        )
+        number = f"{value:,}" if "," in question[place.start : place.end] else str(value)
+        question = question[: place.start] + number + question[place.end :]
     return question
 
 
 def _recompute_key(source: Source, draws: list[tuple[_Place, int]]) -> str | None:
     """Recompute the key, if the solution can be traced and keeps kind and order."""
     new = {place.start: value for place, value in draws}
-    pairs, constants_used = (
-        [],
-        {
-            Fraction(x)
-            for expression, _ in source.steps
-            for x in arithmetic.find_literals(expression)
-        },
-    )
+    literals = (x for expression, _ in source.steps for x in arithmetic.find_literals(expression))
+    pairs, constants_used = [], set(map(Fraction, literals))
     for match in _NUMBER.finditer(source.question):
         old = Fraction(match[0].replace(",", ""))
         now = Fraction(new.get(match.start(), old))
         forms = [(old, now)]
         if source.question[match.end() :].lstrip().startswith(("%", "percent")):
-            forms += [
-                (old / 100, now / 100),
-                (100 - old, 100 - now),
-                (1 - old / 100, 1 - now / 100),
-            ]
-            forms += [(100 + old, 100 + now), (1 + old / 100, 1 + now / 100)]
+            forms += [(old / 100, now / 100)]
+            for sign in (-1, 1):
+                forms += [(100 + sign * old, 100 + sign * now)]
+                forms += [(1 + sign * old / 100, 1 + sign * now / 100)]
             forms += [(100 / old, 100 / now)] if old and now else []  # a quarter, for 25%
+        # it counts for nothing in the solution, or in a way that is not written down
         if now != old and not constants_used & {a for a, _ in forms}:
-            return (
-                None  # it counts for nothing in the solution, or in a way that is not written down
-            )
+            return None
         pairs += [forms[0], *(pair for pair in forms[1:] if pair[0] in constants_used)]
     matches = arithmetic.recompute(source.steps, pairs, arithmetic.find_constants(source.question))
     return None if matches is None else arithmetic.write_number(matches)
@@ -434,11 +380,9 @@ def _vary_expression(source: Source, rng: np.random.Generator) -> Change | None:
         return None
 
     def new(literal: Fraction) -> str:
-        return str(
-            int(rng.integers(2, 10))
-            if literal < 10
-            else _draw_near(_Place(0, 0, int(literal), False), rng)
-        )
+        if literal < 10:
+            return str(int(rng.integers(2, 10)))
+        return str(_draw_near(_Place(0, 0, int(literal), False), rng))
 
     for _ in range(_TRIES):
         text = arithmetic.replace_numbers(core, new)
@@ -448,9 +392,8 @@ def _vary_expression(source: Source, rng: np.random.Generator) -> Change | None:
             continue
         # the result is no more awkward than the original: whole numbers stay whole
         if matches != before and matches.denominator <= before.denominator:
-            return Change(
-                question[:start] + text + question[start + len(core) :], key, True, "worked out"
-            )
+            varied = question[:start] + text + question[start + len(core) :]
+            return Change(varied, key, True, "worked out")
     return None
 
 
@@ -458,17 +401,11 @@ def _is_story(source: Source) -> bool:
     """Tell whether it is prose with two numbers whose answer is a number."""
     if source.answer is None or _parse_amount(source.answer) is None:
         return False
-    if (
-        _CODE.search(source.question)
-        or _ABOUT_WORDS.search(source.question)
-        or _OPTION.search(source.question)
-    ):
+    if any(pattern.search(source.question) for pattern in (_CODE, _ABOUT_WORDS, _OPTION)):
         return False
-    text = re.findall(
-        r"\b(?:\d[\d,.]*|" + "|".join(arithmetic.WORDS[2:]) + r"|half|twice)\b",
-        source.question.lower(),
-    )
-    return len(text) >= 2 and len(_LETTERS.findall(source.question)) >= _WORDS_OF_A_STORY
+    pattern = rf"\b(?:\d[\d,.]*|{'|'.join(arithmetic.WORDS[2:])}|half|twice)\b"
+    amounts = re.findall(pattern, source.question.lower())
+    return len(amounts) >= 2 and len(_LETTERS.findall(source.question)) >= _WORDS_OF_A_STORY
 
 
 def _parse_amount(key: str) -> Fraction | None:
