@@ -18,7 +18,7 @@ import pytest
 _CASE = "groundfault case"
 _OWN = ("id", "test", "error", "status", "reason", "seconds")
 _KINDS = (".parquet", ".csv", ".jsonl")
-_MAX_TEXT = 10_000
+_MAX_TEXT = 10_000  # characters of a cell, so that one parameter does not fill the table
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

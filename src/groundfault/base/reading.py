@@ -23,8 +23,8 @@ MAX_DOCUMENT = 512 << 20
 MAX_ROWS = 2 << 30
 """Bytes of a file of rows that groundfault wrote."""
 
-_PART = 1 << 20
-_MAX_DIGITS = 300
+_PART = 1 << 20  # bytes read at a time, so that a file that grows is noticed
+_MAX_DIGITS = 300  # a float holds numbers below 1.8e308
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 

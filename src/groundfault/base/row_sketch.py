@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ROWS = 4_000
 """Rows that a sample holds of a larger table."""
 MOST_ROWS = 20_000
+"""Rows that a sample holds where one outcome is rare: 120 KB in the ledger."""
 LEAST_RARE = 20
 """Rows without the commonest outcome, for which a sample is made larger, up to `MOST_ROWS`."""
 LEAST_SHARE = 0.1

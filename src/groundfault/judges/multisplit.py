@@ -28,6 +28,7 @@ _REPEATS = 5
 """Audits of the same counts that are simulated, each with all its splits."""
 
 _PREVALENCES = (0.05, 0.1, 0.3, 0.5, 0.7, 0.9)
+"""Supports that are simulated, as shares of the units; see `make_find_level`."""
 
 
 @dataclass(frozen=True)

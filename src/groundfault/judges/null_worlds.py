@@ -13,7 +13,7 @@ from groundfault.core.units import Units
 # as many as an audit of usual size has time for: beyond 120 the power that follows from them
 # changes by less than 0.02, and 16 are enough for 0.05
 _DRAWS = (16, 120)
-_WORK = 100_000_000
+_WORK = 100_000_000  # units times hypotheses of all worlds together: some seconds
 
 
 def draw_null_worlds(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # no unit staked becomes more than this much: a threshold of 1 would allow an infinite bet
 LARGEST_BET = 1e6
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # relative: what rounding may add to sums of scores and to thresholds
 
 
 def factor(score: Floats, forecast: Floats, threshold: Floats) -> Floats:

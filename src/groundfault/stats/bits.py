@@ -18,7 +18,7 @@ _BLOCK = 1 << 26
 # below so many words to be read in one call, or in many to come, NumPy counts: that takes 15 ms
 # and .2 s at most, loading numba .3 s and compiling a second
 _WORTH_COMPILING = 1 << 23
-_WORTH_LOADING = 1 << 27
+_WORTH_LOADING = 1 << 27  # the words to come, of which the comment above speaks
 # below so many words NumPy is as fast as what is compiled and loaded
 _SMALL = 1 << 12
 _KERNELS = "groundfault.stats.bit_kernels"

@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 # sums leave out what is further from the mean than this many standard deviations: together less
 # than 1e-11
 _WIDTH = 7.5
-_MARGIN = 12
+_MARGIN = 12  # and so many whole errors, for tables where the deviation is below one
 # beyond so many atoms, the bounds of only some totals are computed, and interpolated for the others
 _MAX_CELLS = 3e6
 

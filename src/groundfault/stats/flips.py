@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 _TIE = 1 - 1e-12
 # differences flipped, and slices unpacked, at a time
 _BATCH = 1 << 21
-_SLICES = 1 << 22
+_SLICES = 1 << 22  # cells: 4 MiB of bytes
 
 
 def max_t(

@@ -199,7 +199,7 @@ class RobustLifts:
 # how far below the estimate an effect is looked for, in standard errors; at the bar itself none is
 # unlikely
 _REACH = 1e3
-_STEPS = 60
+_STEPS = 60  # halvings of that interval: to 1e-15 of a standard error
 
 
 def condition_on_passing(

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 # two tables of float64: a gigabyte
 _MAX_CELLS = 6e7
-_MAX_UPDATES = 3e9
+_MAX_UPDATES = 3e9  # additions to these tables: seconds
 
 
 def countable(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> bool:
@@ -66,11 +66,11 @@ def subset_sums(
 
 # atoms further than this many standard deviations from the mean weigh less than 1e-13 together
 _POOLED_WIDTH = 7.5
-_OWN_WIDTH = 38.0
+_OWN_WIDTH = 38.0  # beyond this a normal tail is below the smallest float
 # the work of the interpreter, in distributions and hypotheses, that compiling is worth; less where
 # `pool_tail` loads compiled passes anyway
 _WORTH_COMPILING = 5_000
-_WORTH_COMPILING_POOLED = 500
+_WORTH_COMPILING_POOLED = 500  # the lesser work
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ _STAKES = np.array([0.5, 1.0, 2.0])
 # sums over labelled units before there are any, of label, grade, their product and the grade
 # squared: as if of two units one was graded 1, and labels were half explained by that
 _PRIOR = np.array([1.0, 1.0, 0.75, 1.0])
-_PRIOR_COUNT = 2
+_PRIOR_COUNT = 2  # the two units of `_PRIOR`
 
 
 @dataclass(frozen=True, eq=False)

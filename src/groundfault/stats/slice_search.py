@@ -41,8 +41,8 @@ from groundfault.stats.slices import (
 _JOINED = 1 << 21
 # batches grow: the first ones raise the floor, by which later ones are cut
 _FIRST_BATCH = 1 << 12
-_LAST_BATCH = 1 << 16
-_FIRST_SUMS = 1 << 6
+_LAST_BATCH = 1 << 16  # bounds memory
+_FIRST_SUMS = 1 << 6  # the best bounds are summed first, in small steps, for the same reason
 # words to be read below which starting threads takes longer than the counting
 _WORTH_THREADS = 1 << 22
 # predicates up to which the table of pairs, 64 MiB, is held

@@ -16,7 +16,7 @@ LOG_FLOOR = math.log(1e-30)
 
 # atoms further out weigh less than `LOG_FLOOR` together, also for skewed distributions
 _DEVIATIONS = 12.0
-_ATOMS = 48
+_ATOMS = 48  # and so many more, for strata where the deviation is below one
 # so many tails of one process take as long without a compiler as loading it and compiling; what
 # they are is the same to the last bit
 _WORTH_COMPILING = 20_000

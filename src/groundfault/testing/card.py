@@ -14,7 +14,7 @@ from groundfault.errors import InputError
 
 Rate = Literal["family-wise", "false discovery", "global null", "none"]
 
-MILLION = 1_000_000
+MILLION = 1_000_000  # shares are stored in parts per million, as whole numbers
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ CLAIMS: dict[str, dict[str, Any]] = {
 
 # under the others no policy may see one: see `groundfault.sequential.claims`
 _WITH_EMBEDDING = ("declared groups", "any set of cases", "rates")
+# a bank small enough to be asked to its end: 36 keys, of which some are blocked
 _TASKS, _SIZES, _SIZE, _BATCHES = 6, (3, 2), 4, 12
 
 
