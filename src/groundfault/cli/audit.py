@@ -120,7 +120,7 @@ def audit(
     Rule
     ----
     robustness : N
-        Number of random splits to repeat the audit on; default 0.
+        Number of random splits to repeat the audit on.
 
     Output
     ------
