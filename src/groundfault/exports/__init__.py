@@ -26,7 +26,7 @@ _REGISTRY = Registry(
         "inspect": "groundfault.exports.inspect:InspectLogs",
         "eee": "groundfault.exports.every_eval_ever:EveryEvalEverRecords",
         "label-studio": "groundfault.exports.label_studio:LabelStudioTasks",
-        "memberships": "groundfault.exports.memberships:Memberships",
+        "memberships": "groundfault.exports.slices:Memberships",
         # shows what it writes, so it stands with the workbench, above this room
         "html-explorer": "groundfault.workbench.one_file.exporter:HtmlExplorer",
     },

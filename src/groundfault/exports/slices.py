@@ -18,6 +18,7 @@ from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report, report_path
 from groundfault.auditing.report_examples import mark_rule, match_evidence
 from groundfault.auditing.verification import read_evidence_again
+from groundfault.base.sheets import write_table
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.judge import Judge
@@ -207,3 +208,16 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
 
 def _number(value: Any) -> Any:
     return value if isinstance(value, float) and math.isfinite(value) else str(value)
+
+
+@dataclass(frozen=True)
+class Memberships:
+    """Write which row of the evidence is on which slice, as CSV, Parquet or JSONL."""
+
+    name: str = "memberships"
+
+    def export(self, slices: ReportSlices, out: Path) -> str:
+        """Write the table in the format that the suffix of ``out`` names."""
+        members = slices.members()
+        write_table(members, out)
+        return f"{members.height:,} rows"

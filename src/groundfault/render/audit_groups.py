@@ -162,14 +162,13 @@ def describe_overall(report: Report) -> str:
     if change is None or compare is None:
         return ""
     first, second = (words.clean(name) for name in compare)
-    low, high = change.interval
     level = words.level(1 - words.decimal(report.plan.alpha))
     verdict = "a change beyond chance" if change.confirmed else "no change beyond chance"
     units = words.plural(change.n, report.unit)
     return (
         f"Overall, on {units}: {first} {words.rate(change.error_rates[0])} errors, {second} "
         f"{words.rate(change.error_rates[1])}; change {words.signed(change.change)} ({level} "
-        f"interval {words.signed(low)} to {words.signed(high)}; p = {words.p_value(change.p)}): "
+        f"interval {words.span(change.interval, words.signed)}; p = {words.p_value(change.p)}): "
         f"{verdict}."
     )
 
@@ -221,7 +220,7 @@ def describe_elsewhere(finding: Finding) -> str:
     differs = ", is beyond chance" if rest.differs else ", is within chance"
     return (
         f"{words.signed(rest.change)}; the difference, {words.signed(rest.difference)} "
-        f"({words.signed(rest.interval[0])} to {words.signed(rest.interval[1])}; adjusted p = "
+        f"({words.span(rest.interval, words.signed)}; adjusted p = "
         f"{words.p_value(rest.p_adjusted)}){differs}"
     )
 

@@ -74,10 +74,10 @@ def _name_lift(report: Report) -> str:
 
 def write_estimate(report: ReportData, estimate: Estimate) -> tuple[str, str]:
     """Write a corrected lift and its interval; of a ratio, the interval with the ratio in front."""
-    low, high = estimate.interval
     if report.plan.effect == "risk_difference":
-        return words.signed(estimate.effect), f"{words.signed(low)} to {words.signed(high)}"
-    return words.NONE, f"{estimate.effect:.2f}: {low:.2f} to {high:.2f}"
+        return words.signed(estimate.effect), words.span(estimate.interval, words.signed)
+    ends = words.span(estimate.interval, words.write_coefficient)
+    return words.NONE, f"{estimate.effect:.2f}: {ends}"
 
 
 def screened(report: Report) -> Table:

@@ -399,7 +399,7 @@ class Outline:
                 "Confirmed again",
                 f"in {rate} of {splits} random splits; not a probability of being true",
             )
-        examples = self.report.examples.get(words.key(candidate))
+        examples = self.report.examples.get(candidate.key)
         if examples:
             side = "on" if (finding.full.lift or 0) > 0 else "off"
             label = f"Failures {side} it" if self.report.change is None else "Changed on it"

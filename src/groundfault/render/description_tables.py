@@ -112,9 +112,8 @@ def _write_agreement(column: DescriptionColumn) -> str:
     )
     if check.kappa is None:
         return text
-    ends = check.kappa_interval
-    span = "" if ends is None else f" ({ends[0]:.2f} to {ends[1]:.2f})"
-    return f"{text}, kappa {check.kappa:.2f}{span}"
+    ends = words.bracket(check.kappa_interval, words.write_coefficient)
+    return f"{text}, kappa {check.kappa:.2f}{ends}"
 
 
 def _count_arms(

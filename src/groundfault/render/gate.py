@@ -83,10 +83,9 @@ def _tabulate(matches: Sequence[GateMatch]) -> Table:
 
 
 def _write_lift(match: GateMatch) -> str:
-    lift = words.signed(match.lift)
-    if match.low is not None and match.high is not None:
-        lift += f" ({words.span((match.low, match.high), words.signed)})"
-    return lift
+    known = match.low is not None and match.high is not None
+    ends = (match.low or 0.0, match.high or 0.0) if known else None
+    return words.signed(match.lift) + words.bracket(ends, words.signed)
 
 
 def _write_before(match: GateMatch) -> str:

@@ -30,6 +30,7 @@ from groundfault.render.page import (
     Figures,
     Fold,
     Line,
+    Number,
     Page,
     Paragraph,
     Remarks,
@@ -37,7 +38,9 @@ from groundfault.render.page import (
     Statement,
     Statements,
     Table,
+    Words,
     make_table,
+    tabulate,
 )
 
 MAX_FULL = 5
@@ -119,24 +122,22 @@ def list_search(outline: ModeOutline) -> list[Block]:
     """List the rules looked through, and the failure rate that a rule needed to be named."""
     search = outline.search
     unit = f"{outline.report.unit}s"
-    power = make_table(
+    power = tabulate(
         "What a single condition had to reach to be named four times in five",
-        "nn",
-        (f"Holds for this share of {unit}", "Failure rate"),
-        [
-            (words.level(float(share)), "none would do" if rate is None else words.rate(rate))
-            for share, rate in search.detectable.items()
-        ],
+        search.detectable.items(),
+        Number(f"Holds for this share of {unit}", lambda pair: words.level(float(pair[0]))),
+        Number(
+            "Failure rate",
+            lambda pair: "none would do" if pair[1] is None else words.rate(pair[1]),
+        ),
     )
     kinds = NAMES | SETS
-    classes = make_table(
+    classes = tabulate(
         "Rules looked through",
-        "tnn",
-        ("Kind", "Rules", "Share of the error level"),
-        [
-            (words.capital(kinds.get(c.name, c.name)), format_count(c.rules), words.rate(c.weight))
-            for c in search.classes
-        ],
+        search.classes,
+        Words("Kind", lambda c: words.capital(kinds.get(c.name, c.name))),
+        Number("Rules", lambda c: format_count(c.rules)),
+        Number("Share of the error level", lambda c: words.rate(c.weight)),
     )
     sentences = [outline.guarantee, *(f"{words.capital(one)}." for one in search.remarks)]
     return [*(Paragraph((sentence,)) for sentence in sentences), power, classes]
@@ -192,10 +193,9 @@ def _remark(outline: ModeOutline, one: NumberedMode) -> Iterator[tuple[str, str 
     mode, rules = one.mode, format_count(outline.search.rules)
     yield "Rule", Code(mode.rule)
     level = words.level(1 - words.decimal(one.report.plan.alpha))
-    low, high = mode.interval
     yield (
         f"{level} interval",
-        f"{words.rate(low)} to {words.rate(high)}: the failure rate inside, for this rule alone",
+        f"{words.span(mode.interval)}: the failure rate inside, for this rule alone",
     )
     # where other rows proposed it, no rule beside it could have been tested in its place
     among = "" if outline.search.searched is not None else f", of all {rules},"

@@ -304,10 +304,10 @@ _UNREVIEWED = "no item was reviewed blind by two reviewers yet"
 
 
 def _write_measure(measure: Mapping[str, Any]) -> str:
-    value, low, high = measure["value"], measure["low"], measure["high"]
-    if value is None:
+    if measure["value"] is None:
         return words.NONE
-    return f"{value:.2f}" + ("" if low is None else f" ({low:.2f} to {high:.2f})")
+    ends = None if measure["low"] is None else (measure["low"], measure["high"])
+    return f"{measure['value']:.2f}{words.bracket(ends, words.write_coefficient)}"
 
 
 MAX_POLICIES = 6

@@ -329,7 +329,7 @@ def _format_mean(values: Sequence[float | None]) -> str:
 
 def _format_range(values: Sequence[float]) -> str:
     scored = [v for v in values if not np.isnan(v)]
-    return f"{min(scored):.2f} to {max(scored):.2f}" if scored else words.NONE
+    return words.span((min(scored), max(scored)) if scored else None, words.write_coefficient)
 
 
 def list_exclusions(taxonomy: Taxonomy) -> dict[str, tuple[str, ...]]:
@@ -408,22 +408,16 @@ def describe_labels(labelling: Labelling) -> list[str]:
         )
     parts = []
     for each in labelling.agreement:
-        kappa = (
-            ""
-            if each.kappa is None
-            else f", Cohen's kappa {each.kappa:.2f}{_format_interval(each.kappa_interval)}"
-        )
-        low, high = each.interval or (0.0, 1.0)
-        share = f"{each.same} of {each.clusters} ({words.rate(low)} to {words.rate(high)})"
-        parts.append(f"{each.what} {share}{kappa}")
+        part = f"{each.what} {each.same} of {each.clusters}"
+        part += words.bracket(each.interval or (0.0, 1.0))
+        if each.kappa is not None:
+            ends = words.bracket(each.kappa_interval, words.write_coefficient)
+            part += f", Cohen's kappa {each.kappa:.2f}{ends}"
+        parts.append(part)
     lines.append(f"{who} says the same: {'; '.join(parts)}.")
     if labelling.accuracy is not None:
-        mean, ends, count = labelling.accuracy
-        reach = (
-            ""
-            if ends is None
-            else f" (95% interval over clusters {words.rate(ends[0])} to {words.rate(ends[1])})"
-        )
+        mean, interval, count = labelling.accuracy
+        reach = f" (95% interval over clusters {words.span(interval)})" if interval else ""
         lines.append(
             "By a label alone, it separates the cluster's tasks from others in "
             f"{words.rate(mean)} of decisions{reach}, over {words.plural(count, 'cluster')}; "
@@ -441,13 +435,6 @@ def _format_label(label: Label | None) -> tuple[str, str, str]:
 
 
 def _format_check(each: Membership | None) -> str:
-    if each is None:
-        return ""
-    if each.status != "read":
-        return f"{each.status}: {each.reason}"
-    low, high = each.interval
-    return f"{each.right} of {each.decisions} ({words.rate(low)} to {words.rate(high)})"
-
-
-def _format_interval(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f" ({interval[0]:.2f} to {interval[1]:.2f})"
+    if each is None or each.status != "read":
+        return f"{each.status}: {each.reason}" if each else ""
+    return f"{each.right} of {each.decisions}{words.bracket(each.interval)}"

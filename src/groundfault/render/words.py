@@ -85,9 +85,19 @@ def span(ends: Sequence[float] | None, write: Callable[[float], str] = rate) -> 
     return NONE if ends is None else f"{write(ends[0])} to {write(ends[1])}"
 
 
+def bracket(ends: Sequence[float] | None, write: Callable[[float], str] = rate) -> str:
+    """Write an interval as it follows its estimate, in brackets; empty without one."""
+    return "" if ends is None else f" ({span(ends, write)})"
+
+
+def write_coefficient(value: float) -> str:
+    """Write a coefficient such as kappa."""
+    return f"{value:.2f}"
+
+
 def ratio_interval(cell: Cell | None) -> str:
     """Write the interval of a cell that holds a ratio, which has no sign."""
-    return span(cell.interval if cell else None, "{:.2f}".format)
+    return span(cell.interval if cell else None, write_coefficient)
 
 
 def p_value(p: float | None) -> str:
@@ -110,12 +120,7 @@ def decimal(value: str | float | None, default: float = 0.0) -> float:
 
 def label(finding: Finding) -> str:
     """Return the name of a finding, with its outcome where there are several, on one line."""
-    return clean(key(finding))
-
-
-def key(finding: Finding) -> str:
-    """Return the name of a finding, which no other finding of the report has."""
-    return finding.key
+    return clean(finding.key)
 
 
 def name_candidate(name: str, outcome: str) -> str:
