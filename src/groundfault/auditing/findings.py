@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from groundfault.auditing import messages
 from groundfault.auditing.changes import contrast_changes, tell_change
 from groundfault.auditing.complement_wording import describe_complement
+from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.grouping import find_representatives
 from groundfault.auditing.guarantee import describe_guarantee
 from groundfault.auditing.results import AuditResults
@@ -36,7 +37,9 @@ def make_findings(results: AuditResults) -> tuple[Finding, ...]:
     """Return all findings: by verdict, then by size of discovery lift."""
     audit, ruling = results.audit, results.ruling
     confirmed = [h for h, v in enumerate(ruling.verdicts) if v is Verdict.CONFIRMED]
-    deciding = audit.join(results.deciding, [h // len(audit.outcomes) for h in confirmed])
+    deciding = results.deciding
+    if isinstance(audit, CountedAudit):
+        deciding = audit.join(deciding, [h // len(audit.outcomes) for h in confirmed])
     representatives = find_representatives(ruling, audit.marks, deciding)
     cells = make_cells(results)
     estimates = make_estimates(results, cells["holdout"] or cells["full"] or [])
@@ -84,7 +87,7 @@ def _make_finding(
         messages.write_sentence(
             verdict,
             candidate.meaning,
-            audit.describe_outcome(o),
+            f"errors of {audit.outcomes[o]}" if audit.outcomes[o] else "errors",
             discovery,
             holdout,
             audit.plan,

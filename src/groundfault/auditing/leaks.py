@@ -130,7 +130,7 @@ def measure_rules(
     evidence: Evidence, rules: Sequence[str], rows: NDArray[np.bool_] | None = None
 ) -> dict[str, float]:
     """How well each of some rules in SQL predicts the outcome, as `measure_marks` does."""
-    library = Library.of(Candidate(sql, sql, missing="drop") for sql in dict.fromkeys(rules))
+    library = Library.of([Candidate(sql, sql, missing="drop") for sql in dict.fromkeys(rules)])
     if not len(library):
         return {}
     shares = measure_marks(evidence, Marks.of(evidence, library), rows)

@@ -98,7 +98,7 @@ def prepare(
     for candidate in library:
         require_cause(start, candidate)
     own_rules = () if by_default else tuple(c.name for c in library)
-    audit = replace(start, library=library, precomputed_shares=start.shares, own_rules=own_rules)
+    audit = start.with_library(library, own_rules)
     if isinstance(audit, CountedAudit):
         return _settle_counting(audit)
     _require_fresh_holdout(start, library)

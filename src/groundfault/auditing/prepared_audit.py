@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
@@ -32,6 +32,19 @@ if TYPE_CHECKING:
     from groundfault.base.row_sketch import RowSample
 
 
+_OF_EVIDENCE = (
+    "discovery_mask",
+    "has_holdout",
+    "leaks",
+    "origin",
+    "outcomes",
+    "shares",
+    "split_hash",
+    "stages",
+)
+"""What is the same for any candidates."""
+
+
 @dataclass(frozen=True)
 class PreparedAudit:
     """An audit before any held-out loss is read.
@@ -49,8 +62,6 @@ class PreparedAudit:
     discovery_evidence : Evidence, optional
         Results of the models for discovery, where models are held out; ``evidence`` is then of the
         held-out models alone.
-    precomputed_shares : mapping of str to float, optional
-        `shares` where they were computed already: they are the same for any library.
     judge_reason : str
         Why it is this judge, where the plan left it open.
     own_rules : tuple of str
@@ -63,9 +74,21 @@ class PreparedAudit:
     judge: Judge
     compare: tuple[str, str] | None = None
     discovery_evidence: Evidence | None = None
-    precomputed_shares: Mapping[str, float] | None = field(default=None, repr=False, compare=False)
     judge_reason: str = ""
     own_rules: tuple[str, ...] = ()
+
+    def with_library(self, library: Library, own_rules: tuple[str, ...]) -> Self:
+        """Return the audit of some candidates; what its evidence alone tells is not asked again.
+
+        Parameters
+        ----------
+        library : Library
+        own_rules : tuple of str
+        """
+        audit = replace(self, library=library, own_rules=own_rules)
+        known = {name: value for name, value in vars(self).items() if name in _OF_EVIDENCE}
+        vars(audit).update(known)
+        return audit
 
     @property
     def source(self) -> Evidence | LazyEvidence:
@@ -77,7 +100,7 @@ class PreparedAudit:
         """Return the roles of the columns as they were named."""
         return self.evidence.roles
 
-    @property
+    @cached_property
     def has_holdout(self) -> bool:
         """Return whether the judge holds something out."""
         return self.judge.confirmation != "none"
@@ -135,17 +158,12 @@ class PreparedAudit:
         rows = self.discovery_mask[self.evidence.unit_index]
         return find_leaking_rules(self.evidence, self.library, self.rule_shares, rows)
 
-    @property
+    @cached_property
     def outcomes(self) -> tuple[str, ...]:
         """Names of the outcomes: models; "" for one alone, and for the change between two."""
         if self.compare:
             return ("",)
         return self.evidence.models if len(self.evidence.models) > 1 else ("",)
-
-    def describe_outcome(self, outcome: int) -> str:
-        """What is counted under an outcome, as a sentence names it."""
-        name = self.outcomes[outcome]
-        return f"errors of {name}" if name else "errors"
 
     def losses(self, unscored: int | None = None) -> NDArray[np.float64]:
         """Return the losses of all units, held-out ones too: shape (outcomes, units).
@@ -218,10 +236,6 @@ class PreparedAudit:
         discovery, holdout = self.parts(losses)
         return rule(self.judge, self.plan, discovery, holdout, self.marks), discovery, holdout
 
-    def join(self, units: Units, candidates: Sequence[int]) -> Units:  # noqa: ARG002
-        """Return units that tell how some candidates go together, as single rows always do."""
-        return units
-
     @cached_property
     def split_hash(self) -> str:
         """SHA-256 of the names of the discovery units."""
@@ -232,8 +246,6 @@ class PreparedAudit:
     @cached_property
     def shares(self) -> dict[str, float]:
         """How well each column predicts the outcome, but those of ``allow_leakage``."""
-        if self.precomputed_shares is not None:
-            return dict(self.precomputed_shares)
         roles = self.evidence.roles
         columns = dict.fromkeys([*self.evidence.attributes, *roles.instrument])
         rows = self.discovery_mask[self.evidence.unit_index]
@@ -279,7 +291,7 @@ class PreparedAudit:
         units = np.flatnonzero(~discovery.unit_names.is_in(holdout.implode()).to_numpy())
         return discovery.take(np.isin(discovery.unit_index, units))
 
-    @property
+    @cached_property
     def origin(self) -> str:
         """The outcomes and units that finders see here, which `Candidate.mined` records."""
         return f"{self.evidence.outcome_hash[:16]}/{self.split_hash[:16]}"
@@ -316,9 +328,9 @@ class PreparedAudit:
             listener(progress)(f"proposing candidates by {finder.name} ({len(so_far)} so far)")
             # a rule that two finders propose counts for the first, and is judged once
             rules = {(c.rule, c.missing) for c in so_far}
-            candidates = (
+            candidates = [
                 c for c in finder.propose(self.visible_evidence) if (c.rule, c.missing) not in rules
-            )
+            ]
             new = unique_names(candidates, [c.name for c in so_far])
             is_mined = getattr(finder, "uses_outcomes", False)
             proposals.extend([replace(c, mined=self.origin) for c in new] if is_mined else new)
