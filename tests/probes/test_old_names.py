@@ -25,6 +25,11 @@ from groundfault.probes import policies
             "groundfault.probes.policies:StratifiedPrompts",
         ),
         (
+            "groundfault.probes.use.summary_schema",
+            "ProbeSummary",
+            "groundfault.probes.use.summary:ProbeSummary",
+        ),
+        (
             "groundfault.probes.review.reviewed_runs",
             "Audit",
             "groundfault.probes.review.reviewed_runs:ReviewedRuns",

@@ -117,16 +117,9 @@ def _make_table(
     table: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: (row.model, row.policy, row.seed, row.query)):
         loss, status = score_row(row, statuses)
-        values = (
-            row.key,
-            row.model,
-            times[row.key, row.model],
-            loss,
-            str(status),
-            row.task,
-            row.family,
-        )
-        times[row.key, row.model] += 1
+        key = (row.key, row.model)
+        values = (*key, times[key], loss, str(status), row.task, row.family)
+        times[key] += 1
         parts = dict(zip(columns.values(), row.assignment, strict=True))
         table.append(dict(zip(_RESERVED, values, strict=False)) | parts)
     return table
@@ -202,13 +195,9 @@ def write(evidence_: Evidence, library: Sequence[Candidate], path: Path) -> str:
     write_table(evidence_.frame, path)
     library_path = path.with_suffix(".library.json")
     Library.of(library).freeze(library_path)
-    part = (
-        "--group task"
-        if evidence_.roles.group
-        else "--ignore task"
-        if "task" in evidence_.roles.ignore
-        else "--within task"
-    )
+    part = "--ignore task" if "task" in evidence_.roles.ignore else "--within task"
+    if evidence_.roles.group:
+        part = "--group task"
     return (
         f"groundfault audit {shlex.quote(str(path))} --id prompt_key --model-column model --repeat "
         "repeat "

@@ -167,11 +167,8 @@ def make_package(audit: ReviewedRuns) -> Package:
         if id in item_of_row:
             numbers.setdefault(item_of_row[id], f"{len(numbers) + 1:06d}")
     config = {name: manifest[name] for name in CONFIG_FIELDS if name in manifest}
-    config |= {
-        "decoding": {
-            name: manifest["decoding"][name] for name in _DECODING if name in manifest["decoding"]
-        }
-    }
+    decoding = manifest["decoding"]
+    config["decoding"] = {name: decoding[name] for name in _DECODING if name in decoding}
     return Package(
         runs.bank,
         runs.grammar,
@@ -277,11 +274,9 @@ def hash_file(place: Path) -> str:
 
 
 def _hash_response(response: str | None) -> str | None:
-    return (
-        None
-        if response is None
-        else hashlib.sha256(response.encode("utf-8", "surrogatepass")).hexdigest()
-    )
+    if response is None:
+        return None
+    return hashlib.sha256(response.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 RELEASED = "probe_released"
@@ -375,12 +370,8 @@ def check(folder: Path, render_tables: TableRenderer) -> PackageCheck:
                 f"it was made with groundfault {stored_version}, and this is {here}: check it with "
                 "that one"
             )
-        return PackageCheck(
-            tuple(problems),
-            len(files),
-            len(package.rows),
-            len(package.summary.results.keys.confirmed),
-        )
+        keys = package.summary.results.keys.confirmed
+        return PackageCheck(tuple(problems), len(files), len(package.rows), len(keys))
     except _UNREADABLE as error:
         return PackageCheck((f"the package cannot be read: {first_line(error)}",), len(files), 0, 0)
 
@@ -442,11 +433,8 @@ def _find_contradictions(
                 yield f"{file} holds more than its tables, such as comments"
     for row in package.rows:
         probe = render(package.bank, package.grammar, row.task, row.assignment)
-        if (probe.prompt, probe.task.answer, probe.task.family) != (
-            row.prompt,
-            row.answer,
-            row.family,
-        ):
+        parts = (probe.prompt, probe.task.answer, probe.task.family)
+        if parts != (row.prompt, row.answer, row.family):
             yield f"the prompt of {row.key} is not what bank and grammar make"
             break
     if package.counts != counts:
