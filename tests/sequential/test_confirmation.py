@@ -19,7 +19,7 @@ from groundfault import Candidate, Evidence, Plan
 from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
 from groundfault.errors import InputError, LedgerError, PlanError
-from groundfault.sequential import SequentialConfirmation
+from groundfault.sequential import Confirmation, SequentialConfirmation
 from groundfault.sequential.slice_tests import SliceTest, SliceTests
 from groundfault.stats.multiple import e_holm
 
@@ -406,6 +406,9 @@ def test_a_label_that_was_taken_back_leaves_no_trace_in_the_e_values(tmp_path):
     assert (session.survivors, session.labelled) == (plain.survivors, plain.labelled)
     again = audit(evidence, ledger=tmp_path / "l.db")
     assert (again.survivors, again.corrections) == (plain.survivors, 1)
+    assert again.to_dict()["corrections"] == 1
+    assert "corrections" not in plain.to_dict()
+    assert Confirmation.from_dict(again.to_dict()) == again.result
 
 
 def test_a_record_that_was_rewritten_is_refused(tmp_path):

@@ -175,6 +175,7 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
             survivors=self.survivors,
             confirmed=self.confirmed,
             opening="; ".join(dict.fromkeys(openings)) or None,
+            corrections=sum(test.corrections for test in self.tests) or msgspec.UNSET,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from groundfault.cli.command import CANDIDATES, GroupedCommand, option
+from groundfault.cli.command import GroupedCommand
 from groundfault.cli.labelling import choose_answer, clean, label
 from groundfault.cli.options import (
     candidate_options,
@@ -28,7 +28,7 @@ from groundfault.cli.reading import (
     read_plan,
     read_program,
 )
-from groundfault.cli.settings import call
+from groundfault.cli.settings import Count, Flag, call, list_options
 from groundfault.errors import PlanError
 from groundfault.render.words import plural
 
@@ -41,6 +41,32 @@ if TYPE_CHECKING:
     from groundfault.sequential.policies import Query
 
 
+def _list_confirm_settings(
+    *,
+    modes: Annotated[tuple[Count, ...], Flag("--mode")] = (),
+    grader: str | None = None,
+    gate: bool = False,
+) -> None:
+    """List what a confirmation takes beside evidence, candidates, plan and labels.
+
+    Candidates
+    ----------
+    modes : N
+        Number of a failure mode of the case (--case) to confirm; repeatable, default all.
+
+    Labelling
+    ---------
+    grader : COL
+        Column with a cheap grade of every case, as the outcome column would hold it: labels are
+        bought for what it cannot tell, and a wrong one misleads nobody.
+
+    Output
+    ------
+    gate
+        Exit with status 1 if a candidate is confirmed.
+    """
+
+
 @click.command(
     cls=GroupedCommand,
     first="outcome id positive_is_good split null_outcome candidates label ledger",
@@ -51,26 +77,12 @@ if TYPE_CHECKING:
 )
 @step_options
 @candidate_options
-@option(
-    "--mode",
-    "modes",
-    type=click.IntRange(1),
-    multiple=True,
-    metavar="N",
-    group=CANDIDATES,
-    help="Number of a failure mode of the case (--case) to confirm; repeatable, default all.",
-)
+@list_options(_list_confirm_settings, "modes")
 @plan_options
 @label_options()
-@option(
-    "--grader",
-    metavar="COL",
-    group="Labelling",
-    help="Column with a cheap grade of every case, as the outcome column would hold it: labels are "
-    "bought for what it cannot tell, and a wrong one misleads nobody.",
-)
+@list_options(_list_confirm_settings, "grader")
 @ledger_options
-@option("--gate", is_flag=True, help="Exit with status 1 if a candidate is confirmed.")
+@list_options(_list_confirm_settings, "gate")
 @json_option("the result")
 def confirm(**options: Any) -> None:
     """Label held-out units until candidates are confirmed.

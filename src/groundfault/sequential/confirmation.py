@@ -378,6 +378,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
             survivors=self.survivors,
             confirmed=self.confirmed,
             opening=None if self.opening is None else _describe(self.opening),
+            corrections=self.corrections or msgspec.UNSET,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -62,6 +62,8 @@ class Confirmation(StoredResult, frozen=True, kw_only=True):
         Names of the survivors that are confirmed.
     opening : str, optional
         What the ledger knows of the holdout; None where there is no ledger, or nothing was opened.
+    corrections : int, optional
+        How many labels were taken back, in each test that they served; left out where none was.
     """
 
     KEY = "groundfault_confirmation"
@@ -81,3 +83,4 @@ class Confirmation(StoredResult, frozen=True, kw_only=True):
     survivors: tuple[SurvivorState, ...]
     confirmed: tuple[str, ...]
     opening: str | None
+    corrections: int | msgspec.UnsetType = msgspec.UNSET
