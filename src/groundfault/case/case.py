@@ -20,7 +20,6 @@ from groundfault.base.ledger import Ledger
 from groundfault.case.labelling import CaseConfirmation, make_confirmation
 from groundfault.case.parts import (
     find_losses,
-    group_modes,
     mark_units,
     name_answer,
     select_answers,
@@ -28,7 +27,7 @@ from groundfault.case.parts import (
 )
 from groundfault.case.probing import PAIRS, PROBE, begin_probe, open_probe
 from groundfault.case.settings import CHOICE, CaseSettings, ModeChoice, name_mode
-from groundfault.case.summary import CaseSummary, summarize
+from groundfault.case.summary import CaseSummary, summarize_case
 from groundfault.case.wordings import locate_runs, summarize_wordings
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, LedgerError, PlanError
@@ -441,16 +440,7 @@ class Case:
 
     def summarize(self) -> CaseSummary:
         """Summarize where the case stands, by its audit and its ledger."""
-        report, choice = self.report, self.choice
-        inside: dict[int, int] = {}
-        for numbers in group_modes(report).values():
-            counts = self.mark_fresh_units(numbers).sum(axis=1)
-            inside |= dict(zip(numbers, counts.tolist(), strict=True))
-        labels = self.replay_confirmation()
-        wordings, review = summarize_wordings(self)
-        return summarize(
-            self.settings, report, inside, choice, labels, wordings=wordings, review=review
-        )
+        return summarize_case(self)
 
     def write_confirmation(self) -> Confirmation | None:
         """Write confirm/: what the labels so far come to, as JSON and pages."""

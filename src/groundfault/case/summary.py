@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from groundfault.case.parts import group_modes
 from groundfault.case.settings import CaseSettings, ModeChoice, name_mode
-from groundfault.case.wordings import ReviewedWordings, Wordings
+from groundfault.case.wordings import ReviewedWordings, Wordings, summarize_wordings
 from groundfault.sequential.stored_result import StoredResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
     from groundfault.auditing.report import Report
-    from groundfault.modes.mode import Mode
-    from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
+    from groundfault.case.case import Case
+    from groundfault.sequential.confirmation_result import Confirmation
 
 Standing = Literal["confirmed", "open", "too few fresh rows", "not chosen"]
 
@@ -117,79 +118,56 @@ class CaseSummary(StoredResult, frozen=True, kw_only=True):
         return tuple(mode for mode in self.modes if mode.standing == "confirmed")
 
 
-def summarize(
-    settings: CaseSettings,
-    report: Report | None,
-    inside: Mapping[int, int],
-    choice: ModeChoice | None,
-    confirmation: Confirmation | None,
-    *,
-    wordings: Wordings | None = None,
-    review: ReviewedWordings | None = None,
-) -> CaseSummary:
-    """Put together what the steps of a case left.
-
-    Parameters
-    ----------
-    settings : CaseSettings
-    report : Report, optional
-        The audit's.
-    inside : mapping of int to int
-        Fresh units inside each mode, by its number.
-    choice : ModeChoice, optional
-        The modes whose labels are bought.
-    confirmation : Confirmation, optional
-        What the labels come to.
-    wordings, review
-        What the probe and its review come to.
-    """
-    states = {} if confirmation is None else {s.name: s for s in confirmation.survivors}
+def summarize_case(case: Case) -> CaseSummary:
+    """Put together what the steps of a case left."""
+    report, choice, labels = case.report, case.choice, case.replay_confirmation()
+    wordings, review = summarize_wordings(case)
     search = None if report is None else report.mode_search
-    modes = () if report is None else report.modes
     return CaseSummary(
-        settings=settings,
+        settings=case.settings,
         audited=report is not None,
         error_rate=None if report is None else report.error_rate,
-        modes=tuple(
-            _join(number, mode, inside[number], choice, states.get(name_mode(number)))
-            for number, mode in enumerate(modes, 1)
-        ),
+        modes=tuple(_list_modes(case, report, choice, labels)),
         rules=0 if search is None else search.rules,
         chosen=choice is not None,
         budget=None if choice is None else choice.budget,
-        labelled=0 if confirmation is None else confirmation.labelled,
+        labelled=0 if labels is None else labels.labelled,
         remarks=() if search is None else search.remarks,
         wordings=wordings,
         review=review,
     )
 
 
-def _join(
-    number: int,
-    mode: Mode,
-    fresh_inside: int,
-    choice: ModeChoice | None,
-    state: SurvivorState | None,
-) -> LabelledMode:
-    standing: Standing = "not chosen"
-    if choice is not None and number in choice.modes:
-        standing = "open" if state is not None else "too few fresh rows"
-    if state is not None and state.confirmed:
-        standing = "confirmed"
-    return LabelledMode(
-        number=number,
-        outcome=mode.outcome,
-        rule=mode.rule,
-        meaning=mode.meaning,
-        n=mode.n,
-        rate=mode.rate,
-        rate_outside=mode.rate_outside,
-        context=mode.context,
-        p=mode.p_marginal,
-        fresh_inside=fresh_inside,
-        standing=standing,
-        lift=None if state is None else state.lift,
-        labelled_inside=0 if state is None else state.on,
-        labelled_outside=0 if state is None else state.off,
-        e_value=None if state is None else state.e_value,
-    )
+def _list_modes(
+    case: Case, report: Report | None, choice: ModeChoice | None, labels: Confirmation | None
+) -> Iterator[LabelledMode]:
+    """Yield the modes of the audit with what labels say of them."""
+    states = {} if labels is None else {state.name: state for state in labels.survivors}
+    inside: dict[int, int] = {}
+    for numbers in group_modes(report).values():
+        counts = case.mark_fresh_units(numbers).sum(axis=1)
+        inside |= dict(zip(numbers, counts.tolist(), strict=True))
+    for number, mode in enumerate(() if report is None else report.modes, 1):
+        state = states.get(name_mode(number))
+        standing: Standing = "not chosen"
+        if choice is not None and number in choice.modes:
+            standing = "open" if state is not None else "too few fresh rows"
+        if state is not None and state.confirmed:
+            standing = "confirmed"
+        yield LabelledMode(
+            number=number,
+            outcome=mode.outcome,
+            rule=mode.rule,
+            meaning=mode.meaning,
+            n=mode.n,
+            rate=mode.rate,
+            rate_outside=mode.rate_outside,
+            context=mode.context,
+            p=mode.p_marginal,
+            fresh_inside=inside[number],
+            standing=standing,
+            lift=None if state is None else state.lift,
+            labelled_inside=0 if state is None else state.on,
+            labelled_outside=0 if state is None else state.off,
+            e_value=None if state is None else state.e_value,
+        )

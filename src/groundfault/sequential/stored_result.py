@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
+from groundfault.auditing.report_schema import to_plain
 from groundfault.base.files import save_text
 from groundfault.base.reading import read_json_object
 from groundfault.base.registry import load_object
@@ -69,9 +70,7 @@ class StoredResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain words and numbers."""
-        # not to_builtins, which leaves tuples: what is compared with stored JSON has lists
-        content: dict[str, Any] = json.loads(msgspec.json.encode(self))
-        return content
+        return to_plain(self)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the result as JSON; also write it to ``path``, whole or not at all."""

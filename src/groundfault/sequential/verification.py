@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import structs
 
+from groundfault.auditing.report_schema import to_plain
 from groundfault.auditing.verification_checks import (
     CheckStatus,
     Verification,
@@ -362,21 +363,16 @@ def _list_entries(
 ) -> Iterator[AuditEvent]:
     """Yield the events that a ledger would hold of these rounds."""
     for point in rounds:
-        body: dict[str, Any] = msgspec.to_builtins(point)
+        body = to_plain(point)
         # the ledger's event is written before the score is there
         for key in ("told", "score", "log_e"):
             del body[key]
-        yield AuditEvent(0, ASKED, {key: _to_list(value) for key, value in body.items()})
+        yield AuditEvent(0, ASKED, body)
         for review in reviews:
             if review.step == point.step:
                 yield AuditEvent(0, REVIEWED, msgspec.to_builtins(review))
         if point.closed:
             yield AuditEvent(0, TOLD, {"step": point.step, "id": point.id, "score": point.score})
-
-
-def _to_list(value: Any) -> Any:
-    """Return tuples as JSON holds them."""
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _compare_choice(state: AuditState, entry: AuditEvent) -> Iterator[str]:
