@@ -187,7 +187,7 @@ def _name_engine(audit: CountedAudit) -> Derivation:
 
 
 def _count_obstacles(ruling: Ruling) -> dict[str, int]:
-    """How many untestable hypotheses each reason code applies to."""
+    """Return how many untestable hypotheses each reason code applies to."""
     pairs = zip(ruling.reasons, ruling.verdicts, strict=True)
     return dict(Counter(code for codes, v in pairs if v is Verdict.UNTESTABLE for code in codes))
 
@@ -287,7 +287,7 @@ def _pick_examples(results: AuditResults, finding: Finding) -> tuple[str, ...]:
 
 
 def _say_why_unknown(results: AuditResults) -> str:
-    """Why an audit does not say which lifts it could have found."""
+    """Return why an audit does not say which lifts it could have found."""
     if not len(results.ruling.hypotheses):
         codes = Counter(codes[0] for codes in results.ruling.reasons if codes)
         why = [

@@ -20,7 +20,7 @@ from groundfault.stats.bits import Bits
 
 
 def measure_change(results: AuditResults) -> OverallChange | None:
-    """The change over all units; None where no two models were compared.
+    """Return the change over all units; None where no two models were compared.
 
     All units are used whatever the judge held out, since nothing was selected.
 
@@ -49,7 +49,7 @@ def measure_change(results: AuditResults) -> OverallChange | None:
 
 
 def tell_change(finding: Finding, contrast: Elsewhere | None, results: AuditResults) -> Finding:
-    """The finding of a comparison with its contrast, and its sentence.
+    """Return the finding of a comparison with its contrast, and its sentence.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def _tell_confirmed(
 
 
 def conclude(least: float | None, prevalence: float) -> str:
-    """The sentence about a comparison's power, never that nothing changed.
+    """Return the sentence about a comparison's power, never that nothing changed.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def conclude(least: float | None, prevalence: float) -> str:
 
 
 def contrast_changes(results: AuditResults) -> dict[int, Elsewhere]:
-    """How the change on each tested slice differs from the change elsewhere, by hypothesis.
+    """Return how the change on each tested slice differs from the change elsewhere, by hypothesis.
 
     Empty where no two models were compared.
 
@@ -158,7 +158,7 @@ def contrast_changes(results: AuditResults) -> dict[int, Elsewhere]:
 
 
 def _find_rest(pairs: Pairs) -> Bits:
-    """The units that each candidate is defined for and leaves out, packed."""
+    """Return the units that each candidate is defined for and leaves out, packed."""
     marks = pairs.marks
     everything = bits.pack(np.ones((1, marks.size), dtype=np.bool_))
     return (everything if marks.valid is None else marks.valid) & ~marks.on

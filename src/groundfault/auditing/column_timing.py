@@ -90,10 +90,10 @@ def _find_stage(name: str, evidence: Evidence, share: float) -> ColumnStage:
 
 
 def describe_share(share: float) -> str:
-    """How well a column or a rule predicts the outcome, in words."""
+    """Return how well a column or a rule predicts the outcome, in words."""
     return f"predicts {share:.0%} of the rarer outcome"
 
 
 def list_columns(stages: Iterable[ColumnStage], stage: Timing) -> tuple[str, ...]:
-    """The columns of one stage."""
+    """Return the columns of one stage."""
     return tuple(one.column for one in stages if one.stage is stage)

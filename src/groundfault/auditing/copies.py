@@ -92,7 +92,7 @@ def join_copies(evidence: Evidence) -> Evidence:
 
 
 def take_each_for_a_unit(evidence: Evidence) -> Evidence:
-    """The evidence with every example a unit of its own, whatever others are like it.
+    """Return the evidence with every example a unit of its own, whatever others are like it.
 
     Groups that are named stay.
     """
@@ -108,7 +108,7 @@ def table_ids(evidence: Evidence) -> list[str]:
 
 
 def _is_numbering(table: pl.DataFrame, column: Column) -> bool:
-    """Whether a column numbers the examples."""
+    """Return whether a column numbers the examples."""
     values = table[column.name]
     return values.dtype.is_integer() and values.n_unique() == table.height
 
@@ -155,7 +155,7 @@ def _join_texts(
 
 
 def _code_labels(table: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
-    """The columns with numbers for words that repeat.
+    """Return the columns with numbers for words that repeat.
 
     The same rows are equal, and comparing them takes a fraction of the memory.
     """
@@ -199,7 +199,7 @@ def _join_rows(table: pl.DataFrame, losses: NDArray[np.float64]) -> NDArray[np.i
 
 
 def _agree_in_outcomes(first: NDArray[np.intp], losses: NDArray[np.float64]) -> bool:
-    """Whether rows that agree in all columns have the outcomes of the first of them.
+    """Return whether rows that agree in all columns have the outcomes of the first of them.
 
     Examples that merely look alike fail each in its own way.
     """
@@ -210,7 +210,7 @@ def _agree_in_outcomes(first: NDArray[np.intp], losses: NDArray[np.float64]) -> 
 
 
 def _are_no_coincidences(table: pl.DataFrame) -> bool:
-    """Whether rows that agree in all columns agree in more than chance makes them."""
+    """Return whether rows that agree in all columns agree in more than chance makes them."""
     codes = [_find_first(table.select(name)) for name in _drop_functions(table)]
     keys = np.random.default_rng(0).integers(0, 2**63, (len(codes), table.height), dtype=np.uint64)
     hashes = [key[code] for key, code in zip(keys, codes, strict=True)]

@@ -81,7 +81,7 @@ class Descriptions:
 
     @property
     def rows(self) -> tuple[DescriptionColumn, ...]:
-        """The column of each candidate, in the order of the library."""
+        """Return the column of each candidate, in the order of the library."""
         return tuple(
             c.fitted_column for c in self.library if isinstance(c.fitted_column, DescriptionColumn)
         )
@@ -110,7 +110,7 @@ class DescribingCost:
     check: int
 
     def describe(self, prices: tuple[float, float] | None = None) -> str:
-        """The cost in words.
+        """Return the cost in words.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class _Material:
         return [self.texts[i] for i in self.check_places]
 
     def bound_cost(self, *, second: bool) -> DescribingCost:
-        """The most it may cost, by descriptions as many and as long as they may be."""
+        """Return the most it may cost, by descriptions as many and as long as they may be."""
         settings = self.settings
         longest = [
             ExampleDescription("x" * MAX_LENGTH, (arm,))
@@ -291,7 +291,7 @@ def bound_describing_cost(
     sample: int | None = None,
     check: int = 100,
 ) -> DescribingCost:
-    """The most that `describe` will cost, without asking or opening a model.
+    """Return the most that `describe` will cost, without asking or opening a model.
 
     Parameters
     ----------
@@ -436,7 +436,7 @@ def _check(
     by: Target | Marks | None,
     budget: CallBudget,
 ) -> tuple[list[DescriptionAgreement | None], dict[str, int]]:
-    """How often a second model, or a person's decisions, agree on a random part."""
+    """Return how often a second model, or a person's decisions, agree on a random part."""
     if by is None:
         return [None for _ in descriptions], {}
     seed, first = material.audit.plan.seed, marks[material.check_places]

@@ -82,7 +82,7 @@ def make_designs(
 def minimum_detectable_lifts(
     design_of: DesignOf | None, units: int, prevalences: Iterable[float] = PREVALENCES
 ) -> dict[float, float | None]:
-    """The least lift found with 80 % power at each prevalence; None where no lift is.
+    """Return the least lift found with 80 % power at each prevalence; None where no lift is.
 
     Empty where the judge does not say what it asks for. Where errors are so rare that no lift at
     their rate could be found, it is of a slice whose errors come on top of them.
@@ -161,7 +161,7 @@ def _support_window(plan: Plan, n: int) -> tuple[int, int]:
 
 
 def _summarise(bar: ConfirmationBar) -> list[tuple[float, float, float]]:
-    """A few bars that stand for all: weight, floor and rivals of each."""
+    """Return a few bars that stand for all: weight, floor and rivals of each."""
     order = np.lexsort((bar.rivals, bar.floors)) if len(bar.floors) == len(bar.rivals) else [0]
     pairs = np.column_stack(
         [np.broadcast_to(bar.floors, len(order))[order], np.asarray(bar.rivals)[order]]
@@ -209,7 +209,7 @@ class ChangeDesign:
 
     @classmethod
     def of(cls, plan: Plan, discovery: Pairs, n_holdout: int, hypotheses: int) -> ChangeDesign:
-        """The design of an audit.
+        """Return the design of an audit.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ class ChangeDesign:
         return chance
 
     def least_change(self, units: float) -> float | None:
-        """The smallest change found with 80 % power on a slice of so many units, or None."""
+        """Return the smallest change found with 80 % power on a slice of so many units, or None."""
         possible = np.arange(1, _STEPS + 1) / _STEPS
         return next((float(x) for x in possible if self.power(float(x), units) >= POWER), None)
 

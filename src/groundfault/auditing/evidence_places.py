@@ -13,7 +13,7 @@ Places = str | Path | Sequence[str | Path]
 
 
 def name_places(places: Places, sources: Sequence[str]) -> tuple[str | Path, ...]:
-    """The places, with the names that a report gives its sources.
+    """Return the places, with the names that a report gives its sources.
 
     Parameters
     ----------

@@ -148,7 +148,7 @@ def _find_leaking_columns(audit: PreparedAudit, modes: Sequence[Mode]) -> list[s
 
 
 def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """A row a unit of the columns that rules may name or hold fixed, and what was left out.
+    """Return a row a unit of the columns that rules may name or hold fixed, and what was left out.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def _list_own_rules(audit: PreparedAudit) -> Iterator[OwnRule]:
 def _describe_no_search(
     audit: PreparedAudit, losses: NDArray[np.float64], remarks: tuple[str, ...]
 ) -> ModeSearch:
-    """A search without any rule."""
+    """Return a search without any rule."""
     outcomes = tuple(
         Coverage(
             outcome=name,
@@ -296,7 +296,7 @@ class _SearchedUnits(PreparedAudit):
 
 
 def _search_rows(audit: CountedAudit, *, texts: bool) -> tuple[tuple[Mode, ...], ModeSearch]:
-    """The modes of the rows that are searched."""
+    """Return the modes of the rows that are searched."""
     own_rules = tuple(
         candidate.name
         for candidate in audit.library
@@ -353,7 +353,7 @@ def _find_tested(mode: Mode, scored: int) -> str:
 
 
 def _restate(mode: Mode, test: OrderedTest, level: float) -> Mode:
-    """A mode with the numbers of the rows that judged it."""
+    """Return a mode with the numbers of the rows that judged it."""
     n, errors = test.inside
     low, high = wilson(errors, n, 1 - level)
     return structs.replace(

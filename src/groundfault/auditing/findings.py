@@ -121,7 +121,7 @@ def _count_decoys(results: AuditResults, h: int, j: int) -> float | None:
 
 
 def make_cells(results: AuditResults) -> Cells:
-    """The cells of every hypothesis by part, with the p-values that belong there."""
+    """Return the cells of every hypothesis by part, with the p-values that belong there."""
     size, plan = len(results.ruling.verdicts), results.audit.plan
     p = _p_values(results)
     discovery = _cells_of(results.discovery, plan, *p["discovery"])
@@ -136,7 +136,7 @@ def make_cells(results: AuditResults) -> Cells:
 
 
 def number_or_none(value: float) -> float | None:
-    """A number for JSON, which has no NaN."""
+    """Return a number for JSON, which has no NaN."""
     return None if np.isnan(value) else float(value)
 
 
@@ -216,13 +216,13 @@ def _change_intervals(pairs: Pairs, plan: Plan) -> tuple[NDArray[np.float64], ND
 
 
 def _round_whole(value: float) -> float:
-    """The value, without the rounding error of a sum of 0/1 errors."""
+    """Return the value, without the rounding error of a sum of 0/1 errors."""
     near = round(float(value))
     return float(near) if abs(value - near) < 1e-9 else float(value)
 
 
 def make_estimates(results: AuditResults, cells: Sequence[Cell]) -> dict[int, Estimate]:
-    """The effect of each confirmed hypothesis, given that it passed; by its number.
+    """Return the effect of each confirmed hypothesis, given that it passed; by its number.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ def _one_sided(p: float | None, two_sided: bool) -> float:
 
 
 def _score(p: float | None) -> float:
-    """How many deviations a one-sided p-value is from none: minus infinity for 1."""
+    """Return how many deviations a one-sided p-value is from none: minus infinity for 1."""
     from scipy.special import ndtri
 
     return -np.inf if p is None or p >= 1 else -float(ndtri(max(p, 1e-300)))

@@ -114,12 +114,12 @@ class GateRows:
             self.aliases[key] = {(name, *key[1:]) for name in list_rules(mode)}
 
     def knows(self, aliases: set[GateKey]) -> bool:
-        """Whether a row that is known by these keys is one of this report's."""
+        """Return whether a row that is known by these keys is one of this report's."""
         return any(aliases & others for others in self.aliases.values())
 
 
 def read_gated(report: ReportData | str | Path | Mapping[str, Any]) -> ReportData:
-    """The content of a report, its file, or its JSON.
+    """Return the content of a report, its file, or its JSON.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def read_gated(report: ReportData | str | Path | Mapping[str, Any]) -> ReportDat
 
 
 def parse_condition(text: str) -> Rule:
-    """A gate's condition.
+    """Return a gate's condition.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def _row(report: ReportData, candidate: Finding) -> dict[str, Any]:
 
 
 def _overall_row(report: ReportData, change: OverallChange) -> dict[str, Any]:
-    """The overall change of a comparison, beside findings."""
+    """Return the overall change of a comparison, beside findings."""
     compare = report.manifest.compare or ("", "")
     more = "more" if change.change > 0 else "less"
     names = dict.fromkeys(("name", "rule", "meaning"), "all examples")
@@ -278,7 +278,7 @@ def _true_of(rule: Rule, table: pl.DataFrame) -> list[int]:
 
 
 def _evaluate(rule: Rule, table: pl.DataFrame) -> pl.Series:
-    """A rule's value for each row: Boolean, null where it is neither true nor false."""
+    """Return a rule's value for each row: Boolean, null where it is neither true nor false."""
     import polars as pl
 
     try:
@@ -291,7 +291,7 @@ def _evaluate(rule: Rule, table: pl.DataFrame) -> pl.Series:
 
 
 def list_mode_rows(report: ReportData) -> list[dict[str, Any]]:
-    """A row for each failure mode, with the keys of a finding's.
+    """Return a row for each failure mode, with the keys of a finding's.
 
     Parameters
     ----------

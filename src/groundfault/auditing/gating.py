@@ -266,7 +266,7 @@ def _require_likeness(now: ReportData, then: ReportData) -> None:
 
 
 def _find_detectable(now: ReportData, then: ReportData | None, level: float) -> float | None:
-    """The least lift that the report, and the test against the baseline, could find."""
+    """Return the least lift that the report, and the test against the baseline, could find."""
     least = now.minimum_detectable_lift
     if then is None or now.manifest.compare:
         return least

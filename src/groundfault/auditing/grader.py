@@ -75,14 +75,14 @@ def find_grader_evidence(
 
 
 def is_suspect(finding: Finding) -> bool:
-    """Whether a finding is a confirmed one of more failures that is about answers."""
+    """Return whether a finding is a confirmed one of more failures that is about answers."""
     return finding.source == SOURCE and finding.confirmed and not finding.is_strength
 
 
 def write_grader_hint(
     findings: Sequence[Finding], evidence: Sequence[GraderEvidence]
 ) -> Iterator[str]:
-    """A hint where findings about answers are no evidence of a fault of the grader."""
+    """Return a hint where findings about answers are no evidence of a fault of the grader."""
     names = [f.name for f in findings if is_suspect(f)]
     if names and not evidence:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -104,7 +104,7 @@ def _list_direct(results: AuditResults, suspects: Sequence[Finding]) -> Iterator
 
 
 def _find_basis(candidate: Candidate, finding: Finding) -> str:
-    """Why a finding speaks for itself; empty where it does not."""
+    """Return why a finding speaks for itself; empty where it does not."""
     if candidate.name.endswith(_FORM):
         return "answers that differ from the target in form alone"
     words = [set(split_words(column)) for column in candidate.columns]
@@ -271,7 +271,7 @@ def tabulate_features(audit: PreparedAudit) -> Floats:
 
 
 def _drop_constants(table: Floats) -> Floats:
-    """The columns that tell some units from others."""
+    """Return the columns that tell some units from others."""
     varies = [len(np.unique(column[~np.isnan(column)])) > 1 for column in table.T]
     return table[:, np.array(varies, dtype=np.bool_)]
 

@@ -66,7 +66,7 @@ class GroupedEvidence(LazyEvidence):
 
     @property
     def provenance(self) -> tuple[str, ...]:
-        """The files of the rows."""
+        """Return the files of the rows."""
         return self.source.provenance
 
     @cached_property
@@ -80,11 +80,11 @@ class GroupedEvidence(LazyEvidence):
         return self.source.outcome_hash
 
     def sample_outcomes(self, rows: int) -> Callable[[str], RowSample]:  # noqa: ARG002
-        """A sample of the rows, as `LazyEvidence.sample_outcomes` draws it."""
+        """Return a sample of the rows, as `LazyEvidence.sample_outcomes` draws it."""
         return self.source.sample_outcomes(sum(self.statuses.values()))
 
     def take(self, where: str) -> Evidence:
-        """The groups for which a rule is true, as evidence in memory of one row each."""
+        """Return the groups for which a rule is true, as evidence in memory of one row each."""
         columns = [c for c in self.counter.find_schema() if c not in self.varying]
         frame = self.counter.evaluate({name: quote(name) for name in columns}, where)
         kinds = self.source.counter.find_schema()
@@ -258,7 +258,7 @@ def _spell_loss(roles: Roles) -> str:
 
 
 def _name_roles(roles: Roles) -> Roles:
-    """Which column of groups plays which part."""
+    """Return which column of groups plays which part."""
     return replace(
         roles,
         id=roles.group,

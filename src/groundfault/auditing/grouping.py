@@ -76,7 +76,7 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
 
 
 def _strength(ruling: Ruling) -> dict[int, float]:
-    """The p-value that each hypothesis rests on."""
+    """Return the p-value that each hypothesis rests on."""
     p = (
         ruling.holdout_result.p
         if ruling.holdout_result
@@ -164,6 +164,6 @@ def _is_explained(
 
 
 def _places(joint: JointCells, slices: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Where candidates stand among those counted jointly."""
+    """Return where candidates stand among those counted jointly."""
     at = {int(j): place for place, j in enumerate(joint.candidates)}
     return np.array([at[int(j)] for j in slices], dtype=np.intp)

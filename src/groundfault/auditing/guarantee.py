@@ -58,7 +58,7 @@ def _rate_of(judge: Judge) -> _Rate | None:
 
 
 def _rate_of_rule(name: str) -> _Rate | None:
-    """The same of a name, such as a ledger has."""
+    """Return the same of a name, such as a ledger has."""
     if name in _OTHERS:
         return _OTHERS[name]
     try:
@@ -69,7 +69,7 @@ def _rate_of_rule(name: str) -> _Rate | None:
 
 
 def spend_level(judge: Judge, plan: Plan) -> float | None:
-    """The error level that one look by this judge spends; None where it guarantees none."""
+    """Return the error level that one look by this judge spends; None where it guarantees none."""
     rate = _rate_of(judge)
     if rate is None:
         return None
@@ -77,7 +77,7 @@ def spend_level(judge: Judge, plan: Plan) -> float | None:
 
 
 def describe_level(judge: Judge, plan: Plan, size: int) -> str:
-    """The error rate that a confirmation guarantees in a first look at the outcomes.
+    """Return the error rate that a confirmation guarantees in a first look at the outcomes.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def describe_level(judge: Judge, plan: Plan, size: int) -> str:
 
 
 def describe_guarantee(judge: Judge, plan: Plan, size: int, opening: Opening | None) -> str:
-    """The error rate that a confirmation guarantees over this look and all before it.
+    """Return the error rate that a confirmation guarantees over this look and all before it.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def describe_guarantee(judge: Judge, plan: Plan, size: int, opening: Opening | N
 
 
 def describe_looks(looks: Sequence[Look], times: int) -> str:
-    """The error rate that is guaranteed over several looks at the same outcomes.
+    """Return the error rate that is guaranteed over several looks at the same outcomes.
 
     Parameters
     ----------

@@ -387,7 +387,7 @@ def _count_at_the_edge(results: AuditResults) -> int:
 
 
 def find_runs(evidence: Evidence, losses: NDArray[np.float64]) -> RunsTest | None:
-    """The runs test of the units in the order of their ids, where they are no random order.
+    """Return the runs test of the units in the order of their ids, where they are no random order.
 
     Parameters
     ----------

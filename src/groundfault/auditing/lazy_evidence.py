@@ -138,7 +138,7 @@ class LazyEvidence:
 
     @property
     def provenance(self) -> tuple[str, ...]:
-        """The files."""
+        """Return the files."""
         return tuple(map(spell_path, self.counter.files))
 
     @cached_property
@@ -159,7 +159,7 @@ class LazyEvidence:
         return hashlib.sha256("\n".join([self.hash, *names]).encode()).hexdigest()
 
     def find_part(self, plan: Plan) -> str:
-        """The expression that tells a row's part: ``discovery``, or true, for discovery.
+        """Return the expression that tells a row's part: ``discovery``, or true, for discovery.
 
         Without a column that says it, the first digits of an MD5 of seed and id are compared: the
         same on every engine, with no order of rows.
@@ -188,7 +188,7 @@ class LazyEvidence:
         return f"{draw} AND {is_discovery}"
 
     def _draw(self, seed: int, share: Fraction, place: int) -> str:
-        """A rule that is true for a share of the rows, drawn by their ids."""
+        """Return a rule that is true for a share of the rows, drawn by their ids."""
         text = f"{literal(f'{seed}/')} || {self._name}"
         return _draw_text(text, _find_bound(share), place)
 
@@ -218,7 +218,7 @@ class LazyEvidence:
         return sampler_of(Evidence.from_frame(frame, roles, self.provenance), bound - 1)
 
     def take(self, where: str) -> Evidence:
-        """The rows for which a rule is true, as evidence in memory.
+        """Return the rows for which a rule is true, as evidence in memory.
 
         Raises
         ------
@@ -236,12 +236,12 @@ def draw_by(column: str, share: Fraction) -> str:
 
 
 def _find_bound(share: Fraction) -> int:
-    """The place in the order of MD5 that a share of all rows are below."""
+    """Return the place in the order of MD5 that a share of all rows are below."""
     return min(int(share * (EVERY_PLACE + 1)), EVERY_PLACE)
 
 
 def _draw_text(text: str, bound: int, place: int) -> str:
-    """A rule that is true where some digits of a text's MD5 are below a bound."""
+    """Return a rule that is true where some digits of a text's MD5 are below a bound."""
     digits = f"{bound:0{DIGITS}x}"
     return f"SUBSTRING(MD5({text}), {place}, {DIGITS}) < {literal(digits)}"
 

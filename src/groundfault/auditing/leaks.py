@@ -51,7 +51,7 @@ def find_leaks(
 def measure_columns(
     evidence: Evidence, columns: Iterable[str], rows: NDArray[np.bool_] | None = None
 ) -> dict[str, float]:
-    """How well each column predicts the outcome.
+    """Return how well each column predicts the outcome.
 
     The measure is Goodman and Kruskal's lambda, each observation predicted from the others: for
     words and flags the level's own majority, for numbers the best single cut and, where they have
@@ -129,7 +129,7 @@ def measure_marks(
 def measure_rules(
     evidence: Evidence, rules: Sequence[str], rows: NDArray[np.bool_] | None = None
 ) -> dict[str, float]:
-    """How well each of some rules in SQL predicts the outcome, as `measure_marks` does."""
+    """Return how well each of some rules in SQL predicts the outcome, as `measure_marks` does."""
     library = Library.of([Candidate(sql, sql, missing="drop") for sql in dict.fromkeys(rules)])
     if not len(library):
         return {}
@@ -190,7 +190,7 @@ def find_leaking_rules(
 
 
 def _list_conditions(candidate: Candidate) -> tuple[str, ...]:
-    """The parts of a rule that AND joins; none where it has a single one."""
+    """Return the parts of a rule that AND joins; none where it has a single one."""
     sql = candidate.parsed.sql
     parts = split_conditions(sql) if " AND " in sql else ()
     return parts if len(parts) > 1 else ()

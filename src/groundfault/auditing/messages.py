@@ -39,7 +39,7 @@ REASONS = {
 
 
 def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
-    """The reason of a verdict, with the codes in front where there are some."""
+    """Return the reason of a verdict, with the codes in front where there are some."""
     # codes in front, so that scripts can match them although sentences change
     if codes:
         message = "; ".join(REASONS.get(code, code) for code in codes)
@@ -68,7 +68,7 @@ def write_sentence(
     opposite: Opposite | None = None,
     estimate: Estimate | None = None,
 ) -> str:
-    """The full sentence about one finding.
+    """Return the full sentence about one finding.
 
     ``what`` names what is counted: errors, errors of a model, or a kind of change. Errors that are
     less frequent are told as more frequent on the other side, where ``opposite`` has words for it.
@@ -143,7 +143,7 @@ def _describe_least(plan: Plan) -> str:
 
 
 def write_mode_sentence(mode: Mode) -> str:
-    """The sentence about one failure mode: association, never cause."""
+    """Return the sentence about one failure mode: association, never cause."""
     of = f" ({mode.outcome})" if mode.outcome else ""
     p = max(mode.p_marginal, mode.p_conditional)
     return (
@@ -156,7 +156,7 @@ def write_mode_sentence(mode: Mode) -> str:
 def write_conclusion(
     mdl: float | None, prevalence: float, reportable: int, unknown: str = ""
 ) -> str:
-    """The sentence about the audit's power: never that there are no failure modes.
+    """Return the sentence about the audit's power: never that there are no failure modes.
 
     ``reportable`` counts confirmed findings and failure modes; ``unknown`` says why the power is
     not known, if so.
@@ -183,7 +183,7 @@ def write_conclusion(
 
 
 def format_lift(value: float | None) -> str:
-    """A lift with its sign; zero has none."""
+    """Return a lift with its sign; zero has none."""
     if value is None:
         return "undefined"
     text = f"{value:+.2f}"
@@ -191,12 +191,12 @@ def format_lift(value: float | None) -> str:
 
 
 def format_p_value(p: float) -> str:
-    """A p-value at a readable length."""
+    """Return a p-value at a readable length."""
     return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
 
 
 def format_percent(level: float) -> str:
-    """A level as a percentage."""
+    """Return a level as a percentage."""
     return f"{100 * level:g}%"
 
 

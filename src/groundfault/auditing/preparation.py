@@ -242,7 +242,7 @@ def default_finders() -> list[Any]:
 
 
 def looks_at_outcomes(finder: Any) -> bool:
-    """Whether a finder, or the one of a name, is led by outcomes."""
+    """Return whether a finder, or the one of a name, is led by outcomes."""
     from groundfault.finders import get
 
     maker = get(finder.partition(":")[0]) if isinstance(finder, str) else finder
@@ -250,7 +250,7 @@ def looks_at_outcomes(finder: Any) -> bool:
 
 
 def require_cause(audit: PreparedAudit, candidate: Candidate) -> None:
-    """A candidate must not explain failures by failing."""
+    """Return a candidate must not explain failures by failing."""
     roles, columns = audit.evidence.roles, set(candidate.columns)
     if columns & {roles.outcome, roles.status}:
         raise RuleError(
@@ -271,7 +271,7 @@ def require_cause(audit: PreparedAudit, candidate: Candidate) -> None:
 
 
 def _require_fresh_holdout(audit: PreparedAudit, library: Library) -> None:
-    """A mined candidate needs units that its finder did not see, or other outcomes."""
+    """Return a mined candidate needs units that its finder did not see, or other outcomes."""
     for candidate in library:
         if audit.is_mined_here(candidate):
             continue
@@ -285,7 +285,7 @@ def _require_fresh_holdout(audit: PreparedAudit, library: Library) -> None:
 
 
 def _require_differences(plan: Plan) -> None:
-    """A comparison is of differences within units."""
+    """Return a comparison is of differences within units."""
     if plan.effect != "risk_difference":
         raise PlanError("a comparison is of differences: leave the effect (--effect) out")
     if plan.within:

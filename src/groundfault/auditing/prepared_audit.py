@@ -126,14 +126,14 @@ class PreparedAudit:
 
     @cached_property
     def discovery_mask(self) -> NDArray[np.bool_]:
-        """The discovery units; all of them for a judge that holds nothing out."""
+        """Return the discovery units; all of them for a judge that holds nothing out."""
         if not self.has_holdout:
             return np.ones(self.evidence.unit_count, dtype=np.bool_)
         return self.plan.discovery_units(self.evidence)
 
     @cached_property
     def marks(self) -> Marks:
-        """Which units each candidate is true for; `leaking_rules` are marked as unusable.
+        """Return which units each candidate is true for; `leaking_rules` are marked as unusable.
 
         Apart from that, they say nothing of outcomes.
         """
@@ -148,7 +148,7 @@ class PreparedAudit:
 
     @cached_property
     def rule_shares(self) -> NDArray[np.float64]:
-        """How well each candidate predicts the outcome on the discovery units."""
+        """Return how well each candidate predicts the outcome on the discovery units."""
         rows = self.discovery_mask[self.evidence.unit_index]
         return measure_marks(self.evidence, self._all_marks, rows)
 
@@ -189,7 +189,7 @@ class PreparedAudit:
         return losses[[self.evidence.models.index(name) for name in self.compare]]
 
     def discovery_units(self) -> Units:
-        """The discovery units; no held-out loss is read."""
+        """Return the discovery units; no held-out loss is read."""
         rows = self.discovery_mask[self.evidence.unit_index]
         units = np.flatnonzero(self.discovery_mask)
         losses = self.read_losses(self.evidence.take(rows))
@@ -245,7 +245,7 @@ class PreparedAudit:
 
     @cached_property
     def shares(self) -> dict[str, float]:
-        """How well each column predicts the outcome, but those of ``allow_leakage``."""
+        """Return how well each column predicts the outcome, but those of ``allow_leakage``."""
         roles = self.evidence.roles
         columns = dict.fromkeys([*self.evidence.attributes, *roles.instrument])
         rows = self.discovery_mask[self.evidence.unit_index]
@@ -293,11 +293,11 @@ class PreparedAudit:
 
     @cached_property
     def origin(self) -> str:
-        """The outcomes and units that finders see here, which `Candidate.mined` records."""
+        """Return the outcomes and units that finders see here, which `Candidate.mined` records."""
         return f"{self.evidence.outcome_hash[:16]}/{self.split_hash[:16]}"
 
     def is_mined_here(self, candidate: Candidate) -> bool:
-        """Whether a candidate was mined from the outcomes of the discovery units here."""
+        """Return whether a candidate was mined from the outcomes of the discovery units here."""
         return bool(candidate.mined) and candidate.mined == self.origin
 
     def propose(

@@ -80,7 +80,7 @@ class Proposals:
 
     @property
     def best_p(self) -> float | None:
-        """The smallest p; None where the search was not repeated, or nothing is proposed."""
+        """Return the smallest p; None where the search was not repeated, or nothing is proposed."""
         return min((row.p for row in self.rows if row.p is not None), default=None)
 
     @property
@@ -157,7 +157,7 @@ def propose(
 
 
 def configure_finder(name: str, settings: dict[str, Any]) -> Any:
-    """The finder of a name with other settings than its defaults.
+    """Return the finder of a name with other settings than its defaults.
 
     Raises
     ------
@@ -223,7 +223,7 @@ class _Search:
         self.scores: dict[str, dict[str, Any]] = {}
 
     def propose(self, discovery: Evidence) -> Iterable[Candidate]:
-        """The finder's candidates; of one that scores its slices, those of the slices."""
+        """Return the finder's candidates; of one that scores its slices, those of the slices."""
         if not hasattr(self.finder, "find"):
             proposals: Iterable[Candidate] = self.finder.propose(discovery)
             return proposals
@@ -241,7 +241,7 @@ def _replay(
     searches: int,
     rng: np.random.Generator,
 ) -> dict[str, dict[str, Any]]:
-    """The p of each slice by its rule."""
+    """Return the p of each slice by its rule."""
 
     def search(evidence: Evidence) -> Sequence[Candidate]:
         # what was fixed without a look at outcomes is the same whatever they are
@@ -290,7 +290,7 @@ def _summarize(
 
 
 def _list_settings(finder: Any) -> dict[str, Any]:
-    """The settings of a finder that are plain words and numbers."""
+    """Return the settings of a finder that are plain words and numbers."""
     if not is_dataclass(finder):
         return {}
     # stored under the names of the first release, so that files of all releases compare

@@ -98,7 +98,7 @@ class Report(ReportData, frozen=True, kw_only=True):
 
     @property
     def confirmed(self) -> tuple[Finding, ...]:
-        """The findings that may be reported."""
+        """Return the findings that may be reported."""
         return tuple(f for f in self.findings if f.confirmed)
 
     @property
@@ -113,7 +113,7 @@ class Report(ReportData, frozen=True, kw_only=True):
 
     @property
     def data(self) -> ReportData:
-        """The content of report.json: everything but the candidates themselves."""
+        """Return the content of report.json: everything but the candidates themselves."""
         names = ReportData.__struct_fields__
         return ReportData(**{name: getattr(self, name) for name in names})
 
@@ -126,28 +126,28 @@ class Report(ReportData, frozen=True, kw_only=True):
         return summary
 
     def counts(self) -> dict[str, int]:
-        """How many findings have each verdict."""
+        """Return how many findings have each verdict."""
         return {str(v): sum(f.verdict is v for f in self.findings) for v in Verdict}
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole report as plain words and numbers."""
+        """Return the whole report as plain words and numbers."""
         return to_plain(self.data)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The whole report as JSON; also written to ``path``, whole or not at all."""
+        """Return the whole report as JSON; also written to ``path``, whole or not at all."""
         content = msgspec.to_builtins(self.data)
         return save_text(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False), path)
 
     def to_frame(self) -> pl.DataFrame:
-        """The findings as a table, one row each."""
+        """Return the findings as a table, one row each."""
         return pl.DataFrame([_row(f) for f in self.findings], infer_schema_length=None)
 
     def to_markdown(self, path: str | Path | None = None) -> str:
-        """The report as Markdown."""
+        """Return the report as Markdown."""
         return save_text(load_object(_PAGES["markdown"])(self), path)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """The report as one self-contained HTML page, with figures and without a network."""
+        """Return the report as one self-contained HTML page, with figures and without a network."""
         return save_text(load_object(_PAGES["html"])(self), path)
 
     def write(self, directory: str | Path) -> None:
@@ -209,7 +209,7 @@ class StoredReport:
 
 
 def report_path(place: str | Path) -> Path:
-    """The file of a report: the path itself, or report.json in the folder."""
+    """Return the file of a report: the path itself, or report.json in the folder."""
     path = Path(place)
     return path / "report.json" if path.is_dir() else path
 

@@ -25,7 +25,7 @@ _LATER_NUMBERS = ("minimum_detectable_lift", "power")
 
 
 def compare_reports(stated: ReportData, again: ReportData, *, same_version: bool) -> list[str]:
-    """Where a report and its recomputation differ, each as "where: stated, recomputed".
+    """Return where a report and its recomputation differ, each as "where: stated, recomputed".
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def _leave_out_later(stated: ReportData, again: ReportData) -> ReportData:
 
 
 def _select_comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
-    """The fields that have to be equal in a report and its recomputation."""
+    """Return the fields that have to be equal in a report and its recomputation."""
     report = _forget_places(to_plain(data))
     top = _VOLATILE if texts else (*_VOLATILE, *_TEXTS, *_LATER_NUMBERS)
     findings = report["findings"]
@@ -66,7 +66,7 @@ def _select_comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
 
 
 def _forget_places(report: dict[str, Any]) -> dict[str, Any]:
-    """The report as it would be if its logs had moved: their digests say which they are."""
+    """Return the report as it would be if its logs had moved: their digests say which they are."""
     account = report["manifest"]["account"]
     if account is None:
         return report
@@ -93,7 +93,7 @@ def _select_of_manifest(manifest: dict[str, Any], *, texts: bool) -> dict[str, A
 
 
 def _make_older(finding: dict[str, Any]) -> dict[str, Any]:
-    """A finding as version 0.1 would have told it, without its texts."""
+    """Return a finding as version 0.1 would have told it, without its texts."""
     small = "below_floor" if finding["holdout"] is None else "not_replicated"
 
     def name_verdict(verdict: str) -> str:
@@ -106,7 +106,7 @@ def _make_older(finding: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_graded(data: ReportData) -> bool:
-    """Whether some losses are neither 0 nor 1, as sums of them show."""
+    """Return whether some losses are neither 0 nor 1, as sums of them show."""
     cells = [cell for f in data.findings for cell in (f.discovery, f.full)]
     return any(not float(x).is_integer() for c in cells for x in (c.on_errors, c.off_errors))
 

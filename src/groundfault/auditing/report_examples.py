@@ -138,7 +138,7 @@ def clip_changes(losses: NDArray[np.float64], *, less: bool) -> NDArray[np.float
 def match_evidence(
     report: Report, evidence: Evidence, *, judge: Judge | None = None
 ) -> PreparedAudit:
-    """The evidence as a report's audit judged it.
+    """Return the evidence as a report's audit judged it.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def match_evidence(
 
 
 def find_subject(report: Report, name: int | str) -> Mode | Finding:
-    """The failure mode of a number, from 1, or the finding of a name.
+    """Return the failure mode of a number, from 1, or the finding of a name.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def mark_rule(
 
 
 def _find_candidate(report: Report, subject: Mode | Finding) -> Candidate:
-    """The candidate that a rule was judged as: it may read a fitted column."""
+    """Return the candidate that a rule was judged as: it may read a fitted column."""
     for candidate in report.library:
         if candidate.rule == subject.rule:
             return candidate

@@ -18,7 +18,7 @@ SCHEMA_VERSION: Final = 2
 
 
 def to_plain(value: Struct) -> dict[str, Any]:
-    """A section as dicts, lists, words and numbers, as JSON has them."""
+    """Return a section as dicts, lists, words and numbers, as JSON has them."""
     content: dict[str, Any] = json.decode(json.encode(value))
     return content
 

@@ -89,7 +89,7 @@ class ScorerAudits:
         }
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The same as JSON; also written to ``path``, whole or not at all."""
+        """Return the same as JSON; also written to ``path``, whole or not at all."""
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
         return save_text(text, path)
 
@@ -150,7 +150,7 @@ def _choose_each(
     scale: tuple[float, float] | None,
     select: Callable[[Evidence], Evidence],
 ) -> tuple[dict[str, Evidence], dict[str, str]]:
-    """The evidence by each scorer, and why there is none by some."""
+    """Return the evidence by each scorer, and why there is none by some."""
     chosen: dict[str, Evidence] = {}
     refusals: dict[str, str] = {}
     rows = evidence.log_rows

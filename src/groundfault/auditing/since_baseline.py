@@ -107,7 +107,7 @@ def decide_worse(
     changes: Sequence[SinceBaseline],
     level: float,
 ) -> list[bool]:
-    """Which changes are confirmed: Holm over everything that the reports could have named.
+    """Return which changes are confirmed: Holm over everything that the reports could have named.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def find_churn(now: ReportData, then: ReportData) -> float | None:
 
 
 def has_anything_alike(now: ReportData, then: ReportData) -> bool:
-    """Whether two reports have units, or a candidate with its counts, in common."""
+    """Return whether two reports have units, or a candidate with its counts, in common."""
     alike = [name for name in now.outcomes if _find_outcome(now, then, name) is not None]
     rules, earlier = ({f.rule for f in report.findings} for report in (now, then))
     return any(_match_losses(now, then, name) for name in alike) or bool(alike and rules & earlier)
@@ -197,7 +197,7 @@ def _find_known_slice(
 
 
 def _compare_shared(both: _SharedUnits, inside: NDArray[np.bool_], known: bool) -> SinceBaseline:
-    """The change of a slice of shared units, tested by swapping the reports within units."""
+    """Return the change of a slice of shared units, tested by swapping the reports within units."""
     changes = (both.losses - both.earlier)[inside]
     whole = bits.pack(np.ones((1, len(changes)), dtype=np.bool_))
     up = np.ones(1, dtype=np.int64)
@@ -255,7 +255,7 @@ def _find_members(now: ReportData, row: Mapping[str, Any]) -> NDArray[np.bool_] 
 def _measure_samples(
     now: ReportData, then: ReportData, row: Mapping[str, Any]
 ) -> SinceBaseline | None:
-    """The change from the counts of the same rule in both reports."""
+    """Return the change from the counts of the same rule in both reports."""
     outcome = _find_outcome(now, then, row["outcome"])
     if outcome is None:
         return None

@@ -22,7 +22,7 @@ MAX_LOSSES = 2_000_000
 
 
 def make_record(results: AuditResults, findings: Sequence[Finding]) -> UnitRecord | None:
-    """The record of an audit; None for a comparison, and for more than `MAX_LOSSES`.
+    """Return the record of an audit; None for a comparison, and for more than `MAX_LOSSES`.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def read_losses(record: UnitRecord, outcome: str) -> NDArray[np.float64] | None:
 
 
 def read_slice(record: UnitRecord, place: str | int) -> NDArray[np.bool_] | None:
-    """The units of a slice: bool, shape (units,); None where the record has no such.
+    """Return the units of a slice: bool, shape (units,); None where the record has no such.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def read_slice(record: UnitRecord, place: str | int) -> NDArray[np.bool_] | None
 
 
 def _mark_worse_side(results: AuditResults, finding: Finding) -> NDArray[np.bool_]:
-    """The units on the slice of a finding, or off it where failures are fewer on it."""
+    """Return the units on the slice of a finding, or off it where failures are fewer on it."""
     audit = results.audit
     j = next(j for j, c in enumerate(audit.library) if c.name == finding.name)
     marks = audit.marks.select(np.array([j], dtype=np.intp))

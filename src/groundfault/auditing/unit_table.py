@@ -16,7 +16,7 @@ from groundfault.errors import InputError
 def tabulate_units(
     evidence: Evidence, columns: Sequence[str]
 ) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """The columns as a table with one row a unit, in the order of ``unit_names``.
+    """Return the columns as a table with one row a unit, in the order of ``unit_names``.
 
     Parameters
     ----------

@@ -184,7 +184,7 @@ def _find_book(place: Path, data: ReportData, ledger: LedgerChoice) -> Ledger | 
 
 
 def _name_absence(ledger: LedgerChoice) -> CheckStatus:
-    """The status of what only a ledger shows, where there is none to ask."""
+    """Return the status of what only a ledger shows, where there is none to ask."""
     return "waived" if is_waived(ledger) else "unchecked"
 
 
@@ -319,7 +319,7 @@ def read_evidence_again(
 
 
 def _require_near(sources: Sequence[str], directory: Path) -> Sequence[str]:
-    """The sources that a report names, if all are where its reader stands, or it was put."""
+    """Return the sources that a report names, if all are where its reader stands, or it was put."""
     for source in sources:
         if not _is_near(source, directory):
             raise InputError(

@@ -72,7 +72,7 @@ class Verification:
 
     @property
     def reproduces(self) -> bool:
-        """Whether every check passed, but for those that the caller did without."""
+        """Return whether every check passed, but for those that the caller did without."""
         return self.verdict == "reproduces"
 
     @property
@@ -87,7 +87,7 @@ class Verification:
 
 
 def judge_differences(differences: Sequence[str], what: str) -> VerificationCheck:
-    """The check of a recomputation.
+    """Return the check of a recomputation.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def check_opening(data: ReportData, book: Ledger | None, absent: CheckStatus) ->
 
 
 def read_opening(entry: RecordedOpening) -> Opening:
-    """The opening that a report states."""
+    """Return the opening that a report states."""
     return msgspec.convert(entry, Opening, from_attributes=True)
 
 
@@ -304,7 +304,7 @@ def check_pages(
 
 
 def check_foreign_pages(writer: str, absent: CheckStatus, *, attested: bool) -> VerificationCheck:
-    """The same of pages of another version, which words them in its own way.
+    """Return the same of pages of another version, which words them in its own way.
 
     Parameters
     ----------
@@ -329,12 +329,12 @@ def _read(path: Path) -> str | None:
 
 
 def _still(page: str) -> str:
-    """A page without the places of what is drawn on it."""
+    """Return a page without the places of what is drawn on it."""
     return _DRAWING.sub(lambda drawing: _COORDINATE.sub(r'\1=""', drawing[0]), page)
 
 
 def _tell(stated: str | None, again: str) -> str:
-    """Where two texts part."""
+    """Return where two texts part."""
     if stated is None:
         return "missing"
     pairs = zip(stated.splitlines(), again.splitlines(), strict=False)
@@ -345,7 +345,7 @@ def _tell(stated: str | None, again: str) -> str:
 
 
 def find_records(book: Ledger, head: str) -> list[Mapping[str, str]]:
-    """The digests that a ledger holds of the audit whose opening is the event ``head``."""
+    """Return the digests that a ledger holds of the audit whose opening is the event ``head``."""
     bodies = [event.body for event in book.events(WRITTEN)]
     records = [b.get("files") for b in bodies if isinstance(b, dict) and b.get("opening") == head]
     # a ledger that came with a report may hold anything
@@ -359,7 +359,7 @@ def find_records(book: Ledger, head: str) -> list[Mapping[str, str]]:
 def check_files(
     folder: Path, records: list[Mapping[str, str]] | None, absent: CheckStatus, *, expected: bool
 ) -> VerificationCheck:
-    """Whether the files of a report are those that were written.
+    """Return whether the files of a report are those that were written.
 
     Parameters
     ----------
