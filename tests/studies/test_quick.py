@@ -21,7 +21,7 @@ PAPERS = {
     "DEIM": ("deim", "discover", "improve"),
     "CAPS": ("probe-policies", "probe-networks", "probes"),
 }
-PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+PROJECT = Path(__file__).parents[2] / "studies" / "pyproject.toml"
 
 
 @pytest.mark.parametrize("name", [name for names in PAPERS.values() for name in names])
