@@ -222,11 +222,11 @@ def test_what_was_made_smaller_stays_so() -> None:
     measures = house.measure(SOURCE)
     most = {
         "Files": 445,
-        "Lines of code: no blanks, comments or docstrings": 61_000,
+        "Lines of code: no blanks, comments or docstrings": 60_650,
         "Files with one importer": 95,
         "Circles of files, by imports or annotations": 4,
         "Docstrings of functions that begin with no verb": 0.105,
-        "Constants of numbers without a word, outside modes/": 24,
+        "Constants of numbers without a word, outside modes/": 0,
         "Required dependencies": 11,
     }
     above = {name: measures[name] for name, limit in most.items() if measures[name] > limit}

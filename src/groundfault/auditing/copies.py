@@ -30,15 +30,15 @@ _MIN_ROWS = 12
 # values of copies agree in each column, given all others; coincidences seldom do: nearly always,
 # or in a good part of the cases and far more often than any two values of the column
 _ALWAYS = 0.9
-_OFTEN = 0.3
-_TIMES = 50
-_AGREEING = 0.95
+_OFTEN = 0.3  # the good part of the cases
+_TIMES = 50  # far more often than by chance
+_AGREEING = 0.95  # copies may differ in a slip of entry
 # coincidences that independent columns would give, to one that there is
 _EXPECTED = 0.05
 # examples of one cluster on average: more are a design, or a table of few columns
 _MEAN_SIZE = 10
 _NUMBER = r"\d+"
-_MIN_WORDS = 3
+_MIN_WORDS = 3  # shorter texts, such as "yes", are equal without being copies
 # characters that two near duplicates share, in order
 _ALIKE = 0.95
 

@@ -48,7 +48,7 @@ from groundfault.models.target import Target, get
 MAX_CALLS = 5_000
 """Calls that are allowed where nobody says how many."""
 
-_MAX_NAME = 60
+_MAX_NAME = 60  # characters: a name fits a column of a table
 
 
 @dataclass(frozen=True)

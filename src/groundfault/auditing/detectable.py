@@ -20,9 +20,9 @@ from groundfault.stats import design_mixture, power
 from groundfault.stats.design_mixture import DesignMixture, chance_of_support
 from groundfault.stats.power import Design, Stage
 
-POWER = 0.8
-PREVALENCES = (0.1, 0.3, 0.5)
-USUAL_PREVALENCE = 0.3
+POWER = 0.8  # the usual convention (Cohen 1988)
+PREVALENCES = (0.1, 0.3, 0.5)  # a rare slice, a usual one, half of the units
+USUAL_PREVALENCE = 0.3  # the one that a single sentence is about
 
 # bars that stand for all those of null worlds; with more, no power changed by 0.01
 _NODES = 4

@@ -33,7 +33,7 @@ from groundfault.stats import bits
 from groundfault.stats.intervals import wilson
 
 _USED = (Kind.FLAG, Kind.NUMBER, Kind.LABEL, Kind.TEXT)
-_MAX_NAMES = 12
+_MAX_NAMES = 12  # columns that a remark lists: two lines of a page
 _GAPS = (
     "compared among the examples that have a value, and not joined with other conditions, because "
     "whether there is one goes with the outcome"

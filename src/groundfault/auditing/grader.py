@@ -175,7 +175,7 @@ Floats = NDArray[np.float64]
 
 STRATA = 10
 """Strata of like difficulty, at most."""
-_FOLDS = 5
+_FOLDS = 5  # the usual number: four fifths of the units predict the others
 _FEWEST = 20
 """Units that a stratum has on average, at least."""
 _DIMENSIONS = 16

@@ -245,7 +245,7 @@ def _mistakes_by_cut(values: pl.Series, failures: NDArray[np.bool_]) -> int:
 _WORD = re.compile(r"\w+")
 # texts that are read, and characters of each
 _TEXTS = 4000
-_READ = 5000
+_READ = 5000  # characters of a text: a remark that tells the outcome begins with it
 
 
 def count_word_mistakes(texts: pl.Series, failures: NDArray[np.bool_]) -> int:

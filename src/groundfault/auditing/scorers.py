@@ -21,8 +21,8 @@ from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.roles import LISTS
 from groundfault.errors import InputError
 
-_DIGITS = 10_000
-_APART = 0.5
+_DIGITS = 10_000  # a shared level is rounded down to four decimals, so that it prints as it is
+_APART = 0.5  # half of the scale: one scorer says pass where the other says fail
 
 
 @dataclass(frozen=True)

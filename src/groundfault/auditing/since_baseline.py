@@ -27,7 +27,7 @@ MODE_SHARE = 0.05
 KNOWN_MODE_SHARE = 0.2
 """Of the level, what the failure modes of the baseline get, where it has any."""
 
-_DRAWS = 99_999
+_DRAWS = 99_999  # p-values down to 1e-5: a gate shares its level among many rules
 _SHARED = 0.5
 """Share of a slice's units that the baseline has to have, or the two are two samples."""
 _SAME = 0.5

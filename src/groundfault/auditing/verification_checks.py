@@ -22,7 +22,7 @@ from groundfault.errors import InputError, LedgerError, PlanError
 if TYPE_CHECKING:
     from groundfault.base.ledger import Ledger
 
-_MAX_DIFFERENCES = 100
+_MAX_DIFFERENCES = 100  # more say nothing new, and a report may hold any number
 
 CheckStatus = Literal["passed", "failed", "unchecked", "waived"]
 VerificationVerdict = Literal["reproduces", "does NOT reproduce", "cannot be verified"]

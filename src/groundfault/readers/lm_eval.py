@@ -37,7 +37,7 @@ _GREEDY = ("False", "True", "false", "true")
 _REQUESTS = tuple(f"gen_args_{i}" for i in range(100))
 # rows, and bytes of them, that are decoded at a time
 _CHUNK = 25_000
-_CHUNK_BYTES = 16 << 20
+_CHUNK_BYTES = 16 << 20  # bounds memory at some 100 MB of parsed lines
 _NO_ANSWER = "[invalid]"
 """The answer that the harness's regex filters return where nothing matches."""
 

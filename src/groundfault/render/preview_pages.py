@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 # rows of each table: together they fill one screen of a terminal
 MAX_PROSPECTS = 20
-MAX_COLUMNS = 12
-MAX_LOGS = 10
+MAX_COLUMNS = 12  # names in a cell: two lines of a page
+MAX_LOGS = 10  # rows before "and N more"
 MAX_NAMES = 4
 """Candidates named beside a reason."""
 _MAX_NAMES = 20

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 _WORD = re.compile(r"\w+")
 _BREAK = re.compile(r"[\W_]+")
 _FEWEST = 8  # 3-grams of the shorter text: fewer are contained in much by chance
-_BITS, _FEATURES = 128, 1 << 14
+_BITS, _FEATURES = 128, 1 << 14  # of a fingerprint; of hashed 3-grams, few of which collide
 _WORD_32 = (1 << 32) - 1  # MurmurHash3 computes with words of 32 bits
 # share of the bits by which a fingerprint may miss the angle: three of its standard deviations
 _WIDER = 0.08

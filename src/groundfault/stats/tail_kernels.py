@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 LOG_FLOOR = math.log(1e-30)
 # atoms further out weigh less than `LOG_FLOOR` together, also for skewed distributions
 DEVIATIONS = 12.0
-ATOMS = 48
+ATOMS = 48  # and this many beyond: a skewed tail decays by a factor a step
 
 
 @njit(cache=True, nogil=True)

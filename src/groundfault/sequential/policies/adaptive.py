@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Adam and its batches as in the reference implementation of the paper; see `train`
 _RATE, _DECAY, _DECAY_SQUARES, _TINY = 0.01, 0.9, 0.999, 1e-8
-_LARGEST_BATCH = 32
+_LARGEST_BATCH = 32  # of that implementation
 _WEIGHTS, _ORDERS = 1, 2  # streams of random numbers
 
 

@@ -168,7 +168,7 @@ Spans = dict[int, list[int]]
 
 # as `groundfault.render.highlights.highlight`: a pattern that matches most of a text marks nothing
 _MAX_SHARE = 0.5
-_SHORT = 40
+_SHORT = 40  # characters: a short text may be marked whole
 _MAX_WORDS = 50
 """Words of a pattern that a page searches for itself; of more it is told the places."""
 
