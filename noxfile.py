@@ -11,6 +11,8 @@ import nox
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = ["lint", "test"]
 nox.options.reuse_venv = "yes"
+# every test that runs before a merge
+FAST = "not slow and not clients and not browser"
 
 
 @nox.session
@@ -18,6 +20,14 @@ def test(session: nox.Session) -> None:
     """Run the fast tests on all cores."""
     session.install("-e", ".[test]", "-e", "./studies")
     session.run("pytest", "-n", "auto", *session.posargs)
+
+
+@nox.session
+def documents(session: nox.Session) -> None:
+    """Run the pages of the book, and the tests of the studies."""
+    session.install("-e", ".[test]", "-e", "./studies")
+    beside = "(documents or studies) and not slow and not clients and not browser"
+    session.run("pytest", "-n", "auto", "-m", beside, *session.posargs)
 
 
 @nox.session
@@ -49,7 +59,7 @@ def slow(session: nox.Session) -> None:
 def coverage(session: nox.Session) -> None:
     """Measure what the fast tests cover, branches included; less than pyproject.toml says fails."""
     session.install("-e", ".[test]", "-e", "./studies")
-    session.run("pytest", "-n", "auto", "--cov", *session.posargs)
+    session.run("pytest", "-n", "auto", "--cov", "-m", FAST, *session.posargs)
 
 
 @nox.session

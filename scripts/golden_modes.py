@@ -97,11 +97,11 @@ def join(examples: pl.DataFrame, place: Path, model: str) -> pl.DataFrame:
 
 
 def wide(_: Path) -> pl.DataFrame:
-    """Draw 150 columns of three kinds, two of which matter."""
+    """Draw 75 columns of three kinds, two of which matter."""
     rng = np.random.default_rng(20)
-    flags = {f"flag_{i}": rng.integers(0, 2, 800) for i in range(100)}
-    numbers = {f"number_{i}": rng.normal(size=800).round(3) for i in range(30)}
-    words = {f"word_{i}": rng.choice(list("abcdef"), 800) for i in range(20)}
+    flags = {f"flag_{i}": rng.integers(0, 2, 800) for i in range(50)}
+    numbers = {f"number_{i}": rng.normal(size=800).round(3) for i in range(15)}
+    words = {f"word_{i}": rng.choice(list("abcdef"), 800) for i in range(10)}
     chance = 0.15 + 0.35 * (flags["flag_7"] == 1) + 0.4 * (numbers["number_3"] > 1.2)
     error = (rng.random(800) < chance).astype(int)
     return pl.DataFrame({ID: range(800), ERROR: error, **flags, **numbers, **words})

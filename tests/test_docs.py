@@ -224,6 +224,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (place / "answers.csv").read_bytes()
 
 
+@pytest.mark.documents
 @pytest.mark.parametrize("page", [p for p in RUN if p not in NETWORKS], ids=named)
 def test_examples_run(page: Path, desk: Path) -> None:
     run(page)
@@ -240,6 +241,7 @@ def test_pages_with_real_language_models_run(
     run(page)
 
 
+@pytest.mark.documents
 @pytest.mark.parametrize(
     "page",
     [

@@ -291,6 +291,7 @@ def test_two_hundred_kills(tmp_path: Path, server: Server, nursery: Nursery) -> 
     assert kill(200, tmp_path, server, nursery).in_flight > 0, "some of them hit calls on their way"
 
 
+@pytest.mark.slow
 def test_interrupted_from_the_keyboard(tmp_path: Path, server: Server, nursery: Nursery) -> None:
     home = tmp_path / "run-c"
     prepare(home)

@@ -351,7 +351,7 @@ def test_a_name_is_told_in_any_order() -> None:
         ("gp, rate=1", "the policy gp has no setting 'rate'; it has mean, scale, noise, most"),
         ("caps, rate", "needs a value for 'rate', as in rate=..."),
         ("caps, repeats=yes", "needs 'repeats' without a value"),
-        ("caps, rate=fast", "rate must be a number of usual size, not 'fast'"),
+        ("caps, rate=fast", "rate must be a number, not 'fast'"),
         ("caps, rate=0.1, rate=0.2", "sets 'rate' twice"),
         ("caps, prior=bold", "prior of the policy caps must be one of neutral, stressor"),
         (

@@ -194,7 +194,9 @@ def test_domino_is_the_reference_where_labels_are_known(domino: tuple[Golden, Do
         assert_slices(golden, slicer)
 
 
-@pytest.mark.parametrize("dataset", DATASETS)
+@pytest.mark.parametrize(
+    "dataset", [DATASETS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in DATASETS[1:])]
+)
 @pytest.mark.parametrize("config", DOMINO[:2])
 def test_domino_is_the_reference_where_labels_are_not_known(
     shared: Path, dataset: str, config: str

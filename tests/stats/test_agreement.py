@@ -220,7 +220,13 @@ def test_the_bootstrap_is_that_over_items() -> None:
     assert of(krippendorff, table, 2, resamples=3000) == result
 
 
-@pytest.mark.parametrize("name", [*MEASURES, "kappa"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name == "alpha" else pytest.mark.slow)
+        for name in [*MEASURES, "kappa"]
+    ],
+)
 def test_intervals_cover_in_a_simulated_world(name: str) -> None:
     """Two raters err one time in ten, 80 items of two categories: 95% intervals hold the truth
     about as often.

@@ -32,11 +32,13 @@ def test_chances_are_sums_over_two_binomials() -> None:
     n, on = 40, 15
     region = CriticalRegion.of(n, on, 0.4, level=0.1)
     up = down = 0.0
+    on_chances = binom(on, 0.6).pmf(range(on + 1))
+    off_chances = binom(n - on, 0.3).pmf(range(n - on + 1))
     for x in range(on + 1):
         for y in range(n - on + 1):
             i = x + y - region.first
             if 0 <= i < len(region.low):
-                chance = binom(on, 0.6).pmf(x) * binom(n - on, 0.3).pmf(y)
+                chance = on_chances[x] * off_chances[y]
                 up += chance * (x >= region.high[i])
                 down += chance * (x <= region.low[i])
     assert region.chances(0.6, 0.3) == pytest.approx((up, down), abs=1e-9)

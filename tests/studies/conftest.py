@@ -8,9 +8,11 @@ import pytest
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip them, visibly, where `groundfault study` finds no study."""
+    """Mark them; skip them, visibly, where `groundfault study` finds no study."""
+    marks = [pytest.mark.studies]
     if not entry_points(group="groundfault.studies"):
-        lacking = pytest.mark.skip(reason="needs the studies: pip install -e ./studies")
-        for item in items:
-            if item.path.parent.name == "studies":
-                item.add_marker(lacking)
+        marks.append(pytest.mark.skip(reason="needs the studies: pip install -e ./studies"))
+    for item in items:
+        if item.path.parent.name == "studies":
+            for mark in marks:
+                item.add_marker(mark)

@@ -51,6 +51,7 @@ def table(study: PaperStudy, start: str) -> dict[str, PaperRow]:
     return {row.label: row for row in columns.rows}
 
 
+@pytest.mark.slow
 def test_table_one_agrees_with_every_printed_number(whole: PaperStudy) -> None:
     [first] = [t for t in whole.tables if t.title == "Table 1. Controlled docs, reconstructed"]
     assert first.agreement() == (30, 30)
@@ -61,6 +62,7 @@ def test_table_one_agrees_with_every_printed_number(whole: PaperStudy) -> None:
     assert lifts["target_late"] == -0.25  # the number behind the text, not what was rounded
 
 
+@pytest.mark.slow
 def test_table_two_stands_beside_the_papers(whole: PaperStudy) -> None:
     rows = table(whole, "Table 2")
     ours = rows["Controlled docs, reconstructed"]
@@ -72,6 +74,7 @@ def test_table_two_stands_beside_the_papers(whole: PaperStudy) -> None:
     assert null["slices"][0] > 0.8  # slice search finds pockets where there are none
 
 
+@pytest.mark.slow
 def test_a_small_sample_sees_less_than_the_whole(whole: PaperStudy) -> None:
     rows = table(whole, "Table 2")
     small, large = rows["gsm 150 of 1,319: gemma-2-2b-it"].here, rows["gsm: gemma-2-2b-it"].here
@@ -81,6 +84,7 @@ def test_a_small_sample_sees_less_than_the_whole(whole: PaperStudy) -> None:
     assert large["default"] > small["default"]
 
 
+@pytest.mark.slow
 def test_table_three_removes_safeguards(whole: PaperStudy) -> None:
     for row in table(whole, "Table 3").values():
         if row.here:
@@ -98,6 +102,7 @@ def test_table_three_removes_safeguards(whole: PaperStudy) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_splits(whole: PaperStudy) -> None:
     rows = table(whole, "Appendix C")
     ours = rows["Controlled docs, reconstructed"].here
@@ -108,6 +113,7 @@ def test_splits(whole: PaperStudy) -> None:
     assert rows["Simulated null, 115 x 34"].here["nonempty"] < 0.2
 
 
+@pytest.mark.slow
 def test_drawn_decoys_depend_on_their_seed(whole: PaperStudy) -> None:
     rows = table(whole, "Exact floor")
     assert rows["janus-a, exact"].here["six"] == 1.0
@@ -141,6 +147,7 @@ def test_error_classes_add_up(alone: PaperStudy) -> None:
     assert errors == pytest.approx(1 - rows["correct"].here["all"] / 160)
 
 
+@pytest.mark.slow
 def test_parallel_equals_serial(
     alone: PaperStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +162,7 @@ def test_parallel_equals_serial(
     assert [message for message in messages if "error classes" in message] == messages[2:]
 
 
+@pytest.mark.slow
 def test_json_and_markdown_hold_everything(whole: PaperStudy, tmp_path: Path) -> None:
     whole.write(tmp_path / "new")
     data = json.loads((tmp_path / "new" / "janus.json").read_text(encoding="utf-8"))
@@ -196,6 +204,7 @@ def test_json_on_standard_output_is_alone(tmp_path: Path, monkeypatch: pytest.Mo
     assert json.loads(result.stdout)["study"] == "janus"
 
 
+@pytest.mark.slow
 def test_tables_fit_eighty_columns(whole: PaperStudy, capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 

@@ -49,6 +49,7 @@ def test_without_clusters_the_verdict_says_what_could_have_been_seen(nothing: Ta
     assert effects[-1] < 1
 
 
+@pytest.mark.slow
 def test_a_class_as_strong_as_said_is_seen_and_a_much_weaker_one_is_not(nothing: Taxonomy) -> None:
     """On worlds that the simulation did not draw, by the whole test with its own null worlds."""
     matrix = draw(0, examples=300, models=16)

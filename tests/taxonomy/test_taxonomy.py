@@ -122,7 +122,12 @@ def published(matrix: Matrix, settings: Settings) -> bool:
 
 @pytest.mark.parametrize(
     "kind",
-    [AbilityWorld(examples=120, models=9), AbilityWorld(examples=120, models=9, independent=True)],
+    [
+        AbilityWorld(examples=120, models=9),
+        pytest.param(
+            AbilityWorld(examples=120, models=9, independent=True), marks=pytest.mark.slow
+        ),
+    ],
 )
 def test_without_failure_modes_nothing_is_published(kind: AbilityWorld) -> None:
     settings = replace(QUICK, permutations=0, bootstraps=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -86,8 +87,9 @@ def claim_folder(path: str | None) -> Iterator[Path | None]:
 def write_json(text: str, path: str | None) -> bool:
     """Write JSON to a path, if any; True for standard output, where nothing else may follow."""
     if path == "-":
-        # JSON is UTF-8, whatever the terminal is
-        click.echo(make_encodable(text).encode())
+        text = make_encodable(text)
+        # JSON is UTF-8, whatever the terminal is; a notebook's output takes text alone
+        click.echo(text.encode() if hasattr(sys.stdout, "buffer") else text)
     elif path:
         write_text(Path(path), text)
     return path == "-"

@@ -135,12 +135,8 @@ def _read_source(
 def settle_types(frame: pl.DataFrame) -> pl.DataFrame:
     """Give columns of rare types one that hashes, rules and NumPy can take.
 
-    Durations become seconds, whole numbers of 128 bits numbers, bytes hexadecimal text.
-
-    Raises
-    ------
-    InputError
-        If a column holds objects of Python, which have no such type.
+    Durations become seconds, whole numbers of 128 bits numbers, bytes hexadecimal text. A column of
+    Python's objects is left out, with a warning.
     """
     settled = []
     for name, dtype in frame.schema.items():
@@ -152,9 +148,11 @@ def settle_types(frame: pl.DataFrame) -> pl.DataFrame:
         elif dtype == pl.Binary:
             settled.append(column.bin.encode("hex"))
         elif dtype == pl.Object:
-            raise InputError(
-                f"column {name!r} holds objects of Python ({type(frame[name][0]).__name__}): turn "
-                "them into numbers or text, or leave the column out"
+            frame = frame.drop(name)
+            warnings.warn(
+                f"column {name!r} holds objects of Python and is left out; to use it, turn its "
+                "values into numbers or text",
+                stacklevel=4,
             )
     return frame.with_columns(settled) if settled else frame
 
