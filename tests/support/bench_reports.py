@@ -20,7 +20,7 @@ from groundfault import Candidate, Evidence, Plan
 from groundfault.workbench.app import make_app
 from groundfault.workbench.auth import ENTRY, SECRET, Access
 from groundfault.workbench.connections import bound_connections
-from groundfault.workbench.opened_report import Bench
+from groundfault.workbench.opened_report import OpenedReport
 
 COUNT = 200
 
@@ -53,9 +53,9 @@ def write_bench_report(place: Path, table: pl.DataFrame | None = None) -> Path:
     return place / "report"
 
 
-def open_bench(report: Path) -> Bench:
+def open_bench(report: Path) -> OpenedReport:
     """A workbench on a report that `write_bench_report` wrote, all of it in this process."""
-    bench = Bench.of_report(report, ledger=report.parent / "ledger.db")
+    bench = OpenedReport.of_report(report, ledger=report.parent / "ledger.db")
     return replace(bench, apart=False)
 
 
@@ -71,7 +71,7 @@ class Visitor(TestClient):
         return self.post(answer.url.path, content=answer.url.query, headers=kind)
 
 
-def visit(bench: Bench) -> Visitor:
+def visit(bench: OpenedReport) -> Visitor:
     """A visitor who has shown the token, in this process."""
     app = make_app(bench)
     client = Visitor(app, base_url="http://localhost", headers={"origin": "http://localhost"})
@@ -82,7 +82,7 @@ def visit(bench: Bench) -> Visitor:
 
 
 @contextmanager
-def serve_in_thread(bench: Bench) -> Iterator[str]:
+def serve_in_thread(bench: OpenedReport) -> Iterator[str]:
     """Serve a workbench on any free port; the address with its token."""
     access = Access()
     settings = {"port": 0, "log_level": "warning", "lifespan": "off", **bound_connections()}

@@ -17,7 +17,7 @@ from nursery import Nursery, kill
 MODULES = (
     "groundfault.workbench.app",
     "groundfault.workbench.screens.review",
-    "groundfault.workbench.openers",
+    "groundfault.workbench.opened_report",
     "uvicorn.protocols.http.h11_impl",
     "jinja2",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from groundfault.review import Item, Queue, Session, Store
-from groundfault.workbench.opened_report import Bench
+from groundfault.workbench.opened_report import OpenedReport
 from groundfault.workbench.review_desk import ReviewDesk
 
 
@@ -31,9 +31,9 @@ def open_review(
     *,
     reviewers: int = 1,
     adjudicate: bool = False,
-) -> Bench:
+) -> OpenedReport:
     """A workbench on a review of these items, kept at a place."""
     queue, store = Queue(items, reviewers=reviewers), Store(place, "audit")
     store.seal(queue)
     desk = ReviewDesk(lambda: Session(queue, store, reviewer, adjudicate=adjudicate))
-    return Bench(Path("runs"), review=desk)
+    return OpenedReport(Path("runs"), review=desk)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
     from starlette.testclient import TestClient
 
-    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.opened_report import OpenedReport
 
 CHROMIUM = Path("/usr/bin/chromium")
 
@@ -26,13 +26,13 @@ def bench_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def bench(bench_report: Path) -> Bench:
+def bench(bench_report: Path) -> OpenedReport:
     """A workbench on it."""
     return open_bench(bench_report)
 
 
 @pytest.fixture(scope="module")
-def client(bench: Bench) -> TestClient:
+def client(bench: OpenedReport) -> TestClient:
     """A visitor who has shown the token, without a browser."""
     return visit(bench)
 
@@ -51,7 +51,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def page(browser: Browser, bench: Bench) -> Iterator[Page]:
+def page(browser: Browser, bench: OpenedReport) -> Iterator[Page]:
     """A page of the workbench, let in; any complaint of the browser or foreign request fails."""
     with serve_in_thread(bench) as address, Watch(browser, address) as page:
         page.goto(address)

@@ -8,13 +8,13 @@ from starlette.testclient import TestClient
 
 from groundfault.workbench.app import make_app
 from groundfault.workbench.auth import ENTRY, MAX_BODY, SECRET
-from groundfault.workbench.opened_report import Bench
+from groundfault.workbench.opened_report import OpenedReport
 
 BROWSER = {"accept": "text/html", "sec-fetch-mode": "navigate", "sec-fetch-site": "none"}
 
 
 @pytest.fixture
-def stranger(bench: Bench) -> TestClient:
+def stranger(bench: OpenedReport) -> TestClient:
     return TestClient(make_app(bench), base_url="http://localhost:8457", follow_redirects=False)
 
 
@@ -31,7 +31,9 @@ def test_without_the_secret_nothing_is_shown(stranger: TestClient, path: str) ->
         assert stranger.get(path, headers={SECRET: secret}).status_code == 403
 
 
-def test_a_browser_gets_a_page_that_holds_nothing(stranger: TestClient, bench: Bench) -> None:
+def test_a_browser_gets_a_page_that_holds_nothing(
+    stranger: TestClient, bench: OpenedReport
+) -> None:
     pages = {stranger.get(path, headers=BROWSER).text for path in ("/", "/rows", "/x?token=y")}
     (page,) = pages
     assert bench.report is not None
@@ -118,7 +120,7 @@ def test_a_body_of_unknown_length_is_cut_off(client: TestClient) -> None:
     assert "at most 65,536 bytes" in answer.text
 
 
-def test_every_answer_has_a_strict_policy(bench: Bench, stranger: TestClient) -> None:
+def test_every_answer_has_a_strict_policy(bench: OpenedReport, stranger: TestClient) -> None:
     client = visit(bench)
     shell = stranger.get("/", headers=BROWSER)
     for answer in (client.get("/"), client.get("/static/workbench.js"), stranger.get("/"), shell):

@@ -23,8 +23,7 @@ from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.review import Decision, Item
 from groundfault.sequential import Pool, SequentialAudit
 from groundfault.workbench.live_desk import LiveDesk
-from groundfault.workbench.opened_report import Bench
-from groundfault.workbench.openers import open_case, open_review, open_taxonomy
+from groundfault.workbench.opened_report import OpenedReport, open_case, open_review, open_taxonomy
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -41,23 +40,23 @@ def axe() -> Any:
     return pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason).Axe()
 
 
-def open_report(place: Path) -> Bench:
+def open_report(place: Path) -> OpenedReport:
     return open_bench(write_bench_report(place))
 
 
-def open_models(place: Path) -> Bench:
-    bench = Bench.of_report(write_report(place, make_results(), id="id", model="model"))
+def open_models(place: Path) -> OpenedReport:
+    bench = OpenedReport.of_report(write_report(place, make_results(), id="id", model="model"))
     bench.apart = False
     return bench
 
 
-def open_since(place: Path) -> Bench:
+def open_since(place: Path) -> OpenedReport:
     bench = open_report(place)
     bench.baseline = Report.load(bench.place)
     return bench
 
 
-def open_desk(place: Path) -> Bench:
+def open_desk(place: Path) -> OpenedReport:
     return open_items(place / "reviews.db", "ana", make_items(3))
 
 
@@ -71,13 +70,13 @@ def decide(item: Item) -> Decision:
     )
 
 
-def open_blind(place: Path) -> Bench:
+def open_blind(place: Path) -> OpenedReport:
     runs = write_runs(place / "runs", make_wrong_rows(3))
     ReviewedRuns(runs).seal()
     return open_review(runs)
 
 
-def open_runs(place: Path) -> Bench:
+def open_runs(place: Path) -> OpenedReport:
     runs = write_runs(place / "runs", make_wrong_rows(8))
     reviewed = ReviewedRuns(runs)
     reviewed.store.add([decide(item) for item in reviewed.seal().items[:3]])
@@ -85,30 +84,30 @@ def open_runs(place: Path) -> Bench:
     return open_review(runs)
 
 
-def open_clusters(place: Path) -> Bench:
+def open_clusters(place: Path) -> OpenedReport:
     taxonomy_of([["one", "two"], ["three", "four"]]).save(place / "taxonomy")
     return open_taxonomy(place / "taxonomy")
 
 
-def open_sealed_case(place: Path) -> Bench:
+def open_sealed_case(place: Path) -> OpenedReport:
     evidence = Evidence.from_table(make_answers(), id="id", outcome="error")
     return open_case(Case.create(place / "case", evidence).folder)
 
 
-def open_audited_case(place: Path) -> Bench:
+def open_audited_case(place: Path) -> OpenedReport:
     bench = open_sealed_case(place)
     assert bench.case is not None
     bench.case.audit()
     return open_case(bench.case.folder)
 
 
-def open_live(place: Path) -> Bench:
+def open_live(place: Path) -> OpenedReport:
     pool = Pool.from_arrays([f"case {n}" for n in range(20)], {"lang": ["de", "en"] * 10})
     audit = SequentialAudit(pool, threshold=0.8, policy="stratified", ledger=place / "ledger.db")
-    return Bench(place, live=LiveDesk(audit, audit))
+    return OpenedReport(place, live=LiveDesk(audit, audit))
 
 
-SCREENS: dict[str, tuple[Callable[[Path], Bench], tuple[str, ...]]] = {
+SCREENS: dict[str, tuple[Callable[[Path], OpenedReport], tuple[str, ...]]] = {
     "report": (
         open_report,
         (

@@ -11,7 +11,7 @@ from browser_watch import Watch
 from explorer_files import make_results, write_report
 
 from groundfault.workbench.comparison import compare_models
-from groundfault.workbench.opened_report import Bench
+from groundfault.workbench.opened_report import OpenedReport
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.browser
 def test_two_models_are_picked_and_their_cells_walked(browser: Browser, tmp_path: Path) -> None:
     from playwright.sync_api import expect
 
-    bench = Bench.of_report(write_report(tmp_path, make_results(), id="id", model="model"))
+    bench = OpenedReport.of_report(write_report(tmp_path, make_results(), id="id", model="model"))
     bench.apart = False
     assert bench.report is not None
     found = compare_models(bench.index, bench.report, "beta", "alpha")

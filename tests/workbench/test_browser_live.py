@@ -15,7 +15,7 @@ from killable_server import MODULES, KillableServer
 from nursery import Nursery
 
 from groundfault.sequential import Certificate, verify_certificate
-from groundfault.workbench.openers import open_record
+from groundfault.workbench.opened_report import open_record
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -9,12 +9,12 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.opened_report import OpenedReport
 
 pytestmark = pytest.mark.browser
 
 
-def test_every_mode_is_listed_and_keys_walk_the_list(page: Page, bench: Bench) -> None:
+def test_every_mode_is_listed_and_keys_walk_the_list(page: Page, bench: OpenedReport) -> None:
     from playwright.sync_api import expect
 
     assert bench.report is not None

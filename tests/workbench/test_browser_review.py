@@ -15,7 +15,7 @@ from review_desks import open_review as open_items
 
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.review import Item
-from groundfault.workbench.openers import open_review
+from groundfault.workbench.opened_report import open_review
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

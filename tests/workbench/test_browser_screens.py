@@ -23,7 +23,7 @@ from groundfault.render import words
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.opened_report import OpenedReport
 
 pytestmark = pytest.mark.browser
 
@@ -31,14 +31,14 @@ RULE = "lang = 'de' AND n_words >= 14"
 
 
 @pytest.fixture
-def bench(bench_report: Path, tmp_path: Path) -> Bench:
+def bench(bench_report: Path, tmp_path: Path) -> OpenedReport:
     """A copy of the report, whose ledger each test may write to."""
     copytree(bench_report.parent, tmp_path, dirs_exist_ok=True)
     return replace(open_bench(tmp_path / "report"), evidence=tmp_path / "answers.csv")
 
 
 @pytest.fixture
-def home(bench: Bench) -> Iterator[str]:
+def home(bench: OpenedReport) -> Iterator[str]:
     with serve_in_thread(bench) as address:
         yield address
 
@@ -50,7 +50,7 @@ def page(browser: Browser, home: str) -> Iterator[Page]:
         yield page
 
 
-def test_from_a_mode_to_an_example_and_back_by_key(page: Page, bench: Bench) -> None:
+def test_from_a_mode_to_an_example_and_back_by_key(page: Page, bench: OpenedReport) -> None:
     from playwright.sync_api import expect
 
     assert bench.report is not None
@@ -76,7 +76,7 @@ def test_from_a_mode_to_an_example_and_back_by_key(page: Page, bench: Bench) -> 
     expect(page.locator(".tabs a[aria-current]")).to_contain_text("Fails inside")
 
 
-def test_lists_are_those_that_the_rule_holds_for(page: Page, bench: Bench) -> None:
+def test_lists_are_those_that_the_rule_holds_for(page: Page, bench: OpenedReport) -> None:
     from playwright.sync_api import expect
 
     page.goto(page.url.split("/#")[0].rstrip("/") + "/rows")
@@ -99,7 +99,7 @@ def test_lists_are_those_that_the_rule_holds_for(page: Page, bench: Bench) -> No
 
 
 def test_an_edited_rule_counts_what_the_audit_counts_and_is_recorded(
-    page: Page, bench: Bench
+    page: Page, bench: OpenedReport
 ) -> None:
     from playwright.sync_api import expect
 
@@ -123,7 +123,7 @@ def test_an_edited_rule_counts_what_the_audit_counts_and_is_recorded(
     assert event.body["rule"] == Rule.parse(RULE).sql
 
 
-def test_a_holdout_is_spent_with_a_seal_and_a_reason(page: Page, bench: Bench) -> None:
+def test_a_holdout_is_spent_with_a_seal_and_a_reason(page: Page, bench: OpenedReport) -> None:
     from playwright.sync_api import expect
 
     assert bench.state is not None
@@ -156,7 +156,7 @@ def test_a_holdout_is_spent_with_a_seal_and_a_reason(page: Page, bench: Bench) -
 
 
 def test_a_page_of_another_port_gets_no_secret_and_records_nothing(
-    page: Page, home: str, bench: Bench, tmp_path: Path
+    page: Page, home: str, bench: OpenedReport, tmp_path: Path
 ) -> None:
     """Another user of the machine serves a page at another port; cookies would go there, too."""
     from playwright.sync_api import expect

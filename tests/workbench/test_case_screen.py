@@ -17,7 +17,7 @@ from groundfault.base.holdout_events import TRIED
 from groundfault.base.ledger import Ledger
 from groundfault.case.case import LEDGER
 from groundfault.case.verification import verify_case
-from groundfault.workbench.openers import holds_case, open_case
+from groundfault.workbench.opened_report import holds_case, open_case
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -19,7 +19,7 @@ from groundfault.exports import export
 from groundfault.modes.mode import EVERY_MODEL
 from groundfault.render.mode_page import make_example_page
 from groundfault.workbench.comparison import compare_models, find_unit_rows, measure_change
-from groundfault.workbench.opened_report import Bench
+from groundfault.workbench.opened_report import OpenedReport
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +29,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def two(place: Path) -> Bench:
-    bench = Bench.of_report(place, ledger=False)
+def two(place: Path) -> OpenedReport:
+    bench = OpenedReport.of_report(place, ledger=False)
     bench.apart = False
     return bench
 
 
-def test_cells_and_rules_are_counts_of_the_table(two: Bench, place: Path) -> None:
+def test_cells_and_rules_are_counts_of_the_table(two: OpenedReport, place: Path) -> None:
     assert two.report is not None
     found = compare_models(two.index, two.report, "alpha", "beta")
     table = pl.read_parquet(place.parent / "answers.parquet")
@@ -61,7 +61,7 @@ def test_cells_and_rules_are_counts_of_the_table(two: Bench, place: Path) -> Non
         compare_models(two.index, two.report, "alpha", "gamma")
 
 
-def test_rules_count_the_cell_that_is_shown(two: Bench) -> None:
+def test_rules_count_the_cell_that_is_shown(two: OpenedReport) -> None:
     assert two.report is not None
     back = compare_models(two.index, two.report, "beta", "alpha")
     rules = compare_models(two.index, two.report, "alpha", "beta", 2).rules
@@ -84,7 +84,7 @@ def test_a_comparison_shows_what_changed(tmp_path: Path) -> None:
     candidates = [Candidate("german", "lang = 'de'")]
     report = audit(evidence, None, candidates, compare=("old", "new"), ledger=None)
     report.write(tmp_path / "report")
-    bench = Bench.of_report(tmp_path / "report", ledger=False)
+    bench = OpenedReport.of_report(tmp_path / "report", ledger=False)
     bench.apart = False
     client = visit(bench)
     assert measure_change(bench.index, "lang = 'de'", ("old", "new")) == (-1.0, 0.2)
@@ -108,7 +108,7 @@ def test_a_comparison_shows_what_changed(tmp_path: Path) -> None:
     assert "and not better with new" in str(make_example_page(lookup, "passing"))
 
 
-def test_the_file_has_the_same_cells(two: Bench, place: Path) -> None:
+def test_the_file_has_the_same_cells(two: OpenedReport, place: Path) -> None:
     assert two.report is not None
     out = place.parent / "two.html"
     export(place, "html-explorer", out)
@@ -123,7 +123,7 @@ def test_the_file_has_the_same_cells(two: Bench, place: Path) -> None:
         assert sorted(cell.tolist()) == sorted(wide["unit"].filter(mask).to_list())
 
 
-def test_the_page_lists_them(two: Bench) -> None:
+def test_the_page_lists_them(two: OpenedReport) -> None:
     assert two.report is not None
     found = compare_models(two.index, two.report, "beta", "alpha")
     client = visit(two)
@@ -142,7 +142,7 @@ def test_the_page_lists_them(two: Bench) -> None:
     assert odd.status_code == 200
 
 
-def test_a_model_is_named_as_it_is_written(two: Bench) -> None:
+def test_a_model_is_named_as_it_is_written(two: OpenedReport) -> None:
     assert two.report is not None
     outcomes = {mode.outcome for mode in two.report.modes}
     page = visit(two).get("/").text
@@ -157,7 +157,7 @@ def test_a_report_is_held_against_an_earlier_one(tmp_path: Path) -> None:
     for name, content in (("then", good), ("now", table)):
         (tmp_path / name).mkdir()
         write_report(tmp_path / name, content, id="id")
-    bench = Bench.of_report(
+    bench = OpenedReport.of_report(
         tmp_path / "now/report", ledger=False, baseline=tmp_path / "then/report"
     )
     page = unescape(visit(bench).get("/compare").text)
@@ -165,5 +165,5 @@ def test_a_report_is_held_against_an_earlier_one(tmp_path: Path) -> None:
     assert "Worse, or new" in page
     assert "by the same examples" in page
     # without a second model or report there is nothing to compare
-    alone = Bench.of_report(tmp_path / "now/report", ledger=False)
+    alone = OpenedReport.of_report(tmp_path / "now/report", ledger=False)
     assert visit(alone).get("/compare").status_code == 404

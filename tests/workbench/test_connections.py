@@ -12,14 +12,14 @@ import pytest
 from bench_reports import serve_in_thread
 
 from groundfault.workbench import connections
-from groundfault.workbench.opened_report import Bench
+from groundfault.workbench.opened_report import OpenedReport
 
 FILES = resources.files("groundfault.workbench") / "static"
 HEAD = b"POST /rule HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n"
 
 
 @pytest.fixture
-def place(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
+def place(bench: OpenedReport, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.4)
     monkeypatch.setattr(connections, "READ_SECONDS", 0.4)
     with serve_in_thread(bench) as address:

@@ -17,31 +17,31 @@ from groundfault.auditing.verification import verify
 from groundfault.base.holdout_events import OPENED, TRIED
 from groundfault.base.ledger import Ledger
 from groundfault.core.candidate import Candidate, Library
-from groundfault.workbench.opened_report import Bench
+from groundfault.workbench.opened_report import OpenedReport
 
 RULE = "n_words >= 14 AND lang = 'de'"
 SQL = '"n_words" >= 14 AND "lang" = \'de\''
 
 
 @pytest.fixture
-def bench(bench_report: Path, tmp_path: Path) -> Bench:
+def bench(bench_report: Path, tmp_path: Path) -> OpenedReport:
     """A copy of the report, whose ledger each test may write to."""
     copytree(bench_report.parent, tmp_path, dirs_exist_ok=True)
     return replace(open_bench(tmp_path / "report"), evidence=tmp_path / "answers.csv")
 
 
 @pytest.fixture
-def client(bench: Bench) -> TestClient:
+def client(bench: OpenedReport) -> TestClient:
     return visit(bench)
 
 
-def events(bench: Bench, kind: str) -> list[dict[str, object]]:
+def events(bench: OpenedReport, kind: str) -> list[dict[str, object]]:
     assert bench.ledger is not None
     return [dict(event.body) for event in bench.ledger.events(kind)]
 
 
 def test_a_rule_is_recorded_once_and_a_rule_of_the_report_never(
-    client: TestClient, bench: Bench
+    client: TestClient, bench: OpenedReport
 ) -> None:
     for path in ("/rule", "/examples", "/rows"):
         client.get(path, params={"rule": "lang='de'"})
@@ -71,7 +71,7 @@ def test_a_rule_is_recorded_once_and_a_rule_of_the_report_never(
     ],
 )
 def test_a_look_records_nothing_and_shows_no_count(
-    client: TestClient, bench: Bench, path: str, query: dict[str, str]
+    client: TestClient, bench: OpenedReport, path: str, query: dict[str, str]
 ) -> None:
     answer = TestClient.get(client, path, params=query)
     assert "Count this rule?" in answer.text
@@ -87,13 +87,13 @@ def test_a_look_records_nothing_and_shows_no_count(
     assert "Count this rule?" not in TestClient.get(client, path, params=query).text
 
 
-def test_a_try_that_another_page_sends_is_none(client: TestClient, bench: Bench) -> None:
+def test_a_try_that_another_page_sends_is_none(client: TestClient, bench: OpenedReport) -> None:
     for headers in ({"sec-fetch-site": "same-site"}, {"origin": "http://localhost:9999"}):
         assert client.post("/rule", data={"rule": RULE}, headers=headers).status_code == 403
     assert events(bench, TRIED) == []
 
 
-def test_tried_rules_are_taken_along_as_a_library(client: TestClient, bench: Bench) -> None:
+def test_tried_rules_are_taken_along_as_a_library(client: TestClient, bench: OpenedReport) -> None:
     assert "none is" in client.get("/rule/tried.json").text
     client.get("/rule", params={"rule": RULE})
     assert "tried.json" in client.get("/rule").text
@@ -104,7 +104,7 @@ def test_tried_rules_are_taken_along_as_a_library(client: TestClient, bench: Ben
     assert rule.mined.startswith(bench.report.hashes.outcome[:16])
 
 
-def test_numbers_are_verified_from_the_page(client: TestClient, bench: Bench) -> None:
+def test_numbers_are_verified_from_the_page(client: TestClient, bench: OpenedReport) -> None:
     assert "Computed again" not in client.get("/ledger").text
     page = client.post("/ledger/verify").text
     assert "Computed again: the report reproduces" in page
@@ -114,7 +114,7 @@ def test_numbers_are_verified_from_the_page(client: TestClient, bench: Bench) ->
 
 
 def test_a_ledger_of_several_reports_says_which_event_is_of_another(
-    client: TestClient, bench: Bench
+    client: TestClient, bench: OpenedReport
 ) -> None:
     assert bench.ledger is not None
     assert "another report" not in client.get("/ledger").text
@@ -126,7 +126,7 @@ def test_a_ledger_of_several_reports_says_which_event_is_of_another(
 
 
 def test_the_hash_of_the_chosen_rules_stands_beside_the_form_that_opens(
-    client: TestClient, bench: Bench
+    client: TestClient, bench: OpenedReport
 ) -> None:
     other = "n_words = 11"
     for rule in (RULE, other):
@@ -158,7 +158,7 @@ def make_candidate(rule: str) -> Candidate:
     return Candidate(rule, rule, missing="off")
 
 
-def spend(client: TestClient, bench: Bench, **form: str) -> str:
+def spend(client: TestClient, bench: OpenedReport, **form: str) -> str:
     assert bench.state is not None
     fields = {"rule-1": SQL, "seal": bench.state.seal[:8], "reason": "a new idea"} | form
     return client.post("/holdout", data=fields).text
@@ -175,7 +175,7 @@ def spend(client: TestClient, bench: Bench, **form: str) -> str:
     ],
 )
 def test_the_holdout_stays_closed_without_seal_reason_or_rule(
-    client: TestClient, bench: Bench, form: dict[str, str], message: str
+    client: TestClient, bench: OpenedReport, form: dict[str, str], message: str
 ) -> None:
     client.get("/rule", params={"rule": RULE})
     assert message in spend(client, bench, **form)
@@ -189,7 +189,7 @@ def test_the_holdout_stays_closed_without_seal_reason_or_rule(
     )
 
 
-def test_the_holdout_opens_as_the_command_opens_it(client: TestClient, bench: Bench) -> None:
+def test_the_holdout_opens_as_the_command_opens_it(client: TestClient, bench: OpenedReport) -> None:
     client.get("/rule", params={"rule": RULE})
     client.get("/rule", params={"rule": "n_words = 11"})
     page = spend(client, bench)
@@ -215,7 +215,7 @@ def test_the_holdout_opens_as_the_command_opens_it(client: TestClient, bench: Be
     assert {check.status for check in checks} == {"passed"}
 
 
-def test_without_a_ledger_nothing_is_recorded_and_nothing_opens(bench: Bench) -> None:
+def test_without_a_ledger_nothing_is_recorded_and_nothing_opens(bench: OpenedReport) -> None:
     client = visit(replace(bench, ledger=None))
     page = client.get("/rule", params={"rule": RULE}).text
     assert "No ledger" in page
@@ -224,7 +224,9 @@ def test_without_a_ledger_nothing_is_recorded_and_nothing_opens(bench: Bench) ->
     assert "without a ledger" in client.post("/holdout", data={"rule-1": SQL}).text
 
 
-def test_another_ledger_does_not_make_the_outcomes_fresh(bench: Bench, tmp_path: Path) -> None:
+def test_another_ledger_does_not_make_the_outcomes_fresh(
+    bench: OpenedReport, tmp_path: Path
+) -> None:
     other = Ledger(tmp_path / "other.db")
     client = visit(replace(bench, ledger=other))
     assert "Opened, not in this ledger" in client.get("/").text
@@ -234,7 +236,7 @@ def test_another_ledger_does_not_make_the_outcomes_fresh(bench: Bench, tmp_path:
     assert "lacks event" in unescape(client.get("/ledger").text)
 
 
-def test_an_altered_ledger_shows(client: TestClient, bench: Bench) -> None:
+def test_an_altered_ledger_shows(client: TestClient, bench: OpenedReport) -> None:
     import sqlite3
 
     client.get("/rule", params={"rule": RULE})

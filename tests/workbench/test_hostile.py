@@ -14,7 +14,7 @@ from pages import Page
 import groundfault
 from groundfault import Candidate, Evidence, Plan
 from groundfault.core.rules import literal, quote
-from groundfault.workbench.opened_report import Bench
+from groundfault.workbench.opened_report import OpenedReport
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -59,7 +59,7 @@ ALLOWED = set(
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def bench(tmp_path_factory: pytest.TempPathFactory) -> OpenedReport:
     place = tmp_path_factory.mktemp("hostile")
     names = [f"{text[:60]} {n}" for n, text in enumerate(HOSTILE)]
     table = pl.DataFrame(
@@ -86,7 +86,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return open_bench(place / "report")
 
 
-def list_addresses(bench: Bench, *, every: bool) -> list[str]:
+def list_addresses(bench: OpenedReport, *, every: bool) -> list[str]:
     """Pages of hostile data, and with hostile strings in every part of their address."""
     assert bench.report is not None
     client = visit(bench)
@@ -136,7 +136,7 @@ def check_page(source: str, where: str) -> None:
 
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_every_page_takes_hostile_strings_for_text(bench: Bench, every: bool) -> None:
+def test_every_page_takes_hostile_strings_for_text(bench: OpenedReport, every: bool) -> None:
     client = visit(bench)
     statuses = set()
     for address in list_addresses(bench, every=every):
@@ -146,14 +146,14 @@ def test_every_page_takes_hostile_strings_for_text(bench: Bench, every: bool) ->
     assert statuses == {200, 400, 404}
 
 
-def test_hostile_strings_are_there_to_be_read(bench: Bench) -> None:
+def test_hostile_strings_are_there_to_be_read(bench: OpenedReport) -> None:
     text = Page(visit(bench).get("/rows").text).text
     for one in HOSTILE[:23]:
         assert one in text
 
 
 @pytest.mark.browser
-def test_none_runs_in_a_browser(bench: Bench, browser: Browser) -> None:
+def test_none_runs_in_a_browser(bench: OpenedReport, browser: Browser) -> None:
     with serve_in_thread(bench) as address, Watch(browser, address) as page:
         page.goto(address)
         client = visit(bench)

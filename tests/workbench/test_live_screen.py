@@ -11,8 +11,7 @@ from starlette.testclient import TestClient
 
 from groundfault.sequential import Certificate, Pool, SequentialAudit
 from groundfault.workbench.live_desk import LiveDesk
-from groundfault.workbench.opened_report import Bench
-from groundfault.workbench.openers import open_record
+from groundfault.workbench.opened_report import OpenedReport, open_record
 
 PART = {"x-groundfault-part": "1"}
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[31m"
@@ -28,7 +27,7 @@ def client(ledger: Path) -> TestClient:
     groups = {"lang": [f"{HOSTILE}{n % 2}" for n in range(20)]}
     pool = Pool.from_arrays([f"{HOSTILE}{n}" for n in range(20)], groups)
     audit = SequentialAudit(pool, threshold=0.8, policy="stratified", seed=1, ledger=ledger)
-    client = visit(Bench(ledger, live=LiveDesk(audit, audit)))
+    client = visit(OpenedReport(ledger, live=LiveDesk(audit, audit)))
     assert "not drawn yet" in client.get("/live").text
     assert audit.open is None
     client.post("/live/stage")

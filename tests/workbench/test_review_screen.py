@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.review import Item, Store, resolve
-from groundfault.workbench.openers import open_review as open_runs
+from groundfault.workbench.opened_report import open_review as open_runs
 
 WRONG = {"prompt_valid": "yes", "extraction_valid": "yes", "model_wrong": "yes"}
 

@@ -21,7 +21,7 @@ from groundfault.core.rules import Rule
 from groundfault.render import words
 from groundfault.render.audit_groups import main_cell
 from groundfault.workbench.auth import SECRET
-from groundfault.workbench.opened_report import Bench
+from groundfault.workbench.opened_report import OpenedReport
 from groundfault.workbench.pages import load_templates
 from groundfault.workbench.row_index import PAGE, RowQuery
 from groundfault.workbench.rows import load_apart
@@ -30,7 +30,7 @@ RULE = "lang = 'de' AND n_words >= 13"
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def bench(tmp_path_factory: pytest.TempPathFactory) -> OpenedReport:
     return open_bench(write_bench_report(tmp_path_factory.mktemp("screens")))
 
 
@@ -44,7 +44,7 @@ def list_ids(page: str) -> list[str]:
     return re.findall(r"<code>(e\d{3})</code></a>", page)
 
 
-def discovery_of(bench: Bench) -> pl.DataFrame:
+def discovery_of(bench: OpenedReport) -> pl.DataFrame:
     return make_answers().filter(pl.col("id").is_in(bench.rows.frame["id"].implode()))
 
 
@@ -57,7 +57,7 @@ def test_no_line_of_a_hint_ends_inside_an_option() -> None:
 
 
 def test_the_first_screen_has_every_mode_and_what_was_not_said(
-    client: TestClient, bench: Bench
+    client: TestClient, bench: OpenedReport
 ) -> None:
     report, page = bench.report, read(client, "/")
     assert report is not None
@@ -69,7 +69,7 @@ def test_the_first_screen_has_every_mode_and_what_was_not_said(
     assert 'href="/examples?mode=1"' in page
 
 
-def test_findings_are_listed_filtered_and_ordered(client: TestClient, bench: Bench) -> None:
+def test_findings_are_listed_filtered_and_ordered(client: TestClient, bench: OpenedReport) -> None:
     page = read(client, "/findings")
     assert "german" in page
     assert bench.report is not None
@@ -127,7 +127,7 @@ def test_a_report_without_findings_about_the_instrument_names_none(client: TestC
     assert "about the instrument" not in read(client, "/")
 
 
-def test_counts_are_those_of_the_audit(client: TestClient, bench: Bench) -> None:
+def test_counts_are_those_of_the_audit(client: TestClient, bench: OpenedReport) -> None:
     assert bench.report is not None
     for finding in bench.report.findings:
         cell = bench.index.count(finding.rule)[""]
@@ -155,7 +155,7 @@ def test_counts_are_those_of_the_audit(client: TestClient, bench: Bench) -> None
     ],
 )
 def test_each_view_lists_the_rows_that_the_rule_holds_for(
-    client: TestClient, bench: Bench, view: str, expected: str
+    client: TestClient, bench: OpenedReport, view: str, expected: str
 ) -> None:
     table = discovery_of(bench)
     ids = table.filter(Rule.parse(expected.format(rule=RULE)).holds(table))["id"].to_list()
@@ -165,7 +165,7 @@ def test_each_view_lists_the_rows_that_the_rule_holds_for(
     assert f"of {len(ids)}" in pages[0]
 
 
-def test_no_page_shows_a_held_out_row(client: TestClient, bench: Bench) -> None:
+def test_no_page_shows_a_held_out_row(client: TestClient, bench: OpenedReport) -> None:
     table = make_answers()
     held_out = set(table["id"]) - set(bench.rows.frame["id"])
     assert len(held_out) == 100
@@ -179,12 +179,12 @@ def test_no_page_shows_a_held_out_row(client: TestClient, bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_numbers_are_verified_in_a_process_of_their_own(bench: Bench) -> None:
+def test_numbers_are_verified_in_a_process_of_their_own(bench: OpenedReport) -> None:
     assert replace(bench, apart=True).verify().reproduces
 
 
 @pytest.mark.slow
-def test_the_rows_are_the_same_when_they_are_read_apart(bench: Bench) -> None:
+def test_the_rows_are_the_same_when_they_are_read_apart(bench: OpenedReport) -> None:
     assert bench.report is not None
     rows = load_apart(bench.report, bench.place)
     assert rows.total == bench.rows.total
@@ -193,7 +193,7 @@ def test_the_rows_are_the_same_when_they_are_read_apart(bench: Bench) -> None:
 
 
 def test_near_misses_stand_beside_with_the_condition_that_fails(
-    client: TestClient, bench: Bench
+    client: TestClient, bench: OpenedReport
 ) -> None:
     page = read(client, "/examples", rule=RULE)
     near = page[page.index('id="near-head"') :]
@@ -211,7 +211,7 @@ def test_near_misses_stand_beside_with_the_condition_that_fails(
         assert f"Not: {condition}" in page
 
 
-def test_examples_of_both_sides_are_inside(client: TestClient, bench: Bench) -> None:
+def test_examples_of_both_sides_are_inside(client: TestClient, bench: OpenedReport) -> None:
     page = read(client, "/examples", rule=RULE)
     failing, passing = page.split('id="passing-head"')
     table = discovery_of(bench)
@@ -230,7 +230,9 @@ def test_what_a_rule_reads_is_highlighted(client: TestClient) -> None:
     assert "<br>" in page
 
 
-def test_filters_searches_and_orders_agree_with_the_table(client: TestClient, bench: Bench) -> None:
+def test_filters_searches_and_orders_agree_with_the_table(
+    client: TestClient, bench: OpenedReport
+) -> None:
     table = discovery_of(bench)
     page = read(client, "/rows", where="n_words = 15", q="it IS 1", sort="-target")
     some = table.filter((pl.col("n_words") == 15) & pl.col("answer").str.contains("It is 1"))
@@ -267,7 +269,7 @@ def test_columns_are_described_in_plain_words(client: TestClient) -> None:
     assert re.search(r"<code>prompt</code> <span[^>]*>text<", page)
 
 
-def test_a_click_on_a_value_filters_by_it(client: TestClient, bench: Bench) -> None:
+def test_a_click_on_a_value_filters_by_it(client: TestClient, bench: OpenedReport) -> None:
     page = read(client, "/rows", column="lang")
     link = next(one for one in re.findall(r'href="([^"]+)"', page) if "+%3D+%27de%27" in one)
     german = discovery_of(bench).filter(pl.col("lang") == "de")
@@ -276,7 +278,7 @@ def test_a_click_on_a_value_filters_by_it(client: TestClient, bench: Bench) -> N
 
 @pytest.mark.parametrize("name", ["id", "lang", "n_words", "prompt", "error"])
 def test_every_column_has_values_to_filter_by_that_hold_for_as_many(
-    bench: Bench, name: str
+    bench: OpenedReport, name: str
 ) -> None:
     from groundfault.workbench.row_index import summarise_column
 
@@ -364,7 +366,7 @@ def test_a_single_equality_has_an_elsewhere_and_no_near_misses(client: TestClien
     assert '<h2 id="near-head">Near misses' in read(client, "/examples", rule="n_words > 12")
 
 
-def test_parts_that_fail_differently_are_named(bench: Bench) -> None:
+def test_parts_that_fail_differently_are_named(bench: OpenedReport) -> None:
     assert bench.report is not None
     data = change(bench.report.data, parts="Parts differ.")
     client = visit(replace(bench, report=Report.of(data, bench.report.library)))
@@ -390,7 +392,7 @@ def test_neighbours_in_a_list_lead_from_row_to_row(client: TestClient) -> None:
     assert f"<h1>{ids[2]}" in unescape(client.get(following[1]).text)
 
 
-def test_behind_a_proxy_every_address_has_its_path(bench: Bench) -> None:
+def test_behind_a_proxy_every_address_has_its_path(bench: OpenedReport) -> None:
     from groundfault.workbench.app import make_app
 
     app = make_app(bench)
@@ -402,7 +404,7 @@ def test_behind_a_proxy_every_address_has_its_path(bench: Bench) -> None:
     assert all(one.startswith("/audits/") for one in addresses)
 
 
-def test_the_last_selections_are_remembered_and_the_first_forgotten(bench: Bench) -> None:
+def test_the_last_selections_are_remembered_and_the_first_forgotten(bench: OpenedReport) -> None:
     index = bench.index
     query = RowQuery(where=("n_words = 11",))
     assert index.select(query) is index.select(query)
@@ -424,7 +426,7 @@ def test_a_report_without_its_evidence_still_shows_its_modes(tmp_path: Path) -> 
 def test_evidence_may_be_in_several_places(tmp_path: Path) -> None:
     report = write_bench_report(tmp_path)
     moved = (tmp_path / "answers.csv").rename(tmp_path / "moved.csv")
-    bench = Bench.of_report(report, evidence=(moved,), ledger=tmp_path / "ledger.db")
+    bench = OpenedReport.of_report(report, evidence=(moved,), ledger=tmp_path / "ledger.db")
     bench.apart = False
     assert len(bench.rows) > 0
     assert bench.trouble == ""

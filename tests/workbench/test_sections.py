@@ -16,7 +16,7 @@ from groundfault.errors import InputError
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.use.summary import Summary
 from groundfault.render import taxonomy_page
-from groundfault.workbench.openers import (
+from groundfault.workbench.opened_report import (
     holds_taxonomy,
     open_review,
     open_taxonomy,

@@ -15,11 +15,11 @@ from groundfault.cli.settings import call, list_options, own_options
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
-    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.opened_report import OpenedReport
 
 
 def serve_bench(
-    bench: Bench,
+    bench: OpenedReport,
     *,
     port: Annotated[int | None, click.IntRange(1, 65535)] = None,
     no_browser: bool = False,
@@ -172,10 +172,10 @@ def _open(
     evidence: dict[str, Any],
     ledger: str | bool | None,
     seal: str,
-) -> Bench:
+) -> OpenedReport:
     """Open what lies at a place."""
-    from groundfault.workbench.opened_report import Bench
-    from groundfault.workbench.openers import (
+    from groundfault.workbench.opened_report import (
+        OpenedReport,
         holds_case,
         holds_runs,
         holds_taxonomy,
@@ -200,4 +200,4 @@ def _open(
     if "://" in place or path.suffix == ".db":
         return open_record(place, seal)
     require_something(path)
-    return Bench.of_report(path, ledger=ledger, **evidence)
+    return OpenedReport.of_report(path, ledger=ledger, **evidence)

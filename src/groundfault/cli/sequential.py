@@ -308,13 +308,13 @@ def _label_in_browser(audit: SequentialAudit, options: dict[str, Any], quiet: bo
 
     require_web()
     from groundfault.workbench.live_desk import LiveDesk
-    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.opened_report import OpenedReport
 
     seat = _take_seat(audit, options) if options["labellers"] else None
     desk = LiveDesk(audit, seat or audit, tuple(options["show"]), options["scores"])
     desk.look()  # what is wrong with the options is said here, and not in the page
     try:
-        call(serve_bench, options, Bench(Path(options["source"]), live=desk), err=quiet)
+        call(serve_bench, options, OpenedReport(Path(options["source"]), live=desk), err=quiet)
     except KeyboardInterrupt:
         # the one way to end a server: no interruption of the audit
         if not audit.finished:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Scope
 
-    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.opened_report import OpenedReport
 
 SCREENS = (
     review.CASE,
@@ -40,12 +40,12 @@ SCREENS = (
 """All screens, in the order of the top bar."""
 
 
-def make_app(bench: Bench, access: Access | None = None) -> Starlette:
+def make_app(bench: OpenedReport, access: Access | None = None) -> Starlette:
     """Return the workbench as an ASGI application; screens with nothing to show are left out.
 
     Parameters
     ----------
-    bench : Bench
+    bench : OpenedReport
     access : Access, optional
         Left out, a new one, at ``app.state.access``.
     """

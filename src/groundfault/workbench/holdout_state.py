@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from groundfault.base.holdout_events import Event
     from groundfault.base.ledger import Ledger
     from groundfault.case.settings import CaseSettings
-    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.opened_report import OpenedReport
     from groundfault.workbench.row_index import RowQuery
 
 
@@ -189,14 +189,14 @@ def join_rule(query: RowQuery) -> str:
     return " AND ".join(f"({condition})" for condition in conditions)
 
 
-def count_untried(bench: Bench, query: RowQuery) -> dict[str, dict[str, Sequence[float]]]:
+def count_untried(bench: OpenedReport, query: RowQuery) -> dict[str, dict[str, Sequence[float]]]:
     """Count the rules of a selection that are new: neither the report's, nor in the ledger.
 
     Filters show how many rows fail, as a rule does, so they are one, too.
 
     Parameters
     ----------
-    bench : Bench
+    bench : OpenedReport
         With a report.
     query : RowQuery
 
@@ -229,7 +229,7 @@ def count_untried(bench: Bench, query: RowQuery) -> dict[str, dict[str, Sequence
     return untried
 
 
-def try_rules(bench: Bench, query: RowQuery) -> None:
+def try_rules(bench: OpenedReport, query: RowQuery) -> None:
     """Record the new rules of a selection with their counts; none where one cannot be evaluated.
 
     Raises
@@ -256,7 +256,7 @@ def try_rules(bench: Bench, query: RowQuery) -> None:
         bench.ledger.append(TRIED, body)
 
 
-def needs_fresh_data(bench: Bench, rule: str) -> bool:
+def needs_fresh_data(bench: OpenedReport, rule: str) -> bool:
     """Return whether a rule was first tried after the outcomes had been looked at."""
     sql, state = Rule.parse(rule).sql, bench.state
     return state is not None and sql in {event.body.get("rule") for event in state.late}
@@ -281,7 +281,7 @@ class TriedRule:
     late: bool
 
 
-def list_tried(bench: Bench) -> tuple[TriedRule, ...]:
+def list_tried(bench: OpenedReport) -> tuple[TriedRule, ...]:
     """Return the rules that were tried, the last first, each once."""
     state = bench.state
     assert state is not None
@@ -293,12 +293,12 @@ def list_tried(bench: Bench) -> tuple[TriedRule, ...]:
     return tuple(rules.values())[::-1]
 
 
-def freeze_rules(bench: Bench, rules: Sequence[str]) -> Library:
+def freeze_rules(bench: OpenedReport, rules: Sequence[str]) -> Library:
     """Return rules that were tried here, as candidates that were mined from the discovery outcomes.
 
     Parameters
     ----------
-    bench : Bench
+    bench : OpenedReport
         With a report.
     rules : sequence of str
         In SQL.
@@ -363,12 +363,12 @@ class Spending:
     place: Path
 
 
-def spend_holdout(bench: Bench, rules: Sequence[str], seal: str, reason: str) -> Spending:
+def spend_holdout(bench: OpenedReport, rules: Sequence[str], seal: str, reason: str) -> Spending:
     """Judge rules that were tried here on the holdout, and write the report.
 
     Parameters
     ----------
-    bench : Bench
+    bench : OpenedReport
     rules : sequence of str
         In SQL, each tried before.
     seal : str

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.opened_report import OpenedReport
 
 PART = "x-groundfault-part"
 """Header of a request for a part of a page."""
@@ -37,9 +37,9 @@ _MAX_FIELDS = 100
 """Of a form: a choice of rules to test has the most."""
 
 
-def bench_of(request: Request) -> Bench:
+def bench_of(request: Request) -> OpenedReport:
     """Return what was opened."""
-    bench: Bench = request.app.state.bench
+    bench: OpenedReport = request.app.state.bench
     return bench
 
 
@@ -226,4 +226,4 @@ class Screen:
     routes: tuple[Route, ...]
     keys: tuple[tuple[str, str], ...] = ()
     key: str = ""
-    shown: Callable[[Bench], bool] = lambda bench: bench.report is not None
+    shown: Callable[[OpenedReport], bool] = lambda bench: bench.report is not None

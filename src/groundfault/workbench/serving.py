@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from groundfault.errors import GroundfaultError, InputError, MissingExtraError, PlanError
 
 if TYPE_CHECKING:
-    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.opened_report import OpenedReport
 
 PORT = 8457
 """Where the workbench listens if that is free and nothing else was asked for."""
@@ -29,7 +29,7 @@ def require_web() -> None:
 
 
 def serve(
-    bench: Bench,
+    bench: OpenedReport,
     *,
     host: str = "127.0.0.1",
     port: int | None = None,
@@ -43,7 +43,7 @@ def serve(
 
     Parameters
     ----------
-    bench : Bench
+    bench : OpenedReport
     host : str
         An address of this machine; others than loopback open it to the network.
     port : int, optional
@@ -101,7 +101,7 @@ def serve(
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def _read_ahead(bench: Bench, complain: Callable[[str], None]) -> None:
+def _read_ahead(bench: OpenedReport, complain: Callable[[str], None]) -> None:
     """Read the rows; what is wrong with them is said here, and to whoever asks for them."""
     try:
         if bench.report is not None:

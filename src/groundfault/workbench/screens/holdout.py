@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from groundfault.auditing.report import Report
     from groundfault.base.holdout_events import Event
-    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.opened_report import OpenedReport
 
 
 def show_holdout(
@@ -151,7 +151,7 @@ async def verify_numbers(request: Request) -> Response:
     return RedirectResponse(make_link(request, "/ledger"), 303)
 
 
-def _check(bench: Bench) -> list[tuple[str, str, str]]:
+def _check(bench: OpenedReport) -> list[tuple[str, str, str]]:
     """Check the chain, the files and the opening, without the outcomes."""
     if bench.ledger is None:
         return [("ledger", "waived", "nothing is recorded here")]

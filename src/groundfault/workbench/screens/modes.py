@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from groundfault.auditing.report import Report
     from groundfault.core.finding import Finding
-    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.opened_report import OpenedReport
     from groundfault.workbench.row_index import RowIndex
 
 _ORDERS: dict[str, tuple[str, Callable[[Finding], Any]]] = {
@@ -161,7 +161,7 @@ def download_tried(request: Request) -> Response:
     )
 
 
-def _count(bench: Bench, text: str) -> dict[str, Any]:
+def _count(bench: OpenedReport, text: str) -> dict[str, Any]:
     cells = bench.index.count(text)
     parts, units = split_conditions(text), bench.rows.evidence.unit_index
     shorter = [

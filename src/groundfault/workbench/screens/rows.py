@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from groundfault.workbench.opened_report import Bench
+    from groundfault.workbench.opened_report import OpenedReport
     from groundfault.workbench.row_index import RowIndex
 
 _MAX_COLUMNS = 9
@@ -167,7 +167,7 @@ def show_comparison(request: Request) -> Response:
     return _show_models(request, bench, params)
 
 
-def _show_models(request: Request, bench: Bench, params: QueryParams) -> Response:
+def _show_models(request: Request, bench: OpenedReport, params: QueryParams) -> Response:
     index = bench.index
     rows, names = index.rows, index.rows.outcomes
     pair = bench.audited.manifest.compare or names[:2]
@@ -196,7 +196,7 @@ def _show_models(request: Request, bench: Bench, params: QueryParams) -> Respons
     )
 
 
-def _has_two(bench: Bench) -> bool:
+def _has_two(bench: OpenedReport) -> bool:
     report = bench.report
     if report is None:
         return False
