@@ -227,3 +227,53 @@ def test_bad_files_give_one_line(folder: Path) -> None:
         path.write_bytes(bad)
         with pytest.raises(InputError, match=path.name):
             list(readers.read(path, "lm_eval").observations)
+
+
+@pytest.mark.parametrize(
+    ("requests", "pairs", "answer", "logprob", "confidence"),
+    [
+        # of infinity: no share, but a choice
+        ([("Q", " a"), ("Q", " bb")], [["-inf", "True"], ["-1", "False"]], "bb", -1.0, 1.0),
+        # of no number: no choice at all, and the text of the pair is the answer
+        ([("Q", " a"), ("Q", " bb")], [["nan", "True"], ["-1", "False"]], "nan", None, None),
+        # requests without a context are made to normalise by
+        (
+            [("Q", "a"), ("Q", "b"), ("", "a"), ("", "b")],
+            [["-1", "True"], ["-2", "False"], ["-3", "False"], ["-0.5", "False"]],
+            "a",
+            -1.0,
+            1 / (1 + math.exp(-1)),
+        ),
+        # one continuation after two contexts: only numbers tell the choices apart
+        (
+            [("Q1", " same"), ("Q2", " same")],
+            [["-2", "True"], ["-1", "False"]],
+            "1",
+            -1.0,
+            1 / (1 + math.exp(-1)),
+        ),
+        # in numbers, whose exponentials are 0
+        (
+            [("Q", " a"), ("Q", " four")],
+            [[-800.5, True], [-800, False]],
+            "four",
+            -800.0,
+            1 / (1 + math.exp(-0.5)),
+        ),
+    ],
+)
+def test_a_choice_is_the_likeliest_and_its_share_a_softmax(
+    requests: list[tuple[str, str]],
+    pairs: list[list[Any]],
+    answer: str,
+    logprob: float | None,
+    confidence: float | None,
+    tmp_path: Path,
+) -> None:
+    named = {f"gen_args_{i}": {"arg_0": c, "arg_1": w} for i, (c, w) in enumerate(requests)}
+    row = {"doc_id": 0, "doc": {}, "arguments": named, "filtered_resps": pairs, "filter": "none"}
+    path = tmp_path / "samples_task.jsonl"
+    path.write_text(json.dumps({**row, "resps": [pairs], "metrics": ["acc"], "acc": 1.0}) + "\n")
+    (one,) = observations(path)
+    assert (one.value, one.answer, one.logprob) == (1.0, answer, logprob)
+    assert one.confidence == (confidence if confidence is None else pytest.approx(confidence))

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import compress, islice
+from itertools import compress
 from math import exp, isfinite
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import polars as pl
 
 from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.readers.lm_eval_columns import (
-    find_question,
-    name_target,
-    read_argument,
-    read_columns,
-    read_first,
-)
-from groundfault.readers.log import Log, Observation, make_table, pause_collection
-from groundfault.readers.safely import decode, head, json_file, json_lines, read_lines
+from groundfault.readers.log import Log, Observation
+from groundfault.readers.safely import head, json_file, json_lines
 from groundfault.readers.values import dig, drop_empty, listing, mapping, settle, text
 
 _NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d:.-]+))?\.jsonl?")
@@ -33,11 +26,12 @@ _NOT_METRICS = {
     "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
     "doc_hash", "prompt_hash", "target_hash",
 }  # fmt: skip
-_GREEDY = ("False", "True", "false", "true")
-_REQUESTS = tuple(f"gen_args_{i}" for i in range(100))
-# rows, and bytes of them, that are decoded at a time
-_CHUNK = 25_000
-_CHUNK_BYTES = 16 << 20  # bounds memory at some 100 MB of parsed lines
+_GREEDY = ("false", "true")
+_QUESTIONS = (
+    "question", "Question", "problem", "query", "prompt", "instruction", "input", "question_stem",
+    "goal", "sentence", "text", "premise",
+)  # fmt: skip
+"""Keys of a document that hold its question, the likeliest first."""
 _NO_ANSWER = "[invalid]"
 """The answer that the harness's regex filters return where nothing matches."""
 
@@ -116,20 +110,7 @@ class LmEval:
         run = _Run(path, task, model, results, notes)
         harness = f"lm_eval {results.lm_eval_version or ''}".strip()
         settings = results.settings(task)
-        return _ChunkedLog(
-            run.observations(), harness, notes, first_leads=True, settings=settings, samples=run
-        )
-
-
-@dataclass
-class _ChunkedLog(Log):
-    """A log whose rows are read many at a time, where they are alike."""
-
-    samples: _Run | None = None
-
-    def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
-        """Return tables of up to 25,000 rows, each with its measured columns."""
-        return super().tables() if self.samples is None else self.samples.tables()
+        return Log(run.observations(), harness, notes, first_leads=True, settings=settings)
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -137,17 +118,6 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     if head(path).startswith(b"["):
         return iter(json_file(path, list[dict[str, Any]]))
     return json_lines(path, dict[str, Any])
-
-
-def _take_chunk(lines: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Return the next lines, as many as are decoded at a time."""
-    chunk, size = [], 0
-    for line in islice(lines, _CHUNK):
-        chunk.append(line)
-        size += len(line[1])
-        if size >= _CHUNK_BYTES:
-            break
-    return chunk
 
 
 def _find_run(path: Path, task: str | None, date: str | None) -> tuple[str, _Results, list[str]]:
@@ -186,31 +156,6 @@ class _Run:
     def observations(self) -> Iterator[Observation]:
         for position, row in enumerate(_rows(self.path), 1):
             yield from self._read_row(row, position)
-        self._note_end()
-
-    def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
-        """Return the observations as tables, by columns where that is possible."""
-        if head(self.path).startswith(b"["):
-            yield from Log(self.observations()).tables()
-            return
-        decoder, position = msgspec.json.Decoder(dict[str, Any]), 1
-        lines = read_lines(self.path)
-        while chunk := _take_chunk(lines):
-            with pause_collection():
-                table = read_columns([line for _, line in chunk], position, self)
-                if table is None:
-                    rows = (
-                        decode(line, dict[str, Any], f"{self.path}, line {number}", decoder)
-                        for number, line in chunk
-                    )
-                    numbered = enumerate(rows, position)
-                    read = [o for i, row in numbered for o in self._read_row(row, i)]
-                    table = make_table(read)
-            position += len(chunk)
-            yield table
-        self._note_end()
-
-    def _note_end(self) -> None:
         self._note_size(len(self.documents))
         for metric, better in mapping(self.results.higher_is_better.get(self.task)).items():
             if better is False:
@@ -226,54 +171,41 @@ class _Run:
         metrics = {
             name: row.get(name)
             for name in (names if isinstance(names, list) else ())
-            if isinstance(name, str) and self.is_per_document(name, row.get(name))
+            if isinstance(name, str) and self._is_per_document(name, row.get(name))
         }
-        if not metrics:
-            metrics = {"": None}
-        doc = mapping(row.get("doc"))
-        choices = _Choices.of(row)
-        prompt = read_argument(row.get("arguments"), 0, 0)
-        question = find_question(doc, prompt)
-        response = None if choices else read_first(row.get("resps"))
-        target = choices.label(row.get("target")) if choices else text(row.get("target"))
-        example_id = self.name_example(doc, row["doc_id"])
-        for metric, value in metrics.items():
+        doc, choices, measured = mapping(row.get("doc")), _Choices.of(row), {"position": position}
+        base = Observation(
+            self._name_example(doc, row["doc_id"]),
+            model=self.model,
+            task=self.task,
+            prompt=_find_question(doc, _read_argument(row.get("arguments"), 0, 0)),
+            target=choices.label(row.get("target")) if choices else text(row.get("target")),
+            attributes=doc,
+            measured=measured,
+        )
+        is_lost = choices is None and self._read_answer(base, row)
+        for metric, value in (metrics or {"": None}).items():
             scorer = metric if filter_name == "none" or not metric else f"{metric},{filter_name}"
-            observation = Observation(
-                example_id,
-                *settle(value),
-                scorer=scorer,
-                model=self.model,
-                task=self.task,
-                prompt=question,
-                response=response,
-                target=target,
-                attributes=doc,
-                measured={"position": position},
-            )
+            score = (None, Status.UNPARSED) if is_lost else settle(value)
+            observation = base.rescore(scorer, *score)
             if choices:
                 choices.answer(observation)
-            else:
-                self._answer(observation, row)
             yield observation
 
-    def _answer(self, observation: Observation, row: dict[str, Any]) -> None:
-        """Add the answer that a filter made of the response, unless it is what it returns for none.
+    def _read_answer(self, base: Observation, row: dict[str, Any]) -> bool:
+        """Add response and filtered answer; return whether the filter found no answer.
 
         A task may say 0 there, which may be an answer, too.
         """
-        answer = observation.answer = read_first(row.get("filtered_resps"))
-        is_fallback = self.is_fallback(answer, observation.response)
-        if row.get("filter", "none") != "none":
-            observation.measured = {**observation.measured, "parsed": not is_fallback}
-        if is_fallback:
-            observation.value, observation.status = None, Status.UNPARSED
-
-    def is_fallback(self, answer: str | None, response: str | None) -> bool:
-        """Return whether a filter found no answer in a response."""
-        return answer in self.fallbacks and (
-            answer == _NO_ANSWER or str(answer) not in (response or "")
+        base.response, base.answer = (
+            _read_first(row.get(name)) for name in ("resps", "filtered_resps")
         )
+        is_lost = base.answer in self.fallbacks and (
+            base.answer == _NO_ANSWER or str(base.answer) not in (base.response or "")
+        )
+        if row.get("filter", "none") != "none":
+            base.measured = {**base.measured, "parsed": not is_lost}
+        return is_lost
 
     @cached_property
     def fallbacks(self) -> frozenset[str]:
@@ -296,7 +228,7 @@ class _Run:
             return str(dig(filters[repeat], "name"))
         return "none" if repeat == 0 else f"filter {repeat + 1}"
 
-    def is_per_document(self, metric: str, value: Any) -> bool:
+    def _is_per_document(self, metric: str, value: Any) -> bool:
         """Return whether a metric is a number of each document; what is none is noted."""
         if metric != "bypass" and (value is None or isinstance(value, bool | int | float)):
             return True
@@ -310,7 +242,7 @@ class _Run:
             self.notes.append(note)
         return False
 
-    def name_example(self, doc: dict[str, Any], doc_id: Any) -> str:
+    def _name_example(self, doc: dict[str, Any], doc_id: Any) -> str:
         """Return the document's own id, else its number in the task.
 
         Where two documents share an id, the second gets its number behind the id.
@@ -350,16 +282,16 @@ class _Choices:
         responses = row.get("filtered_resps")
         if not isinstance(responses, list) or len(responses) < 2:
             return None
-        requests = _read_requests(row.get("arguments"), len(responses))
+        arguments, count = row.get("arguments"), range(len(responses))
+        words = [_read_argument(arguments, i, 1) or "" for i in count]
         # acc_mutual_info requests every choice again without the question, to normalise by: a
         # request with an empty context is no choice
-        asks = [context != "" for context, _ in requests]
+        asks = [_read_argument(arguments, i, 0) != "" for i in count]
         if any(asks) and not all(asks):
-            requests, responses = list(compress(requests, asks)), list(compress(responses, asks))
+            words, responses = list(compress(words, asks)), list(compress(responses, asks))
         logs = [log for pair in responses if (log := _log(pair)) is not None]
         if len(logs) < max(2, len(responses)):
             return None
-        words = [word or "" for _, word in requests]
         labels = [word.strip() for word in words]
         # with one continuation after several contexts, as in Winogrande, only numbers are distinct
         distinct = len(set(labels)) == len(labels)
@@ -383,31 +315,61 @@ class _Choices:
 
     def label(self, target: Any) -> str | None:
         """Return the target; where it is the number of a choice, the choice's text."""
-        return name_target(text(target), self.labels, 0, len(self.labels))
+        word = text(target)
+        if word is None or not word.isdecimal() or len(word) >= 6 or int(word) >= len(self.labels):
+            return word
+        return self.labels[int(word)]
 
 
 def _log(pair: Any) -> float | None:
     """Return the log-likelihood of a pair ``[log-likelihood, is_greedy]``."""
-    if not isinstance(pair, list) or len(pair) != 2:
-        return None
     # since 2024 both are in quotes: ["-3.37", "False"]
-    log, is_greedy = pair
-    if is_greedy not in _GREEDY and str(is_greedy).lower() not in _GREEDY:
+    if not isinstance(pair, list) or len(pair) != 2 or str(pair[1]).lower() not in _GREEDY:
         return None
     try:
-        logprob = float(log)
+        logprob = float(pair[0])
     except (TypeError, ValueError):
         return None
     return logprob if logprob == logprob else None
 
 
-def _read_requests(arguments: Any, count: int) -> list[tuple[str | None, str | None]]:
-    """Read context and continuation of each request."""
+def _read_argument(arguments: Any, request: int, which: int) -> str | None:
+    """Read an argument of a request: 0 for its context, 1 for the continuation."""
     try:
-        # as all files since 2024 have them, where both are texts
-        pairs = [(arguments[name]["arg_0"], arguments[name]["arg_1"]) for name in _REQUESTS[:count]]
-        if len(pairs) == count and {type(part) for pair in pairs for part in pair} == {str}:
-            return pairs
-    except (TypeError, KeyError):
-        pass
-    return [(read_argument(arguments, i, 0), read_argument(arguments, i, 1)) for i in range(count)]
+        # {"gen_args_0": {"arg_0": ...}}, and lists of lists in files before 2024
+        if isinstance(arguments, dict):
+            argument = arguments[f"gen_args_{request}"][f"arg_{which}"]
+        else:
+            argument = arguments[request][which]
+    except (TypeError, IndexError, KeyError):
+        return None
+    if isinstance(argument, str):
+        return argument
+    # of a chat model the argument is a list with the whole conversation as one text of JSON
+    return _read_first(argument) if isinstance(argument, list) else None
+
+
+def _find_question(doc: dict[str, Any], prompt: str | None) -> str | None:
+    """Return the question of the document where the prompt holds it, else the whole prompt.
+
+    The prompt has few-shot examples and a template, which may differ between models that were asked
+    the same question.
+    """
+    whole = prompt or ""
+    for question in map(doc.get, _QUESTIONS):
+        if (
+            isinstance(question, str)
+            and question.strip()
+            and (question in whole or json.dumps(question)[1:-1] in whole)
+        ):
+            return question
+    return prompt
+
+
+def _read_first(responses: Any) -> str | None:
+    """Read the first response of the first request, however it is nested."""
+    while isinstance(responses, list):
+        if not responses:
+            return None
+        responses = responses[0]
+    return text(responses)

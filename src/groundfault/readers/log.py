@@ -6,13 +6,15 @@ import gc
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from groundfault.core.status import Status
@@ -57,8 +59,7 @@ _ENCODE = json.JSONEncoder(ensure_ascii=False, default=str).encode
 _QUOTE = json.encoder.encode_basestring
 
 
-@dataclass(slots=True)
-class Observation:
+class Observation(msgspec.Struct):
     """One score of one answer of one model to one example, or the reason why there is none.
 
     Attributes
@@ -105,32 +106,15 @@ class Observation:
     target: str | None = None
     confidence: float | None = None
     logprob: float | None = None
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    measured: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = {}
+    measured: Mapping[str, Any] = {}
     origin: str | None = None
 
     def rescore(self, scorer: str, value: float | None, status: str) -> Observation:
         """Return the same answer with the score of another scorer."""
-        # by position: one for each score of a long log, and other ways take several times as long
-        return Observation(
-            self.example_id,
-            value,
-            status,
-            scorer,
-            self.model,
-            self.task,
-            self.epoch,
-            self.group,
-            self.prompt,
-            self.response,
-            self.answer,
-            self.target,
-            self.confidence,
-            self.logprob,
-            self.attributes,
-            self.measured,
-            self.origin,
-        )
+        other = copy(self)
+        other.scorer, other.value, other.status = scorer, value, status
+        return other
 
 
 @dataclass
@@ -212,35 +196,29 @@ class TableLog(Log):
 
 def _read_chunk(rows: Iterator[Observation]) -> tuple[pl.DataFrame, frozenset[str]] | None:
     """Read the next rows as a table; None after the last."""
-    with pause_collection():
-        chunk = list(islice(rows, _CHUNK))
-        return make_table(chunk) if chunk else None
-
-
-@contextmanager
-def pause_collection() -> Iterator[None]:
-    """Look for no circles: rows have none, and the search takes a fifth of the time."""
+    # rows have no circles, and the search for them takes a fifth of the time
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        yield
+        chunk = list(islice(rows, _CHUNK))
+        return _make_table(chunk) if chunk else None
     finally:
         if was_enabled:
             gc.enable()
 
 
-def make_table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
+def _make_table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
     """Return observations as a table, and the names of its measured columns."""
     try:
         cells = zip(*map(_CELLS, rows), strict=True)
         columns = [
-            make_series(name, list(values), dtype)
+            _make_series(name, list(values), dtype)
             for (name, dtype), values in zip(COLUMNS.items(), cells, strict=True)
         ]
         columns.append(pl.Series(ORIGIN, [row.origin for row in rows], dtype=pl.String))
         names = set(COLUMNS)
-        measurements = as_columns([row.measured for row in rows], names)
-        attributes = as_columns([row.attributes for row in rows], names)
+        measurements = _as_columns([row.measured for row in rows], names)
+        attributes = _as_columns([row.attributes for row in rows], names)
     except RecursionError:
         raise InputError(
             f"something about {rows[0].example_id!r} or an example after it is nested too deeply"
@@ -250,7 +228,7 @@ def make_table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
     )
 
 
-def as_columns(rows: list[Mapping[str, Any]], names: set[str]) -> list[pl.Series]:
+def _as_columns(rows: list[Mapping[str, Any]], names: set[str]) -> list[pl.Series]:
     """Return mappings as columns; a name that another column has gets ``_given`` at its end.
 
     The names are added to ``names``.
@@ -261,14 +239,9 @@ def as_columns(rows: list[Mapping[str, Any]], names: set[str]) -> list[pl.Series
     if len(distinct) < len(rows):
         numbers = dict(zip(places, range(len(distinct)), strict=True))
         index = pl.Series([numbers[id(row)] for row in rows], dtype=pl.UInt32)
-        return [column.gather(index) for column in as_columns(distinct, names)]
-    return list_columns(_read_plain(rows) or _read_nested(rows), names)
-
-
-def list_columns(values: Mapping[str, list[Any]], names: set[str]) -> list[pl.Series]:
-    """Return values by name as columns; for ``names`` see `as_columns`."""
+        return [column.gather(index) for column in _as_columns(distinct, names)]
     columns = []
-    for name, column in values.items():
+    for name, column in (_read_plain(rows) or _read_nested(rows)).items():
         if name == OURS or name.startswith(f"{OURS}_"):
             continue
         free = name or "_"
@@ -336,10 +309,10 @@ def _series(name: str, values: list[Any]) -> pl.Series:
             return pl.Series(name, numbers, dtype=pl.Float64)
         except OverflowError:  # a whole number beyond any float becomes text, its digits
             pass
-    return make_series(name, values if kinds == {str} else _write(values, kinds), pl.String)
+    return _make_series(name, values if kinds == {str} else _write(values, kinds), pl.String)
 
 
-def make_series(name: str, values: list[Any], dtype: Any) -> pl.Series:
+def _make_series(name: str, values: list[Any], dtype: Any) -> pl.Series:
     """Return values of one type, or None, as a column."""
     try:
         return pl.Series(name, values, dtype=dtype, strict=False)
