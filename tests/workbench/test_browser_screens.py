@@ -147,8 +147,8 @@ def test_a_holdout_is_spent_with_a_seal_and_a_reason(page: Page, bench: OpenedRe
     page.get_by_role("button", name="Open the holdout").click()
     expect(page.locator("h2").first).to_have_text("Opened for 1 rule")
     expect(page.locator("#state")).to_contain_text("Opened 2×")
-    (spending,) = bench.spendings
-    report = Report.load(spending.place)
+    ((folder, _),) = bench.spendings.items()
+    report = Report.load(folder)
     assert report.ledger is not None
     assert report.ledger.reasons == ("the rule is a new idea",)
     page.get_by_role("link", name="Ledger").click()

@@ -199,19 +199,19 @@ def test_the_holdout_opens_as_the_command_opens_it(client: TestClient, bench: Op
     assert events(bench, OPENED)[-1]["reason"] == "a new idea"
     assert [event.get("via") for event in events(bench, OPENED)] == [None, "web"]
     assert "in the browser, a new idea" in client.get("/ledger").text
-    (spending,) = bench.spendings
-    report = Report.load(spending.place)
+    ((folder, _),) = bench.spendings.items()
+    report = Report.load(folder)
     (finding,) = report.findings
     assert finding.rule == SQL
     assert finding.source == "tried after an opening"
     assert report.ledger is not None
     assert report.ledger.tried == 2
     assert "2 rules were tried before it; reason given: a new idea" in report.ledger.sentence
-    assert str(spending.place) in page
+    assert str(folder) in page
     assert Library.of([make_candidate(SQL)]).hash == report.hashes.library
     assert report.hashes.library in page
     assert "the same rules were tested before" in spend(client, bench)
-    checks = verify(spending.place, evidence=bench.evidence, ledger=bench.ledger).checks
+    checks = verify(folder, evidence=bench.evidence, ledger=bench.ledger).checks
     assert {check.status for check in checks} == {"passed"}
 
 

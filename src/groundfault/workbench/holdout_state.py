@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,16 +67,23 @@ class HoldoutState:
         """Return whether the outcomes were never looked at."""
         return not self.has_report and not self.openings
 
-    @property
-    def rules(self) -> int:
-        """Return the number of different rules that were tried."""
-        return _count_rules(self.tried)
+    @cached_property
+    def rules(self) -> dict[str, Mapping[str, Sequence[float]]]:
+        """Return the rules that were tried, the last first, each with its counts.
 
-    @property
-    def late(self) -> tuple[Event, ...]:
-        """Return the tries since the last look: their rules need fresh data."""
+        By outcome, these are units and failures on the rule, and off it.
+        """
+        return {str(e.body.get("rule")): e.body.get("counts", {}) for e in reversed(self.tried)}
+
+    @cached_property
+    def late_rules(self) -> frozenset[str]:
+        """Return the rules tried since the last look, which need fresh data."""
         last = self.openings[-1].seq if self.openings else 0
-        return tuple(event for event in self.tried if event.seq > last)
+        return frozenset(str(event.body.get("rule")) for event in self.tried if event.seq > last)
+
+    def is_late(self, rule: str) -> bool:
+        """Return whether a rule was first tried after the outcomes had been looked at."""
+        return Rule.parse(rule).sql in self.late_rules
 
     @property
     def name(self) -> str:
@@ -102,52 +109,45 @@ class HoldoutState:
         if self.openings:
             last = self.openings[-1]
             remarks.append(f"{name_day(last.time)} by {last.actor.partition('@')[0]}")
-        if self.late:
-            late = _count_rules(self.late)
+        if late := len(self.late_rules):
             remarks.append(f"{plural(late, 'rule')} tried since need{'s' * (late == 1)} fresh data")
         else:
-            remarks.append(f"{plural(self.rules, 'rule')} tried here")
+            remarks.append(f"{plural(len(self.rules), 'rule')} tried here")
         return tuple(remarks)
 
 
-def find_state(report: Report, ledger: Ledger | None, head: str, fresh: int = 0) -> HoldoutState:
-    """Return the state of a report's outcomes.
+def find_state(
+    report: Report | None, settings: CaseSettings | None, ledger: Ledger | None, head: str
+) -> HoldoutState | None:
+    """Return the state of a report's outcomes, or of a case's that has no report yet.
 
     Parameters
     ----------
-    report : Report
+    report : Report or None
+        None for a case before its audit: sealed, unless its ledger has a look.
+    settings : CaseSettings or None
+        Of the case, if it is one.
     ledger : Ledger or None
     head : str
         Hash of its last event.
-    fresh : int
-        Units that a case keeps apart from this audit.
     """
-    holds_out = any(finding.holdout is not None for finding in report.findings)
-    if ledger is None:
+    events, fresh = read_events(ledger), settings.fresh_units if settings else 0
+    if report is not None:
+        outcome = report.hashes.outcome
+        looks = [e for e in select_looks(events, {outcome}) if e.kind == OPENED]
         return HoldoutState(
-            head, report.hashes.plan, recorded=False, holds_out=holds_out, fresh=fresh
+            head,
+            report.hashes.plan,
+            tuple(looks),
+            tuple(e for e in events if e.kind == TRIED and e.body.get("outcome") == outcome),
+            recorded=ledger is not None,
+            holds_out=any(finding.holdout is not None for finding in report.findings),
+            fresh=fresh,
         )
-    events = read_events(ledger)
-    outcome = report.hashes.outcome
-    looks = tuple(e for e in select_looks(events, {outcome}) if e.kind == OPENED)
-    tried = tuple(e for e in events if e.kind == TRIED and e.body.get("outcome") == outcome)
-    return HoldoutState(head, report.hashes.plan, looks, tried, holds_out=holds_out, fresh=fresh)
-
-
-def find_state_before(settings: CaseSettings, ledger: Ledger | None, head: str) -> HoldoutState:
-    """Return the state of a case that has no report: sealed, unless its ledger has a look.
-
-    Parameters
-    ----------
-    settings : CaseSettings
-        What was decided before any look.
-    ledger : Ledger or None
-        Of these outcomes alone.
-    head : str
-        Hash of its last event.
-    """
-    looks = tuple(event for event in read_events(ledger) if event.kind == OPENED)
-    return HoldoutState(head, settings.seal, looks, has_report=False, fresh=settings.fresh_units)
+    if settings is None:
+        return None
+    looks = [event for event in events if event.kind == OPENED]
+    return HoldoutState(head, settings.seal, tuple(looks), has_report=False, fresh=fresh)
 
 
 def read_events(ledger: Ledger | None) -> list[Event]:
@@ -175,10 +175,6 @@ def name_day(time: str) -> str:
     '22 Nov 2026'
     """
     return f"{datetime.fromisoformat(time):%d %b %Y}".lstrip("0")
-
-
-def _count_rules(events: Sequence[Event]) -> int:
-    return len({str(event.body.get("rule")) for event in events})
 
 
 def join_rule(query: RowQuery) -> str:
@@ -215,7 +211,7 @@ def count_untried(bench: OpenedReport, query: RowQuery) -> dict[str, dict[str, S
     assert state is not None
     if bench.ledger is None:
         return untried
-    known = list_rules(bench.audited) | {event.body.get("rule") for event in state.tried}
+    known = list_rules(bench.audited) | set(state.rules)
     if query.rule and (sql := Rule.parse(query.rule).sql) not in known:
         untried[sql] = {
             outcome: [cell.on, cell.on_errors, cell.off, cell.off_errors]
@@ -256,43 +252,6 @@ def try_rules(bench: OpenedReport, query: RowQuery) -> None:
         bench.ledger.append(TRIED, body)
 
 
-def needs_fresh_data(bench: OpenedReport, rule: str) -> bool:
-    """Return whether a rule was first tried after the outcomes had been looked at."""
-    sql, state = Rule.parse(rule).sql, bench.state
-    return state is not None and sql in {event.body.get("rule") for event in state.late}
-
-
-@dataclass(frozen=True)
-class TriedRule:
-    """A rule that was tried.
-
-    Attributes
-    ----------
-    rule : str
-        In its normal form.
-    counts : mapping of str to list of float
-        By outcome: units and failures on the rule, and off it.
-    late : bool
-        Whether the outcomes had been looked at before.
-    """
-
-    rule: str
-    counts: Mapping[str, Sequence[float]]
-    late: bool
-
-
-def list_tried(bench: OpenedReport) -> tuple[TriedRule, ...]:
-    """Return the rules that were tried, the last first, each once."""
-    state = bench.state
-    assert state is not None
-    late = {str(event.body.get("rule")) for event in state.late}
-    rules: dict[str, TriedRule] = {}
-    for event in state.tried:
-        rule = str(event.body.get("rule"))
-        rules.setdefault(rule, TriedRule(rule, event.body.get("counts", {}), rule in late))
-    return tuple(rules.values())[::-1]
-
-
 def freeze_rules(bench: OpenedReport, rules: Sequence[str]) -> Library:
     """Return rules that were tried here, as candidates that were mined from the discovery outcomes.
 
@@ -310,21 +269,19 @@ def freeze_rules(bench: OpenedReport, rules: Sequence[str]) -> Library:
     """
     state, report = bench.state, bench.audited
     assert state is not None
-    tried = {event.body.get("rule") for event in state.tried}
     parsed = [Rule.parse(rule).sql for rule in rules]
     if not parsed:
         raise InputError("choose the rules to test: none is")
     for rule in parsed:
-        if rule not in tried:
+        if rule not in state.rules:
             raise InputError(f"the rule {rule} was not tried here; count it first")
     origin = f"{report.hashes.outcome[:16]}/{report.hashes.split[:16]}"
-    late = {event.body.get("rule") for event in state.late}
     return Library.of(
         Candidate(
             name=rule,
             rule=rule,
             missing="off",
-            source="tried after an opening" if rule in late else "tried by hand",
+            source="tried after an opening" if rule in state.late_rules else "tried by hand",
             mined=origin,
         )
         for rule in parsed
@@ -348,23 +305,8 @@ PREFIX = 8
 """Characters of the plan's seal that are typed: as many as the top bar shows."""
 
 
-@dataclass(frozen=True)
-class Spending:
-    """A holdout that was opened here.
-
-    Attributes
-    ----------
-    report : Report
-    place : Path
-        The folder that it was written to.
-    """
-
-    report: Report
-    place: Path
-
-
-def spend_holdout(bench: OpenedReport, rules: Sequence[str], seal: str, reason: str) -> Spending:
-    """Judge rules that were tried here on the holdout, and write the report.
+def spend_holdout(bench: OpenedReport, rules: Sequence[str], seal: str, reason: str) -> None:
+    """Judge rules that were tried here on the holdout, and write the report beside the first.
 
     Parameters
     ----------
@@ -395,11 +337,10 @@ def spend_holdout(bench: OpenedReport, rules: Sequence[str], seal: str, reason: 
     if seal.strip().lower() != state.seal[:PREFIX]:
         raise InputError(f"type the first {PREFIX} characters of the plan's seal to go on")
     library = freeze_rules(bench, rules)
-    folder = bench.place if bench.place.is_dir() else bench.place.parent
-    place = folder.with_name(f"{folder.name}-{library.hash[:PREFIX]}")
+    place = bench.folder.with_name(f"{bench.folder.name}-{library.hash[:PREFIX]}")
     if place.exists():
         raise InputError(f"{place} is there already: the same rules were tested before")
-    evidence = read_evidence_again(report.data, folder, bench.evidence)
+    evidence = read_evidence_again(report.data, bench.folder, bench.evidence)
     result = audit(
         select_audited(evidence, report.manifest),
         report.plan.to_plan(),
@@ -410,4 +351,4 @@ def spend_holdout(bench: OpenedReport, rules: Sequence[str], seal: str, reason: 
         modes=False,
     )
     result.write(place)
-    return Spending(result, place)
+    bench.spendings[place] = result

@@ -27,12 +27,7 @@ from groundfault.render import words
 from groundfault.review.decision import check_name
 from groundfault.review.session import Session
 from groundfault.sequential.session import SequentialAudit
-from groundfault.workbench.holdout_state import (
-    HoldoutState,
-    find_state,
-    find_state_before,
-    read_head,
-)
+from groundfault.workbench.holdout_state import HoldoutState, find_state, read_head
 from groundfault.workbench.live_desk import LiveDesk
 from groundfault.workbench.review_desk import ReviewDesk
 from groundfault.workbench.row_index import RowIndex
@@ -44,7 +39,6 @@ if TYPE_CHECKING:
     from groundfault.case.simulation import Forecast
     from groundfault.case.summary import CaseSummary
     from groundfault.render.page import Page
-    from groundfault.workbench.holdout_state import Spending
 
 
 @dataclass
@@ -76,8 +70,8 @@ class OpenedReport:
     apart : bool
         Whether the evidence is read in a process of its own, so that this one never holds a
         held-out outcome.
-    spendings : list of Spending
-        Holdouts that were opened here.
+    spendings : dict of Path to Report
+        Holdouts that were opened here, by the folders that their reports were written to.
     verification : Verification, optional
         What came out when the numbers were last computed again here.
     trouble : str
@@ -95,11 +89,10 @@ class OpenedReport:
     live: LiveDesk | None = None
     baseline: Report | None = None
     apart: bool = True
-    spendings: list[Spending] = field(default_factory=list)
+    spendings: dict[Path, Report] = field(default_factory=dict)
     verification: Verification | None = None
     trouble: str = ""
     _lock: Lock = field(default_factory=Lock, repr=False)
-    _index: RowIndex | None = field(default=None, repr=False)
     _state: HoldoutState | None = field(default=None, repr=False)
     _forecast: tuple[CaseSummary, Forecast | None] | None = field(default=None, repr=False)
 
@@ -151,13 +144,13 @@ class OpenedReport:
         return self.place if self.place.is_dir() else self.place.parent
 
     @cached_property
-    def _rows(self) -> Rows:
+    def _index(self) -> RowIndex:
         load = load_apart if self.apart else load_rows
-        return load(self.audited, self.folder, self.evidence)
+        return RowIndex(load(self.audited, self.folder, self.evidence), self.audited.library)
 
     @property
-    def rows(self) -> Rows:
-        """Return the discovery rows of the report's evidence, read when first asked for.
+    def index(self) -> RowIndex:
+        """Return what finds rows among the discovery rows, which are read when first asked for.
 
         Raises
         ------
@@ -167,33 +160,24 @@ class OpenedReport:
         # two requests at once must not read a large file twice
         with self._lock:
             try:
-                self.trouble, rows = "", self._rows
+                self.trouble, index = "", self._index
             except GroundfaultError as error:
                 self.trouble = str(error)
                 raise
-            return rows
+            return index
 
     @property
-    def index(self) -> RowIndex:
-        """Return the index that finds rows among them."""
-        rows = self.rows
-        with self._lock:
-            if self._index is None:
-                self._index = RowIndex(rows, self.audited.library)
-            return self._index
+    def rows(self) -> Rows:
+        """Return the discovery rows of the report's evidence; as `index`."""
+        return self.index.rows
 
     @property
     def state(self) -> HoldoutState | None:
         """Return the looks and tries so far; None where it is not about a holdout."""
-        settings = self.case.settings if self.case else None
         head = read_head(self.ledger)
-        if self._state is not None and self._state.head == head:
-            return self._state
-        if self.report is not None:
-            fresh = settings.fresh_units if settings else 0
-            self._state = find_state(self.report, self.ledger, head, fresh)
-        elif settings is not None:
-            self._state = find_state_before(settings, self.ledger, head)
+        if self._state is None or self._state.head != head:
+            settings = self.case.settings if self.case else None
+            self._state = find_state(self.report, settings, self.ledger, head)
         return self._state
 
     def forecast(self, case: Case) -> Forecast | None:

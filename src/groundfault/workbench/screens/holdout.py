@@ -20,7 +20,6 @@ from groundfault.render.audit_words import Outline
 from groundfault.workbench.holdout_state import (
     PREFIX,
     freeze_rules,
-    list_tried,
     read_events,
     spend_holdout,
 )
@@ -61,12 +60,11 @@ def show_holdout(
         trouble=trouble,
         form=form,
         library=library,
-        tried=list_tried(bench),
         prefix=PREFIX,
         guarantee=Outline(report).guarantee,
         spendings=[
-            (spending, [(finding, main_cell(finding)) for finding in spending.report.findings])
-            for spending in reversed(bench.spendings)
+            (place, report, [(finding, main_cell(finding)) for finding in report.findings])
+            for place, report in reversed(bench.spendings.items())
         ],
     )
 
@@ -75,12 +73,11 @@ async def open_holdout(request: Request) -> Response:
     """Open it for the rules whose hash was shown."""
     form, bench = await read_form(request), bench_of(request)
     try:
-        spending = await run_in_threadpool(
+        await run_in_threadpool(
             spend_holdout, bench, _list_rules(form), form.get("seal", ""), form.get("reason", "")
         )
     except GroundfaultError as error:
         return await run_in_threadpool(show_holdout, request, str(error), form)
-    bench.spendings.append(spending)
     return RedirectResponse(make_link(request, "/holdout"), 303)
 
 
@@ -161,8 +158,7 @@ def _check(bench: OpenedReport) -> list[tuple[str, str, str]]:
         chain = ("chain", "passed", "no event was changed, removed or moved")
     except GroundfaultError as error:
         chain = ("chain", "failed", str(error))
-    folder = bench.place if bench.place.is_dir() else bench.place.parent
-    checks = check_writing(folder, read_report(bench.place), bench.ledger)
+    checks = check_writing(bench.folder, read_report(bench.place), bench.ledger)
     return [chain, *((check.name, check.status, check.detail) for check in checks)]
 
 

@@ -25,8 +25,6 @@ from groundfault.workbench.excerpts import LONG, RowView, show_rows
 from groundfault.workbench.holdout_state import (
     freeze_rules,
     list_rules,
-    list_tried,
-    needs_fresh_data,
 )
 from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, show_page
 from groundfault.workbench.row_index import describe_type
@@ -146,14 +144,13 @@ def edit_rule(request: Request) -> Response:
         size=rows.evidence.unit_count,
         total=rows.total,
         unit=bench.audited.unit,
-        tried=list_tried(bench),
     )
 
 
 def download_tried(request: Request) -> Response:
     """Answer with the tried rules, as a library for an audit of fresh outcomes."""
     bench = bench_of(request)
-    library = freeze_rules(bench, [one.rule for one in list_tried(bench)])
+    library = freeze_rules(bench, list(bench.state.rules if bench.state else ()))
     return Response(
         library.to_json(),
         media_type="application/json",
@@ -172,7 +169,6 @@ def _count(bench: OpenedReport, text: str) -> dict[str, Any]:
         "cells": cells,
         "change": measure_change(bench.index, text, pair) if pair else None,
         "conditions": shorter,
-        "late": needs_fresh_data(bench, text),
         "is_known": Rule.parse(text).sql in list_rules(bench.audited),
         "near": [
             (miss.condition, len(np.unique(units[miss.mask])))
@@ -210,7 +206,6 @@ def show_examples(request: Request) -> Response:
         "examples.html.j2",
         subject=subject,
         cells=cells,
-        late=needs_fresh_data(bench, subject.rule),
         failing=failing,
         passing=passing,
         near=_choose_near(index, subject),

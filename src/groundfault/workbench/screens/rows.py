@@ -14,7 +14,7 @@ from groundfault.render import gate as gate_words
 from groundfault.render.audit_groups import describe_overall
 from groundfault.workbench.comparison import compare_models, find_unit_rows
 from groundfault.workbench.excerpts import SHORT, WHOLE, show_rows
-from groundfault.workbench.holdout_state import join_rule, needs_fresh_data
+from groundfault.workbench.holdout_state import join_rule
 from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, read_number, show_page
 from groundfault.workbench.row_index import PAGE, RowQuery, summarise_column
 
@@ -40,8 +40,6 @@ def list_rows(request: Request) -> Response:
     index = bench.index
     try:
         places, counts = index.select(query), index.count_views(query)
-        rule = join_rule(query)
-        late = bool(rule) and needs_fresh_data(bench, rule)
     except (RuleError, InputError) as error:
         # what was typed stays in its box
         return show_page(request, "rows_amiss.html.j2", status=400, query=query, trouble=error)
@@ -53,7 +51,7 @@ def list_rows(request: Request) -> Response:
         request,
         "rows.html.j2",
         query=query,
-        late=late,
+        rule=join_rule(query),
         counts=counts,
         rows=show_rows(index.rows, shown, columns, rule=query.rule, text=query.text, length=SHORT),
         columns=columns,
