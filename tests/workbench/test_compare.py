@@ -18,8 +18,8 @@ from groundfault.core.rules import Rule
 from groundfault.exports import export
 from groundfault.modes.mode import EVERY_MODEL
 from groundfault.render.mode_page import make_example_page
-from groundfault.workbench.comparison import compare_models, find_unit_rows, measure_change
 from groundfault.workbench.opened_report import OpenedReport
+from groundfault.workbench.screens.rows import compare_models, find_unit_rows
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_a_comparison_shows_what_changed(tmp_path: Path) -> None:
     bench = OpenedReport.of_report(tmp_path / "report", ledger=False)
     bench.apart = False
     client = visit(bench)
-    assert measure_change(bench.index, "lang = 'de'", ("old", "new")) == (-1.0, 0.2)
+    assert bench.index.measure_change("lang = 'de'", ("old", "new")) == (-1.0, 0.2)
     page = unescape(client.get("/examples", params={"finding": "german"}).text)
     assert "change −1.00 inside, +0.20 elsewhere" in page
     assert "Better with new" in page

@@ -19,7 +19,7 @@ from groundfault import Report
 from groundfault.cli.reports import export
 from groundfault.core.rules import Rule
 from groundfault.modes.examples import find_near
-from groundfault.workbench.one_file.rules import find_rule_marks
+from groundfault.workbench.one_file.packing import find_rule_marks
 
 
 def write_file(report: Path, *options: str) -> ExplorerFile:
@@ -183,7 +183,7 @@ def test_nothing_of_the_data_stands_in_the_page(report: Path, tmp_path: Path) ->
 def test_columns_are_written_as_what_they_are(
     values: list[Any], kind: str, content: Any, places: list[int] | None
 ) -> None:
-    from groundfault.workbench.one_file.content import encode_column
+    from groundfault.workbench.one_file.packing import encode_column
 
     column = encode_column(pl.Series("c", values), is_text=kind == "text")
     assert (column and column.kind) == kind

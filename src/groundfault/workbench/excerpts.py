@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.core.rules import Rule, quote_character
-from groundfault.render.highlights import find_patterns, find_spans, mark_spans
+from groundfault.render.highlights import find_patterns, highlight
 from groundfault.render.words import clean
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 SHORT, LONG, WHOLE = 240, 700, 20_000
 """Characters of a text in a table, on a card, and on a page of its own: lines, a screen, all."""
 
-# a pattern that matches as much of a text as this says nothing about a place in it
-_MAX_SHARE, _MIN_LENGTH = 0.5, 30
+_MIN_LENGTH = 30
+"""Characters from which on a value is a sentence rather than a word."""
 
 
 @dataclass(frozen=True)
@@ -138,24 +138,16 @@ def show_rows(
 def _set_column(column: pl.Series, patterns: Sequence[str], length: int, mark: bool) -> list[Field]:
     """Return a field for each value of a column."""
     values = column.to_list()
-    if column.dtype != pl.String:
-        texts = pl.Series([None if value is None else write_value(value) for value in values])
-        texts = texts.cast(pl.String)
-    else:
-        texts = column
-    full = texts.str.len_chars().fill_null(0).to_list()
-    shown = texts.str.slice(0, length)
-    spans: list[list[tuple[int, int]]] = [[] for _ in values]
-    for pattern in patterns:
-        for place, some in enumerate(find_spans(shown, pattern)):
-            size = min(full[place], length)
-            if size <= _MIN_LENGTH or sum(b - a for a, b in some) <= _MAX_SHARE * size:
-                spans[place] += some
+    texts = [None if value is None else write_value(value) for value in values]
     return [
         Field(
-            column.name, mark_spans(text or "", spans[i]), values[i], mark, max(full[i] - length, 0)
+            column.name,
+            highlight(text[:length], patterns) if text else (),
+            value,
+            mark,
+            max(len(text) - length, 0),
         )
-        for i, text in enumerate(shown)
+        for value, text in zip(values, (text or "" for text in texts), strict=True)
     ]
 
 

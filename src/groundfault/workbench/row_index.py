@@ -81,6 +81,27 @@ class RowIndex:
         ]
         return dict(zip(self.rows.outcomes, cells, strict=True))
 
+    def measure_change(self, rule: str, pair: tuple[str, str]) -> tuple[float | None, float | None]:
+        """Return the mean change from one model to another inside a rule, and elsewhere.
+
+        Parameters
+        ----------
+        rule : str
+            In SQL.
+        pair : two of str
+            Models.
+
+        Returns
+        -------
+        two of float or None
+            In [-1, 1], over units that both were scored on; None where there is none.
+        """
+        first, second = self.rows.select_pair(pair)
+        changes, inside = second - first, self.mark(rule)
+        sides = (changes[~np.isnan(changes) & side] for side in (inside, ~inside))
+        on, off = (side.mean() if len(side) else None for side in sides)
+        return on, off
+
     def _apply(self, rule: str) -> Marks:
         library = Library((self.find_candidate(rule),))
         return self._remember("marks", rule, lambda: Marks.of(self.rows.evidence, library))

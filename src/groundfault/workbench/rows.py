@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from groundfault.auditing.evidence_places import Places
+    from groundfault.auditing.prepared_audit import PreparedAudit
     from groundfault.auditing.report import Report
     from groundfault.core.evidence import Evidence
 
@@ -51,6 +52,12 @@ class Rows:
 
     evidence: Evidence
     total: int
+
+    @classmethod
+    def of(cls, case: PreparedAudit) -> Rows:
+        """Keep the discovery rows of evidence as a report's audit judged it."""
+        evidence = case.evidence
+        return cls(evidence.take(case.discovery_mask[evidence.unit_index]), evidence.unit_count)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -100,6 +107,10 @@ class Rows:
         """Return each unit's mean loss by model, NaN where not scored: (models, units)."""
         return average_losses(self.evidence)
 
+    def select_pair(self, pair: tuple[str, str]) -> NDArray[np.float64]:
+        """Return the losses of two models, unit by unit: shape (2, units), NaN where not scored."""
+        return self.unit_losses[[self.outcomes.index(name) for name in pair]]
+
     @cached_property
     def fails(self) -> NDArray[np.bool_]:
         """Mark rows that failed: half wrong at least or, if none is, worse than the mean."""
@@ -141,10 +152,7 @@ def load_rows(report: Report, folder: Path, place: Places | None = None) -> Rows
             f"the evidence of this report was made from others ({report.manifest.derivation.kind}),"
             " so its examples cannot be shown"
         )
-    case = match_evidence(report, read_evidence_again(report.data, folder, place))
-    evidence = case.evidence
-    part = evidence.take(case.discovery_mask[evidence.unit_index])
-    return Rows(part, evidence.unit_count)
+    return Rows.of(match_evidence(report, read_evidence_again(report.data, folder, place)))
 
 
 def load_apart(report: Report, folder: Path, place: Places | None = None) -> Rows:

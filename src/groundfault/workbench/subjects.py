@@ -17,7 +17,7 @@ from groundfault.render.audit_groups import name_change
 from groundfault.render.mode_words import ModeOutline, NumberedMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from groundfault.auditing.report import Report
 
@@ -80,6 +80,14 @@ class Subject:
         """Return the model, where it is about one."""
         return self.mode.mode.outcome if self.mode else self.finding.outcome if self.finding else ""
 
+    def find_model(self, models: Sequence[str]) -> str:
+        """Return the one of some models whose answers are shown; empty where it is about all.
+
+        Of a comparison that is the second one.
+        """
+        name = self.pair[1] if self.pair else self.outcome
+        return name if name in models else ""
+
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Return the columns that the rule reads."""
@@ -134,13 +142,13 @@ def list_modes(report: Report) -> tuple[NumberedMode, ...]:
     return tuple(sorted(modes, key=lambda one: one.number))
 
 
-def list_subjects(report: Report, names: Sequence[str]) -> Iterator[Subject]:
+def list_subjects(report: Report, names: Collection[str]) -> Iterator[Subject]:
     """Yield the modes of a report, and of its findings those of some names, facing their failures.
 
     Parameters
     ----------
     report : Report
-    names : sequence of str
+    names : collection of str
     """
     pair = report.manifest.compare
     for mode in list_modes(report):

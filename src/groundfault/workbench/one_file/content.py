@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
-from typing import Any, Literal
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,9 +21,11 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from groundfault.auditing.report import Report
+from groundfault.auditing.report_examples import clip_changes
 from groundfault.core.columns import Kind, profile, take_sample
+from groundfault.core.rules import Rule
 from groundfault.exports import ReportSlices
-from groundfault.modes.examples import LONGEST, find_text_columns, share_opening
+from groundfault.modes.examples import find_failures, share_opening
 from groundfault.render import audit_page, words
 from groundfault.render.audit_tables import holds_out
 from groundfault.render.page import (
@@ -36,14 +39,20 @@ from groundfault.render.page import (
     Page,
     Table,
 )
-from groundfault.workbench.one_file.packing import MaskPool, RowValues
-from groundfault.workbench.one_file.rules import (
-    FileRule,
+from groundfault.workbench.one_file.packing import (
+    FileColumn,
+    MaskPool,
+    RowValues,
     Spans,
     count_units,
+    encode_column,
     find_rule_marks,
-    list_rules,
 )
+from groundfault.workbench.row_index import RowIndex
+from groundfault.workbench.rows import Rows
+from groundfault.workbench.subjects import Subject, list_subjects
+
+Bools = NDArray[np.bool_]
 
 VERSION = 1
 """Of the content; the page and its script are always of the same."""
@@ -68,17 +77,21 @@ class FileContent:
     texts: bool = True
 
     @cached_property
-    def rows(self) -> NDArray[np.intp]:
-        """Return the places of the rows in the evidence: those of the discovery units."""
-        case = self.slices.case
-        return np.flatnonzero(case.discovery_mask[case.evidence.unit_index])
+    def index(self) -> RowIndex:
+        """Return what finds rows among those of the discovery units."""
+        return RowIndex(Rows.of(self.slices.case), self.slices.report.library)
+
+    @property
+    def rows(self) -> Rows:
+        """Return the rows that may be looked at."""
+        return self.index.rows
 
     @cached_property
     def rules(self) -> tuple[FileRule, ...]:
         """Return the failure modes, then the findings that are given back, then all rows."""
-        slices = self.slices
-        names = tuple(candidate.name for candidate in slices.library)
-        return tuple(list_rules(slices.report, slices.case, names, self.rows))
+        names = {candidate.name for candidate in self.slices.library}
+        subjects = (*list_subjects(self.slices.report, names), Subject(""))
+        return tuple(sort_rows(self.index, subject) for subject in subjects)
 
     @cached_property
     def masks(self) -> MaskPool:
@@ -88,13 +101,12 @@ class FileContent:
     @property
     def models(self) -> tuple[str, ...]:
         """Return the names of the models; empty for a single one."""
-        models = self.slices.evidence.models
-        return models if len(models) > 1 else ()
+        return self.rows.outcomes if len(self.rows.outcomes) > 1 else ()
 
     @property
     def units(self) -> RowValues:
         """Return the unit of each row."""
-        return RowValues.of(pl.Series(self.slices.evidence.unit_index[self.rows]))
+        return RowValues.of(pl.Series(self.rows.evidence.unit_index))
 
     @cached_property
     def openings(self) -> dict[str, int]:
@@ -111,13 +123,11 @@ class FileContent:
     @cached_property
     def columns(self) -> tuple[FileColumn, ...]:
         """Return the columns of the rows: the example, the model, texts, and everything else."""
-        evidence = self.slices.evidence
-        prose = self._prose
-        roles = evidence.roles
+        evidence, prose = self.rows.evidence, self._prose
+        roles, frame = evidence.roles, evidence.frame
         first = [c for c in (roles.id, roles.model, roles.repeat) if c]
-        names = dict.fromkeys([*first, *find_text_columns(evidence), *evidence.frame.columns])
+        names = dict.fromkeys([*first, *self.rows.texts, *frame.columns])
         hidden = {roles.outcome, roles.status, *(() if self.texts else prose)}
-        frame = evidence.frame[self.rows]
         columns = [
             encode_column(
                 frame[name].cast(pl.String) if name in first else frame[name],
@@ -126,26 +136,21 @@ class FileContent:
             for name in names
             if name not in hidden
         ]
-        status = evidence.status[self.rows]
-        if status.n_unique() > 1:
+        if evidence.status.n_unique() > 1:
             # under a name of its own: a table may have a column that is called so
-            name = "status" if "status" not in {*evidence.frame.columns} - hidden else "how scored"
-            columns.append(encode_column(status.rename(name)))
+            name = "status" if "status" not in {*frame.columns} - hidden else "how scored"
+            columns.append(encode_column(evidence.status.rename(name)))
         return tuple(column for column in columns if column is not None)
 
     @cached_property
     def _prose(self) -> set[str]:
         """Return the columns to read rather than to count."""
-        evidence = self.slices.evidence
-        roles = evidence.roles
-        names = [
-            c
-            for c, kind in evidence.frame.schema.items()
-            if kind == pl.String and c not in (roles.id, roles.model, roles.group)
-        ]
-        sample = take_sample(evidence.frame.select(names))
-        prose = {column.name for column in profile(sample) if column.kind is Kind.TEXT}
-        return prose | set(find_text_columns(evidence))
+        roles, frame = self.rows.evidence.roles, self.rows.frame
+        apart = (roles.id, roles.model, roles.group)
+        strings = [c for c, kind in frame.schema.items() if kind == pl.String and c not in apart]
+        sample = profile(take_sample(frame.select(strings)))
+        prose = {column.name for column in sample if column.kind is Kind.TEXT}
+        return prose | set(self.rows.texts)
 
     @cached_property
     def marks(self) -> list[dict[str, list[str] | Spans]]:
@@ -163,12 +168,12 @@ class FileContent:
     @cached_property
     def losses(self) -> RowValues:
         """Return the loss of each row; None where it was not scored."""
-        return RowValues.of(self.slices.evidence.loss[self.rows].round(6))
+        return RowValues.of(self.rows.evidence.loss.round(6))
 
     def describe(self) -> dict[str, Any]:
         """Return everything but the rows, as plain values."""
-        slices, report = self.slices, _drop_examples(self.slices.report)
-        roles, page = slices.evidence.roles, audit_page.make_page(report)
+        report = _drop_examples(self.slices.report)
+        roles, page = self.rows.evidence.roles, audit_page.make_page(report)
         kept = [section for name, section in page.anchored if name in _ON_MODES]
         return {
             "version": VERSION,
@@ -223,79 +228,98 @@ class FileContent:
             }
 
 
+_MAX_ORDER = 300
+"""Near misses that are put in order of distance: six pages of the file."""
+
+
+@dataclass(frozen=True)
+class FileRule:
+    """A rule on the rows of a file: where each of its conditions holds, and what counts as wrong.
+
+    A row is inside where all conditions hold, and a near miss where all do but one.
+
+    Attributes
+    ----------
+    subject : Subject
+        A mode, a finding that faces its failures, or all rows.
+    conditions : tuple of (str, bool array of shape (rows,))
+        What AND joins, in words where the rule has some.
+    here : bool array, shape (rows,)
+        Rows that were scored, of the model that the rule is of.
+    wrong : bool array, shape (rows,)
+        Those of them that count as failing.
+    unscored : int
+        Rows inside that were not scored.
+    first : tuple of int
+        Rows to be shown first, in this order: the report's examples, and of near ones those next
+        across a threshold.
+    is_single : bool
+        Whether there is one condition without a threshold: whatever is outside then misses it.
+    """
+
+    subject: Subject
+    conditions: tuple[tuple[str, Bools], ...]
+    here: Bools
+    wrong: Bools
+    unscored: int
+    first: tuple[int, ...]
+    is_single: bool = False
+
+
+def sort_rows(index: RowIndex, subject: Subject) -> FileRule:
+    """Sort the discovery rows as a rule says.
+
+    Parameters
+    ----------
+    index : RowIndex
+    subject : Subject
+        A mode, a finding, or all rows.
+    """
+    rows, rule, losses = index.rows, subject.rule, index.rows.loss
+    if subject.pair:
+        # what changed as it says, shown on the second model's answers
+        changes = clip_changes(rows.select_pair(subject.pair), less=subject.is_better)
+        losses = changes[rows.evidence.unit_index]
+    of_model = rows.select_model(subject.find_model(rows.outcomes))
+    here = of_model & ~np.isnan(losses)
+    inside = index.holds(rule) if rule else np.ones_like(here)
+    misses = index.find_near_misses(rule) if rule else ()
+    texts = subject.mode.mode.conditions if subject.mode else ()
+    names = texts if len(texts) == len(misses) else [miss.condition for miss in misses]
+    holds = [Rule.parse(miss.condition).holds(rows.frame).to_numpy() for miss in misses]
+    conditions = tuple(zip(names, holds, strict=True))
+    if rule and not (misses and np.array_equal(np.all(holds, axis=0), inside)):
+        # its judge took missing values otherwise, or it reads what a finder fitted
+        conditions = ((rule, inside),)
+    distances = [miss.distance for miss in misses if miss.distance is not None]
+    sample = subject.mode.mode.sample if subject.mode else ()
+    typical = [np.flatnonzero((rows.ids == e.id).to_numpy() & of_model).tolist() for e in sample]
+    return FileRule(
+        subject,
+        conditions,
+        here,
+        find_failures(losses, inside & here) & here,
+        int((inside & of_model & ~here).sum()),
+        tuple(dict.fromkeys(chain(*typical, _order_near(distances, here)))),
+        len(conditions) == 1 and not distances,
+    )
+
+
+def _order_near(distances: list[NDArray[np.float64]], here: Bools) -> list[int]:
+    """Return the rows nearest to a threshold, the nearest first."""
+    if not distances:
+        return []
+    nearest = np.fmin.reduce([np.where(here, one, np.nan) for one in distances])
+    order = np.argsort(nearest, kind="stable")[:_MAX_ORDER]
+    return [int(row) for row in order if not np.isnan(nearest[row])]
+
+
 def _drop_examples(report: Report) -> Report:
     """Drop the examples of the modes, which may be of held-out rows and have texts.
 
     What is told of them instead is in the rows."""
     bare = tuple(structs.replace(mode, sample=()) for mode in report.modes)
     return Report.of(structs.replace(report.data, modes=bare), report.library)
-
-
-# characters that steer a terminal or reverse the direction of writing; line breaks stay
-_STEERING = (
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u{061c}\u{200e}\u{200f}\u{202a}-\u{202e}\u{2066}-\u{2069}"
-    r"\u{feff}]"
-)
-_MAX_LEVELS = 60_000
-"""Different values of a column to filter by: their places take two bytes."""
-_DIGITS = 9
-"""Of a number: more than a single-precision float has."""
-
-
-@dataclass(frozen=True)
-class FileColumn:
-    """A column of examples, and how it is to be shown.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"text", "levels", "number"}
-        Texts to read and search; a few values, each with a number; numbers.
-    rows : RowValues
-        None is missing.
-    """
-
-    name: str
-    kind: Literal["text", "levels", "number"]
-    rows: RowValues
-
-
-def encode_column(column: pl.Series, *, is_text: bool = False) -> FileColumn | None:
-    """Encode a column; return None for one that holds lists or other things of several parts.
-
-    Texts are cut after 2,000 characters, as those in a report are, and characters that would not
-    print as themselves are replaced.
-
-    Parameters
-    ----------
-    column : polars.Series
-    is_text : bool
-        Whether it is to be read, however few values it has.
-
-    Examples
-    --------
-    >>> encode_column(pl.Series("lang", ["de", "en", "de", None])).kind
-    'levels'
-    """
-    if column.dtype.is_nested() or column.dtype == pl.Binary or column.dtype == pl.Object:
-        return None
-    if column.dtype.is_numeric() and not is_text:
-        values = column.cast(pl.Float64) if column.dtype.is_decimal() else column
-        if values.dtype.is_float():
-            values = values.cast(pl.Float64).round_sig_figs(_DIGITS)
-            values = pl.select(pl.when(values.is_finite()).then(values)).to_series()
-        return FileColumn(column.name, "number", RowValues.of(values))
-    texts = _clean(column.cast(pl.String))
-    few = texts.drop_nulls().n_unique() <= max(2, min(_MAX_LEVELS, len(texts) // 2))
-    return FileColumn(column.name, "levels" if few and not is_text else "text", RowValues.of(texts))
-
-
-def _clean(texts: pl.Series) -> pl.Series:
-    long = texts.str.len_chars() > LONGEST
-    if long.any():
-        cut = texts.str.slice(0, LONGEST) + " […]"
-        texts = pl.select(pl.when(long).then(cut).otherwise(texts).alias(texts.name)).to_series()
-    return texts.str.replace_all(_STEERING, "\ufffd")
 
 
 def list_blocks(blocks: Sequence[Block]) -> list[Any]:

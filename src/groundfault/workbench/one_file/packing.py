@@ -1,17 +1,21 @@
-"""Packing: plain values, masks, and a value for each row, compressed into text of a page."""
+"""Packing: columns of rows, masks, and marks in texts, compressed into text of a page."""
 
 from __future__ import annotations
 
 import gzip
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+
+from groundfault.modes.examples import LONGEST
+from groundfault.render.highlights import find_patterns, find_spans
 
 
 def pack_json(content: Any) -> str:
@@ -155,3 +159,158 @@ def _dump(content: Any) -> bytes:
 def _pack(content: bytes) -> str:
     # without a time: the same report is the same file
     return b64encode(gzip.compress(content, 9, mtime=0)).decode("ascii")
+
+
+# characters that steer a terminal or reverse the direction of writing; line breaks stay
+_STEERING = (
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u{061c}\u{200e}\u{200f}\u{202a}-\u{202e}\u{2066}-\u{2069}"
+    r"\u{feff}]"
+)
+_MAX_LEVELS = 60_000
+"""Different values of a column to filter by: their places take two bytes."""
+_DIGITS = 9
+"""Of a number: more than a single-precision float has."""
+
+
+@dataclass(frozen=True)
+class FileColumn:
+    """A column of examples, and how it is to be shown.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"text", "levels", "number"}
+        Texts to read and search; a few values, each with a number; numbers.
+    rows : RowValues
+        None is missing.
+    """
+
+    name: str
+    kind: Literal["text", "levels", "number"]
+    rows: RowValues
+
+
+def encode_column(column: pl.Series, *, is_text: bool = False) -> FileColumn | None:
+    """Encode a column; return None for one that holds lists or other things of several parts.
+
+    Texts are cut after 2,000 characters, as those in a report are, and characters that would not
+    print as themselves are replaced.
+
+    Parameters
+    ----------
+    column : polars.Series
+    is_text : bool
+        Whether it is to be read, however few values it has.
+
+    Examples
+    --------
+    >>> encode_column(pl.Series("lang", ["de", "en", "de", None])).kind
+    'levels'
+    """
+    if column.dtype.is_nested() or column.dtype == pl.Binary or column.dtype == pl.Object:
+        return None
+    if column.dtype.is_numeric() and not is_text:
+        values = column.cast(pl.Float64) if column.dtype.is_decimal() else column
+        if values.dtype.is_float():
+            values = values.cast(pl.Float64).round_sig_figs(_DIGITS)
+            values = pl.select(pl.when(values.is_finite()).then(values)).to_series()
+        return FileColumn(column.name, "number", RowValues.of(values))
+    texts = _clean(column.cast(pl.String))
+    few = texts.drop_nulls().n_unique() <= max(2, min(_MAX_LEVELS, len(texts) // 2))
+    return FileColumn(column.name, "levels" if few and not is_text else "text", RowValues.of(texts))
+
+
+def _clean(texts: pl.Series) -> pl.Series:
+    long = texts.str.len_chars() > LONGEST
+    if long.any():
+        cut = texts.str.slice(0, LONGEST) + " […]"
+        texts = pl.select(pl.when(long).then(cut).otherwise(texts).alias(texts.name)).to_series()
+    return texts.str.replace_all(_STEERING, "\ufffd")
+
+
+Spans = dict[int, list[int]]
+"""By place of a text: start and length of each mark, in UTF-16 units, one after another."""
+
+# as `groundfault.render.highlights.highlight`: a pattern that matches most of a text marks nothing
+_MAX_SHARE = 0.5
+_SHORT = 40  # characters: a short text may be marked whole
+_MAX_WORDS = 50
+"""Words of a pattern that a page searches for itself; of more it is told the places."""
+
+
+def find_rule_marks(texts: Mapping[str, pl.Series], rule: str) -> dict[str, list[str] | Spans]:
+    """Return by column the words that a rule marks everywhere, or else the places of its marks.
+
+    Parameters
+    ----------
+    texts : mapping of str to polars.Series of String
+        By column, as they are written: those that repeat once.
+    rule : str
+        In SQL.
+
+    Examples
+    --------
+    >>> texts = {"q": pl.Series(["nothing is not", "so"])}
+    >>> find_rule_marks(texts, r"q ~ '\\bnot\\b'"), find_rule_marks(texts, "q ~ 'not'")
+    ({'q': ['not']}, {'q': {0: [0, 3, 11, 3]}})
+    """
+    marks: dict[str, list[str] | Spans] = {}
+    for column, patterns in find_patterns(rule).items():
+        if column in texts:
+            some = texts[column].fill_null("")
+            marks[column] = _find_words(some, patterns) or _find_places(some, patterns)
+    return marks
+
+
+def _find_words(texts: pl.Series, patterns: Sequence[str]) -> list[str]:
+    """Return the words that patterns match; none if they match parts, or not all of these."""
+    words: set[str] = set()
+    for pattern in patterns:
+        try:
+            some = texts.str.extract_all(pattern).explode().drop_nulls().unique()
+            if len(some) > _MAX_WORDS or not some.str.contains(r"^\w+$").all():
+                return []
+            whole = rf"\b({'|'.join(some)})\b"
+            if not (_sign(texts, pattern) == _sign(texts, whole)).all():
+                return []
+        except pl.exceptions.PolarsError:  # it cannot be read, or the words are too long for one
+            return []
+        words.update(some)
+    return sorted(words)
+
+
+def _sign(texts: pl.Series, pattern: str) -> pl.Series:
+    """Return texts with their matches between characters that `encode_column` leaves in none."""
+    return texts.str.replace_all(pattern, "\0${0}\0")
+
+
+def _find_places(texts: pl.Series, patterns: Sequence[str]) -> Spans:
+    spans: Spans = {}
+    # in the order of the text, whichever pattern finds them
+    for row, *ends in sorted(chain.from_iterable(_list_places(texts, p) for p in patterns)):
+        spans.setdefault(row, []).extend(ends)
+    return spans
+
+
+def _list_places(texts: pl.Series, pattern: str) -> Iterator[tuple[int, int, int]]:
+    try:
+        rows = texts.str.contains(pattern).arg_true()
+    except pl.exceptions.PolarsError:
+        return
+    some = texts[rows]
+    for row, text, places in zip(rows, some, find_spans(some, pattern), strict=True):
+        if len(text) > _SHORT and sum(b - a for a, b in places) > _MAX_SHARE * len(text):
+            continue
+        for start, end in places:
+            yield row, count_units(text[:start]), count_units(text[start:end])
+
+
+def count_units(text: str) -> int:
+    """Return the length of a text in UTF-16: what lies beyond the first plane counts twice.
+
+    Examples
+    --------
+    >>> count_units("a😀")
+    3
+    """
+    return len(text) if text.isascii() else len(text) + sum(c > "\uffff" for c in text)

@@ -20,7 +20,6 @@ from groundfault.render import words
 from groundfault.render.audit_groups import INSTRUMENT, main_cell
 from groundfault.render.audit_words import Outline
 from groundfault.render.mode_words import ModeOutline
-from groundfault.workbench.comparison import measure_change, select_pair
 from groundfault.workbench.excerpts import LONG, RowView, show_rows
 from groundfault.workbench.holdout_state import (
     freeze_rules,
@@ -33,10 +32,8 @@ from groundfault.workbench.subjects import Subject, list_modes, read_subject
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from groundfault.auditing.report import Report
-    from groundfault.core.finding import Finding
     from groundfault.workbench.opened_report import OpenedReport
     from groundfault.workbench.row_index import RowIndex
 
@@ -167,7 +164,7 @@ def _count(bench: OpenedReport, text: str) -> dict[str, Any]:
     pair = bench.audited.manifest.compare
     return {
         "cells": cells,
-        "change": measure_change(bench.index, text, pair) if pair else None,
+        "change": bench.index.measure_change(text, pair) if pair else None,
         "conditions": shorter,
         "is_known": Rule.parse(text).sql in list_rules(bench.audited),
         "near": [
@@ -209,19 +206,13 @@ def show_examples(request: Request) -> Response:
         failing=failing,
         passing=passing,
         near=_choose_near(index, subject),
-        model=_model_of(index, subject),
-        change=measure_change(index, subject.rule, subject.pair) if subject.pair else None,
+        model=subject.find_model(index.rows.outcomes),
+        change=index.measure_change(subject.rule, subject.pair) if subject.pair else None,
         sides=subject.name_sides(is_single=is_single(index.find_near_misses(subject.rule))),
         total=index.rows.total,
         size=index.rows.evidence.unit_count,
         unit=bench.audited.unit,
     )
-
-
-def _model_of(index: RowIndex, subject: Subject) -> str:
-    # of a comparison the second model's answers are shown
-    outcome = subject.pair[1] if subject.pair else subject.outcome
-    return outcome if outcome in index.rows.outcomes else ""
 
 
 def _choose_inside(
@@ -231,7 +222,7 @@ def _choose_inside(
     rows, outcome = index.rows, subject.outcome
     losses = select_losses(outcome, rows.unit_losses, rows.outcomes)
     if subject.pair:
-        losses = clip_changes(select_pair(index, subject.pair), less=subject.is_better)
+        losses = clip_changes(rows.select_pair(subject.pair), less=subject.is_better)
     inside = index.mark(subject.rule)
     nowhere = np.zeros_like(inside)
     examples = choose_examples(
@@ -240,7 +231,7 @@ def _choose_inside(
     sides = []
     for side, mask in (("failing", rows.fails), ("passing", rows.passes)):
         ids = [example.id for example in examples if example.side == side]
-        places = _find_places(index, ids, mask, _model_of(index, subject))
+        places = _find_places(index, ids, mask, subject.find_model(index.rows.outcomes))
         sides.append(_show(index, subject, places))
     return sides[0], sides[1]
 
@@ -251,9 +242,9 @@ def _find_places(
     """Return a row for each id, in their order: one of the mask where there is one."""
     names = index.rows.ids
     places = np.flatnonzero(names.is_in(ids).to_numpy() & index.rows.select_model(model))
-    best: dict[str, int] = {}
-    for place in sorted(places, key=lambda place: not mask[place]):
-        best.setdefault(str(names[int(place)]), int(place))
+    # of a dict the last one stays: the first of the mask
+    order = places[np.lexsort((-places, mask[places]))]
+    best = {str(names[int(place)]): int(place) for place in order}
     return np.array([best[name] for name in ids if name in best], dtype=np.intp)
 
 
@@ -265,7 +256,7 @@ def _choose_near(index: RowIndex, subject: Subject) -> list[tuple[RowView, str]]
         names = tuple(miss.condition for miss in every)
     misses = [one for one in zip(names, every, strict=True) if one[1].mask.any()]
     examples: list[tuple[RowView, str]] = []
-    of_model = index.rows.select_model(_model_of(index, subject))
+    of_model = index.rows.select_model(subject.find_model(index.rows.outcomes))
     for name, miss in misses:
         places = miss.places[of_model[miss.places]]
         for row in _show(index, subject, places[: max(2, COUNT // len(misses))]):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from starlette.routing import Route
@@ -12,19 +13,23 @@ from groundfault.core.rules import Rule
 from groundfault.errors import InputError, RuleError
 from groundfault.render import gate as gate_words
 from groundfault.render.audit_groups import describe_overall
-from groundfault.workbench.comparison import compare_models, find_unit_rows
+from groundfault.render.audit_words import Outline
 from groundfault.workbench.excerpts import SHORT, WHOLE, show_rows
 from groundfault.workbench.holdout_state import join_rule
 from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, read_number, show_page
 from groundfault.workbench.row_index import PAGE, RowQuery, summarise_column
+from groundfault.workbench.subjects import list_modes, make_address
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from starlette.datastructures import QueryParams
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from groundfault.auditing.report import Report
     from groundfault.workbench.opened_report import OpenedReport
     from groundfault.workbench.row_index import RowIndex
+    from groundfault.workbench.rows import Rows
 
 _MAX_COLUMNS = 9
 """Of a table: as many as fit on a large screen; the rest are filters beside it."""
@@ -142,6 +147,156 @@ _PAIRS = 20
 CELLS = 4
 """Both fail, only the second, only the first, neither."""
 _ONLY_SECOND = 1
+
+
+_MAX_RULES = 60
+"""Rules that are contrasted: each takes a pass over all units."""
+_HALF = 0.5
+"""Mean loss from which on a unit counts as failed, as the page says."""
+
+
+@dataclass(frozen=True)
+class RuleContrast:
+    """On one rule: how many units are of one kind, such as that the second model alone fails.
+
+    Attributes
+    ----------
+    name : str
+    params : dict
+        How an address names it.
+    inside, outside : int
+        Units of that kind.
+    n_inside, n_outside : int
+        Units that both were scored on.
+    """
+
+    name: str
+    params: dict[str, Any]
+    inside: int
+    n_inside: int
+    outside: int
+    n_outside: int
+
+    @property
+    def lift(self) -> float:
+        """Return the share of such units inside, minus that outside."""
+        return self.inside / self.n_inside - self.outside / self.n_outside
+
+
+@dataclass(frozen=True, eq=False)
+class ModelComparison:
+    """Two models on the units that both were scored on.
+
+    Attributes
+    ----------
+    first, second : str
+    cells : tuple of four intp arrays
+        Places of the units that both fail, only the second, only the first, and neither. A unit
+        fails where half or more of it is wrong.
+    rules : tuple of RuleContrast
+        Those with units inside and outside, the largest lift first.
+    """
+
+    first: str
+    second: str
+    cells: tuple[NDArray[np.intp], ...]
+    rules: tuple[RuleContrast, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the cells."""
+        return (
+            "both fail",
+            f"only {self.second} fails",
+            f"only {self.first} fails",
+            "neither fails",
+        )
+
+    @property
+    def size(self) -> int:
+        """Return the number of units that both were scored on."""
+        return sum(map(len, self.cells))
+
+
+def compare_models(
+    index: RowIndex, report: Report, first: str, second: str, cell: int = 1
+) -> ModelComparison:
+    """Compare two models on the discovery units, by counts; nothing is tested.
+
+    Parameters
+    ----------
+    index : RowIndex
+    report : Report
+        Its modes and confirmed findings are the rules.
+    first, second : str
+    cell : int
+        Of which of the four cells the rules count the units.
+
+    Raises
+    ------
+    InputError
+        If there is no such model.
+    """
+    for name in (first, second):
+        if name not in index.rows.outcomes:
+            raise InputError(
+                f"there are no rows of model {name!r}; the models are "
+                f"{', '.join(index.rows.outcomes[:20])}"
+            )
+    losses = index.rows.unit_losses
+    one, other = (losses[index.rows.outcomes.index(name)] for name in (first, second))
+    both = ~np.isnan(one) & ~np.isnan(other)
+    a, b = one >= _HALF, other >= _HALF
+    cells = tuple(np.flatnonzero(both & cell) for cell in (a & b, ~a & b, a & ~b, ~a & ~b))
+    kind = np.zeros_like(both)
+    kind[cells[cell]] = True
+    rules = _contrast_rules(index, report, both, kind)
+    return ModelComparison(first, second, cells, tuple(rules))
+
+
+def _contrast_rules(
+    index: RowIndex, report: Report, both: NDArray[np.bool_], kind: NDArray[np.bool_]
+) -> list[RuleContrast]:
+    rows = []
+    for rule, (name, params) in _list_rules(report).items():
+        inside = index.mark(rule)
+        sides = (both & inside, both & ~inside)
+        sizes = [int(side.sum()) for side in sides]
+        if all(sizes):
+            hits = [int((kind & side).sum()) for side in sides]
+            rows.append(RuleContrast(name, params, hits[0], sizes[0], hits[1], sizes[1]))
+    return sorted(rows, key=lambda row: -row.lift)
+
+
+def _list_rules(report: Report) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return rules of the report, each once, whatever models it was listed for."""
+    rules: dict[str, tuple[str, dict[str, Any]]] = {}
+    for mode in list_modes(report):
+        rules.setdefault(mode.mode.rule, (mode.name, make_address(mode)))
+    for finding in map(Outline(report).face, report.confirmed):
+        rules.setdefault(finding.rule, (finding.name, make_address(finding)))
+    return dict(list(rules.items())[:_MAX_RULES])
+
+
+def find_unit_rows(rows: Rows, units: NDArray[np.intp], model: str) -> NDArray[np.intp]:
+    """Return a row of a model for each unit: of several, the one with the highest loss.
+
+    Parameters
+    ----------
+    rows : Rows
+    units : intp array, shape (m,)
+        That the model was scored on.
+    model : str
+
+    Returns
+    -------
+    intp array, shape (m,)
+    """
+    places = np.flatnonzero(np.isin(rows.evidence.unit_index, units) & rows.select_model(model))
+    # the worst first; of a dict the last one stays
+    worst = places[np.lexsort((places, -rows.loss[places]))][::-1]
+    best = dict(zip(rows.evidence.unit_index[worst], worst, strict=True))
+    return np.array([best[unit] for unit in units], dtype=np.intp)
 
 
 def show_comparison(request: Request) -> Response:
