@@ -12,7 +12,9 @@ from threading import Thread
 import pytest
 
 from groundfault.base import files
-from groundfault.base.files import write_bytes, write_text
+from groundfault.base.files import SHARE, write_text
+from groundfault.base.folders import replace_folder
+from groundfault.base.ledger import Ledger
 from groundfault.errors import InputError
 
 
@@ -24,10 +26,40 @@ def test_folders_are_made_and_an_older_file_is_replaced(tmp_path: Path) -> None:
     assert [p.name for p in place.parent.iterdir()] == ["b.txt"]
 
 
-def test_the_mode_is_that_of_an_ordinary_new_file(tmp_path: Path) -> None:
-    write_bytes(tmp_path / "ours", b"")
-    (tmp_path / "theirs").write_bytes(b"")
-    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "theirs").stat().st_mode
+def list_modes(folder: Path) -> dict[str, int]:
+    return {p.name: stat.S_IMODE(p.stat().st_mode) for p in [folder, *folder.rglob("*")]}
+
+
+def write_all(place: Path) -> None:
+    with replace_folder(place / "report") as new:
+        write_text(new / "report.json", "{}")
+        (new / "plain.parquet").write_bytes(b"")
+    Ledger(place / "ledger.db").append("note", {})
+
+
+def test_what_is_written_is_for_its_owner_alone(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    modes = list_modes(tmp_path)
+    assert modes.pop("report") == modes.pop(tmp_path.name) == 0o700
+    assert set(modes) == {"report.json", "plain.parquet", "ledger.db"}
+    assert set(modes.values()) == {0o600}
+
+
+def test_what_is_shared_is_for_all_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SHARE, "1")
+    write_all(tmp_path)
+    modes = list_modes(tmp_path / "report") | {"ledger.db": 0o644}
+    assert modes == {"report": 0o755} | dict.fromkeys(
+        ("report.json", "plain.parquet", "ledger.db"), 0o644
+    )
+
+
+def test_a_file_that_is_replaced_keeps_what_its_owner_allowed(tmp_path: Path) -> None:
+    place = tmp_path / "a.txt"
+    write_text(place, "one")
+    place.chmod(0o640)
+    write_text(place, "two")
+    assert stat.S_IMODE(place.stat().st_mode) == 0o640
 
 
 def test_an_interrupted_write_leaves_the_older_file(

@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,94 @@ def _open(
         sample=sample,
         **({} if spent is None else {"rule": spent.rule, "level": spent.level}),
     )
+
+
+# --------------------------------------------------------------------------------------- the layout
+
+
+def execute(place: str, statement: str) -> None:
+    """Run a statement on the database of a ledger, as whoever owns it can."""
+    if not place.startswith("postgresql"):
+        with sqlite3.connect(place) as connection:
+            connection.executescript(statement)
+        return
+    import psycopg
+
+    with psycopg.connect(place.replace("+psycopg", "")) as connection:
+        connection.execute(statement)
+
+
+COPY = (
+    "CREATE TABLE copy AS SELECT * FROM groundfault_ledger; DROP TABLE groundfault_ledger; "
+    "ALTER TABLE copy RENAME TO groundfault_ledger"
+)
+LAYOUTS = {
+    "ALTER TABLE groundfault_ledger ADD COLUMN weight TEXT": "written by a newer groundfault",
+    "ALTER TABLE groundfault_ledger RENAME COLUMN actor TO who": "written by a newer groundfault",
+    # without the index two histories may begin at one event
+    COPY: "nothing keeps two of its rows from having one previous",
+}
+
+
+@pytest.mark.parametrize(("statement", "message"), LAYOUTS.items())
+def test_a_ledger_of_another_layout_is_refused_before_it_is_read_or_written(
+    place: str, statement: str, message: str
+) -> None:
+    Ledger(place).append("note", {})
+    execute(place, statement)
+    for use in (lambda: Ledger(place).append("note", {}), Ledger(place).events):
+        with pytest.raises(LedgerError, match=message):
+            use()
+
+
+def test_a_ledger_says_which_layout_it_has(place: str) -> None:
+    Ledger(place).append("note", {})
+    newer = (
+        "COMMENT ON TABLE groundfault_ledger IS '2'"
+        if place.startswith("postgresql")
+        else "PRAGMA user_version = 2"
+    )
+    execute(place, newer)
+    with pytest.raises(LedgerError, match="written by a newer groundfault"):
+        Ledger(place).check()
+
+
+def test_an_index_that_misses_a_row_is_damage(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.db"
+    ledger = Ledger(place)
+    for number in range(3):
+        ledger.append("note", {"number": number})
+    with sqlite3.connect(place) as connection:
+        # a row that its index does not know could be followed twice
+        connection.executescript(
+            "PRAGMA writable_schema = ON; CREATE TABLE other (previous TEXT UNIQUE); "
+            "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE "
+            "tbl_name = 'other' AND type = 'index') "
+            "WHERE tbl_name = 'groundfault_ledger' AND type = 'index'"
+        )
+    with pytest.raises(LedgerError, match="is damaged"):
+        Ledger(place).append("note", {})
+
+
+def test_a_clock_that_goes_back_is_recorded_and_reorders_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.append("note", {"number": 1})
+
+    class Earlier(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return datetime.now(tz) - timedelta(hours=1)
+
+    monkeypatch.setattr("groundfault.base.ledger.datetime", Earlier)
+    ledger.append("note", {"number": 2})
+    ledger.append("note", {"number": 3})
+    events = ledger.events()
+    assert [event.kind for event in events] == ["note", "clock_went_back", "note", "note"]
+    assert events[1].body["last"] == events[0].time
+    assert 3590 <= events[1].body["seconds"] <= 3600
+    ledger.check()
 
 
 # ---------------------------------------------------------------------------------------- the chain
@@ -498,6 +587,7 @@ def test_a_ledger_that_may_not_be_written_to_can_be_read(tmp_path: Path) -> None
     for folder in (tmp_path, *list(tmp_path.parents)[:3]):
         if folder != Path("/tmp"):
             folder.chmod(0o755)
+    (tmp_path / "l.db").chmod(0o644)
     Ledger(tmp_path / "l.db").check()  # imports what it needs, while that may be read
     answers = SPAWN.Queue()
     worker = SPAWN.Process(target=_as_nobody, args=(tmp_path / "l.db", answers))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from groundfault.base.reading import read_bytes, read_text
+from groundfault.base.reading import decode_json, read_bytes, read_text
 from groundfault.errors import InputError
 
 
@@ -51,3 +51,18 @@ def test_text_is_utf8_without_its_mark(tmp_path: Path) -> None:
         read_text(place)
     with pytest.raises(FileNotFoundError):
         read_text(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1, "a": 1}', 'here names the key "a" twice in one object'),
+        ('[{"b": {"x": 1, "\\u0078": 2}}]', 'here names the key "x" twice in one object'),
+        (f"[{'9' * 301}]", "here holds a number of 301 digits"),
+        ('{"a": 1', "here is not JSON, or is cut short"),
+    ],
+)
+def test_json_that_readers_take_in_two_ways_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        decode_json(text, "here")
+    assert decode_json('{"a": {"a": 1}}', "here") == {"a": {"a": 1}}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from groundfault.base.files import make_file
 from groundfault.errors import InputError, LedgerError, MissingExtraError
 
 _WAIT = 60  # seconds to wait for another writer
@@ -48,6 +49,9 @@ class DatabaseTable:
         The one that rows are looked up by.
     numbers_itself : bool
         Whether the database numbers a new row, and not who writes it.
+    layout : int
+        The number of these columns, which the database keeps beside them. A table with a number is
+        checked when it is opened: see `Connection.check`.
     """
 
     name: str
@@ -55,6 +59,7 @@ class DatabaseTable:
     unique: str = ""
     index: str = ""
     numbers_itself: bool = False
+    layout: int = 0
 
     def make(self, *, postgres: bool) -> Iterator[str]:
         """List the statements that make it where it is missing."""
@@ -65,6 +70,10 @@ class DatabaseTable:
         if self.index:
             name = f"{self.name}_{self.index}"
             yield f"CREATE INDEX IF NOT EXISTS {name} ON {self.name} ({self.index})"
+        if self.layout and postgres:
+            yield f"COMMENT ON TABLE {self.name} IS '{self.layout}'"
+        elif self.layout:
+            yield f"PRAGMA user_version = {self.layout}"
 
 
 class Connection:
@@ -90,8 +99,44 @@ class Connection:
 
     def make(self, table: DatabaseTable) -> None:
         """Make a table where it is missing."""
-        for statement in table.make(postgres=self.postgres):
-            self.execute(statement)
+        if not self.has(table):
+            for statement in table.make(postgres=self.postgres):
+                self.execute(statement)
+
+    def check(self, table: DatabaseTable) -> str:
+        """Return what is wrong with a table that is there, or nothing.
+
+        Its layout and columns have to be known, and the index has to be there that lets no text
+        stand twice.
+        """
+        if self.postgres:
+            layout, columns, unique = (
+                "SELECT obj_description(to_regclass(?)) AS it",
+                "SELECT attname AS it FROM pg_attribute WHERE attrelid = to_regclass(?)"
+                " AND attnum > 0 AND NOT attisdropped",
+                "SELECT a.attname AS it FROM pg_index i JOIN pg_attribute a ON a.attrelid ="
+                " i.indrelid AND a.attnum = i.indkey[0] WHERE i.indrelid = to_regclass(?)"
+                " AND i.indisunique AND i.indisvalid AND i.indnatts = 1 AND i.indpred IS NULL",
+            )
+        else:
+            layout, columns, unique = (
+                "SELECT user_version AS it FROM pragma_user_version WHERE ? <> ''",
+                "SELECT name AS it FROM pragma_table_info(?)",
+                "SELECT max(c.name) AS it FROM pragma_index_list(?) i, pragma_index_info(i.name) c"
+                ' WHERE i."unique" AND NOT i.partial GROUP BY i.name HAVING count(*) = 1',
+            )
+            (damage,) = next(self.execute("PRAGMA integrity_check(1)"))
+            if damage != "ok":
+                return f"is damaged: {' '.join(damage.split())}; restore it from a copy"
+        found = {row.it for row in self.execute(columns, [table.name])}
+        newer = int(next(self.execute(layout, [table.name])).it or 0) > table.layout
+        if newer or found - {"seq", *table.texts}:
+            return "was written by a newer groundfault: use that one, or a later one"
+        if missing := [text for text in table.texts if text not in found]:
+            return f"was altered: it lacks the column {missing[0]}"
+        if table.unique not in {row.it for row in self.execute(unique, [table.name])}:
+            return f"was altered: nothing keeps two of its rows from having one {table.unique}"
+        return ""
 
     def has(self, table: DatabaseTable) -> bool:
         """Return whether the table is there."""
@@ -117,6 +162,7 @@ class Database:
     def __init__(self, path_or_url: str | Path, name: str = "ledger") -> None:
         self._source = path_or_url
         self._name = name
+        self._is_checked = False
 
     @property
     def place(self) -> str:
@@ -213,11 +259,14 @@ class Database:
         try:
             if self._file:
                 self._file.parent.mkdir(parents=True, exist_ok=True)
+                # before SQLite does, which would let others read it; its log has the same mode
+                make_file(self._file)
             with self._connect() as raw:
                 connection = Connection(raw, postgres=not self._file)
                 self._begin(connection)
                 try:
                     connection.make(table)
+                    self._check(connection, table)
                     yield connection
                     connection.execute("COMMIT")
                 except BaseException:
@@ -259,6 +308,7 @@ class Database:
             with self._connect(reading=True) as raw:
                 connection = Connection(raw, postgres=not self._file)
                 if connection.has(table):
+                    self._check(connection, table)
                     yield connection
                     return
             # whoever made the file was killed before anything was in it
@@ -268,6 +318,13 @@ class Database:
                 yield connection
         except self._errors as error:
             raise self._failure(error, "read") from None
+
+    def _check(self, connection: Connection, table: DatabaseTable) -> None:
+        """Refuse a table that something is wrong with, when it is first opened."""
+        if table.layout and not self._is_checked:
+            if trouble := connection.check(table):
+                raise LedgerError(f"the {self._name} {self.place} {trouble}")
+            self._is_checked = True
 
     def _failure(self, error: Exception, verb: str) -> InputError | LedgerError:
         name = f"the {self._name} {self.place}"
@@ -284,6 +341,7 @@ class Database:
 def copy_database(source: Path, target: Path) -> None:
     """Copy a file of a database as it is, although another process may be writing to it."""
     if not source.with_name(f"{source.name}-wal").exists():
+        make_file(target)
         shutil.copyfile(source, target)
         return
     # what was written last is in a file beside it until the last connection is closed

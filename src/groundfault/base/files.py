@@ -2,7 +2,8 @@
 
 One rule for all outputs. A link is followed, and stays: the file that it names is replaced. A
 device, a pipe or a socket is written to as it is. `groundfault.base.folders` replaces several
-files together.
+files together. What is made is for its owner's eyes alone, unless `SHARE` says otherwise: reports
+and ledgers hold examples, answers and grades.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from groundfault.errors import InputError
 
 ASIDE = ".groundfault-writing/new/"
 """Where the files of a folder wait, below it, until all are there; see `replace_folder`."""
+SHARE = "GROUNDFAULT_SHARE"
+"""The variable that lets others on the machine read what is written; ``--share`` sets it."""
 _DESCRIPTOR = re.compile(r"(?:/dev|/proc/self)/fd/(\d+)")
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 
@@ -76,6 +79,45 @@ def make_encodable(text: str) -> str:
 def spell_path(path: str | Path) -> str:
     r"""Return a path as text for a record: a byte of it that is no text becomes ``\xe9``."""
     return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def file_mode() -> int:
+    """Return the permissions of a new file: its owner reads it, or with `SHARE` everybody."""
+    return 0o644 if os.environ.get(SHARE) else 0o600
+
+
+def folder_mode() -> int:
+    """Return the permissions of a new folder; see `file_mode`."""
+    return 0o755 if os.environ.get(SHARE) else 0o700
+
+
+def make_folder(place: Path) -> None:
+    """Make a folder with the permissions of `folder_mode`; folders above it as usual."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.mkdir(mode=folder_mode(), exist_ok=True)
+
+
+def take_permissions(new: Path, place: Path) -> None:
+    """Give a new file the permissions of the one that it replaces, and at least `file_mode`."""
+    older = stat.S_IMODE(place.stat().st_mode) if place.exists() else 0
+    new.chmod(older | file_mode())
+
+
+def make_file(place: Path) -> None:
+    """Make an empty file with the permissions of `file_mode`, where there is none."""
+    with suppress(FileExistsError):
+        os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file_mode()))
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the disk keep the names in a folder, as `os.fsync` has it keep what a file holds."""
+    # Windows opens no folder, and some network disks do not sync one
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def is_special(path: Path) -> bool:
@@ -141,16 +183,9 @@ def _replace(place: Path, data: bytes) -> None:
             stream.flush()
             # to the disk before the rename, or a power cut could leave an empty file
             os.fsync(stream.fileno())
-        # mkstemp makes files that only their owner reads
-        Path(temporary).chmod(0o666 & ~_umask())
+        take_permissions(Path(temporary), place)
         Path(temporary).replace(place)
+        sync_folder(place.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    # the mask can be read only by setting it
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -9,7 +9,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 
-from groundfault.base.files import ASIDE, explain_failure, is_special, resolve_links, write_bytes
+from groundfault.base.files import (
+    ASIDE,
+    explain_failure,
+    is_special,
+    make_folder,
+    resolve_links,
+    sync_folder,
+    take_permissions,
+    write_bytes,
+)
 from groundfault.errors import InputError
 
 fcntl: ModuleType | None
@@ -46,7 +55,7 @@ def replace_folder(place: str | Path, names: Iterable[str] = ()) -> Iterator[Pat
     with explain_failure(place):
         home = resolve_links(Path(place))
         is_new = not home.exists()
-        home.mkdir(parents=True, exist_ok=True)
+        make_folder(home)
     try:
         with _claim(home, place):
             # inside the folder: it is on the same disk, which the folder above it need not be
@@ -102,7 +111,10 @@ def _claim(home: Path, place: str | Path) -> Iterator[None]:
 
 
 def _write_through(home: Path, new: Path) -> None:
-    """Write into links, pipes and devices; refuse what a folder is in the way of."""
+    """Write into links, pipes and devices, and give other files their permissions.
+
+    A folder in the way of a file is refused.
+    """
     for name in _list_files(new):
         target = home / name
         if target.is_dir():
@@ -110,6 +122,8 @@ def _write_through(home: Path, new: Path) -> None:
         if target.is_symlink() or is_special(target):
             write_bytes(target, (new / name).read_bytes())
             (new / name).unlink()
+        else:
+            take_permissions(new / name, target)
 
 
 def _list_files(folder: Path) -> list[str]:
@@ -137,4 +151,5 @@ def _exchange(home: Path, aside: Path, names: set[str]) -> None:
                 target.rename(source)
         old.rmdir()
         raise
+    sync_folder(home)
     shutil.rmtree(old, ignore_errors=True)

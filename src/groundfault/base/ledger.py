@@ -17,7 +17,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,10 @@ from groundfault.errors import InputError, LedgerError
 if TYPE_CHECKING:
     from groundfault.base.row_sketch import RowSample
 
+CLOCK = "clock_went_back"
+"""The kind of event before one whose time is earlier than that of the event before it."""
+
+_DRIFT = timedelta(minutes=1)  # machines that share a ledger differ by seconds
 # stands for the predecessor of the first event
 _START = "0" * 64
 
@@ -342,6 +346,7 @@ _TABLE = DatabaseTable(
     "groundfault_ledger",
     ("time", "actor", "kind", "body", "previous", "hash"),
     unique="previous",
+    layout=1,
 )
 
 
@@ -360,9 +365,17 @@ def _append(connection: Connection, kind: str, body: str) -> Event:
             f"the ledger was altered: its last event, {last.seq} ({last.kind}, {last.time}), "
             "was edited"
         )
+    now = datetime.now(UTC)
+    if last is not None and kind != CLOCK:
+        behind = datetime.fromisoformat(last.time) - now
+        if behind > _DRIFT:
+            # events keep their order; that their times do not is said where it begins
+            seconds = round(behind.total_seconds())
+            _append(connection, CLOCK, _canonical({"seconds": seconds, "last": last.time}))
+            last = _last(connection)
     entry = {
         "seq": last.seq + 1 if last else 1,
-        "time": datetime.now(UTC).isoformat(timespec="microseconds"),
+        "time": now.isoformat(timespec="microseconds"),
         "actor": _actor(),
         "kind": kind,
         "body": body,

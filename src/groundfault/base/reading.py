@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from groundfault.errors import InputError, first_line
+from groundfault.errors import InputError, first_line, shorten
 
 MAX_DOCUMENT = 512 << 20
 """Bytes of a file that is read as a whole: a library, a plan, a configuration, a sheet."""
@@ -87,11 +87,12 @@ def decode_json(text: str, where: str) -> Any:
     Raises
     ------
     InputError
-        If it is no JSON, is nested too deeply, or holds a number of over 300 digits, which no
-        float holds, or half of a surrogate pair, which no file holds.
+        If it is no JSON, is nested too deeply, names a key of an object twice, of which readers
+        take either, or holds a number of over 300 digits, which no float holds, or half of a
+        surrogate pair, which no file holds.
     """
     try:
-        data = json.loads(text, parse_int=_parse_int)
+        data = json.loads(text, parse_int=_parse_int, object_pairs_hook=_make_object)
         if _HALF_PAIR.search(text):
             json.dumps(data, ensure_ascii=False).encode()
         return data
@@ -99,6 +100,8 @@ def decode_json(text: str, where: str) -> Any:
         raise InputError(f"{where} is JSON nested too deeply") from None
     except UnicodeEncodeError:
         raise InputError(f"{where} holds half of a surrogate pair, which is no text") from None
+    except _Refusal as error:
+        raise InputError(f"{where} {error}") from None
     except ValueError as error:
         raise InputError(f"{where} is not JSON, or is cut short: {first_line(error)}") from None
 
@@ -123,9 +126,22 @@ def read_json_object(path: str | Path) -> dict[str, Any]:
     return data
 
 
+class _Refusal(ValueError):
+    """Says what is wrong with JSON that Python would take."""
+
+
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for i, key in enumerate(keys) if key in keys[:i])
+        raise _Refusal(f"names the key {json.dumps(shorten(twice))} twice in one object")
+    return made
+
+
 def _parse_int(digits: str) -> int:
     if len(digits) > _MAX_DIGITS:
-        raise ValueError(f"a number of {len(digits):,} digits")
+        raise _Refusal(f"holds a number of {len(digits):,} digits")
     return int(digits)
 
 

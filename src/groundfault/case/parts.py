@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.auditing.copies import join_copies
-from groundfault.base.files import explain_failure
+from groundfault.base.files import explain_failure, folder_mode
 from groundfault.base.streams import stream
 from groundfault.case.settings import CaseSettings, Freshness
 from groundfault.core.evidence import Evidence
@@ -346,7 +346,7 @@ def write_case(
                 part.save(new / "evidence" / name)
         settings.write(new)
         with explain_failure(home):
-            new.chmod(0o755)
+            new.chmod(folder_mode())
             with suppress(FileNotFoundError):
                 home.rmdir()
             new.rename(home)

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import click
 
+from groundfault.base.files import SHARE
 from groundfault.errors import GroundfaultError, shorten
 
 TROUBLE = 2
@@ -75,13 +76,16 @@ class _Lazy(click.Group):
     epilog="Exit codes: 0 fine, 1 a gate failed, 2 bad input or no output. Start: groundfault demo",
 )
 @click.version_option(package_name="groundfault")
-def cli() -> None:
+@click.option("--share", is_flag=True, help="Let others on this machine read what is written.")
+def cli(share: bool) -> None:
     """Say where a model fails, and on what evidence.
 
     Evaluation results go in; out come failure modes: few readable rules under which failures are
     more frequent than chance allows, with examples. Candidate explanations are judged beside them,
     and the report says how large an effect the audit could detect.
     """
+    if share:
+        os.environ[SHARE] = "1"
 
 
 def main() -> None:

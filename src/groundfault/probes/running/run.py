@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from groundfault import models
-from groundfault.base.files import write_bytes
+from groundfault.base.files import make_file, make_folder, write_bytes
 from groundfault.base.holdout_events import Event
 from groundfault.base.ledger import Ledger
 from groundfault.base.progress import Progress, listener
@@ -229,7 +229,8 @@ class Journal:
 
     def _append(self, line: bytes) -> None:
         with _writing(self.trajectory):
-            self.trajectory.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.trajectory.parent)
+            make_file(self.trajectory)
             with self.trajectory.open("ab") as file:
                 file.write(line)
                 file.flush()

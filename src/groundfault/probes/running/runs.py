@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from groundfault.base.files import write_bytes
+from groundfault.base.files import make_file, make_folder, write_bytes
 from groundfault.base.holdout_events import Event
 from groundfault.base.ledger import Ledger
 from groundfault.base.reading import MAX_ROWS, read_bytes, read_text
@@ -194,7 +194,8 @@ def hold(folder: Path) -> Iterator[None]:
     import sqlite3
 
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
+        make_file(folder / LOCK)
         lock = sqlite3.connect(folder / LOCK, timeout=0, isolation_level=None)
         # the operating system lets go of it, however the process ends
         lock.execute("BEGIN EXCLUSIVE")
