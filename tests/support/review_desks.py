@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from groundfault.review import Item, Queue, Session, Store
+from groundfault.workbench.desks import ReviewDesk
 from groundfault.workbench.opened_report import OpenedReport
-from groundfault.workbench.review_desk import ReviewDesk
 
 
 def make_items(count: int) -> tuple[Item, ...]:

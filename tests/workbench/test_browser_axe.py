@@ -22,7 +22,7 @@ from groundfault.exports import export
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.review import Decision, Item
 from groundfault.sequential import Pool, SequentialAudit
-from groundfault.workbench.live_desk import LiveDesk
+from groundfault.workbench.desks import LiveDesk
 from groundfault.workbench.opened_report import OpenedReport, open_case, open_review, open_taxonomy
 
 if TYPE_CHECKING:

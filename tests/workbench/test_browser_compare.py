@@ -9,8 +9,8 @@ import pytest
 from bench_reports import serve_in_thread
 from browser_watch import Watch
 from explorer_files import make_results, write_report
-
 from groundfault.workbench.comparison import compare_models
+
 from groundfault.workbench.opened_report import OpenedReport
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from groundfault.errors import InputError
 from groundfault.review import AnnotatorPanel, PanelSeat
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan
-from groundfault.workbench.live_desk import LiveDesk
+from groundfault.workbench.desks import LiveDesk
 
 PLAN = SequentialPlan(threshold=0.8, policy="stratified", alpha=0.2, seed=3, burn_in=5)
 

@@ -10,7 +10,7 @@ from bench_reports import visit
 from starlette.testclient import TestClient
 
 from groundfault.sequential import Certificate, Pool, SequentialAudit
-from groundfault.workbench.live_desk import LiveDesk
+from groundfault.workbench.desks import LiveDesk
 from groundfault.workbench.opened_report import OpenedReport, open_record
 
 PART = {"x-groundfault-part": "1"}

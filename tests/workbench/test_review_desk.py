@@ -9,8 +9,7 @@ import pytest
 
 from groundfault.errors import InputError
 from groundfault.review import Item, Queue, Session, Store
-from groundfault.workbench.excerpts import MAX_LENGTH
-from groundfault.workbench.review_desk import ItemView, ReviewDesk
+from groundfault.workbench.desks import MAX_LENGTH, ItemView, ReviewDesk
 
 ITEMS = tuple(
     Item(f"task-{n}", f"prompt {n}", "5", "10", f"So {n}.", question=f"What is {n}?")
@@ -45,7 +44,7 @@ def test_a_decision_brings_what_was_ready(tmp_path: Path) -> None:
     while stage.item is not None:
         order.append(prompt_of(stage.item))
         ready = stage.following
-        counted, stage = desk.decide(stage.turn, WRONG | {"note": "odd"})
+        counted, stage = desk.act("decide", stage.turn, WRONG | {"note": "odd"})
         assert counted
         assert stage.item == ready
     assert (stage.decided, stage.total, stage.following) == (5, 5, None)
@@ -57,10 +56,10 @@ def test_a_decision_brings_what_was_ready(tmp_path: Path) -> None:
 def test_a_press_that_comes_twice_or_late_decides_nothing(tmp_path: Path) -> None:
     desk = make_desk(tmp_path)
     stage = desk.look()
-    assert desk.decide(stage.turn, WRONG)[0]
+    assert desk.act("decide", stage.turn, WRONG)[0]
     # JSON may hold half of a character
-    others = desk.back("ümlaut"), desk.skip("\ud800")
-    for late in (desk.decide(stage.turn, RIGHT), desk.skip(stage.turn), *others):
+    others = desk.act("back", "ümlaut"), desk.act("skip", "\ud800")
+    for late in (desk.act("decide", stage.turn, RIGHT), desk.act("skip", stage.turn), *others):
         assert not late[0]
         assert late[1] == desk.look()
     assert len(stored(tmp_path)) == 1
@@ -69,13 +68,13 @@ def test_a_press_that_comes_twice_or_late_decides_nothing(tmp_path: Path) -> Non
 def test_one_may_go_back_and_see_what_one_said(tmp_path: Path) -> None:
     desk = make_desk(tmp_path)
     first = desk.look()
-    _, second = desk.decide(first.turn, WRONG | {"note": "hasty"})
-    _, again = desk.back(second.turn)
+    _, second = desk.act("decide", first.turn, WRONG | {"note": "hasty"})
+    _, again = desk.act("back", second.turn)
     assert again.item is not None
     assert prompt_of(again.item) == prompt_of(first.item)
     assert again.item.note == "hasty"
     assert {q.name: q.before for q in again.item.questions} == {**WRONG, "artefact": ""}
-    desk.decide(again.turn, RIGHT)
+    desk.act("decide", again.turn, RIGHT)
     assert [verdict for _, verdict, _ in stored(tmp_path)] == ["model_error", "no_error"]
 
 
@@ -84,16 +83,16 @@ def test_skipped_items_come_again_in_another_session(tmp_path: Path) -> None:
     first = desk.look()
     stage = first
     for _ in ITEMS:
-        _, stage = desk.skip(stage.turn)
+        _, stage = desk.act("skip", stage.turn)
     assert (stage.item, stage.decided) == (None, 0)
-    assert desk.start_again().item == first.item
+    assert desk.act("again", "")[1].item == first.item
 
 
 def test_what_is_no_decision_stays_on_the_desk(tmp_path: Path) -> None:
     desk = make_desk(tmp_path)
     stage = desk.look()
     with pytest.raises(InputError, match="model_wrong is missing"):
-        desk.decide(stage.turn, {"prompt_valid": "yes", "extraction_valid": "yes"})
+        desk.act("decide", stage.turn, {"prompt_valid": "yes", "extraction_valid": "yes"})
     assert desk.look() == stage
 
 

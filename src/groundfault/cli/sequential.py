@@ -307,7 +307,7 @@ def _label_in_browser(audit: SequentialAudit, options: dict[str, Any], quiet: bo
     from groundfault.workbench.serving import require_web
 
     require_web()
-    from groundfault.workbench.live_desk import LiveDesk
+    from groundfault.workbench.desks import LiveDesk
     from groundfault.workbench.opened_report import OpenedReport
 
     seat = _take_seat(audit, options) if options["labellers"] else None

@@ -27,9 +27,8 @@ from groundfault.render import words
 from groundfault.review.decision import check_name
 from groundfault.review.session import Session
 from groundfault.sequential.session import SequentialAudit
+from groundfault.workbench.desks import LiveDesk, ReviewDesk
 from groundfault.workbench.holdout_state import HoldoutState, find_state, read_head
-from groundfault.workbench.live_desk import LiveDesk
-from groundfault.workbench.review_desk import ReviewDesk
 from groundfault.workbench.row_index import RowIndex
 from groundfault.workbench.rows import Rows, load_apart, load_rows, run_apart
 

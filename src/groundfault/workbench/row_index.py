@@ -18,7 +18,7 @@ from groundfault.core.units import Marks
 from groundfault.errors import InputError, first_line
 from groundfault.modes.near_misses import NearMiss, find_near_misses
 from groundfault.stats import bits
-from groundfault.workbench.excerpts import write_value
+from groundfault.workbench.rows import write_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,13 +20,13 @@ from groundfault.render import words
 from groundfault.render.audit_groups import INSTRUMENT, main_cell
 from groundfault.render.audit_words import Outline
 from groundfault.render.mode_words import ModeOutline
-from groundfault.workbench.excerpts import LONG, RowView, show_rows
 from groundfault.workbench.holdout_state import (
     freeze_rules,
     list_rules,
 )
 from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, show_page
 from groundfault.workbench.row_index import describe_type
+from groundfault.workbench.rows import LONG, RowView, show_rows
 from groundfault.workbench.subjects import Subject, list_modes, read_subject
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from groundfault.workbench.pages import Screen, bench_of, read_form, show_page
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from groundfault.workbench.live_desk import LiveDesk
-    from groundfault.workbench.review_desk import ReviewDesk, ReviewStage
+    from groundfault.workbench.desks import LiveDesk, ReviewDesk
 
 _ACTS = ("decide", "skip", "back", "again")
 _STALE = "This page was not the newest: nothing was stored. Here is the item that is open now."
@@ -57,17 +56,8 @@ def show_whole_item(request: Request) -> Response:
 async def act_on_item(request: Request) -> Response:
     """Decide, skip or take back an item, or begin again; show the item that is next."""
     fields = await read_form(request)
-    act = request.url.path.rpartition("/")[2]
-
-    def run() -> tuple[bool, ReviewStage]:
-        desk, turn = _review_of(request), fields.get("turn", "")
-        if act == "again":
-            return True, desk.start_again()
-        if act == "decide":
-            return desk.decide(turn, fields)
-        return desk.skip(turn) if act == "skip" else desk.back(turn)
-
-    is_current, stage = await run_in_threadpool(run)
+    act, desk = request.url.path.rpartition("/")[2], _review_of(request)
+    is_current, stage = await run_in_threadpool(desk.act, act, fields.get("turn", ""), fields)
     notice = "" if is_current else _STALE
     return show_page(request, "review_stage.html.j2", stage=stage, notice=notice)
 
@@ -189,7 +179,8 @@ def _live_of(request: Request) -> LiveDesk:
 
 def show_live(request: Request) -> Response:
     """Show a sequential audit: both e-values, what is next, and its label."""
-    return show_page(request, "live.html.j2", stage=_live_of(request).look(ask=False), notice="")
+    desk = _live_of(request)
+    return show_page(request, "live.html.j2", stage=desk.look(ask=False), notice="")
 
 
 def show_stage(request: Request) -> Response:

@@ -14,10 +14,10 @@ from groundfault.errors import InputError, RuleError
 from groundfault.render import gate as gate_words
 from groundfault.render.audit_groups import describe_overall
 from groundfault.render.audit_words import Outline
-from groundfault.workbench.excerpts import SHORT, WHOLE, show_rows
 from groundfault.workbench.holdout_state import join_rule
 from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, read_number, show_page
 from groundfault.workbench.row_index import PAGE, RowQuery, summarise_column
+from groundfault.workbench.rows import SHORT, WHOLE, show_rows
 from groundfault.workbench.subjects import list_modes, make_address
 
 if TYPE_CHECKING:
