@@ -143,7 +143,7 @@ def test_the_hash_of_the_chosen_rules_stands_beside_the_form_that_opens(
     library = Library.of([make_candidate(SQL), make_candidate('"n_words" = 11')])
     assert library.hash in both
     # what was typed and the rules outlast a seal that is another
-    form = {"rule-1": SQL, "rule-2": other, "seal": "00000000", "reason": "an idea"}
+    form = {"rule": [SQL, other], "seal": "00000000", "reason": "an idea"}
     page = client.post("/holdout", data=form).text
     assert library.hash in page
     assert 'value="an idea"' in page
@@ -160,7 +160,7 @@ def make_candidate(rule: str) -> Candidate:
 
 def spend(client: TestClient, bench: OpenedReport, **form: str) -> str:
     assert bench.state is not None
-    fields = {"rule-1": SQL, "seal": bench.state.seal[:8], "reason": "a new idea"} | form
+    fields = {"rule": SQL, "seal": bench.state.seal[:8], "reason": "a new idea"} | form
     return client.post("/holdout", data=fields).text
 
 
@@ -170,8 +170,8 @@ def spend(client: TestClient, bench: OpenedReport, **form: str) -> str:
         ({"seal": "00000000"}, "first 8 characters"),
         ({"seal": ""}, "first 8 characters"),
         ({"reason": " "}, "give the reason"),
-        ({"rule-1": "\"lang\" = 'en'"}, "was not tried here"),
-        ({"rule-1": "lang ="}, "not SQL"),
+        ({"rule": "\"lang\" = 'en'"}, "was not tried here"),
+        ({"rule": "lang ="}, "not SQL"),
     ],
 )
 def test_the_holdout_stays_closed_without_seal_reason_or_rule(
@@ -221,7 +221,7 @@ def test_without_a_ledger_nothing_is_recorded_and_nothing_opens(bench: OpenedRep
     assert "No ledger" in page
     assert "Exploratory" in page
     assert "Not without a ledger" in client.get("/holdout").text
-    assert "without a ledger" in client.post("/holdout", data={"rule-1": SQL}).text
+    assert "without a ledger" in client.post("/holdout", data={"rule": SQL}).text
 
 
 def test_another_ledger_does_not_make_the_outcomes_fresh(

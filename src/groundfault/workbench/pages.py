@@ -94,32 +94,26 @@ def read_number(text: str, default: int, size: int) -> int:
     return int(text) if is_number and int(text) < size else default
 
 
-async def read_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form that was sent, of each the last.
+async def read_form(request: Request) -> QueryParams:
+    """Return the fields of a form that was sent.
 
     Raises
     ------
     InputError
         If it is no form, was cut off, or is too large.
     """
-    return dict(await _read_fields(request))
-
-
-async def _read_fields(request: Request) -> list[tuple[str, str]]:
     body = b""
     try:
         async for chunk in request.stream():
             body += chunk
             if len(body) > MAX_BODY:
-                break
+                raise InputError(f"a form has at most {MAX_BODY:,} bytes")
+        fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ClientDisconnect:
         raise InputError("the form was cut off") from None
-    if len(body) > MAX_BODY:
-        raise InputError(f"a form has at most {MAX_BODY:,} bytes")
-    try:
-        return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError:
         raise InputError("the form cannot be read") from None
+    return QueryParams(fields)
 
 
 def make_trial_routes(path: str, show: Callable[[Request], Response]) -> tuple[Route, Route]:
@@ -148,10 +142,9 @@ def make_trial_routes(path: str, show: Callable[[Request], Response]) -> tuple[R
         )
 
     async def count(request: Request) -> Response:
-        fields = await _read_fields(request)
-        query = RowQuery.of(QueryParams(fields))
-        await run_in_threadpool(try_rules, bench_of(request), query)
-        return RedirectResponse(f"{make_link(request, path)}?{urlencode(fields)}", 303)
+        form = await read_form(request)
+        await run_in_threadpool(try_rules, bench_of(request), RowQuery.of(form))
+        return RedirectResponse(f"{make_link(request, path)}?{form}", 303)
 
     return Route(path, look), Route(path, count, methods=["POST"])
 

@@ -288,17 +288,9 @@ class RowQuery:
 
         Another selection begins at its first row.
         """
-        query = replace(self, **({"start": 0} | changes))
-        where = tuple(dict.fromkeys(query.where))
-        return {
-            "rule": query.rule,
-            "view": query.view,
-            "where": where,
-            "q": query.text,
-            "model": query.model,
-            "sort": query.sort,
-            "start": query.start or None,
-        }
+        params = vars(replace(self, **({"start": 0} | changes)))
+        changed = {"q": params["text"], "where": tuple(dict.fromkeys(params["where"]))}
+        return params | changed | {"text": None, "start": params["start"] or None}
 
 
 _MAX_VALUES, _BINS, _LONGEST = 20, 12, 80
@@ -314,15 +306,12 @@ class ValueCount:
     text : str
     count : int
         Rows of the selection that have it.
-    share : float
-        Of the most frequent one, in [0, 1].
     where : str
         The filter, in SQL; empty where a rule cannot say it.
     """
 
     text: str
     count: int
-    share: float
     where: str
 
 
@@ -392,9 +381,8 @@ def _count_values(name: str, column: pl.Series) -> tuple[ValueCount, ...]:
     table = column.drop_nulls().value_counts(sort=True, name="_count").head(_MAX_VALUES)
     if column.dtype.is_numeric():
         table = table.sort(name)
-    most = max(table["_count"], default=1)
     return tuple(
-        ValueCount(_shorten(value), count, count / most, _equals(name, value))
+        ValueCount(_shorten(value), count, _equals(name, value))
         for value, count in table.iter_rows()
     )
 
@@ -404,8 +392,7 @@ def _count_ranges(name: str, column: pl.Series) -> tuple[ValueCount, ...]:
     values: NDArray[np.float64] = column.drop_nulls().cast(pl.Float64).to_numpy()
     values = values[np.isfinite(values)]
     counts, edges = np.histogram(values, bins=_BINS)
-    most, out = counts.max(), []
-    is_whole = column.dtype.is_integer()
+    out, is_whole = [], column.dtype.is_integer()
     for place, count in enumerate(counts.tolist()):
         low, high = float(edges[place]), float(edges[place + 1])
         is_last = place == _BINS - 1
@@ -417,14 +404,12 @@ def _count_ranges(name: str, column: pl.Series) -> tuple[ValueCount, ...]:
             end = "<=" if is_last else "<"
             where = f"{quote(name)} >= {low!r} AND {quote(name)} {end} {high!r}"
             text = f"{low:.4g} to {high:.4g}"
-        out.append(ValueCount(text, count, count / most, where))
+        out.append(ValueCount(text, count, where))
     return tuple(out)
 
 
 def _equals(name: str, value: object) -> str:
-    if isinstance(value, bool | int | str):
-        return f"{quote(name)} = {literal(value)}"
-    if isinstance(value, float) and np.isfinite(value):
+    if isinstance(value, bool | int | str) or (isinstance(value, float) and np.isfinite(value)):
         return f"{quote(name)} = {literal(value)}"
     return ""
 

@@ -30,55 +30,52 @@ class Subject:
     ----------
     rule : str
         In SQL; empty for all examples.
-    of : NumberedMode, Finding or None
-        What the rule is of in the report; None for a rule of the reader's own.
+    title : str
+        Its name on a page.
+    kind : {"mode", "finding", "strength", "candidate", "rule", "all"}
     pair : pair of str, optional
         The models whose difference the report is about.
+    sentence : str
+        Its counts; empty where the report has none.
+    outcome : str
+        The model, where it is about one.
+    is_better : bool
+        Whether it is about what the second of two models does better.
+    mode : NumberedMode, optional
+        The failure mode, if it is one.
     """
 
     rule: str
-    of: NumberedMode | Finding | None = None
+    title: str
+    kind: str
     pair: tuple[str, str] | None = None
+    sentence: str = ""
+    outcome: str = ""
+    is_better: bool = False
+    mode: NumberedMode | None = None
 
-    @property
-    def mode(self) -> NumberedMode | None:
-        """Return the failure mode, if it is one."""
-        return self.of if isinstance(self.of, NumberedMode) else None
+    @classmethod
+    def of(cls, of: NumberedMode | Finding, pair: tuple[str, str] | None) -> Subject:
+        """Return a mode or a finding of a report as the subject."""
+        if isinstance(of, NumberedMode):
+            sentence, mode = f"{words.capital(of.sentence)}.", of.mode
+            return cls(mode.rule, of.name, "mode", pair, sentence, mode.outcome, mode=of)
+        kind = "strength" if of.is_strength else "finding"
+        return cls(
+            of.rule,
+            words.label(of),
+            kind if of.confirmed else "candidate",
+            pair,
+            of.sentence,
+            of.outcome,
+            of.is_less_frequent,
+        )
 
-    @property
-    def finding(self) -> Finding | None:
-        """Return the finding, if it is one."""
-        return self.of if isinstance(self.of, Finding) else None
-
-    @property
-    def title(self) -> str:
-        """Return its name on a page."""
-        if self.mode:
-            return self.mode.name
-        if self.finding:
-            return words.label(self.finding)
-        return "A rule of your own" if self.rule else "All examples"
-
-    @property
-    def kind(self) -> str:
-        """Return what it is, in a word."""
-        if self.finding is None:
-            return "mode" if self.mode else "rule" if self.rule else "all"
-        if not self.finding.confirmed:
-            return "candidate"
-        return "strength" if self.finding.is_strength else "finding"
-
-    @property
-    def sentence(self) -> str:
-        """Return its counts as a sentence; empty where the report has none."""
-        if self.mode:
-            return f"{words.capital(self.mode.sentence)}."
-        return self.finding.sentence if self.finding else ""
-
-    @property
-    def outcome(self) -> str:
-        """Return the model, where it is about one."""
-        return self.mode.mode.outcome if self.mode else self.finding.outcome if self.finding else ""
+    @classmethod
+    def of_rule(cls, rule: str, pair: tuple[str, str] | None = None) -> Subject:
+        """Return a rule of the reader's own as the subject; without a rule, all examples."""
+        title, kind = ("A rule of your own", "rule") if rule else ("All examples", "all")
+        return cls(rule, title, kind, pair)
 
     def find_model(self, models: Sequence[str]) -> str:
         """Return the one of some models whose answers are shown; empty where it is about all.
@@ -92,11 +89,6 @@ class Subject:
     def columns(self) -> tuple[str, ...]:
         """Return the columns that the rule reads."""
         return Rule.parse(self.rule).columns if self.rule else ()
-
-    @property
-    def is_better(self) -> bool:
-        """Return whether it is about what the second of two models does better."""
-        return self.finding is not None and self.finding.is_less_frequent
 
     def name_sides(self, *, is_single: bool) -> tuple[str, str, str]:
         """Return what its lists of examples are called: inside on either side, and outside.
@@ -129,9 +121,10 @@ def read_subject(report: Report, params: Mapping[str, str]) -> Subject:
         is_number = number.isdecimal() and number.isascii()
         name = params["finding"] if "mode" not in params else int(number) if is_number else 0
         subject = find_subject(report, name)
-        of = list_modes(report)[int(number) - 1] if isinstance(subject, Mode) else subject
-        return Subject(subject.rule, of, pair)
-    return Subject(Rule.parse(params.get("rule", "")).sql, pair=pair)
+        if isinstance(subject, Mode):
+            return Subject.of(list_modes(report)[int(number) - 1], pair)
+        return Subject.of(subject, pair)
+    return Subject.of_rule(Rule.parse(params.get("rule", "")).sql, pair)
 
 
 def list_modes(report: Report) -> tuple[NumberedMode, ...]:
@@ -152,11 +145,10 @@ def list_subjects(report: Report, names: Collection[str]) -> Iterator[Subject]:
     """
     pair = report.manifest.compare
     for mode in list_modes(report):
-        yield Subject(mode.mode.rule, mode, pair)
+        yield Subject.of(mode, pair)
     for finding in report.findings:
         if finding.name in names:
-            face = finding.face_failures(report.plan.effect)
-            yield Subject(face.rule, face, pair)
+            yield Subject.of(finding.face_failures(report.plan.effect), pair)
 
 
 def make_address(of: NumberedMode | Finding) -> dict[str, Any]:

@@ -87,11 +87,10 @@ class FileContent:
         return self.index.rows
 
     @cached_property
-    def rules(self) -> tuple[FileRule, ...]:
+    def subjects(self) -> tuple[Subject, ...]:
         """Return the failure modes, then the findings that are given back, then all rows."""
         names = {candidate.name for candidate in self.slices.library}
-        subjects = (*list_subjects(self.slices.report, names), Subject(""))
-        return tuple(sort_rows(self.index, subject) for subject in subjects)
+        return (*list_subjects(self.slices.report, names), Subject.of_rule(""))
 
     @cached_property
     def masks(self) -> MaskPool:
@@ -161,8 +160,8 @@ class FileContent:
             if c.kind == "text"
         }
         return [
-            find_rule_marks(texts, rule.subject.rule) if rule.subject.rule else {}
-            for rule in self.rules
+            find_rule_marks(texts, subject.rule) if subject.rule else {}
+            for subject in self.subjects
         ]
 
     @cached_property
@@ -205,8 +204,7 @@ class FileContent:
             for section in page.sections
             for entry in find_entries(section.content)
         }
-        for rule, marks in zip(self.rules, self.marks, strict=True):
-            subject = rule.subject
+        for subject, marks in zip(self.subjects, self.marks, strict=True):
             entry = entries.get(subject.title)
             yield {
                 "name": subject.title,
@@ -216,93 +214,50 @@ class FileContent:
                 "sql": words.clean(subject.rule),
                 "columns": list(subject.columns),
                 "outcome": subject.outcome,
-                "unscored": rule.unscored,
-                "first": list(rule.first),
                 "words": {name: some for name, some in marks.items() if isinstance(some, list)},
-                "sides": list(subject.name_sides(is_single=rule.is_single)),
-                "conditions": [words.clean(text) for text, _ in rule.conditions],
-                "masks": [self.masks.add(mask) for _, mask in rule.conditions],
-                "here": self.masks.add(rule.here),
-                "wrong": self.masks.add(rule.wrong),
                 "blocks": list_blocks(entry.blocks) if entry else [],
+                **self._sort_rows(subject),
             }
+
+    def _sort_rows(self, subject: Subject) -> dict[str, Any]:
+        """Sort the rows as a rule says: where each of its conditions holds, and what is wrong.
+
+        A row is inside where all conditions hold, and a near miss where all do but one. Those to be
+        shown first are the report's examples, and of near ones those next across a threshold.
+        """
+        rows, rule, losses = self.rows, subject.rule, self.rows.loss
+        if subject.pair:
+            # what changed as it says, shown on the second model's answers
+            changes = clip_changes(rows.select_pair(subject.pair), less=subject.is_better)
+            losses = changes[rows.evidence.unit_index]
+        of_model = rows.select_model(subject.find_model(rows.outcomes))
+        here = of_model & ~np.isnan(losses)
+        inside = self.index.holds(rule) if rule else np.ones_like(here)
+        misses = self.index.find_near_misses(rule) if rule else ()
+        holds = [Rule.parse(miss.condition).holds(rows.frame).to_numpy() for miss in misses]
+        names = list(subject.mode.mode.conditions if subject.mode else ())
+        if len(names) != len(misses):
+            names = [miss.condition for miss in misses]
+        if rule and not (misses and np.array_equal(np.all(holds, axis=0), inside)):
+            # its judge took missing values otherwise, or it reads what a finder fitted
+            names, holds = [rule], [inside]
+        distances = [miss.distance for miss in misses if miss.distance is not None]
+        sample = subject.mode.mode.sample if subject.mode else ()
+        first = [np.flatnonzero((rows.ids == e.id).to_numpy() & of_model).tolist() for e in sample]
+        first.append(_order_near(distances, here))
+        return {
+            "unscored": int((inside & of_model & ~here).sum()),
+            "first": list(dict.fromkeys(chain.from_iterable(first))),
+            "sides": list(subject.name_sides(is_single=len(holds) == 1 and not distances)),
+            "conditions": list(map(words.clean, names)),
+            "masks": list(map(self.masks.add, holds)),
+            "here": self.masks.add(here),
+            "wrong": self.masks.add(find_failures(losses, inside & here) & here),
+        }
 
 
 _MAX_ORDER = 300
 """Near misses that are put in order of distance: six pages of the file."""
-
-
-@dataclass(frozen=True)
-class FileRule:
-    """A rule on the rows of a file: where each of its conditions holds, and what counts as wrong.
-
-    A row is inside where all conditions hold, and a near miss where all do but one.
-
-    Attributes
-    ----------
-    subject : Subject
-        A mode, a finding that faces its failures, or all rows.
-    conditions : tuple of (str, bool array of shape (rows,))
-        What AND joins, in words where the rule has some.
-    here : bool array, shape (rows,)
-        Rows that were scored, of the model that the rule is of.
-    wrong : bool array, shape (rows,)
-        Those of them that count as failing.
-    unscored : int
-        Rows inside that were not scored.
-    first : tuple of int
-        Rows to be shown first, in this order: the report's examples, and of near ones those next
-        across a threshold.
-    is_single : bool
-        Whether there is one condition without a threshold: whatever is outside then misses it.
-    """
-
-    subject: Subject
-    conditions: tuple[tuple[str, Bools], ...]
-    here: Bools
-    wrong: Bools
-    unscored: int
-    first: tuple[int, ...]
-    is_single: bool = False
-
-
-def sort_rows(index: RowIndex, subject: Subject) -> FileRule:
-    """Sort the discovery rows as a rule says.
-
-    Parameters
-    ----------
-    index : RowIndex
-    subject : Subject
-        A mode, a finding, or all rows.
-    """
-    rows, rule, losses = index.rows, subject.rule, index.rows.loss
-    if subject.pair:
-        # what changed as it says, shown on the second model's answers
-        changes = clip_changes(rows.select_pair(subject.pair), less=subject.is_better)
-        losses = changes[rows.evidence.unit_index]
-    of_model = rows.select_model(subject.find_model(rows.outcomes))
-    here = of_model & ~np.isnan(losses)
-    inside = index.holds(rule) if rule else np.ones_like(here)
-    misses = index.find_near_misses(rule) if rule else ()
-    texts = subject.mode.mode.conditions if subject.mode else ()
-    names = texts if len(texts) == len(misses) else [miss.condition for miss in misses]
-    holds = [Rule.parse(miss.condition).holds(rows.frame).to_numpy() for miss in misses]
-    conditions = tuple(zip(names, holds, strict=True))
-    if rule and not (misses and np.array_equal(np.all(holds, axis=0), inside)):
-        # its judge took missing values otherwise, or it reads what a finder fitted
-        conditions = ((rule, inside),)
-    distances = [miss.distance for miss in misses if miss.distance is not None]
-    sample = subject.mode.mode.sample if subject.mode else ()
-    typical = [np.flatnonzero((rows.ids == e.id).to_numpy() & of_model).tolist() for e in sample]
-    return FileRule(
-        subject,
-        conditions,
-        here,
-        find_failures(losses, inside & here) & here,
-        int((inside & of_model & ~here).sum()),
-        tuple(dict.fromkeys(chain(*typical, _order_near(distances, here)))),
-        len(conditions) == 1 and not distances,
-    )
 
 
 def _order_near(distances: list[NDArray[np.float64]], here: Bools) -> list[int]:

@@ -33,6 +33,7 @@ from groundfault.workbench.pages import (
 )
 
 if TYPE_CHECKING:
+    from starlette.datastructures import QueryParams
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -41,13 +42,11 @@ if TYPE_CHECKING:
     from groundfault.workbench.opened_report import OpenedReport
 
 
-def show_holdout(
-    request: Request, trouble: str = "", form: dict[str, str] | None = None
-) -> Response:
+def show_holdout(request: Request, trouble: str = "", form: QueryParams | None = None) -> Response:
     """Show rules to choose, the form that tests them, and the tests made here before."""
-    bench, form = bench_of(request), form or {}
+    bench, form = bench_of(request), request.query_params if form is None else form
     report, library = bench.audited, None
-    rules = _list_rules(form) or request.query_params.getlist("rule")
+    rules = form.getlist("rule")
     if rules:
         try:
             library = freeze_rules(bench, rules)
@@ -74,15 +73,15 @@ async def open_holdout(request: Request) -> Response:
     form, bench = await read_form(request), bench_of(request)
     try:
         await run_in_threadpool(
-            spend_holdout, bench, _list_rules(form), form.get("seal", ""), form.get("reason", "")
+            spend_holdout,
+            bench,
+            form.getlist("rule"),
+            form.get("seal", ""),
+            form.get("reason", ""),
         )
     except GroundfaultError as error:
         return await run_in_threadpool(show_holdout, request, str(error), form)
     return RedirectResponse(make_link(request, "/holdout"), 303)
-
-
-def _list_rules(form: dict[str, str]) -> list[str]:
-    return [value for name, value in form.items() if name.startswith("rule-")]
 
 
 HOLDOUT = Screen(
