@@ -1,4 +1,5 @@
-"""Commands as processes that can be killed: at a moment, or at one of their steps.
+"""Commands as processes that can be killed: at a moment, or at one of their steps; or whose disk
+fails.
 
 A process that has imported everything forks a child for each command, so that a kill hits the
 command at work and not a start of Python.
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 _PROGRAM = """
-import json, os, signal, sys
+import ctypes, json, os, signal, sys
 from importlib import import_module
 for name in json.loads(sys.argv[1]):
     import_module(name)
@@ -51,12 +52,15 @@ def work():
     sys.addaudithook(hook)
     execute = Connection.execute
     Connection.execute = lambda *words: step() or execute(*words)
+    disk = ctypes.CDLL(os.environ["LD_PRELOAD"]) if job["fault"] else None
+    if disk is not None:
+        disk.arm(job["folder"].encode(), *job["fault"])
     status = 0
     try:
         main()
     except SystemExit as end:
         status = end.code or 0
-    counted = steps
+    counted = steps if disk is None else disk.count()
     sys.stdout.flush()
     with open(job["output"], "a") as file:
         file.write(f"\\n{counted}")
@@ -107,6 +111,7 @@ class Nursery:
         output: Path,
         *,
         step: int = 0,
+        fault: tuple[int, int, bool] | None = None,
         terminal: str = os.devnull,
     ) -> int:
         """Start a command; the number of its process.
@@ -122,6 +127,10 @@ class Nursery:
             step is a change to the folder, or a statement or a commit to a database.
         step : int
             The step before which it is killed; 0 lets it live.
+        fault : tuple of (int, int, bool), optional
+            Which change to the disk below the folder fails, 0 for none; by which error number; and
+            whether all later ones fail with it. The last line then is the number of changes. Needs
+            `build_disk` in the environment.
         terminal : str
             What it reads from.
         """
@@ -130,6 +139,7 @@ class Nursery:
             "folder": str(folder),
             "output": str(output),
             "step": step,
+            "fault": fault,
             "terminal": terminal,
         }
         assert self._process.stdin is not None
@@ -147,6 +157,14 @@ class Nursery:
     def _read(self) -> str:
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
+
+
+def build_disk(folder: Path) -> dict[str, str]:
+    """Compile the disk that fails; what the environment of a `Nursery` needs for it."""
+    library = folder / "faults.so"
+    source = Path(__file__).with_name("faults.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return {"LD_PRELOAD": str(library)}
 
 
 def kill(process: int) -> None:
