@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from groundfault.auditing.report import Report
+    from groundfault.modes.near_misses import NearMiss
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,11 @@ class Subject:
         """
         name = self.pair[1] if self.pair else self.outcome
         return name if name in models else ""
+
+    def name_conditions(self, misses: Sequence[NearMiss]) -> tuple[str, ...]:
+        """Return the conditions that AND joins: as the mode says them, or in SQL."""
+        names = self.mode.mode.conditions if self.mode else ()
+        return names if len(names) == len(misses) else tuple(miss.condition for miss in misses)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

@@ -235,12 +235,10 @@ class FileContent:
         inside = self.index.holds(rule) if rule else np.ones_like(here)
         misses = self.index.find_near_misses(rule) if rule else ()
         holds = [Rule.parse(miss.condition).holds(rows.frame).to_numpy() for miss in misses]
-        names = list(subject.mode.mode.conditions if subject.mode else ())
-        if len(names) != len(misses):
-            names = [miss.condition for miss in misses]
+        names = subject.name_conditions(misses)
         if rule and not (misses and np.array_equal(np.all(holds, axis=0), inside)):
             # its judge took missing values otherwise, or it reads what a finder fitted
-            names, holds = [rule], [inside]
+            names, holds = (rule,), [inside]
         distances = [miss.distance for miss in misses if miss.distance is not None]
         sample = subject.mode.mode.sample if subject.mode else ()
         first = [np.flatnonzero((rows.ids == e.id).to_numpy() & of_model).tolist() for e in sample]

@@ -55,7 +55,6 @@ def show_modes(request: Request) -> Response:
     return show_page(
         request,
         "modes.html.j2",
-        report=report,
         outline=Outline(report),
         modes=ModeOutline(report) if report.mode_search is not None else None,
         tally={str(verdict): number for verdict, number in report.counts().items()},
@@ -124,23 +123,18 @@ def edit_rule(request: Request) -> Response:
     """Show a rule in a box, its conditions, and its counts."""
     bench = bench_of(request)
     text = request.query_params.get("rule", "").strip()
-    pair = bench.audited.manifest.compare
-    content: dict[str, Any] = {"rule": text, "trouble": "", "cells": {}, "pair": pair}
+    content: dict[str, Any] = {"rule": text, "trouble": "", "cells": {}}
     if text:
         try:
             content |= _count(bench, text)
         except (RuleError, InputError) as error:
             content["trouble"] = str(error)
-    rows = bench.rows
     return show_page(
         request,
         "rule.html.j2",
         **content,
         modes=list_modes(bench.audited),
-        columns=[(name, describe_type(kind)) for name, kind in rows.frame.schema.items()],
-        size=rows.evidence.unit_count,
-        total=rows.total,
-        unit=bench.audited.unit,
+        columns=[(name, describe_type(kind)) for name, kind in bench.rows.frame.schema.items()],
     )
 
 
@@ -165,6 +159,7 @@ def _count(bench: OpenedReport, text: str) -> dict[str, Any]:
     return {
         "cells": cells,
         "change": bench.index.measure_change(text, pair) if pair else None,
+        "pair": pair,
         "conditions": shorter,
         "is_known": Rule.parse(text).sql in list_rules(bench.audited),
         "near": [
@@ -209,9 +204,6 @@ def show_examples(request: Request) -> Response:
         model=subject.find_model(index.rows.outcomes),
         change=index.measure_change(subject.rule, subject.pair) if subject.pair else None,
         sides=subject.name_sides(is_single=is_single(index.find_near_misses(subject.rule))),
-        total=index.rows.total,
-        size=index.rows.evidence.unit_count,
-        unit=bench.audited.unit,
     )
 
 
@@ -251,9 +243,7 @@ def _find_places(
 def _choose_near(index: RowIndex, subject: Subject) -> list[tuple[RowView, str]]:
     """Return rows next to the rule, a few of each condition that alone keeps them out, and it."""
     every = index.find_near_misses(subject.rule)
-    names = subject.mode.mode.conditions if subject.mode else ()
-    if len(names) != len(every):
-        names = tuple(miss.condition for miss in every)
+    names = subject.name_conditions(every)
     misses = [one for one in zip(names, every, strict=True) if one[1].mask.any()]
     examples: list[tuple[RowView, str]] = []
     of_model = index.rows.select_model(subject.find_model(index.rows.outcomes))

@@ -60,15 +60,10 @@ def list_rows(request: Request) -> Response:
         counts=counts,
         rows=show_rows(index.rows, shown, columns, rule=query.rule, text=query.text, length=SHORT),
         columns=columns,
-        every_column=index.rows.columns,
-        models=index.rows.evidence.models if index.rows.evidence.roles.model else (),
         column=summarise_column(index, query, name) if name else None,
         start=start,
         size=len(places),
         page=PAGE,
-        total=len(index.rows),
-        units=index.rows.evidence.unit_count,
-        unit=bench.audited.unit,
     )
 
 
@@ -337,14 +332,11 @@ def _show_models(request: Request, bench: OpenedReport, params: QueryParams) -> 
         request,
         "compare.html.j2",
         comparison=comparison,
-        models=names,
         cell=cell,
         start=start,
         end=start + len(units),
         pairs=list(zip(*sides, strict=True)),
         page=_PAIRS,
-        unit=bench.audited.unit,
-        total=rows.total,
         overall=describe_overall(bench.audited),
     )
 
