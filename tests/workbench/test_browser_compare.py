@@ -9,9 +9,9 @@ import pytest
 from bench_reports import serve_in_thread
 from browser_watch import Watch
 from explorer_files import make_results, write_report
-from groundfault.workbench.comparison import compare_models
 
 from groundfault.workbench.opened_report import OpenedReport
+from groundfault.workbench.screens.rows import compare_models
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

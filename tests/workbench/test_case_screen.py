@@ -17,7 +17,7 @@ from groundfault.base.holdout_events import TRIED
 from groundfault.base.ledger import Ledger
 from groundfault.case.case import LEDGER
 from groundfault.case.verification import verify_case
-from groundfault.workbench.opened_report import holds_case, open_case
+from groundfault.workbench.opened_report import open_case, open_place
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -38,8 +38,7 @@ def audited(case: Case) -> Case:
 
 
 def test_before_the_audit_it_is_sealed_and_no_outcome_is_there(case: Case) -> None:
-    assert holds_case(case.folder)
-    bench = open_case(case.folder)
+    bench = open_place(str(case.folder), {}, {}, ledger=True)
     client = visit(bench)
     assert client.get("/", follow_redirects=False).headers["location"] == "/case"
     html = client.get("/case").text

@@ -17,9 +17,8 @@ from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.use.summary import Summary
 from groundfault.render import taxonomy_page
 from groundfault.workbench.opened_report import (
-    holds_taxonomy,
+    open_place,
     open_review,
-    open_taxonomy,
     require_something,
 )
 
@@ -35,13 +34,12 @@ def taxonomy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def taxonomy_client(taxonomy: Path) -> TestClient:
-    return visit(open_taxonomy(taxonomy))
+    return visit(open_place(str(taxonomy), {}, {}, ledger=True))
 
 
 def test_a_taxonomy_is_the_first_screen_and_has_the_sections_of_its_report(
     taxonomy: Path, taxonomy_client: TestClient
 ) -> None:
-    assert holds_taxonomy(taxonomy)
     home = taxonomy_client.get("/", follow_redirects=False)
     assert home.headers["location"] == "/taxonomy"
     html = taxonomy_client.get("/taxonomy").text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -148,6 +147,7 @@ def open_(
     seal : HEX
         Seal of the sequential audit to watch.
     """
+    from groundfault.workbench.opened_report import open_place
     from groundfault.workbench.serving import require_web
 
     if no_ledger and ledger:
@@ -162,42 +162,5 @@ def open_(
         "store": options["store"],
     }
     evidence = {"evidence": options["evidence"] or None, "baseline": baseline}
-    bench = _open(path, review, evidence, None if no_ledger else ledger or True, seal)
-    call(serve_bench, options, bench)
-
-
-def _open(
-    place: str,
-    review: dict[str, Any],
-    evidence: dict[str, Any],
-    ledger: str | bool | None,
-    seal: str,
-) -> OpenedReport:
-    """Open what lies at a place."""
-    from groundfault.workbench.opened_report import (
-        OpenedReport,
-        holds_case,
-        holds_runs,
-        holds_taxonomy,
-        open_case,
-        open_record,
-        open_review,
-        open_taxonomy,
-        require_something,
-    )
-
-    path = Path(place)
-    if holds_runs(path):
-        return open_review(path, **review)
-    if any(review.values()):
-        raise PlanError(f"{place} holds no probe runs, and reviews are of their responses")
-    if holds_taxonomy(path):
-        return open_taxonomy(path)
-    if holds_case(path):
-        if any(evidence.values()) or isinstance(ledger, str):
-            raise PlanError("a case has its rows and its ledger: name its folder alone")
-        return open_case(path, record=ledger is not None)
-    if "://" in place or path.suffix == ".db":
-        return open_record(place, seal)
-    require_something(path)
-    return OpenedReport.of_report(path, ledger=ledger, **evidence)
+    book = None if no_ledger else ledger or True
+    call(serve_bench, options, open_place(path, review, evidence, book, seal))

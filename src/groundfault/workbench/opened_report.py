@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace as change
 
@@ -20,7 +20,7 @@ from groundfault.base.ledgers import LedgerChoice, find_ledger, find_witness
 from groundfault.case.case import AUDIT, LEDGER, Case
 from groundfault.case.settings import CASE
 from groundfault.case.verification import verify_case
-from groundfault.errors import GroundfaultError, InputError
+from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.runs import BANK, GRAMMAR, MANIFEST
 from groundfault.render import words
@@ -215,9 +215,48 @@ def _verify(
     return verify(folder, evidence=evidence, ledger=ledger or False)
 
 
-def holds_runs(place: Path) -> bool:
-    """Return whether this is a folder of probe runs."""
-    return all((place / name).is_file() for name in (MANIFEST, BANK, GRAMMAR))
+def open_place(
+    place: str,
+    review: dict[str, Any],
+    evidence: dict[str, Any],
+    ledger: str | bool | None,
+    seal: str = "",
+) -> OpenedReport:
+    """Open what lies at a place.
+
+    Parameters
+    ----------
+    place : str
+        A folder, a file or the URL of a ledger.
+    review : dict
+        What `open_review` takes; for probe runs alone.
+    evidence : dict
+        Where the evidence of a report is, and an earlier report: ``evidence`` and ``baseline``.
+    ledger : str, bool or None
+        As `OpenedReport.of_report` takes it; None records nothing.
+    seal : str
+        Of the audit in a ledger that holds several.
+
+    Raises
+    ------
+    InputError, PlanError
+        If nothing can be opened there, or not with these settings.
+    """
+    path = Path(place)
+    if all((path / name).is_file() for name in (MANIFEST, BANK, GRAMMAR)):
+        return open_review(path, **review)
+    if any(review.values()):
+        raise PlanError(f"{place} holds no probe runs, and reviews are of their responses")
+    if (path / "taxonomy.json").is_file():
+        return open_taxonomy(path)
+    if (path / CASE).is_file():
+        if any(evidence.values()) or isinstance(ledger, str):
+            raise PlanError("a case has its rows and its ledger: name its folder alone")
+        return open_case(path, record=ledger is not None)
+    if "://" in place or path.suffix == ".db":
+        return open_record(place, seal)
+    require_something(path)
+    return OpenedReport.of_report(path, ledger=ledger, **evidence)
 
 
 def require_something(place: Path) -> None:
@@ -244,11 +283,6 @@ def require_something(place: Path) -> None:
     raise InputError(f"{place} holds no report, case, taxonomy or probe runs; {hint}")
 
 
-def holds_case(place: Path) -> bool:
-    """Return whether this is a folder that ``case new`` began."""
-    return (place / CASE).is_file()
-
-
 def open_case(place: Path, *, record: bool = True) -> OpenedReport:
     """Open a case, to see where it stands and, once there is one, its audit.
 
@@ -272,11 +306,6 @@ def open_case(place: Path, *, record: bool = True) -> OpenedReport:
         place / AUDIT, evidence=place / "evidence" / "audit", ledger=ledger if record else None
     )
     return replace(bench, case=case)
-
-
-def holds_taxonomy(place: Path) -> bool:
-    """Return whether this is a folder that ``taxonomy fit`` wrote."""
-    return (place / "taxonomy.json").is_file()
 
 
 def open_taxonomy(place: Path) -> OpenedReport:
