@@ -12,8 +12,8 @@ from groundfault import Candidate, Report
 from groundfault.auditing.gate_rows import (
     COLUMNS,
     GateRows,
-    list_mode_rows,
     list_rules,
+    make_mode_row,
     parse_condition,
     read_gated,
 )
@@ -29,11 +29,10 @@ def test_a_finding_is_told_of_the_side_with_more_failures() -> None:
     assert report.findings[0].is_less_frequent
     rows = GateRows(report.data, parse_condition("confirmed and lift > 0"), modes=False)
     ((key, row),) = rows.rows.items()
-    assert (row["name"], row["rule"]) == ("score <= 60", "score <= 60")
-    assert row["finding"].name == "score > 60"
+    assert (row.name, row.rule) == ("score <= 60", "score <= 60")
+    assert row.subject.name == "score > 60"
     # the key is of the candidate, which a report that does not confirm it has as well
     assert key == (report.findings[0].rule, "", True, "finding")
-    assert set(COLUMNS) <= set(row)
 
 
 def test_a_comparison_has_a_row_for_the_overall_change() -> None:
@@ -41,8 +40,8 @@ def test_a_comparison_has_a_row_for_the_overall_change() -> None:
     rows = GateRows(report.data, parse_condition("kind = 'overall' and confirmed"))
     (row,) = rows.rows.values()
     assert report.change is not None
-    assert (row["lift"], row["p"]) == (report.change.change, report.change.p)
-    assert row["sentence"].startswith("Overall, new fails more often than old (old ")
+    assert (row.lift, row.p) == (report.change.change, report.change.p)
+    assert row.sentence.startswith("Overall, new fails more often than old (old ")
     with pytest.raises(RuleError, match="ask 'lift > 0'"):
         GateRows(report.data, parse_condition("outcome = 'new fails where old passed'"))
 
@@ -59,20 +58,20 @@ def report() -> Report:
 
 
 def test_a_row_has_what_a_rule_may_read(report: Report) -> None:
-    (row,) = list_mode_rows(report.data)
-    mode = report.modes[0]
-    assert set(row) == {*COLUMNS, "sentence"}
-    assert row["rule"] == '"hard"'
-    assert row["lift"] == mode.rate - mode.rate_outside > 0
-    assert row["low"] < row["lift"] < row["high"]
-    assert row["p_adjusted"] == max(mode.p_marginal, mode.p_conditional)
-    assert f"{mode.errors:g}/{mode.n}" in row["sentence"]
+    (mode,) = report.modes
+    row = make_mode_row(report.data, mode)
+    assert set(COLUMNS) < set(row.__struct_fields__)
+    assert row.rule == '"hard"'
+    assert row.lift == mode.rate - mode.rate_outside > 0
+    assert row.low < row.lift < row.high
+    assert row.p_adjusted == max(mode.p_marginal, mode.p_conditional)
+    assert f"{mode.errors:g}/{mode.n}" in row.sentence
 
 
 def test_a_mode_without_an_outside_has_no_lift(report: Report) -> None:
     everywhere = structs.replace(report.modes[0], n_outside=0, errors_outside=0.0)
-    (row,) = list_mode_rows(structs.replace(report.data, modes=(everywhere,)))
-    assert (row["lift"], row["low"], row["high"]) == (None, None, None)
+    row = make_mode_row(report.data, everywhere)
+    assert (row.lift, row.low, row.high) == (None, None, None)
 
 
 def test_a_mode_is_known_by_its_alternatives(report: Report) -> None:

@@ -22,6 +22,7 @@ from groundfault.auditing.since_baseline import (
     has_anything_alike,
     measure_since,
 )
+from groundfault.core.finding import Finding
 
 
 def audit_run(frame: pl.DataFrame, run: str, **options: Any) -> Report:
@@ -43,13 +44,13 @@ def now() -> Report:
     return audit_run(FRAME, "new", modes=False)
 
 
-def row_of(report: Report, name: str) -> dict[str, Any]:
+def find(report: Report, name: str) -> Finding:
     (finding,) = [f for f in report.findings if f.name == name]
-    return {"kind": "finding", "finding": finding, "outcome": finding.outcome}
+    return finding
 
 
 def test_shared_units_take_the_one_sided_sign_test(then: Report, now: Report) -> None:
-    since = measure_since(now.data, then.data, row_of(now, "hard"))
+    since = measure_since(now.data, then.data, find(now, "hard"))
     assert since is not None
     assert since.shared
     wide = FRAME.filter("hard").pivot("run", index="id", values="error")
@@ -58,14 +59,14 @@ def test_shared_units_take_the_one_sided_sign_test(then: Report, now: Report) ->
     expected = stats.binomtest(worse, worse + better, alternative="greater").pvalue
     assert since.p == pytest.approx(expected)
     assert (since.before, since.now) == (wide["old"].mean(), wide["new"].mean())
-    back = measure_since(then.data, now.data, row_of(then, "hard"))
+    back = measure_since(then.data, now.data, find(then, "hard"))
     assert back is not None
     assert back.p > 0.99
 
 
 def test_other_units_are_two_samples(then: Report, now: Report) -> None:
     parted = structs.replace(then.data, units=None)
-    since = measure_since(now.data, parted, row_of(now, "hard"))
+    since = measure_since(now.data, parted, find(now, "hard"))
     assert since is not None
     assert not since.shared
     counts = [
@@ -80,14 +81,14 @@ def test_few_shared_units_are_not_enough(now: Report) -> None:
     renamed = FRAME.with_columns(
         id=pl.when(pl.col("id") > "q0200").then("x" + pl.col("id")).otherwise("id")
     )
-    since = measure_since(now.data, audit_run(renamed, "old").data, row_of(now, "hard"))
+    since = measure_since(now.data, audit_run(renamed, "old").data, find(now, "hard"))
     assert since is not None
     assert not since.shared
 
 
 def test_what_neither_has_cannot_be_compared(then: Report, now: Report) -> None:
     none = structs.replace(then.data, units=None, findings=())
-    assert measure_since(now.data, none, row_of(now, "hard")) is None
+    assert measure_since(now.data, none, find(now, "hard")) is None
     assert not has_anything_alike(now.data, none)
     assert has_anything_alike(now.data, then.data)
     assert has_anything_alike(now.data, structs.replace(then.data, units=None))
@@ -104,12 +105,12 @@ def test_the_churn_is_how_often_answers_change(then: Report, now: Report) -> Non
 
 def decide(now: Report, then: Report, kinds: str, p: list[float]) -> list[bool]:
     """What is decided of p-values of findings (f), modes (m), and modes of the baseline (k)."""
-    rows = [{"kind": "finding" if kind == "f" else "mode"} for kind in kinds]
+    are_modes = [kind != "f" for kind in kinds]
     changes = [
         SinceBaseline(0.1, 0.2, 100, True, each, known_slice=kind == "k")
         for kind, each in zip(kinds, p, strict=True)
     ]
-    return decide_worse(now.data, then.data, rows, changes, 0.1)
+    return decide_worse(now.data, then.data, are_modes, changes, 0.1)
 
 
 def test_the_level_is_shared_by_everything_that_was_tested(now: Report, then: Report) -> None:
@@ -152,8 +153,7 @@ def test_a_mode_of_the_baseline_is_compared_on_its_own_slice(
 ) -> None:
     then, now = searches
     place = next(i for i, mode in enumerate(now.modes) if "hard" in mode.rule)
-    row = {"kind": "mode", "mode": now.modes[place], "outcome": now.modes[place].outcome}
-    since = measure_since(now.data, then.data, row)
+    since = measure_since(now.data, then.data, now.modes[place])
     assert since is not None
     assert since.known_slice
     earlier = next(mode for mode in then.modes if "hard" in mode.rule)
@@ -161,7 +161,7 @@ def test_a_mode_of_the_baseline_is_compared_on_its_own_slice(
     assert since.before == pytest.approx(earlier.rate)
     # a mode that the baseline does not have pays for the search
     others = structs.replace(then.data, modes=())
-    assert not measure_since(now.data, others, row).known_slice
+    assert not measure_since(now.data, others, now.modes[place]).known_slice
 
 
 def test_a_mode_that_got_worse_fails_the_gate(searches: tuple[Report, Report]) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from junitparser import Failure, JUnitXml, Skipped, TestSuite
+from msgspec.structs import replace
 
 from groundfault.auditing.gating import Gate, GateMatch
 from groundfault.auditing.since_baseline import SinceBaseline

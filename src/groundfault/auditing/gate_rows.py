@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 import numpy as np
+import polars as pl
+from msgspec import Struct, structs
 
 from groundfault.auditing.messages import write_mode_sentence
 from groundfault.auditing.report import parse_report, read_report
@@ -19,47 +21,49 @@ from groundfault.errors import InputError, RuleError, first_line
 from groundfault.modes.mode import Mode
 from groundfault.stats import intervals
 
-if TYPE_CHECKING:
-    import polars as pl
-
-COLUMNS = {
-    "name": str,
-    "rule": str,
-    "meaning": str,
-    "source": str,
-    "outcome": str,
-    "model": str,
-    "verdict": str,
-    "confirmed": bool,
-    "reason": str,
-    "representative": str,
-    "n_on": int,
-    "n_off": int,
-    "lift": float,
-    "p": float,
-    "p_adjusted": float,
-    "low": float,
-    "high": float,
-    "discovery_lift": float,
-    "frequency": float,
-    "kind": str,
-}
-"""What an expression may read of a finding, a failure mode or an overall change, and its type."""
-
-_WORDS = (
-    "name",
-    "rule",
-    "meaning",
-    "source",
-    "outcome",
-    "verdict",
-    "reason",
-    "representative",
-    "sentence",
-)
-
 GateKey = tuple[str, str, bool, str]
 """Rule, outcome as every report calls it, whether failures are fewer, and kind."""
+
+
+class GateRow(Struct, frozen=True, kw_only=True):
+    """A finding, a failure mode or an overall change, as a condition reads it.
+
+    Attributes
+    ----------
+    sentence : str
+        Not read by conditions, nor is ``subject``: what the row is of.
+    """
+
+    name: str
+    rule: str
+    meaning: str
+    source: str
+    outcome: str
+    model: str | None = None
+    verdict: str = "confirmed"
+    confirmed: bool = True
+    reason: str = ""
+    representative: str | None = None
+    n_on: int
+    n_off: int
+    lift: float | None
+    p: float | None
+    p_adjusted: float | None
+    low: float | None
+    high: float | None
+    discovery_lift: float | None
+    frequency: float | None = None
+    kind: str
+    sentence: str
+    subject: Finding | Mode | OverallChange
+
+
+COLUMNS: dict[str, type] = {
+    f.name: (get_args(f.type) or (f.type,))[0]
+    for f in structs.fields(GateRow)
+    if f.name not in ("sentence", "subject")
+}
+"""What an expression may read of a finding, a failure mode or an overall change, and its type."""
 
 
 class GateRows:
@@ -70,7 +74,7 @@ class GateRows:
     report : ReportData
     verdicts : dict
         Of every finding, whether or not the rule is true of it.
-    rows : dict
+    rows : dict of GateKey to GateRow
         Those for which the rule is true.
     aliases : dict
         For each of these the keys that it is known by.
@@ -79,14 +83,19 @@ class GateRows:
     """
 
     def __init__(self, report: ReportData, rule: Rule, *, modes: bool = True) -> None:
-        _refuse_directions(report, rule)
+        # a condition on a direction of a comparison, as reports had them once, is never true now
+        if report.change is not None and " fails where " in rule.sql:
+            raise RuleError(
+                "a comparison has one outcome, the change from the first model to the second: ask "
+                "'lift > 0' for more failures, and nothing of the outcome"
+            )
         self.report = report
-        rows = [_row(report, finding) for finding in report.findings]
+        rows = [_make_finding_row(report, finding) for finding in report.findings]
         if report.change is not None:
-            rows.append(_overall_row(report, report.change))
+            rows.append(_make_overall_row(report, report.change))
         keys = [_key(report, row) for row in rows]
-        self.verdicts = {key[:2]: row["verdict"] for key, row in zip(keys, rows, strict=True)}
-        self.rows = {keys[i]: rows[i] for i in _true_of(rule, _table(rows))}
+        self.verdicts = {key[:2]: row.verdict for key, row in zip(keys, rows, strict=True)}
+        self.rows = {keys[i]: rows[i] for i in _list_true(rule, rows)}
         self.aliases = {key: {key} for key in self.rows}
         self.notes: tuple[str, ...] = ()
         if report.modes and modes:
@@ -98,20 +107,20 @@ class GateRows:
             )
 
     def _add_modes(self, rule: Rule) -> None:
-        rows = list_mode_rows(self.report)
-        truth = _evaluate(rule, _table(rows))
+        rows = [make_mode_row(self.report, mode) for mode in self.report.modes]
+        truth = _evaluate(rule, _tabulate(rows))
         undecided = int(truth.null_count())
         if undecided:
-            empty = ", ".join(name for name in rule.columns if rows[0][name] is None)
+            empty = ", ".join(name for name in rule.columns if getattr(rows[0], name) is None)
             self.notes = (
                 f"the rule cannot be asked of {undecided} of {len(rows)} failure modes, which have "
                 f"no {empty}",
             )
         for place in truth.fill_null(False).arg_true():
-            row, mode = rows[int(place)], self.report.modes[int(place)]
-            key = _key(self.report, row)
-            self.rows[key] = row | {"mode": mode}
-            self.aliases[key] = {(name, *key[1:]) for name in list_rules(mode)}
+            key = _key(self.report, rows[place])
+            self.rows[key] = rows[place]
+            rules = list_rules(self.report.modes[place])
+            self.aliases[key] = {(name, *key[1:]) for name in rules}
 
     def knows(self, aliases: set[GateKey]) -> bool:
         """Return whether a row that is known by these keys is one of this report's."""
@@ -160,111 +169,138 @@ def parse_condition(text: str) -> Rule:
     return rule
 
 
-def _refuse_directions(report: ReportData, rule: Rule) -> None:
-    """A condition on a direction of a comparison, as reports had them once, is never true now."""
-    if report.change is not None and " fails where " in rule.sql:
-        raise RuleError(
-            "a comparison has one outcome, the change from the first model to the second: ask "
-            "'lift > 0' for more failures, and nothing of the outcome"
-        )
-
-
-def _key(report: ReportData, row: Mapping[str, Any]) -> GateKey:
-    # the sign is part of the key: a slice that was better and is now worse is another finding
-    name, candidate = _common_name(report, row["outcome"]), row.get("finding")
-    if candidate is None:
-        return row["rule"], name, (row["lift"] or 0) < 0, row["kind"]
-    # by the candidate, whichever side it is told of
-    lift = (candidate.holdout or candidate.full).lift
-    return candidate.rule, name, (lift or 0) < 0, row["kind"]
-
-
-def _common_name(report: ReportData, outcome: str) -> str:
-    """What an outcome is called in every report.
-
-    Of a comparison of before it is its direction, whatever the models' names.
-    """
+def _key(report: ReportData, row: GateRow) -> GateKey:
+    # by the candidate, whichever side it is told of; and by the sign: a slice that was better and
+    # is now worse is another finding
+    candidate = row.subject if isinstance(row.subject, Finding) else None
+    rule = row.rule if candidate is None else candidate.rule
+    less = (row.lift or 0) < 0 if candidate is None else candidate.is_less_frequent
+    outcome = row.outcome
+    # of a comparison of before it is its direction, whatever the models' names
     if report.manifest.compare and report.change is None and outcome in report.outcomes:
-        return f"direction {report.outcomes.index(outcome)}"
-    return outcome
+        outcome = f"direction {report.outcomes.index(outcome)}"
+    return rule, outcome, less, row.kind
 
 
-def _row(report: ReportData, candidate: Finding) -> dict[str, Any]:
-    """A finding as `COLUMNS`, told of the side with more failures, its sentence and itself."""
+def _name_model(report: ReportData, outcome: str) -> str | None:
+    models = report.manifest.models or ()
+    return outcome or (models[0] if len(models) == 1 else None)
+
+
+def _make_finding_row(report: ReportData, candidate: Finding) -> GateRow:
+    """Return the row of a finding, told of the side with more failures."""
     finding = candidate.face_failures(report.plan.effect)
-    cell, models = finding.holdout or finding.full, report.manifest.models or ()
+    cell = finding.holdout or finding.full
     # of what is confirmed, the interval that accounts for having been selected
     corrected = finding.estimate
     low, high = (corrected.interval if corrected else cell.interval) or (None, None)
-    model = finding.outcome or (models[0] if len(models) == 1 else None)
-    return {
-        **{name: getattr(finding, name) for name in _WORDS},
+    words = "name rule meaning source outcome confirmed reason representative frequency sentence"
+    return GateRow(
+        **{name: getattr(finding, name) for name in words.split()},
         **{name: getattr(cell, name) for name in ("lift", "p", "p_adjusted")},
-        "verdict": str(finding.verdict),
-        "model": None if report.manifest.compare else model,
-        "confirmed": finding.confirmed,
-        "n_on": cell.on,
-        "n_off": cell.off,
-        "low": low,
-        "high": high,
-        "discovery_lift": finding.discovery.lift,
-        "frequency": finding.frequency,
-        "kind": "finding",
-        "finding": candidate,
-    }
+        model=None if report.manifest.compare else _name_model(report, finding.outcome),
+        verdict=str(finding.verdict),
+        n_on=cell.on,
+        n_off=cell.off,
+        low=low,
+        high=high,
+        discovery_lift=finding.discovery.lift,
+        kind="finding",
+        subject=candidate,
+    )
 
 
-def _overall_row(report: ReportData, change: OverallChange) -> dict[str, Any]:
+def _make_overall_row(report: ReportData, change: OverallChange) -> GateRow:
     """Return the overall change of a comparison, beside findings."""
     compare = report.manifest.compare or ("", "")
     more = "more" if change.change > 0 else "less"
-    names = dict.fromkeys(("name", "rule", "meaning"), "all examples")
     rates = [f"{name} {rate:.1%}" for name, rate in zip(compare, change.error_rates, strict=True)]
-    return {
-        **names,
-        "source": "comparison",
-        "outcome": "",
-        "model": None,
-        "verdict": "confirmed" if change.confirmed else "below_floor",
-        "confirmed": change.confirmed,
-        "reason": "",
-        "representative": None,
-        "sentence": (
+    return GateRow(
+        name="all examples",
+        rule="all examples",
+        meaning="all examples",
+        source="comparison",
+        outcome="",
+        verdict="confirmed" if change.confirmed else "below_floor",
+        confirmed=change.confirmed,
+        n_on=change.n,
+        n_off=change.n,
+        lift=change.change,
+        p=change.p,
+        p_adjusted=change.p,
+        discovery_lift=change.change,
+        low=change.interval[0],
+        high=change.interval[1],
+        kind="overall",
+        sentence=(
             f"Overall, {compare[1]} fails {more} often than {compare[0]} ({', '.join(rates)}; "
             f"change {change.change:+.3f}; p = {change.p:.2g})."
         ),
-        "n_on": change.n,
-        "n_off": change.n,
-        "lift": change.change,
-        "p": change.p,
-        "p_adjusted": change.p,
-        "low": change.interval[0],
-        "high": change.interval[1],
-        "discovery_lift": change.change,
-        "frequency": None,
-        "kind": "overall",
-    }
+        subject=change,
+    )
 
 
-def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    import polars as pl
+def make_mode_row(report: ReportData, mode: Mode) -> GateRow:
+    """Return the row of a failure mode, which stands beside confirmed findings.
 
-    types = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
-    schema = {name: types[kind] for name, kind in COLUMNS.items()} | {"sentence": pl.String}
+    Its lift is the failure rate inside its rule minus that outside, with Newcombe's interval, its
+    p-values are the larger of its two, and nothing of it was repeated over splits (no frequency).
+
+    Parameters
+    ----------
+    report : ReportData
+    mode : Mode
+    """
+    model = _name_model(report, mode.outcome)
+    lift = low = high = None
+    if mode.n_outside:
+        lift = mode.rate - mode.rate_outside
+        counts = mode.errors, mode.n, mode.errors_outside, mode.n_outside
+        on_sum, on, off_sum, off = np.array(counts, dtype=np.float64)[:, None]
+        ends = intervals.newcombe(on_sum, on, off_sum, off, 1 - float(report.plan.alpha))
+        low, high = (float(end[0]) for end in ends)
+    p = max(mode.p_marginal, mode.p_conditional)
+    return GateRow(
+        **{word: getattr(mode, word) for word in ("rule", "meaning", "source", "outcome")},
+        name=mode.meaning,
+        model=model if model in (report.manifest.models or ()) else None,
+        n_on=mode.n,
+        n_off=mode.n_outside,
+        lift=lift,
+        p=p,
+        p_adjusted=p,
+        discovery_lift=lift,
+        low=low,
+        high=high,
+        kind="mode",
+        sentence=write_mode_sentence(mode),
+        subject=mode,
+    )
+
+
+def list_rules(mode: Mode) -> set[str]:
+    """Return the rules that a mode is known by: its own, and others of the same examples."""
+    return {mode.rule, *(other.rule for other in mode.alternatives)}
+
+
+def _tabulate(rows: Sequence[GateRow]) -> pl.DataFrame:
+    # no rule reads a sentence, but text that cannot be written is refused in it, too
+    schema = COLUMNS | {"sentence": str}
     try:
-        table = pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
-        # the name of version 0.1.0, which rules may use until the next minor release
-        table = table.with_columns(pl.col("representative").alias("lead"))
+        cells = [{name: getattr(row, name) for name in schema} for row in rows]
+        table = pl.DataFrame(cells, schema=schema)
     except (pl.exceptions.PolarsError, UnicodeEncodeError) as error:
         raise InputError(f"a report holds what no audit writes: {first_line(error)}") from None
     if not table.select(pl.all_horizontal(pl.col(pl.Float64).is_finite().all())).item():
         raise InputError("a report holds a number that is not finite; no audit writes such")
-    return table
+    # the name of version 0.1.0, which rules may use until the next minor release
+    return table.with_columns(pl.col("representative").alias("lead"))
 
 
-def _true_of(rule: Rule, table: pl.DataFrame) -> list[int]:
-    """Indices of rows for which a rule is true."""
+def _list_true(rule: Rule, rows: Sequence[GateRow]) -> list[int]:
+    """Return the places of rows for which a rule is true."""
     # null for a confirmed finding is an error and no false: the gate would pass what nobody decided
+    table = _tabulate(rows)
     truth = _evaluate(rule, table)
     undecided = table.filter(truth.is_null() & table["confirmed"])
     if undecided.height:
@@ -274,13 +310,11 @@ def _true_of(rule: Rule, table: pl.DataFrame) -> list[int]:
             f"{rule.sql!r} cannot be decided of the confirmed finding {row['name']!r}: it has "
             f"no {empty}"
         )
-    return [int(i) for i in truth.fill_null(False).arg_true()]
+    return truth.fill_null(False).arg_true().to_list()
 
 
 def _evaluate(rule: Rule, table: pl.DataFrame) -> pl.Series:
     """Return a rule's value for each row: Boolean, null where it is neither true nor false."""
-    import polars as pl
-
     try:
         truth = table.select(rule.to_polars().alias("truth")).to_series()
     except pl.exceptions.PolarsError as error:
@@ -288,65 +322,3 @@ def _evaluate(rule: Rule, table: pl.DataFrame) -> pl.Series:
     if truth.dtype not in (pl.Boolean, pl.Null):
         raise RuleError(f"{rule.sql!r} is {truth.dtype}, neither true nor false")
     return truth.cast(pl.Boolean)
-
-
-def list_mode_rows(report: ReportData) -> list[dict[str, Any]]:
-    """Return a row for each failure mode, with the keys of a finding's.
-
-    Parameters
-    ----------
-    report : ReportData
-
-    Notes
-    -----
-    A mode stands beside confirmed findings: its lift is the failure rate inside its rule minus
-    that outside, with Newcombe's interval, its p-values are the larger of its two, and nothing of
-    it was repeated over splits (no frequency).
-    """
-    return [_mode_row(report, mode) for mode in report.modes]
-
-
-def list_rules(mode: Mode) -> set[str]:
-    """The rules that a mode is known by: its own, and those that explain the same examples."""
-    return {mode.rule, *(other.rule for other in mode.alternatives)}
-
-
-def _mode_row(report: ReportData, mode: Mode) -> dict[str, Any]:
-    models = report.manifest.models or ()
-    model = mode.outcome or (models[0] if len(models) == 1 else None)
-    lift = mode.rate - mode.rate_outside if mode.n_outside else None
-    low, high = _interval(report, mode)
-    p = max(mode.p_marginal, mode.p_conditional)
-    return {
-        "name": mode.meaning,
-        "rule": mode.rule,
-        "meaning": mode.meaning,
-        "source": mode.source,
-        "outcome": mode.outcome,
-        "model": model if model in models else None,
-        "verdict": "confirmed",
-        "confirmed": True,
-        "reason": "",
-        "representative": None,
-        "n_on": mode.n,
-        "n_off": mode.n_outside,
-        "lift": lift,
-        "p": p,
-        "p_adjusted": p,
-        "low": low,
-        "high": high,
-        "discovery_lift": lift,
-        "frequency": None,
-        "kind": "mode",
-        "sentence": write_mode_sentence(mode),
-    }
-
-
-def _interval(report: ReportData, mode: Mode) -> tuple[float | None, float | None]:
-    if not mode.n_outside:
-        return None, None
-    on_sum, on, off_sum, off = np.array(
-        [[mode.errors], [mode.n], [mode.errors_outside], [mode.n_outside]], dtype=np.float64
-    )
-    low, high = intervals.newcombe(on_sum, on, off_sum, off, 1 - float(report.plan.alpha))
-    return float(low[0]), float(high[0])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
 
 from groundfault.auditing.detectable import USUAL_PREVALENCE, ChangeDesign
 from groundfault.auditing.gate_rows import (
     COLUMNS,
-    GateKey,
+    GateRow,
     GateRows,
     parse_condition,
     read_gated,
@@ -24,7 +26,9 @@ from groundfault.auditing.since_baseline import (
     measure_since,
     share_of_candidates,
 )
+from groundfault.core.finding import Finding
 from groundfault.errors import InputError, PlanError
+from groundfault.modes.mode import Mode
 
 __all__ = ["COLUMNS", "FAIL_ON", "LEVEL", "Gate", "GateMatch", "gate"]
 
@@ -33,8 +37,8 @@ LEVEL = 0.1
 """Of the test that something changed since the baseline."""
 
 
-@dataclass(frozen=True)
-class GateMatch:
+# fields at their defaults are left out of the JSON, as before there were modes and changes
+class GateMatch(Struct, frozen=True, omit_defaults=True):
     """A finding, a failure mode or an overall change for which the expression is true.
 
     Attributes
@@ -68,8 +72,7 @@ class GateMatch:
     rule: str = ""
 
 
-@dataclass(frozen=True)
-class Gate:
+class Gate(Struct, frozen=True, omit_defaults=True):
     """Whether a report passes, and why not.
 
     Attributes
@@ -112,16 +115,8 @@ class Gate:
     uncompared: tuple[GateMatch, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain words and numbers; what does not apply to a match is left out."""
-        content = asdict(self)
-        # as before there were modes and changes, for scripts that compare
-        for match in (*content["new"], *content["known"], *content["uncompared"]):
-            if match["kind"] == "finding":
-                del match["kind"]
-            if match["since"] is None:
-                del match["since"]
-        if not content["uncompared"]:
-            del content["uncompared"]
+        """Return plain words and numbers; what does not apply to a match is left out."""
+        content: dict[str, Any] = msgspec.to_builtins(self)
         return content
 
 
@@ -189,20 +184,22 @@ def gate(
     new, known, uncompared = map(_order, _sort_rows(now, then, level))
     detectable = _find_detectable(now.report, then.report if then else None, level)
     blind = must_detect is not None and (detectable is None or detectable > must_detect)
+    gone: tuple[str, ...] = ()
+    notes = now.notes
+    if then is not None:
+        rows = then.rows.items()
+        gone = tuple(row.name for key, row in rows if not now.knows(then.aliases[key]))
+        notes = (*notes, *_notes(now.report, then.report))
     return Gate(
         passed=not new and not blind,
         fail_on=fail_on,
         new=new,
         known=known,
-        gone=tuple(
-            row["name"] for key, row in then.rows.items() if not now.knows(then.aliases[key])
-        )
-        if then
-        else (),
+        gone=gone,
         compared=then is not None,
         detectable=detectable,
         blind=blind,
-        notes=(*now.notes, *(_notes(now.report, then.report) if then else ())),
+        notes=notes,
         uncompared=uncompared,
     )
 
@@ -212,39 +209,41 @@ _KINDS = ("overall", "mode", "finding")
 
 
 def _order(matches: _Matches) -> _Matches:
-    """As a report has them, failure modes before findings: who shows the first few shows those."""
+    """Sort as a report does, failure modes first: who shows the first few shows those."""
     return tuple(sorted(matches, key=lambda match: _KINDS.index(match.kind)))
 
 
 def _sort_rows(
     now: GateRows, then: GateRows | None, level: float
 ) -> tuple[_Matches, _Matches, _Matches]:
-    """What is new, what is known, and what cannot be compared."""
-    matches = {
-        key: _match(row, then.verdicts.get(key[:2]) if then else None)
-        for key, row in now.rows.items()
-    }
+    """Return what is new, what is known, and what cannot be compared."""
+    verdicts = then.verdicts if then else {}
+    matches = {key: _match(row, verdicts.get(key[:2])) for key, row in now.rows.items()}
     if then is None:
         return tuple(matches.values()), (), ()
     if now.report.manifest.compare:
-        known_keys = {key for key in matches if then.knows(now.aliases[key])}
-        new = tuple(match for key, match in matches.items() if key not in known_keys)
-        return new, tuple(match for key, match in matches.items() if key in known_keys), ()
-    changes = {key: measure_since(now.report, then.report, row) for key, row in now.rows.items()}
-    tested: dict[GateKey, SinceBaseline] = {
-        key: change for key, change in changes.items() if change is not None
+        known = {key: match for key, match in matches.items() if then.knows(now.aliases[key])}
+        new = (match for key, match in matches.items() if key not in known)
+        return tuple(new), tuple(known.values()), ()
+    subjects = {key: row.subject for key, row in now.rows.items()}
+    tested = {
+        key: change
+        for key, subject in subjects.items()
+        if isinstance(subject, Finding | Mode)
+        and (change := measure_since(now.report, then.report, subject)) is not None
     }
-    rows = [now.rows[key] for key in tested]
-    decisions = decide_worse(now.report, then.report, rows, list(tested.values()), level)
+    are_modes = [isinstance(subjects[key], Mode) for key in tested]
+    decisions = decide_worse(now.report, then.report, are_modes, list(tested.values()), level)
     parts: dict[bool, list[GateMatch]] = {True: [], False: []}
     for (key, change), worse in zip(tested.items(), decisions, strict=True):
-        parts[worse].append(replace(matches[key], since=replace(change, worse=worse)))
+        since = structs.replace(change, worse=worse)
+        parts[worse].append(structs.replace(matches[key], since=since))
     rest = tuple(match for key, match in matches.items() if key not in tested)
     return tuple(parts[True]), tuple(parts[False]), rest
 
 
 def _require_likeness(now: ReportData, then: ReportData) -> None:
-    """Report and baseline must have something that can be compared."""
+    """Raise unless report and baseline have something that can be compared."""
     if bool(now.manifest.compare) != bool(then.manifest.compare):
         raise InputError(
             "one of report and baseline compares two models, the other does not; make both alike"
@@ -279,13 +278,11 @@ def _find_detectable(now: ReportData, then: ReportData | None, level: float) -> 
     return None if change is None else max(least, change)
 
 
-def _match(row: Mapping[str, Any], before: str | None) -> GateMatch:
-    names = "name outcome source verdict sentence lift low high kind rule"
+def _match(row: GateRow, before: str | None) -> GateMatch:
+    names = "name outcome source verdict sentence lift low high kind rule".split()
     # what was said before of the rule as a finding is not what is said of it as a mode
-    return GateMatch(
-        **{name: row[name] for name in names.split()},
-        before=None if row["kind"] == "mode" else before,
-    )
+    before = None if row.kind == "mode" else before
+    return GateMatch(**{name: getattr(row, name) for name in names}, before=before)
 
 
 def _notes(now: ReportData, then: ReportData) -> tuple[str, ...]:

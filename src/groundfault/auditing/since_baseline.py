@@ -9,15 +9,16 @@ having been chosen because the baseline failed there, it errs towards less failu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from groundfault.auditing.report_schema import ReportData
 from groundfault.auditing.stored_losses import read_losses, read_names, read_slice
+from groundfault.core.finding import Finding
 from groundfault.modes.mode import EVERY_MODEL, Mode
 from groundfault.stats import bits, flips, paired
 
@@ -35,8 +36,7 @@ _SAME = 0.5
 and of a failure mode with one of the baseline's that is taken for the same."""
 
 
-@dataclass(frozen=True)
-class _SharedUnits:
+class _SharedUnits(NamedTuple):
     """Units that both reports scored: their places in either, and their losses now and then."""
 
     here: NDArray[np.intp]
@@ -45,8 +45,7 @@ class _SharedUnits:
     earlier: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class SinceBaseline:
+class SinceBaseline(Struct, frozen=True):
     """How much more often a slice fails than in the baseline.
 
     Attributes
@@ -75,9 +74,9 @@ class SinceBaseline:
 
 
 def measure_since(
-    now: ReportData, then: ReportData, row: Mapping[str, Any]
+    now: ReportData, then: ReportData, subject: Finding | Mode
 ) -> SinceBaseline | None:
-    """The change of one finding's or mode's slice since the baseline; None if nothing is alike.
+    """Return the change of a slice since the baseline; None if nothing is alike.
 
     The side of the slice with more failures is compared, and what is counted is a change for the
     worse.
@@ -86,15 +85,15 @@ def measure_since(
     ----------
     now, then : ReportData
         The report, and its baseline.
-    row : mapping
-        See `groundfault.auditing.gate_rows`.
+    subject : Finding or Mode
+        Of the report.
     """
-    shared = _measure_shared(now, then, row)
-    return shared if shared is not None else _measure_samples(now, then, row)
+    shared = _measure_shared(now, then, subject)
+    return shared if shared is not None else _measure_samples(now, then, subject)
 
 
 def share_of_candidates(now: ReportData, then: ReportData) -> float:
-    """Of the level, what the candidates of a report get beside failure modes."""
+    """Return the part of the level that candidates get beside failure modes."""
     if now.mode_search is None:
         return 1.0
     return 1.0 - MODE_SHARE - (KNOWN_MODE_SHARE if then.modes else 0.0)
@@ -103,7 +102,7 @@ def share_of_candidates(now: ReportData, then: ReportData) -> float:
 def decide_worse(
     now: ReportData,
     then: ReportData,
-    rows: Sequence[Mapping[str, Any]],
+    are_modes: Sequence[bool],
     changes: Sequence[SinceBaseline],
     level: float,
 ) -> list[bool]:
@@ -112,8 +111,8 @@ def decide_worse(
     Parameters
     ----------
     now, then : ReportData
-    rows : sequence of mapping
-        Those with a change.
+    are_modes : sequence of bool
+        Whether each change is of a failure mode, or of a finding.
     changes : sequence of SinceBaseline
     level : float
 
@@ -123,7 +122,7 @@ def decide_worse(
     that were tested and all rules that were searched, not among the rows alone. The slices of the
     baseline's failure modes are not, and share a part of the level among themselves.
     """
-    modes = np.array([row["kind"] == "mode" for row in rows], dtype=np.bool_)
+    modes = np.array(are_modes, dtype=np.bool_)
     known = np.array([change.known_slice for change in changes], dtype=np.bool_)
     p = np.array([change.p for change in changes], dtype=np.float64)
     search = now.mode_search
@@ -142,7 +141,7 @@ def decide_worse(
 
 
 def find_churn(now: ReportData, then: ReportData) -> float | None:
-    """Mean squared change of a unit that both reports have; None where they share none."""
+    """Return the mean squared change of a unit that both reports have; None if they share none."""
     both = _match_losses(now, then, now.outcomes[0])
     return None if both is None else float(np.mean((both.losses - both.earlier) ** 2))
 
@@ -155,18 +154,18 @@ def has_anything_alike(now: ReportData, then: ReportData) -> bool:
 
 
 def _measure_shared(
-    now: ReportData, then: ReportData, row: Mapping[str, Any]
+    now: ReportData, then: ReportData, subject: Finding | Mode
 ) -> SinceBaseline | None:
-    both, members = _match_losses(now, then, row["outcome"]), _find_members(now, row)
+    both, members = _match_losses(now, then, subject.outcome), _find_members(now, subject)
     if both is None or members is None:
         return None
     inside = members[both.here]
     if not inside.any() or inside.sum() < _SHARED * members.sum():
         return None
-    if row["kind"] == "mode":
-        known = _find_known_slice(now, then, row["outcome"], both, inside)
+    if isinstance(subject, Mode):
+        known = _find_known_slice(now, then, subject.outcome, both, inside)
         return _compare_shared(both, inside if known is None else known, known is not None)
-    old = _find_members(then, row)
+    old = _find_members(then, subject)
     if old is not None and _overlap(inside, old[both.there]) < _SAME:
         return None
     return _compare_shared(both, inside, known=False)
@@ -179,9 +178,10 @@ def _find_known_slice(
     both: _SharedUnits,
     inside: NDArray[np.bool_],
 ) -> NDArray[np.bool_] | None:
-    """Of the slices of the baseline's failure modes, the one most alike; None if none is the same.
+    """Return the most alike slice of the baseline's failure modes; None if none is the same.
 
-    Of the units that both reports scored, as ``inside`` is."""
+    It is of the units that both reports scored, as ``inside`` is.
+    """
     earlier = _find_outcome(now, then, outcome)
     if then.units is None:
         return None
@@ -218,7 +218,7 @@ def _overlap(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
 
 
 def _match_losses(now: ReportData, then: ReportData, outcome: str) -> _SharedUnits | None:
-    """Units that both scored; None without any."""
+    """Find the units that both scored; None without any."""
     earlier = _find_outcome(now, then, outcome)
     # numbers of rows name other examples as soon as a row is added
     numbered = now.manifest.roles.numbered or then.manifest.roles.numbered
@@ -236,7 +236,7 @@ def _match_losses(now: ReportData, then: ReportData, outcome: str) -> _SharedUni
 
 
 def _find_outcome(now: ReportData, then: ReportData, outcome: str) -> str | None:
-    """What an outcome of the report is called in the baseline; None where it has no such."""
+    """Return the baseline's name of an outcome of the report; None where it has no such."""
     if len(now.outcomes) == len(then.outcomes) == 1:
         return then.outcomes[0]
     # a mean over other models is another quantity
@@ -244,44 +244,36 @@ def _find_outcome(now: ReportData, then: ReportData, outcome: str) -> str | None
     return outcome if alike or outcome in then.outcomes else None
 
 
-def _find_members(now: ReportData, row: Mapping[str, Any]) -> NDArray[np.bool_] | None:
+def _find_members(now: ReportData, subject: Finding | Mode) -> NDArray[np.bool_] | None:
     if now.units is None:
         return None
-    if row["kind"] == "mode":
-        return read_slice(now.units, now.modes.index(row["mode"]))
-    return read_slice(now.units, row["finding"].key)
+    place = now.modes.index(subject) if isinstance(subject, Mode) else subject.key
+    return read_slice(now.units, place)
 
 
 def _measure_samples(
-    now: ReportData, then: ReportData, row: Mapping[str, Any]
+    now: ReportData, then: ReportData, subject: Finding | Mode
 ) -> SinceBaseline | None:
     """Return the change from the counts of the same rule in both reports."""
-    outcome = _find_outcome(now, then, row["outcome"])
-    if outcome is None:
-        return None
-    if row["kind"] == "mode":
-        return _measure_mode(then, row["mode"], outcome)
-    candidate = row["finding"]
-    same = (f for f in then.findings if f.rule == candidate.rule and f.outcome == outcome)
+    outcome = _find_outcome(now, then, subject.outcome)
+    earlier: Sequence[Finding | Mode] = then.modes if isinstance(subject, Mode) else then.findings
+    same = (e for e in earlier if (e.rule, e.outcome) == (subject.rule, outcome))
     before = next(same, None)
     if before is None:
         return None
-    here, there = candidate.full, before.full
-    if candidate.is_less_frequent:
-        here, there = here.swap(), there.swap()
-    return _compare_counts((here.on, here.on_errors), (there.on, there.on_errors))
+    swap = isinstance(subject, Finding) and subject.is_less_frequent
+    return _compare_counts(_count_failures(subject, swap), _count_failures(before, swap))
 
 
-def _measure_mode(then: ReportData, mode: Mode, outcome: str) -> SinceBaseline | None:
-    same = (each for each in then.modes if each.rule == mode.rule and each.outcome == outcome)
-    earlier = next(same, None)
-    if earlier is None:
-        return None
-    return _compare_counts((mode.n, mode.errors), (earlier.n, earlier.errors))
+def _count_failures(subject: Finding | Mode, swap: bool) -> tuple[int, float]:
+    if isinstance(subject, Mode):
+        return subject.n, subject.errors
+    cell = subject.full.swap() if swap else subject.full
+    return cell.on, cell.on_errors
 
 
 def _compare_counts(now: tuple[int, float], then: tuple[int, float]) -> SinceBaseline | None:
-    """Fisher's exact test of two samples.
+    """Compare two samples by Fisher's exact test.
 
     Graded losses vary less than errors of the same mean, so that the test of errors is cautious.
     """
@@ -299,7 +291,7 @@ def _compare_counts(now: tuple[int, float], then: tuple[int, float]) -> SinceBas
 
 
 def _holm(p: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Holm's adjustment of some of ``size`` p-values, the others being as large as they can be."""
+    """Adjust some of ``size`` p-values by Holm's rule, the others being as large as can be."""
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(len(p))
     adjusted[order] = np.maximum.accumulate((size - np.arange(len(p))) * p[order])
