@@ -21,7 +21,7 @@ import msgspec
 
 from groundfault import judges
 from groundfault.auditing import messages
-from groundfault.auditing.guarantee import describe_level
+from groundfault.auditing.messages import describe_level
 from groundfault.base.registry import load_object
 from groundfault.cli import options
 from groundfault.cli.command import GroupedCommand

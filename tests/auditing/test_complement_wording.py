@@ -10,7 +10,7 @@ import pytest
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan, Report
-from groundfault.auditing.complement_wording import describe_complement
+from groundfault.auditing.findings import describe_complement
 from groundfault.core.finding import Cell, Opposite
 from groundfault.render import to_html as html
 from groundfault.render import to_markdown as markdown

@@ -9,7 +9,7 @@ from audit_tables import make_planted_table
 
 import groundfault
 from groundfault import Evidence, LedgerError, Plan, judges
-from groundfault.auditing.guarantee import (
+from groundfault.auditing.messages import (
     describe_guarantee,
     describe_level,
     describe_looks,

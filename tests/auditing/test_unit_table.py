@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from groundfault import Evidence, InputError
-from groundfault.auditing.unit_table import number_strata, tabulate_units
+from groundfault.auditing.prepared_audit import number_strata, tabulate_units
 
 
 def make_grouped() -> Evidence:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from groundfault import Plan, judges
-from groundfault.auditing.guarantee import describe_level
+from groundfault.auditing.messages import describe_level
 from groundfault.core.units import Units
 from groundfault.stats import multiple
 from groundfault.testing.card import Promise

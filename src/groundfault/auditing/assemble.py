@@ -18,8 +18,8 @@ from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.detectable import ChangeDesign
 from groundfault.auditing.findings import make_findings, number_or_none
 from groundfault.auditing.grader import find_grader_evidence, write_grader_hint
-from groundfault.auditing.guarantee import describe_guarantee
 from groundfault.auditing.hints import describe_parts, write_hints
+from groundfault.auditing.messages import describe_guarantee
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import (

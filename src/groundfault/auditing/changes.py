@@ -7,8 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.auditing.guarantee import describe_guarantee
-from groundfault.auditing.messages import format_lift, format_p_value, format_percent
+from groundfault.auditing.messages import (
+    describe_guarantee,
+    format_lift,
+    format_p_value,
+    format_percent,
+)
 from groundfault.auditing.report_schema import OverallChange
 from groundfault.auditing.results import AuditResults
 from groundfault.core.finding import Cell, Elsewhere, Finding, Verdict

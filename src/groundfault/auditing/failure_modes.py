@@ -16,8 +16,7 @@ from groundfault.auditing.column_timing import OPTIONS, Timing, list_columns
 from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.counting import scan_cells
 from groundfault.auditing.leaks import LEAK, measure_rules
-from groundfault.auditing.prepared_audit import PreparedAudit
-from groundfault.auditing.unit_table import tabulate_units
+from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
 from groundfault.core.column_names import holds_question
 from groundfault.core.columns import Column, Kind, profile
 from groundfault.core.rules import Rule

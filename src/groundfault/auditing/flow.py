@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from groundfault.auditing.assemble import assemble
 from groundfault.auditing.failure_modes import name_modes
 from groundfault.auditing.grouped_evidence import open_units
-from groundfault.auditing.guarantee import spend_level
 from groundfault.auditing.lazy_evidence import LazyEvidence
+from groundfault.auditing.messages import spend_level
 from groundfault.auditing.preparation import list_finders, prepare, require_counts_enough
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report

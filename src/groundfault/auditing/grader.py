@@ -11,10 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.auditing.column_timing import Timing, list_columns
-from groundfault.auditing.prepared_audit import PreparedAudit
+from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
 from groundfault.auditing.report_schema import GraderEvidence
 from groundfault.auditing.results import AuditResults
-from groundfault.auditing.unit_table import tabulate_units
 from groundfault.base.machine import enough_openmp_threads
 from groundfault.core.candidate import Candidate
 from groundfault.core.column_names import split_words

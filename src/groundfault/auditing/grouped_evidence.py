@@ -24,7 +24,7 @@ from groundfault.auditing.lazy_evidence import (
     require_few_outcomes,
     sum_statuses,
 )
-from groundfault.auditing.unit_table import tabulate_units
+from groundfault.auditing.prepared_audit import tabulate_units
 from groundfault.base.machine import measure_free_memory
 from groundfault.base.progress import Progress, listener
 from groundfault.base.row_sketch import RowSample

@@ -14,8 +14,8 @@ from groundfault.auditing.column_timing import OPTIONS, Timing, describe_share, 
 from groundfault.auditing.counted_audit import MAX_JOINT, CountedAudit
 from groundfault.auditing.grouped_evidence import GroupedEvidence
 from groundfault.auditing.leaks import LEAK, SUSPECT, measure_rules
+from groundfault.auditing.prepared_audit import tabulate_units
 from groundfault.auditing.results import AuditResults
-from groundfault.auditing.unit_table import tabulate_units
 from groundfault.core.column_names import holds_question
 from groundfault.core.columns import Kind, profile
 from groundfault.core.evidence import Evidence

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from groundfault.auditing.evidence_places import Places
 from groundfault.auditing.preparation import start_audit
-from groundfault.auditing.prepared_audit import PreparedAudit
+from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
 from groundfault.auditing.report import Report
-from groundfault.auditing.unit_table import tabulate_units
 from groundfault.auditing.verification import read_evidence_again, select_audited
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.auditing.prepared_audit import PreparedAudit
+from groundfault.core.counted_units import CountedUnits, JointCells
 from groundfault.core.finding import Verdict
 from groundfault.core.judge import ConfirmationBar, Judge, find_bar
+from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, to_fraction
-from groundfault.core.units import Units
+from groundfault.core.units import Marks, Units
 from groundfault.judges.rule import Ruling, find_duplicates, rule
+from groundfault.stats import bits, lifts
 
 if TYPE_CHECKING:
     from groundfault.base.holdout_events import Opening
@@ -169,3 +172,158 @@ def _one(judge: Judge, plan: Plan, units: Units, number: int) -> NDArray[np.bool
             purpose,
         )
     return np.array([v is Verdict.CONFIRMED for v in ruling.verdicts])
+
+
+# not settings of the plan: two reports of the same findings group them alike
+OVERLAP = 0.5
+"""Correlation from which slices have more units in common than apart."""
+SHARE_LEFT = 0.5
+"""Part of a lift below which more of it is explained than is left."""
+LEVEL = 0.05
+"""Of the test of what is left of a lift: the usual one of a single test."""
+
+
+def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dict[int, int]:
+    """Assign confirmed hypotheses to a stronger one of the same outcome, their representative.
+
+    Parameters
+    ----------
+    ruling : Ruling
+    whole : Marks
+        Of all units.
+    confirming : Units
+        Those that confirmations rest on: held out, or all.
+
+    Notes
+    -----
+    A hypothesis is assigned to a representative if
+
+    - their slices overlap: the absolute correlation of their memberships is at least one half; or
+    - the representative explains it: among judged units that agree in the representative, less
+      than half of its lift is left, and that is within chance (one-sided Mantel-Haenszel test).
+
+    Two separate failure modes keep their lifts among units that agree in the other one, however
+    much their slices overlap. Representatives are taken by p-value, the smallest first, and one at
+    a time: a hypothesis that only several of them explain together is not grouped.
+    """
+    outcomes = len(confirming.losses)
+    strength = _strength(ruling)
+    confirmed = sorted(
+        (h for h, v in enumerate(ruling.verdicts) if v is Verdict.CONFIRMED),
+        key=lambda h: (strength[h], h),
+    )
+    slices = np.array([h // outcomes for h in confirmed], dtype=np.intp)
+    if isinstance(confirming, CountedUnits) and confirming.joint is None:
+        # whose slices overlap, counts of each alone do not tell
+        return {}
+    alike = _correlate(whole, confirming, slices)
+    # what changed on a slice is no news about the others, as a lift is
+    alike = alike if isinstance(confirming, Pairs) else np.abs(alike)
+    groups: dict[int, int] = {}
+    for a, lead in enumerate(confirmed):
+        rest = [
+            b
+            for b in range(a + 1, len(confirmed))
+            if confirmed[b] not in groups and confirmed[b] % outcomes == lead % outcomes
+        ]
+        if lead in groups or not rest:
+            continue
+        grouped = (alike[a, rest] >= OVERLAP) | _find_explained(
+            confirming, slices[rest], slices[a], lead % outcomes
+        )
+        groups |= {confirmed[b]: lead for b, under in zip(rest, grouped, strict=True) if under}
+    return groups
+
+
+def _strength(ruling: Ruling) -> dict[int, float]:
+    """Return the p-value that each hypothesis rests on."""
+    p = (
+        ruling.holdout_result.p
+        if ruling.holdout_result
+        else ruling.screening.p
+        if ruling.screening
+        else None
+    )
+    return {h: float(p[i]) if p is not None else 1.0 for h, i in ruling.positions().items()}
+
+
+def _correlate(whole: Marks, confirming: Units, slices: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the correlation of memberships among all units."""
+    if len(slices) < 2:
+        return np.zeros((len(slices),) * 2)
+    # a slice of all units has no variance: NaN, which no threshold exceeds
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if not isinstance(confirming, CountedUnits) or confirming.joint is None:
+            return np.corrcoef(bits.unpack(whole.on[slices], whole.size).astype(np.float32))
+        joint = confirming.joint
+        moments = np.cov(joint.on[_places(joint, slices)], fweights=joint.rows)
+        deviation = np.sqrt(np.diag(moments))
+        return np.asarray(moments / np.outer(deviation, deviation))
+
+
+class _Members(NamedTuple):
+    """Units, or cells of them, by which of some slices they are on; the last is the stronger."""
+
+    on: NDArray[np.bool_]
+    defined: NDArray[np.bool_]
+    scored: NDArray[np.bool_]
+    losses: NDArray[np.float64] | NDArray[np.int64]
+    strata: NDArray[np.int64]
+    weights: NDArray[np.int64] | None = None
+
+
+def _find_explained(
+    units: Units, slices: NDArray[np.intp], lead: int, outcome: int
+) -> NDArray[np.bool_]:
+    """Return which candidates have next to no lift among units that agree in the stronger."""
+    every = np.append(slices, lead)
+    if isinstance(units, CountedUnits):
+        one = _list_cells(units, every)
+    else:
+        one = _list_units(units, every, outcome)
+    # three strata of each: the representative undefined, false, and true
+    within = 3 * one.strata + one.on[-1] + one.defined[-1]
+    rest, scored = one.on[:-1] & one.scored[:-1], one.scored[:-1]
+    plain, _ = lifts.lift(rest, one.losses, one.strata, scored, one.weights)
+    lift_within, z = lifts.lift(rest, one.losses, within, scored, one.weights)
+    return _is_explained(plain, lift_within, z)
+
+
+def _list_units(units: Units, slices: NDArray[np.intp], outcome: int) -> _Members:
+    marks = units.marks.select(slices)
+    losses = units.changes if isinstance(units, Pairs) else units.losses[outcome]
+    on = bits.unpack(marks.on, marks.size)
+    defined = np.ones_like(on) if marks.valid is None else bits.unpack(marks.valid, marks.size)
+    scored = defined if units.scored is None else defined & units.scored[outcome]
+    strata = np.zeros(len(losses), dtype=np.int64) if units.strata is None else units.strata
+    return _Members(on, defined, scored, losses, strata)
+
+
+def _list_cells(units: CountedUnits, slices: NDArray[np.intp]) -> _Members:
+    """Return each cell twice, for its failures and for its passes."""
+    joint = units.joint
+    assert joint is not None
+    places = _places(joint, slices)
+    on, defined = (np.tile(each[places], 2) for each in (joint.on, joint.defined))
+    losses = np.repeat([1, 0], len(joint.rows))
+    weights = np.concatenate([joint.errors, joint.scored - joint.errors])
+    return _Members(on & defined, defined, defined, losses, np.zeros_like(losses), weights)
+
+
+def _is_explained(
+    plain: NDArray[np.float64], lift_within: NDArray[np.float64], z: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    from scipy.special import ndtri
+
+    # less than half of the lift is left, and the rest is not significant: either alone would group
+    # separate modes in small or in large samples
+    side = np.sign(plain)
+    return np.asarray(
+        (side * lift_within < SHARE_LEFT * np.abs(plain)) & (side * z < -ndtri(LEVEL))
+    )
+
+
+def _places(joint: JointCells, slices: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return where candidates stand among those counted jointly."""
+    at = {int(j): place for place, j in enumerate(joint.candidates)}
+    return np.array([at[int(j)] for j in slices], dtype=np.intp)

@@ -184,7 +184,7 @@ class Finding:
     representative : str or None
         The stronger confirmed finding that this one is grouped under, because the data cannot
         separate the two; None for representatives themselves and for the unconfirmed. See
-        `groundfault.auditing.grouping.find_representatives`.
+        `groundfault.auditing.results.find_representatives`.
     decoys : float or None
         Decoys expected at or above this discovery effect.
     sensitivity : dict of str to str

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from groundfault.auditing.guarantee import describe_looks
+from groundfault.auditing.messages import describe_looks
 from groundfault.auditing.preparation import prepare
 from groundfault.auditing.report_schema import PlanSettings
 from groundfault.base.deprecation import rename_fields, rename_members
