@@ -22,9 +22,8 @@ from forgery import DELETED, change, edit, list_leaves, write_report
 import groundfault
 from groundfault import Evidence, InputError, Plan
 from groundfault.auditing.report import SUMS, Report, parse_report, read_report, write_sums
-from groundfault.auditing.report_diff import compare_reports
 from groundfault.auditing.report_schema import ReportData
-from groundfault.auditing.verification import check_writing
+from groundfault.auditing.verification import check_writing, compare_reports
 from groundfault.auditing.verification_checks import check_pages, make_pages
 from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli

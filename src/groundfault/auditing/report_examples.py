@@ -11,11 +11,10 @@ import polars as pl
 from msgspec.structs import replace as change
 from numpy.typing import NDArray
 
-from groundfault.auditing.evidence_places import Places
+from groundfault.auditing.evidence_again import Places, read_evidence_again, select_audited
 from groundfault.auditing.preparation import start_audit
 from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
 from groundfault.auditing.report import Report
-from groundfault.auditing.verification import read_evidence_again, select_audited
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Finding

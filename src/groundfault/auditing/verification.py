@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from groundfault import judges
 from groundfault.auditing.assemble import COUNTS, assemble
 from groundfault.auditing.copies import take_each_for_a_unit
-from groundfault.auditing.evidence_places import Places, name_places
+from groundfault.auditing.evidence_again import (
+    Places,
+    read_evidence_again,
+    scan_evidence_again,
+    select_audited,
+)
 from groundfault.auditing.flow import judge_audit
 from groundfault.auditing.grouped_evidence import open_units
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.preparation import prepare
 from groundfault.auditing.report import Report, StoredReport, read_report
-from groundfault.auditing.report_diff import compare_reports
 from groundfault.auditing.report_schema import SCHEMA_VERSION, Manifest, ReportData, to_plain
 from groundfault.auditing.verification_checks import (
     CheckStatus,
@@ -36,20 +40,20 @@ from groundfault.auditing.verification_checks import (
     make_pages,
     read_opening,
 )
+from groundfault.base.json_diff import differences_of
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
-from groundfault.base.reading import is_inside
 from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
-from groundfault.core.roles import LISTS
+from groundfault.core.finding import Verdict
 from groundfault.errors import InputError, PlanError
-from groundfault.readers.configurations import split_source
 
 if TYPE_CHECKING:
     from groundfault.base.anchors import AnchorFiles
     from groundfault.base.ledger import Ledger
     from groundfault.core.judge import Judge
     from groundfault.readers import Reader
+
 
 Rerun = Callable[[Evidence], Report]
 DERIVATIONS = {"taxonomy": "groundfault.taxonomy.use.claims:repeat_claims"}
@@ -203,7 +207,7 @@ def _recompute(
 ) -> Report:
     repeat, derivation = partial(_repeat_audit, data, library, judge), data.manifest.derivation
     if derivation is not None and derivation.kind == COUNTS:
-        return repeat(_scan_again(data, place, evidence))
+        return repeat(scan_evidence_again(data, place, evidence))
     sources = read_evidence_again(data, place, evidence, reader)
     if derivation is None:
         return repeat(select_audited(sources, data.manifest))
@@ -247,23 +251,6 @@ def _repeat_audit(
         return assemble(replace(results, opening=opening))
 
 
-def _scan_again(data: ReportData, place: Path, evidence: Places | None) -> LazyEvidence:
-    """Name the table of a report by counts, for the engine that the report names."""
-    assert data.manifest.derivation is not None
-    roles = to_plain(data.manifest.roles)
-    names = ("model", "repeat", "numbered", "count_as_failed")
-    source = _find_table(evidence, data.manifest.sources, place)
-    if isinstance(source, tuple):
-        raise InputError("a report by counts names files, and this one something else")
-    settings = data.manifest.derivation.settings
-    return LazyEvidence.scan(
-        source,
-        engine=settings.get("engine", ""),
-        table=settings.get("table", ""),
-        **{role: column for role, column in roles.items() if role not in names},
-    )
-
-
 def _rerun_of(kind: str) -> Callable[[Evidence, Manifest, Path, Rerun], Report]:
     if kind not in DERIVATIONS:
         raise InputError(
@@ -274,96 +261,127 @@ def _rerun_of(kind: str) -> Callable[[Evidence, Manifest, Path, Rerun], Report]:
     return rerun
 
 
-def read_evidence_again(
-    data: ReportData,
-    directory: str | Path,
-    evidence: Places | None = None,
-    reader: Reader | None = None,
-) -> Evidence:
-    """Read the evidence of a report again, with the settings it was read with.
+# fields that may differ between two machines that agree on every finding; the judge is repeated
+# by its name, which leaves no reason to choose it
+_VOLATILE = ("schema_version", "groundfault_version", "judge_reason")
+_VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources")
+# sentences are made from the numbers that are compared anyway: a later version may phrase them
+# better, and must not fail the reports of an older one
+_TEXTS = ("guarantee", "conclusion", "hints", "ledger", "parts")
+_TEXTS_OF_FINDINGS = ("reason", "sentence", "opposite")
+_TEXTS_OF_MODES = ("meaning", "conditions")
+# what an audit could have found was computed by a coarser rule, and estimates were not corrected
+_LATER_NUMBERS = ("minimum_detectable_lift", "power")
 
-    It holds all models, also those that the report is not about.
+
+def compare_reports(stated: ReportData, again: ReportData, *, same_version: bool) -> list[str]:
+    """Return where a report and its recomputation differ, each as "where: stated, recomputed".
 
     Parameters
     ----------
-    data : ReportData
-    directory : path
-        Where the report is.
-    evidence : path, or sequence of path, optional
-        As in `verify`.
-    reader : Reader, optional
-        Likewise.
-
-    Raises
-    ------
-    InputError
-        If the evidence is not there; or if only the report names it, and it is neither in the
-        current folder nor in the one that the report's folder is in.
+    stated, again : ReportData
+    same_version : bool
+        Whether this version of groundfault wrote the report. Another one phrases sentences in its
+        own way, and an earlier one left out what it did not know.
     """
-    manifest = data.manifest
-    roles = to_plain(manifest.roles)
-    if manifest.reading is not None:
-        columns = {role: roles[role] for role in ("group", "split", "count_as_failed", *LISTS)}
-        reading = msgspec.structs.asdict(manifest.reading)
-        if reader is not None:
-            reading["reader"] = reader
-        sources = (
-            name_places(evidence, manifest.sources)
-            if evidence
-            else _require_near(manifest.sources, Path(directory))
-        )
-        return Evidence.from_logs(*sources, **reading, **columns)
-    if roles.pop("numbered"):
-        roles["id"] = None
-    return Evidence.from_table(_find_table(evidence, manifest.sources, Path(directory)), **roles)
+    if not same_version:
+        again = _leave_out_later(stated, again)
+    before, after = (_select_comparable(each, texts=same_version) for each in (stated, again))
+    if not same_version and _is_graded(stated):
+        # their p-values are of another statistic now, and sampled
+        before, after = map(_leave_out_p_values, (before, after))
+    return list(differences_of(before, after))
 
 
-def _require_near(sources: Sequence[str], directory: Path) -> Sequence[str]:
-    """Return the sources that a report names, if all are where its reader stands, or it was put."""
-    for source in sources:
-        if not _is_near(source, directory):
-            raise InputError(
-                f"the report names {source} as its evidence, which is neither in this folder nor "
-                "where the report lies; what only a report names is not opened: if it is right, "
-                "name it with --evidence"
-            )
-    return sources
+def _leave_out_later(stated: ReportData, again: ReportData) -> ReportData:
+    # a report that keeps no record of units, or did not look for evidence about the grader
+    absent = {name: None for name in ("grader", "units") if getattr(stated, name) is None}
+    return msgspec.structs.replace(again, **absent)
 
 
-def _is_near(source: str, directory: Path) -> bool:
-    # reports are written beside their evidence, or where the command was called; of base=logs the
-    # place is what is opened
-    _, place = split_source(source)
-    return is_inside(place, (Path.cwd(), directory.resolve().parent))
+def _select_comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
+    """Return the fields that have to be equal in a report and its recomputation."""
+    report = _forget_places(to_plain(data))
+    top = _VOLATILE if texts else (*_VOLATILE, *_TEXTS, *_LATER_NUMBERS)
+    findings = report["findings"]
+    if not texts:
+        findings = sorted(map(_make_older, findings), key=_rank_older)
+    return _leave_out(report, top) | {
+        "manifest": _select_of_manifest(report["manifest"], texts=texts),
+        "findings": findings,
+        "modes": [_select_of_mode(mode, texts=texts) for mode in report["modes"]],
+        "mode_search": report["mode_search"]
+        and _leave_out(report["mode_search"], () if texts else ("remarks",)),
+    }
 
 
-def select_audited(evidence: Evidence, manifest: Manifest) -> Evidence:
-    """Of all models and rows of a report's sources, those that it is about."""
-    models, where = manifest.models, manifest.where
-    if models is not None and set(models) != set(evidence.models):
-        evidence = evidence.select_model(*models)
-    return evidence if where in (None, evidence.selection) else evidence.where(where)
+def _forget_places(report: dict[str, Any]) -> dict[str, Any]:
+    """Return the report as it would be if its logs had moved: their digests say which they are."""
+    account = report["manifest"]["account"]
+    if account is None:
+        return report
+    hints = [*report["hints"]]
+    for number, log in enumerate(account["logs"]):
+        hints = [hint.replace(log["path"], f"log {number}") for hint in hints]
+    places = {
+        "logs": [log | {"path": ""} for log in account["logs"]],
+        "unread": [PurePath(place).name for place in account["unread"]],
+    }
+    return report | {
+        "hints": hints,
+        "manifest": report["manifest"] | {"account": account | places},
+    }
 
 
-def _find_table(
-    evidence: Places | None, sources: tuple[str, ...], directory: Path
-) -> Path | tuple[str | Path, ...]:
-    if evidence:
-        places = name_places(evidence, sources)
-        return Path(places[0]) if len(places) == 1 and not split_source(places[0])[0] else places
-    if not sources:
-        raise InputError(
-            "the report is of a table in memory; say where the evidence is with --evidence"
-        )
-    if all(split_source(source)[0] for source in sources):
-        return tuple(_require_near(sources, directory))
-    first = Path(sources[0])
-    near = _is_near(sources[0], directory)
-    if first.is_absolute() and not (near and first.exists()):
-        beside = directory / first.name
-        if is_inside(beside, [directory]) and beside.exists():
-            return beside
-    first = Path(_require_near(sources, directory)[0])
-    if not first.exists():
-        raise InputError(f"the evidence {first} is not there; say where it is with --evidence")
-    return first if len(sources) == 1 else first.parent
+def _select_of_manifest(manifest: dict[str, Any], *, texts: bool) -> dict[str, Any]:
+    account = manifest["account"]
+    if account is not None and not texts:
+        # earlier versions did not ask what the tool itself counts
+        logs = [_leave_out(log, ("official",)) for log in account["logs"]]
+        manifest = manifest | {"account": account | {"logs": logs}}
+    return _leave_out(manifest, _VOLATILE_MANIFEST)
+
+
+def _make_older(finding: dict[str, Any]) -> dict[str, Any]:
+    """Return a finding as version 0.1 would have told it, without its texts."""
+    small = "below_floor" if finding["holdout"] is None else "not_replicated"
+
+    def name_verdict(verdict: str) -> str:
+        return small if verdict == "too_small" else verdict
+
+    return _leave_out(finding, (*_TEXTS_OF_FINDINGS, "estimate")) | {
+        "verdict": name_verdict(finding["verdict"]),
+        "sensitivity": {key: name_verdict(v) for key, v in finding["sensitivity"].items()},
+    }
+
+
+def _is_graded(data: ReportData) -> bool:
+    """Return whether some losses are neither 0 nor 1, as sums of them show."""
+    cells = [cell for f in data.findings for cell in (f.discovery, f.full)]
+    return any(not float(x).is_integer() for c in cells for x in (c.on_errors, c.off_errors))
+
+
+def _leave_out_p_values(report: dict[str, Any]) -> dict[str, Any]:
+    parts = ("discovery", "holdout", "full")
+    findings = [
+        finding
+        | {part: finding[part] and _leave_out(finding[part], ("p", "p_adjusted")) for part in parts}
+        for finding in report["findings"]
+    ]
+    return report | {"findings": findings}
+
+
+def _rank_older(finding: dict[str, Any]) -> tuple[int, float]:
+    """The order of findings: by verdict, of which there were fewer, then by discovery lift."""
+    return list(Verdict).index(finding["verdict"]), -abs(finding["discovery"]["lift"] or 0.0)
+
+
+def _select_of_mode(mode: dict[str, Any], *, texts: bool) -> dict[str, Any]:
+    omitted = () if texts else _TEXTS_OF_MODES
+    return _leave_out(mode, omitted) | {
+        "alternatives": [_leave_out(other, omitted) for other in mode["alternatives"]],
+    }
+
+
+def _leave_out(section: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value for key, value in section.items() if key not in keys}

@@ -12,12 +12,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.auditing.evidence_places import Places
+from groundfault.auditing.evidence_again import Places, read_evidence_again
 from groundfault.auditing.messages import write_mode_sentence
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report, report_path
 from groundfault.auditing.report_examples import mark_rule, match_evidence
-from groundfault.auditing.verification import read_evidence_again
 from groundfault.base.sheets import write_table
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence

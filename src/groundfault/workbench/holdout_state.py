@@ -12,8 +12,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from groundfault.auditing.evidence_again import read_evidence_again, select_audited
 from groundfault.auditing.flow import audit
-from groundfault.auditing.verification import read_evidence_again, select_audited
 from groundfault.base.holdout_events import OPENED, TRIED, select_looks
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.rules import Rule

@@ -33,7 +33,9 @@ from groundfault.workbench.row_index import RowIndex
 from groundfault.workbench.rows import Rows, load_apart, load_rows, run_apart
 
 if TYPE_CHECKING:
-    from groundfault.auditing.evidence_places import Places
+    from pathlib import Path
+
+    from groundfault.auditing.evidence_again import Places
     from groundfault.auditing.verification_checks import Verification
     from groundfault.case.simulation import Forecast
     from groundfault.case.summary import CaseSummary

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import polars as pl
 
+from groundfault.auditing.evidence_again import read_evidence_again
 from groundfault.auditing.report_examples import match_evidence
-from groundfault.auditing.verification import read_evidence_again
 from groundfault.core.candidate import Library
 from groundfault.core.rules import Rule, quote_character
 from groundfault.core.status import Status
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from groundfault.auditing.evidence_places import Places
+    from groundfault.auditing.evidence_again import Places
     from groundfault.auditing.prepared_audit import PreparedAudit
     from groundfault.auditing.report import Report
     from groundfault.core.evidence import Evidence

@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 import groundfault
 from groundfault import Candidate, Evidence, InputError, Plan
-from groundfault.auditing.evidence_places import name_places
-from groundfault.auditing.verification import read_evidence_again
+from groundfault.auditing.evidence_again import name_places, read_evidence_again
 from groundfault.cli.main import cli
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "logs"

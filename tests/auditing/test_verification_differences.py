@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groundfault.auditing import report_diff
+from groundfault.auditing import verification
 
 
 def test_what_is_too_small_had_another_verdict_in_0_1() -> None:
@@ -14,10 +14,10 @@ def test_what_is_too_small_had_another_verdict_in_0_1() -> None:
         "estimate": None,
         "reason": "min_effect",
     }
-    older = report_diff._make_older(row)
+    older = verification._make_older(row)
     assert older["verdict"] == older["sensitivity"]["all_failed"] == "below_floor"
     assert older["sensitivity"]["all_passed"] == "confirmed"
-    assert report_diff._make_older(row | {"holdout": {}})["verdict"] == "not_replicated"
+    assert verification._make_older(row | {"holdout": {}})["verdict"] == "not_replicated"
     assert "estimate" not in older
     confirmed = row | {"verdict": "confirmed", "discovery": {"lift": 0.01}}
-    assert sorted([row, confirmed], key=report_diff._rank_older)[0] is confirmed
+    assert sorted([row, confirmed], key=verification._rank_older)[0] is confirmed

@@ -1,0 +1,164 @@
+"""The evidence of a report, read again: from where it was, or from where it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from groundfault.auditing.lazy_evidence import LazyEvidence
+from groundfault.auditing.report_schema import Manifest, ReportData, to_plain
+from groundfault.base.reading import is_inside
+from groundfault.core.evidence import Evidence
+from groundfault.core.roles import LISTS
+from groundfault.errors import InputError
+from groundfault.readers.configurations import split_source
+
+if TYPE_CHECKING:
+    from groundfault.readers import Reader
+
+Places = str | Path | Sequence[str | Path]
+"""A file, folder or pattern, or several."""
+
+
+def name_places(places: Places, sources: Sequence[str]) -> tuple[str | Path, ...]:
+    """Return the places, with the names that a report gives its sources.
+
+    Parameters
+    ----------
+    places : path or sequence of path
+    sources : sequence of str
+        As the report states them, such as ``base=logs/a``.
+
+    Raises
+    ------
+    InputError
+        If the sources have names, the places have none, and there are not as many.
+    """
+    mine = (places,) if isinstance(places, str | Path) else tuple(places)
+    names = [split_source(source)[0] for source in sources]
+    if not any(names) or any(split_source(place)[0] for place in mine):
+        return mine
+    if len(mine) != len(sources):
+        raise InputError(
+            f"the report is of {len(sources)} sources, {', '.join(sources)}: name as many places "
+            "of the evidence, in this order (--evidence A --evidence B), or with their names "
+            f"(--evidence {next(filter(None, names))}=A)"
+        )
+    return tuple(
+        f"{name}={place}" if name else place for name, place in zip(names, mine, strict=True)
+    )
+
+
+def read_evidence_again(
+    data: ReportData,
+    directory: str | Path,
+    evidence: Places | None = None,
+    reader: Reader | None = None,
+) -> Evidence:
+    """Read the evidence of a report again, with the settings it was read with.
+
+    It holds all models, also those that the report is not about.
+
+    Parameters
+    ----------
+    data : ReportData
+    directory : path
+        Where the report is.
+    evidence : path, or sequence of path, optional
+        As in `verify`.
+    reader : Reader, optional
+        Likewise.
+
+    Raises
+    ------
+    InputError
+        If the evidence is not there; or if only the report names it, and it is neither in the
+        current folder nor in the one that the report's folder is in.
+    """
+    manifest = data.manifest
+    roles = to_plain(manifest.roles)
+    if manifest.reading is not None:
+        columns = {role: roles[role] for role in ("group", "split", "count_as_failed", *LISTS)}
+        reading = msgspec.structs.asdict(manifest.reading)
+        if reader is not None:
+            reading["reader"] = reader
+        sources = (
+            name_places(evidence, manifest.sources)
+            if evidence
+            else _require_near(manifest.sources, Path(directory))
+        )
+        return Evidence.from_logs(*sources, **reading, **columns)
+    if roles.pop("numbered"):
+        roles["id"] = None
+    return Evidence.from_table(_find_table(evidence, manifest.sources, Path(directory)), **roles)
+
+
+def scan_evidence_again(data: ReportData, place: Path, evidence: Places | None) -> LazyEvidence:
+    """Name the table of a report by counts, for the engine that the report names."""
+    assert data.manifest.derivation is not None
+    roles = to_plain(data.manifest.roles)
+    names = ("model", "repeat", "numbered", "count_as_failed")
+    source = _find_table(evidence, data.manifest.sources, place)
+    if isinstance(source, tuple):
+        raise InputError("a report by counts names files, and this one something else")
+    settings = data.manifest.derivation.settings
+    return LazyEvidence.scan(
+        source,
+        engine=settings.get("engine", ""),
+        table=settings.get("table", ""),
+        **{role: column for role, column in roles.items() if role not in names},
+    )
+
+
+def select_audited(evidence: Evidence, manifest: Manifest) -> Evidence:
+    """Of all models and rows of a report's sources, those that it is about."""
+    models, where = manifest.models, manifest.where
+    if models is not None and set(models) != set(evidence.models):
+        evidence = evidence.select_model(*models)
+    return evidence if where in (None, evidence.selection) else evidence.where(where)
+
+
+def _require_near(sources: Sequence[str], directory: Path) -> Sequence[str]:
+    """Return the sources that a report names, if all are where its reader stands, or it was put."""
+    for source in sources:
+        if not _is_near(source, directory):
+            raise InputError(
+                f"the report names {source} as its evidence, which is neither in this folder nor "
+                "where the report lies; what only a report names is not opened: if it is right, "
+                "name it with --evidence"
+            )
+    return sources
+
+
+def _is_near(source: str, directory: Path) -> bool:
+    # reports are written beside their evidence, or where the command was called; of base=logs the
+    # place is what is opened
+    _, place = split_source(source)
+    return is_inside(place, (Path.cwd(), directory.resolve().parent))
+
+
+def _find_table(
+    evidence: Places | None, sources: tuple[str, ...], directory: Path
+) -> Path | tuple[str | Path, ...]:
+    if evidence:
+        places = name_places(evidence, sources)
+        return Path(places[0]) if len(places) == 1 and not split_source(places[0])[0] else places
+    if not sources:
+        raise InputError(
+            "the report is of a table in memory; say where the evidence is with --evidence"
+        )
+    if all(split_source(source)[0] for source in sources):
+        return tuple(_require_near(sources, directory))
+    first = Path(sources[0])
+    near = _is_near(sources[0], directory)
+    if first.is_absolute() and not (near and first.exists()):
+        beside = directory / first.name
+        if is_inside(beside, [directory]) and beside.exists():
+            return beside
+    first = Path(_require_near(sources, directory)[0])
+    if not first.exists():
+        raise InputError(f"the evidence {first} is not there; say where it is with --evidence")
+    return first if len(sources) == 1 else first.parent
