@@ -29,9 +29,9 @@ from groundfault.engines import (
     open_counter,
 )
 from groundfault.engines.agreement import find_disagreements
-from groundfault.engines.dialect import spell, write_select
 from groundfault.engines.duckdb_files import DuckdbCounter
 from groundfault.engines.polars_files import PolarsCounter
+from groundfault.engines.spark_files import SparkCounter
 from groundfault.errors import InputError, PlanError, RuleError
 from groundfault.testing import check_counter
 from groundfault.testing.counting import EDGE_RULES
@@ -62,8 +62,6 @@ def test_duckdb_differs_where_it_is_known_to() -> None:
 )
 def test_spark_differs_where_it_is_known_to_and_audits_alike(tmp_path: Path) -> None:
     from pyspark.sql import SparkSession
-
-    from groundfault.engines.spark_files import SparkCounter
 
     builder = SparkSession.builder.master("local[2]")
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path / "warehouse"))
@@ -291,15 +289,19 @@ def test_a_file_that_is_no_database_or_still_written_is_refused(tmp_path: Path) 
 
 
 def test_words_of_other_dialects() -> None:
-    assert spell(r"s LIKE 'a\_b'", "duckdb") == r"""(s LIKE 'a\_b' ESCAPE '\')"""
-    assert spell("s ~* 'x'", "spark") == "(s RLIKE '(?iu)x')"
-    assert spell("i / NULLIF(2, 0)", "duckdb") == "(i / NULLIF(2, 0))"
+    duckdb, spark = DuckdbCounter(()), SparkCounter(())
+    assert duckdb.spell(r"s LIKE 'a\_b'") == r"""(s LIKE 'a\_b' ESCAPE '\')"""
+    assert spark.spell("s ~* 'x'") == "(s RLIKE '(?iu)x')"
+    assert duckdb.spell("i / NULLIF(2, 0)") == "(i / NULLIF(2, 0))"
 
 
-def test_a_table_has_a_name_before_where() -> None:
+def test_a_table_has_a_name_before_where(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of ``FROM rows WHERE (hard)``, Spark reads that the rows are called WHERE."""
-    statement = write_select("rows", {"id": "id"}, "hard", "spark", "`")
-    assert statement == "SELECT (id) AS `id` FROM rows AS results WHERE (hard)"
+    statements: list[str] = []
+    monkeypatch.setattr(SparkCounter, "run", lambda _, statement: statements.append(statement))
+    counter = SparkCounter(())
+    counter.evaluate({"id": "id"}, "hard")
+    assert statements == [f"SELECT (id) AS `id` FROM {counter.view} AS results WHERE (hard)"]
 
 
 EDGE_GROUPS = GroupBy(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from groundfault.core.rules import ESCAPE, quote
+from groundfault.core.rules import ESCAPE
 from groundfault.engines import (
     CELL_ROWS,
     ROWS,
@@ -88,41 +88,80 @@ class SqlCounter:
 
     def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> CellCounts:
         """Count rules in cells: see `groundfault.engines.Counter.counts`."""
-        statement = write_count(self.view, rules, by, self.dialect, self.sign)
-        return CellCounts.of(self.run(statement), list(by), len(rules))
+        # evaluated once each, then summed: to filter each count would be twenty times the work
+        names = [self.quote(f"rule {i}") for i in range(len(rules))]
+        inner = [f"{self.spell(sql)} AS {self.quote(key)}" for key, sql in by.items()]
+        inner += [f"{self.spell(sql)} AS {name}" for sql, name in zip(rules, names, strict=True)]
+        outer = [*map(self.quote, by), f"COUNT(*) AS {self.quote(CELL_ROWS)}"]
+        for i, rule in enumerate(names):
+            on, defined = map(self.quote, name_counts(i))
+            outer += [f"SUM(CAST({rule} AS INT)) AS {on}", f"COUNT({rule}) AS {defined}"]
+        cells = f"(SELECT {', '.join(inner) or '1 AS one'} FROM {self.view}) AS cells"
+        groups = f" GROUP BY {', '.join(map(self.quote, by))}" if by else ""
+        frame = self.run(f"SELECT {', '.join(outer)} FROM {cells}{groups}")
+        return CellCounts.of(frame, list(by), len(rules))
 
     def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
         """Evaluate expressions: see `groundfault.engines.Counter.evaluate`."""
-        return self.run(write_select(self.view, expressions, where, self.dialect, self.sign))
+        columns = [f"{self.spell(sql)} AS {self.quote(key)}" for key, sql in expressions.items()]
+        # without a name for the table, Spark takes WHERE for one, and what follows for its columns
+        table = f"{self.view} AS results WHERE {self.spell(where)}"
+        return self.run(f"SELECT {', '.join(columns)} FROM {table}")
 
     def group(self, groups: GroupBy, part: int, parts: int) -> pl.DataFrame:
         """Make groups: see `groundfault.engines.GroupingCounter.group`."""
-        here = self.draw_part(quote_name(groups.key, self.sign), part, parts)
-        return self.run(write_groups(self.view, groups, here, self.dialect, self.sign))
+        key, loss, names = self.quote(groups.key), self.quote(_LOSS), groups.columns
+        columns = [
+            key,
+            f"AVG({loss}) AS {self.quote(groups.mean)}",
+            f"COUNT({loss}) AS {self.quote(SCORED)}",
+            f"COUNT(*) AS {self.quote(ROWS)}",
+        ]
+        for i, column in enumerate(map(self.quote, names)):
+            differs = f"COALESCE(MIN({column}) <> MAX({column}), FALSE)"
+            has_gaps = f"COUNT({column}) NOT IN (0, COUNT(*))"
+            columns.append(f"MIN({column}) AS {column}")
+            columns.append(f"({differs} OR {has_gaps}) AS {self.quote(name_difference(i))}")
+        rows = [key, *map(self.quote, names), f"{self.spell(groups.loss)} AS {loss}"]
+        table = f"(SELECT {', '.join(rows)} FROM {self.view}) AS results"
+        here = self.draw_part(key, part, parts)
+        return self.run(f"SELECT {', '.join(columns)} FROM {table} WHERE {here} GROUP BY {key}")
 
+    def quote(self, name: str) -> str:
+        """Put a name between quotation marks of the dialect."""
+        return self.sign + name.replace(self.sign, self.sign * 2) + self.sign
 
-def spell(sql: str, dialect: str) -> str:
-    """Write an expression of rules in the dialect of an engine.
+    def spell_columns(self, kinds: Mapping[str, str]) -> str:
+        """Write all columns of a table, with NULL in place of NaN: SQL takes it for the largest.
 
-    Parameters
-    ----------
-    sql : str
-        In the normal form of `groundfault.core.rules.Rule`.
-    dialect : {"duckdb", "spark"}
-    """
-    from sqlglot import exp, parse_one
+        Parameters
+        ----------
+        kinds : mapping of str to str
+            The type of each column, as the engine names it.
+        """
+        names = {
+            self.quote(name): kind.lower() in ("float", "double") for name, kind in kinds.items()
+        }
+        return ", ".join(
+            f"CASE WHEN isnan({name}) THEN NULL ELSE {name} END AS {name}" if is_float else name
+            for name, is_float in names.items()
+        )
 
-    tree = exp.paren(parse_one(sql, read="postgres"))
-    for node in list(tree.walk()):
-        if isinstance(node, exp.Div):
-            # PostgreSQL's division of whole numbers is none of rules
-            node.set("typed", False)
-        elif isinstance(node, exp.RegexpILike):
-            pattern = exp.Literal.string(_FOLD[dialect] + node.expression.this)
-            node.replace(exp.RegexpLike(this=node.this, expression=pattern))
-        elif isinstance(node, exp.Like | exp.ILike) and dialect == "duckdb":
-            _name_escape(node)
-    return tree.sql(dialect=dialect)
+    def spell(self, sql: str) -> str:
+        """Write an expression in the normal form of `groundfault.core.rules.Rule`."""
+        from sqlglot import exp, parse_one
+
+        tree = exp.paren(parse_one(sql, read="postgres"))
+        for node in list(tree.walk()):
+            if isinstance(node, exp.Div):
+                # PostgreSQL's division of whole numbers is none of rules
+                node.set("typed", False)
+            elif isinstance(node, exp.RegexpILike):
+                pattern = exp.Literal.string(_FOLD[self.dialect] + node.expression.this)
+                node.replace(exp.RegexpLike(this=node.this, expression=pattern))
+            elif isinstance(node, exp.Like | exp.ILike) and self.dialect == "duckdb":
+                _name_escape(node)
+        return tree.sql(dialect=self.dialect)
 
 
 def _name_escape(like: exp.Expression) -> None:
@@ -134,110 +173,3 @@ def _name_escape(like: exp.Expression) -> None:
         negate = bare.args.pop("negate", None)
         named = exp.Escape(this=bare, expression=exp.Literal.string(ESCAPE))
         like.replace(exp.not_(named) if negate else named)
-
-
-def write_count(
-    table: str, rules: Sequence[str], by: Mapping[str, str], dialect: str, name_quote: str
-) -> str:
-    """Write a statement that counts all rules in one scan, as `CellCounts.of` reads it.
-
-    Parameters
-    ----------
-    table : str
-        What stands after FROM.
-    rules, by
-        As in `groundfault.engines.Counter.counts`.
-    dialect : {"duckdb", "spark"}
-    name_quote : str
-        The sign around names there.
-    """
-
-    def name(text: str) -> str:
-        return quote_name(text, name_quote)
-
-    # evaluated once each, then summed: to filter each count would be twenty times the work
-    inner = [f"{spell(sql, dialect)} AS {name(key)}" for key, sql in by.items()]
-    inner += [f"{spell(sql, dialect)} AS {name(f'rule {i}')}" for i, sql in enumerate(rules)]
-    outer = [*map(name, by), f"COUNT(*) AS {name(CELL_ROWS)}"]
-    for i in range(len(rules)):
-        on, defined = name_counts(i)
-        rule = name(f"rule {i}")
-        outer.append(f"SUM(CAST({rule} AS INT)) AS {name(on)}")
-        outer.append(f"COUNT({rule}) AS {name(defined)}")
-    groups = f" GROUP BY {', '.join(map(name, by))}" if by else ""
-    columns = ", ".join(inner) or "1 AS one"
-    return f"SELECT {', '.join(outer)} FROM (SELECT {columns} FROM {table}) AS cells{groups}"
-
-
-def write_select(
-    table: str, expressions: Mapping[str, str], where: str, dialect: str, name_quote: str
-) -> str:
-    """Write a statement for `Counter.evaluate`; parameters as in `write_count`."""
-    columns = [
-        f"{spell(sql, dialect)} AS {quote_name(key, name_quote)}"
-        for key, sql in expressions.items()
-    ]
-    # without a name for the table, Spark takes WHERE for one, and what follows for its columns
-    return f"SELECT {', '.join(columns)} FROM {table} AS results WHERE {spell(where, dialect)}"
-
-
-def write_columns(kinds: Mapping[str, str], name_quote: str) -> str:
-    """Write all columns of a table, with NULL in place of NaN: SQL takes it for the largest number.
-
-    Parameters
-    ----------
-    kinds : mapping of str to str
-        The type of each column, as the engine names it.
-    name_quote : str
-        The sign around names there.
-    """
-    columns = []
-    for plain, kind in kinds.items():
-        name = quote_name(plain, name_quote)
-        is_float = kind.lower() in ("float", "double")
-        columns.append(
-            f"CASE WHEN isnan({name}) THEN NULL ELSE {name} END AS {name}" if is_float else name
-        )
-    return ", ".join(columns)
-
-
-def quote_name(name: str, sign: str) -> str:
-    """Put a name between quotation marks of a dialect."""
-    return quote(name) if sign == '"' else sign + name.replace(sign, sign * 2) + sign
-
-
-def write_groups(table: str, groups: GroupBy, part: str, dialect: str, name_quote: str) -> str:
-    """Write a statement for `GroupingCounter.group`.
-
-    Parameters
-    ----------
-    table : str
-        What stands after FROM.
-    groups : GroupBy
-    part : str
-        A condition in the dialect: which rows.
-    dialect : {"duckdb", "spark"}
-    name_quote : str
-        The sign around names there.
-    """
-
-    def name(text: str) -> str:
-        return quote_name(text, name_quote)
-
-    columns = [
-        name(groups.key),
-        f"AVG({name(_LOSS)}) AS {name(groups.mean)}",
-        f"COUNT({name(_LOSS)}) AS {name(SCORED)}",
-        f"COUNT(*) AS {name(ROWS)}",
-    ]
-    for i, column in enumerate(map(name, groups.columns)):
-        differs = f"COALESCE(MIN({column}) <> MAX({column}), FALSE)"
-        has_gaps = f"COUNT({column}) NOT IN (0, COUNT(*))"
-        columns.append(f"MIN({column}) AS {column}")
-        columns.append(f"({differs} OR {has_gaps}) AS {name(name_difference(i))}")
-    rows = [name(groups.key), *map(name, groups.columns)]
-    rows.append(f"{spell(groups.loss, dialect)} AS {name(_LOSS)}")
-    return (
-        f"SELECT {', '.join(columns)} FROM (SELECT {', '.join(rows)} FROM {table}) AS results "
-        f"WHERE {part} GROUP BY {name(groups.key)}"
-    )

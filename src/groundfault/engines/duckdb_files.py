@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from groundfault.core.rules import literal
-from groundfault.engines.dialect import SqlCounter, write_columns
+from groundfault.engines.dialect import SqlCounter
 from groundfault.errors import InputError, MissingExtraError
 
 
@@ -75,7 +75,7 @@ class DuckdbCounter(SqlCounter):
             paths = ", ".join(map(literal, self.files))
             connection.execute(f"CREATE VIEW files AS SELECT * FROM read_parquet([{paths}])")
         kinds = {name: kind for name, kind, *_ in connection.execute("DESCRIBE files").fetchall()}
-        columns = write_columns(kinds, '"')
+        columns = self.spell_columns(kinds)
         connection.execute(f"CREATE VIEW results AS SELECT {columns} FROM files")
         return connection
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
-from groundfault.engines.dialect import SqlCounter, write_columns
+from groundfault.engines.dialect import SqlCounter
 from groundfault.errors import InputError, MissingExtraError
 
 
@@ -83,7 +83,7 @@ class SparkCounter(SqlCounter):
         spark = self.session or SparkSession.builder.appName("groundfault").getOrCreate()
         frame = spark.read.parquet(*self.files)
         frame.createOrReplaceTempView(f"{self.view}_files")
-        columns = write_columns(dict(frame.dtypes), "`")
+        columns = self.spell_columns(dict(frame.dtypes))
         spark.sql(f"SELECT {columns} FROM {self.view}_files").createOrReplaceTempView(self.view)
         return spark
 
