@@ -9,7 +9,7 @@ import pytest
 from lazy_tables import CANDIDATES, make_table, write_parts
 
 from groundfault import Evidence, Plan
-from groundfault.auditing.counting import count_jointly, scan_cells
+from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.preparation import prepare
 from groundfault.core.candidate import Library
@@ -28,8 +28,9 @@ def test_joint_cells_are_the_marks_row_by_row(folder: Path, engine: str) -> None
         folder, outcome="error", id="id", null_outcome="missing", split="part", engine=engine
     )
     audit = prepare(lazy, Plan(judge="split-holm"), CANDIDATES)
+    assert isinstance(audit, CountedAudit)
     places = [0, 2, 4, 5]
-    joint = count_jointly(audit, places, holdout=True)
+    joint = audit.count_jointly(places, holdout=True)
     evidence = Evidence.from_frame(make_table(400), lazy.roles)
     marks = Marks.of(evidence, Library.of(CANDIDATES))
     on = bits.unpack(marks.on, 400)[places]
@@ -50,7 +51,8 @@ def test_joint_cells_are_the_marks_row_by_row(folder: Path, engine: str) -> None
 def test_cells_tell_parts_and_losses(folder: Path) -> None:
     lazy = LazyEvidence.scan(folder, outcome="error", id="id", null_outcome="missing", split="part")
     audit = prepare(lazy, Plan(judge="split-holm"), CANDIDATES)
-    scan = scan_cells(audit, ["hard"], {})
+    assert isinstance(audit, CountedAudit)
+    scan = audit.scan_cells(["hard"], {})
     table = make_table(400)
     assert len(scan.cells) == 6
     assert scan.cells.rows[np.isnan(scan.loss)].sum() == table["error"].null_count()

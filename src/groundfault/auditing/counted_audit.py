@@ -12,24 +12,38 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.auditing.counting import (
+    GRADED_JUDGES,
+    MAX_DEALT,
+    PART,
     Scan,
-    count_jointly,
+    find_copies,
+    find_discovery,
     is_graded,
-    mark_candidates,
-    scan_candidates,
+    spell_value,
 )
 from groundfault.auditing.grouped_evidence import GroupedEvidence
-from groundfault.auditing.lazy_evidence import SAMPLE, LazyEvidence, sum_statuses
+from groundfault.auditing.lazy_evidence import (
+    MAX_LOSSES,
+    MAX_MEANS,
+    SAMPLE,
+    LazyEvidence,
+    key_outcomes,
+    read_keys,
+    require_few_outcomes,
+    sum_statuses,
+)
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.base.row_sketch import RowSample
 from groundfault.core.candidate import Candidate
 from groundfault.core.counted_units import CountedMarks, CountedUnits, JointCells
 from groundfault.core.evidence import Evidence
 from groundfault.core.roles import Roles
-from groundfault.core.rules import Rule
+from groundfault.core.rules import Rule, quote
 from groundfault.core.status import Status
 from groundfault.core.units import Units
+from groundfault.engines import ROWS, SCORED
 from groundfault.engines.agreement import find_disagreements
+from groundfault.errors import InputError
 
 JOINT_JUDGE = "max-t"
 """The judge that reads the cells of all combinations of candidates."""
@@ -82,22 +96,146 @@ class CountedAudit(PreparedAudit):
         """Return the roles of the columns as they were named."""
         return self.named.roles
 
+    def scan_cells(
+        self, rules: Sequence[str], by: Mapping[str, str], *, parts: bool = True
+    ) -> Scan:
+        """Count rules in the cells of part, outcome and status.
+
+        Parameters
+        ----------
+        rules : sequence of str
+        by : mapping of str to str
+            Further expressions that the rows of a cell agree in.
+        parts : bool
+            Whether to tell discovery from what is held out; else all is taken for discovery.
+
+        Raises
+        ------
+        InputError
+            If an outcome is graded and the judge takes none, or is the same in all rows; if a part
+            has no rows.
+        """
+        lazy, roles, is_grouped = self.lazy, self.lazy.roles, self.groups is not None
+        by = {**key_outcomes(roles), **by}
+        if self.has_holdout and parts:
+            by[PART] = lazy.find_part(self.plan)
+        if is_grouped:
+            by |= {name: quote(name) for name in (SCORED, ROWS)}
+        require_few_outcomes(self.evidence.frame, roles, MAX_MEANS if is_grouped else MAX_LOSSES)
+        cells = lazy.counter.counts(rules, by)
+        where = lazy.provenance[0]
+        loss, status = read_keys(cells.keys, roles, where)
+        distinct = np.unique(loss[~np.isnan(loss)])
+        self.require_countable(distinct)
+        if len(distinct) < 2:
+            unit = "group" if is_grouped else "row"
+            raise InputError(
+                f"{where}: outcome {roles.outcome!r} is the same in every {unit} that was scored; "
+                "there is no difference to explain"
+            )
+        scored = (~np.isnan(loss)).astype(np.int64)
+        rows = np.ones_like(scored)
+        if is_grouped:
+            scored, rows = (cells.keys[name].to_numpy().astype(np.int64) for name in (SCORED, ROWS))
+        return Scan(cells, loss, status, find_discovery(cells, roles.split), scored, rows)
+
+    def require_countable(self, losses: NDArray[np.float64]) -> None:
+        """Raise where losses are graded and the judge counts failures, or rows are too many."""
+        judge, roles = self.judge.name, self.lazy.roles
+        # means of groups of several sizes are permuted within these, even if all are 0 or 1
+        graded = self.groups is not None or is_graded(losses)
+        if graded and not (judge in GRADED_JUDGES and self.rows < MAX_DEALT):
+            raise InputError(
+                f"{self.lazy.provenance[0]}: outcome {roles.outcome!r} is graded, and {judge} "
+                f"counts failures in {self.rows:,} rows: judge by {', '.join(GRADED_JUDGES)}, "
+                f"which takes grades of fewer than {MAX_DEALT:,} rows, or name a column of failures"
+            )
+
     @cached_property
     def scan(self) -> Scan:
-        """Count all candidates in all rows."""
-        return scan_candidates(self)
+        """Count all candidates in all rows.
+
+        Raises
+        ------
+        InputError
+            As `scan_cells`; and if a row has no id.
+        """
+        name = self.lazy.roles.id or ""
+        # what cannot be tested is not counted either
+        rules = ["FALSE" if self.is_uncounted(c) else c.parsed.sql for c in self.library]
+        scan = self.scan_cells([*rules, f"{quote(name)} IS NULL"], {})
+        nameless = int(scan.cells.on[:, -1].sum())
+        if nameless:
+            raise InputError(
+                f"{self.lazy.provenance[0]}: column {name!r} is empty in {nameless} rows; every "
+                "row needs an id"
+            )
+        return scan
 
     @cached_property
     def marks(self) -> CountedMarks:
-        """Return the support of each candidate in all rows."""
-        return mark_candidates(self, self.scan)
+        """Return the support of each candidate in all rows, and which cannot be tested."""
+        library, cells = self.library, self.scan.cells
+        gaps = cells.rows.sum() - cells.defined[:, : len(library)].sum(axis=0)
+        unusable = tuple(
+            reason or ("missing" if candidate.missing == "reject" and gap else "")
+            for candidate, reason, gap in zip(library, self.unusable, gaps, strict=True)
+        )
+        n, on = self.scan.sum_rules(library, np.ones(len(cells), dtype=np.bool_))
+        first, is_mirrored = find_copies(self.lazy, library, cells, unusable)
+        no_bits = np.zeros((len(library), 0), dtype=np.uint64)
+        has_gaps = any(gap and c.missing != "reject" for c, gap in zip(library, gaps, strict=True))
+        empty = no_bits if has_gaps else None
+        counts = {"n": n, "n_on": on, "first": first}
+        return CountedMarks(
+            self.rows, no_bits, None, unusable, empty, is_mirrored=is_mirrored, **counts
+        )
 
     @cached_property
     def joint(self) -> JointCells | None:
         """Return the cells of all combinations; None where the judge does not read them."""
         if self.judge.name != JOINT_JUDGE:
             return None
-        return count_jointly(self, range(len(self.library)), holdout=False)
+        return self.count_jointly(range(len(self.library)), holdout=False)
+
+    def count_jointly(self, candidates: Sequence[int], *, holdout: bool) -> JointCells:
+        """Count the rows of every combination of some candidates.
+
+        Parameters
+        ----------
+        candidates : sequence of int
+            Their places in the library.
+        holdout : bool
+            Whether outcomes are those of the holdout; else of discovery, or of all rows.
+        """
+        by = {
+            # what the engine takes for something else it need not even be able to evaluate
+            f"candidate {j}": "FALSE"
+            if self.is_uncounted(self.library[j])
+            else spell_value(self.library[j])
+            for j in candidates
+        }
+        scan = self.scan_cells([], by)
+        part = ~scan.is_discovery if holdout else scan.is_discovery
+        scored = part & ~np.isnan(scan.loss)
+        rows = scan.cells.rows
+        sums = {
+            "rows": rows,
+            "deciding": np.where(part, rows, 0),
+            "scored": np.where(scored, rows, 0),
+            "errors": np.where(scored & (scan.loss == 1), rows, 0),
+        }
+        table = scan.cells.keys.select(*by).with_columns(
+            pl.Series(name, values) for name, values in sums.items()
+        )
+        table = table.group_by(list(by)).agg(pl.col(*sums).sum()).sort(list(by))
+        values = table.select(*by)
+        return JointCells(
+            np.array(candidates, dtype=np.intp),
+            values.fill_null(value=False).to_numpy().T.astype(np.bool_),
+            values.select(pl.all().is_not_null()).to_numpy().T.astype(np.bool_),
+            *(table[name].to_numpy().astype(np.int64) for name in sums),
+        )
 
     @property
     def statuses(self) -> dict[str, int]:
@@ -172,7 +310,7 @@ class CountedAudit(PreparedAudit):
         is_binary = self.scan.strata is None and not is_graded(self.scan.loss)
         if units.joint is not None or not 2 <= len(candidates) <= MAX_JOINT or not is_binary:
             return units
-        return replace(units, joint=count_jointly(self, candidates, holdout=self.has_holdout))
+        return replace(units, joint=self.count_jointly(candidates, holdout=self.has_holdout))
 
     def find_disagreements(self, rules: Mapping[str, Rule]) -> dict[str, str]:
         """Find rules that mean something else to the engine, and in how many rows of the sample."""

@@ -1,4 +1,4 @@
-"""Counting: scans of all rows by an engine, and what the outcomes of their cells come to.
+"""Scans of all rows by an engine, and what the outcomes of their cells come to.
 
 A cell holds the rows that agree in outcome, status and part. With the number of its rows it stands
 where a single row stands in memory: losses are those of cells, and a part is some of the cells.
@@ -6,32 +6,22 @@ where a single row stands in memory: losses are those of cells, and a part is so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.auditing.lazy_evidence import (
-    MAX_LOSSES,
-    MAX_MEANS,
     LazyEvidence,
-    key_outcomes,
-    read_keys,
-    require_few_outcomes,
 )
 from groundfault.core.candidate import Candidate, Library
-from groundfault.core.counted_units import CountedMarks, CountedUnits, JointCells
-from groundfault.core.rules import quote
+from groundfault.core.counted_units import CountedMarks, CountedUnits
 from groundfault.core.units import classify_sizes
-from groundfault.engines import ROWS, SCORED, CellCounts
+from groundfault.engines import CellCounts
 from groundfault.errors import InputError
 from groundfault.stats.loss_counts import LossCounts
-
-if TYPE_CHECKING:
-    from groundfault.auditing.counted_audit import CountedAudit
 
 GRADED_JUDGES = ("holm", "bh", "by", "split-holm")
 """Judges that take graded losses by counts."""
@@ -39,8 +29,8 @@ GRADED_JUDGES = ("holm", "bh", "by", "split-holm")
 MAX_DEALT = 10**9
 """Rows from which failures are not dealt to cells: numpy's hypergeometric draws take fewer."""
 
-_PART = "part"
-_SUMS = ("rows", "deciding", "scored", "errors")
+PART = "part"
+"""The key of cells that tells discovery from the holdout."""
 _PAIRS = 100
 """Pairs of candidates that one scan compares: three expressions each."""
 
@@ -129,158 +119,9 @@ class Scan:
         )
 
 
-def scan_cells(
-    audit: CountedAudit, rules: Sequence[str], by: Mapping[str, str], *, parts: bool = True
-) -> Scan:
-    """Count rules in the cells of part, outcome and status.
-
-    Parameters
-    ----------
-    audit : CountedAudit
-    rules : sequence of str
-    by : mapping of str to str
-        Further expressions that the rows of a cell agree in.
-    parts : bool
-        Whether to tell discovery from what is held out; else all is taken for discovery.
-
-    Raises
-    ------
-    InputError
-        If an outcome is graded and the judge takes none, or is the same in all rows; if a part has
-        no rows.
-    """
-    lazy, roles = audit.lazy, audit.lazy.roles
-    by = {**key_outcomes(roles), **by}
-    if audit.has_holdout and parts:
-        by[_PART] = lazy.find_part(audit.plan)
-    is_grouped = audit.groups is not None
-    if is_grouped:
-        by |= {name: quote(name) for name in (SCORED, ROWS)}
-    require_few_outcomes(audit.evidence.frame, roles, MAX_MEANS if is_grouped else MAX_LOSSES)
-    cells = lazy.counter.counts(rules, by)
-    where = lazy.provenance[0]
-    loss, status = read_keys(cells.keys, roles, where)
-    distinct = np.unique(loss[~np.isnan(loss)])
-    require_countable_losses(audit, distinct)
-    if len(distinct) < 2:
-        raise InputError(
-            f"{where}: outcome {roles.outcome!r} is the same in every "
-            f"{'group' if is_grouped else 'row'} that was scored; there is no difference to explain"
-        )
-    scored = (~np.isnan(loss)).astype(np.int64)
-    rows = np.ones_like(scored)
-    if is_grouped:
-        scored, rows = (cells.keys[name].to_numpy().astype(np.int64) for name in (SCORED, ROWS))
-    return Scan(cells, loss, status, _find_discovery(cells, roles.split), scored, rows)
-
-
-def scan_candidates(audit: CountedAudit) -> Scan:
-    """Count all candidates in one scan.
-
-    Raises
-    ------
-    InputError
-        As `scan_cells`; and if a row has no id.
-    """
-    lazy = audit.lazy
-    # what cannot be tested is not counted either
-    rules = [
-        "FALSE" if audit.is_uncounted(candidate) else candidate.parsed.sql
-        for candidate in audit.library
-    ]
-    scan = scan_cells(audit, [*rules, f"{quote(lazy.roles.id or '')} IS NULL"], {})
-    nameless = int(scan.cells.on[:, -1].sum())
-    if nameless:
-        raise InputError(
-            f"{lazy.provenance[0]}: column {lazy.roles.id!r} is empty in {nameless} "
-            "rows; every row needs an id"
-        )
-    return scan
-
-
-def mark_candidates(audit: CountedAudit, scan: Scan) -> CountedMarks:
-    """Return the support of every candidate in all rows, and which cannot be tested."""
-    library, cells = audit.library, scan.cells
-    gaps = cells.rows.sum() - cells.defined[:, : len(library)].sum(axis=0)
-    unusable = tuple(
-        reason or ("missing" if candidate.missing == "reject" and gap else "")
-        for candidate, reason, gap in zip(library, audit.unusable, gaps, strict=True)
-    )
-    n, on = scan.sum_rules(library, np.ones(len(cells), dtype=np.bool_))
-    first, is_mirrored = find_copies(audit.lazy, library, cells, unusable)
-    no_bits = np.zeros((len(library), 0), dtype=np.uint64)
-    has_gaps = any(
-        gap and candidate.missing != "reject" for candidate, gap in zip(library, gaps, strict=True)
-    )
-    empty = no_bits if has_gaps else None
-    return CountedMarks(
-        audit.rows,
-        no_bits,
-        None,
-        unusable,
-        empty,
-        n=n,
-        n_on=on,
-        first=first,
-        is_mirrored=is_mirrored,
-    )
-
-
-def count_jointly(audit: CountedAudit, candidates: Sequence[int], *, holdout: bool) -> JointCells:
-    """Count the rows of every combination of some candidates.
-
-    Parameters
-    ----------
-    audit : CountedAudit
-    candidates : sequence of int
-        Their places in the library.
-    holdout : bool
-        Whether outcomes are those of the holdout; else of discovery, or of all rows.
-    """
-    by = {
-        # what the engine takes for something else it need not even be able to evaluate
-        f"candidate {j}": "FALSE"
-        if audit.is_uncounted(audit.library[j])
-        else spell_value(audit.library[j])
-        for j in candidates
-    }
-    scan = scan_cells(audit, [], by)
-    patterns = scan.cells.keys.select(*by)
-    part = ~scan.is_discovery if holdout else scan.is_discovery
-    scored = part & ~np.isnan(scan.loss)
-    rows = scan.cells.rows
-    sums = patterns.with_columns(
-        rows=pl.Series(rows),
-        deciding=pl.Series(np.where(part, rows, 0)),
-        scored=pl.Series(np.where(scored, rows, 0)),
-        errors=pl.Series(np.where(scored & (scan.loss == 1), rows, 0)),
-    )
-    table = sums.group_by(list(by)).agg(pl.col(_SUMS).sum()).sort(list(by))
-    values = table.select(*by)
-    return JointCells(
-        np.array(candidates, dtype=np.intp),
-        values.fill_null(value=False).to_numpy().T.astype(np.bool_),
-        values.select(pl.all().is_not_null()).to_numpy().T.astype(np.bool_),
-        *(table[name].to_numpy().astype(np.int64) for name in _SUMS),
-    )
-
-
 def is_graded(losses: NDArray[np.float64]) -> bool:
     """Return whether a loss is neither 0 nor 1, of those that are numbers."""
     return not bool(np.isin(losses[~np.isnan(losses)], (0.0, 1.0)).all())
-
-
-def require_countable_losses(audit: CountedAudit, losses: NDArray[np.float64]) -> None:
-    """Raise where losses are graded and the judge counts failures, or there are too many rows."""
-    judge, few = audit.judge.name, audit.rows < MAX_DEALT
-    # means of groups of several sizes are permuted within these, even if all are 0 or 1
-    graded = audit.groups is not None or is_graded(losses)
-    if graded and not (judge in GRADED_JUDGES and few):
-        raise InputError(
-            f"{audit.lazy.provenance[0]}: outcome {audit.lazy.roles.outcome!r} is graded, and "
-            f"{judge} counts failures in {audit.rows:,} rows: judge by {', '.join(GRADED_JUDGES)}, "
-            f"which takes grades of fewer than {MAX_DEALT:,} rows, or name a column of failures"
-        )
 
 
 def find_copies(
@@ -338,10 +179,11 @@ def _compare(one: str, other: str) -> tuple[str, str, str]:
     return gaps, f"{one} <> {other}", f"{one} = {other}"
 
 
-def _find_discovery(cells: CellCounts, split: str | None) -> NDArray[np.bool_]:
-    if _PART not in cells.keys.columns:
+def find_discovery(cells: CellCounts, split: str | None) -> NDArray[np.bool_]:
+    """Return which cells are of discovery: all where nothing is held out."""
+    if PART not in cells.keys.columns:
         return np.ones(len(cells), dtype=np.bool_)
-    parts = cells.keys[_PART]
+    parts = cells.keys[PART]
     if split:
         unknown = [part for part in parts.unique() if part not in ("discovery", "holdout")]
         if unknown:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from groundfault import judges
 from groundfault.auditing.column_timing import OPTIONS, Timing, list_columns
 from groundfault.auditing.counted_audit import CountedAudit
-from groundfault.auditing.counting import scan_cells
 from groundfault.auditing.leaks import LEAK, measure_rules
 from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
 from groundfault.core.column_names import holds_question
@@ -323,7 +322,7 @@ def _count_patterns(audit: CountedAudit, modes: Sequence[Mode], scored: int) -> 
     }
     by |= {_TESTED.format(i): _find_tested(mode, scored) for i, mode in enumerate(modes)}
     by = {name: sql for name, sql in by.items() if sql}
-    scan = scan_cells(audit, [], by, parts=False)
+    scan = audit.scan_cells([], by, parts=False)
     sample = audit.evidence
     here = sample.frame.select(Rule(sql, ()).to_polars().alias(name) for name, sql in by.items())
     patterns = pl.concat([scan.cells.keys.select(*by), here])

@@ -19,7 +19,6 @@ from groundfault.auditing.counting import (
     GRADED_JUDGES,
     MAX_DEALT,
     is_graded,
-    require_countable_losses,
 )
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.prepared_audit import PreparedAudit
@@ -363,7 +362,7 @@ def _settle_counting(audit: CountedAudit) -> CountedAudit:
             f"candidate {fitted!r} reads what a finder fitted in Python, which no engine can "
             "evaluate; leave that finder out"
         )
-    require_countable_losses(audit, audit.sample_losses)
+    audit.require_countable(audit.sample_losses)
     rules = {candidate.name: candidate.parsed for candidate in library}
     return replace(audit, disagreements=audit.find_disagreements(rules))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,18 +41,13 @@ class Pairs(Units):
         scored = None if units.scored is None else units.scored[1:]
         return cls(marks, units.losses[1:], scored, units.denominator, first=units.losses[:1])
 
-    def take(self, units: NDArray[np.intp]) -> Pairs:
+    def take(self, units: NDArray[np.intp]) -> Self:
         """Return some units, in that order."""
-        part = super().take(units)
-        return self._like(part, self.first[:, units])
+        return replace(super().take(units), first=self.first[:, units])
 
-    def select_units(self, units: NDArray[np.bool_]) -> Pairs:
+    def select_units(self, units: NDArray[np.bool_]) -> Self:
         """Return the same units with losses only where a mask is true; marks are not copied."""
-        return self._like(super().select_units(units), np.where(units[None], self.first, 0))
-
-    def select(self, candidates: NDArray[np.intp]) -> Pairs:
-        """Return some candidates."""
-        return self._like(super().select(candidates), self.first)
+        return replace(super().select_units(units), first=np.where(units[None], self.first, 0))
 
     @cached_property
     def tables(self) -> ContingencyTables:
@@ -85,12 +81,3 @@ class Pairs(Units):
         swap = rng.random(len(self)) < 0.5
         losses = np.where(swap, self.first, self.losses)
         return replace(self, losses=losses, first=np.where(swap, self.losses, self.first))
-
-    def _like(self, units: Units, first: NDArray[np.int64] | NDArray[np.float64]) -> Pairs:
-        return replace(
-            self,
-            marks=units.marks,
-            losses=units.losses,
-            scored=units.scored,
-            first=first,
-        )

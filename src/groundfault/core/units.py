@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import polars as pl
@@ -97,8 +98,10 @@ class Marks:
     def take(self, units: NDArray[np.intp]) -> Marks:
         """Return the marks of some units, in that order."""
         on = bitset.take(self.on, self.size, units)
-        valid = None if self.valid is None else bitset.take(self.valid, self.size, units)
-        empty = None if self.empty is None else bitset.take(self.empty, self.size, units)
+        valid, empty = (
+            None if rows is None else bitset.take(rows, self.size, units)
+            for rows in (self.valid, self.empty)
+        )
         return Marks(len(units), on, valid, self.unusable, empty)
 
     def select(self, candidates: NDArray[np.intp]) -> Marks:
@@ -166,27 +169,22 @@ class Units:
         """Return candidates and outcomes; hypothesis ``(j, o)`` is number ``j * M + o``."""
         return len(self.marks.on), len(self.losses)
 
-    def take(self, units: NDArray[np.intp]) -> Units:
+    def take(self, units: NDArray[np.intp]) -> Self:
         """Return some units, in that order."""
         scored = None if self.scored is None else self.scored[:, units]
         strata = None if self.strata is None else self.strata[units]
-        return Units(
-            self.marks.take(units), self.losses[:, units], scored, self.denominator, strata
-        )
+        marks, losses = self.marks.take(units), self.losses[:, units]
+        return replace(self, marks=marks, losses=losses, scored=scored, strata=strata)
 
-    def select_units(self, units: NDArray[np.bool_]) -> Units:
+    def select_units(self, units: NDArray[np.bool_]) -> Self:
         """Return the same units with losses only where a mask is true; marks are not copied."""
         scored = units[None] if self.scored is None else self.scored & units
         scored = np.broadcast_to(scored, self.losses.shape)
-        return Units(
-            self.marks, np.where(scored, self.losses, 0), scored, self.denominator, self.strata
-        )
+        return replace(self, losses=np.where(scored, self.losses, 0), scored=scored)
 
-    def select(self, candidates: NDArray[np.intp]) -> Units:
+    def select(self, candidates: NDArray[np.intp]) -> Self:
         """Return some candidates."""
-        return Units(
-            self.marks.select(candidates), self.losses, self.scored, self.denominator, self.strata
-        )
+        return replace(self, marks=self.marks.select(candidates))
 
     @cached_property
     def tables(self) -> ContingencyTables:
