@@ -128,8 +128,22 @@ class DescribingCost:
 
 
 @dataclass(frozen=True)
-class _Material:
-    """What models will be shown, settled before any is asked."""
+class DescribingTask:
+    """Texts that models will be shown, settled before any is asked.
+
+    Attributes
+    ----------
+    audit : PreparedAudit
+    settings : ProposingSettings
+    columns : tuple of str
+        Which the texts show.
+    discovery : list of str
+        Texts that the proposer may see; ``failing`` says which of them fail more than on average.
+    texts : list of str
+        Texts that are decided on; ``check_places`` says which of them are decided on again.
+    own : list of ExampleDescription
+        Those that the user named.
+    """
 
     audit: PreparedAudit
     settings: ProposingSettings
@@ -140,13 +154,54 @@ class _Material:
     check_places: NDArray[np.intp]
     own: list[ExampleDescription]
 
+    @classmethod
+    def of(
+        cls,
+        evidence: Evidence,
+        plan: Plan | None = None,
+        *,
+        descriptions: Sequence[str] = (),
+        settings: ProposingSettings | None = None,
+        columns: Sequence[str] | None = None,
+        sample: int | None = None,
+        check: int = 100,
+    ) -> DescribingTask:
+        """Settle what is shown; parameters as for `describe`.
+
+        Raises
+        ------
+        InputError
+            If there is nothing to explain or to show.
+        PlanError
+            If a setting cannot be.
+        """
+        settings = settings or ProposingSettings()
+        if check < 1 or (sample is not None and sample < 1):
+            raise PlanError("check (--check) and sample (--sample) must be at least 1")
+        mining = bool({"outcomes", "shuffled"} & set(settings.arms))
+        audit = start_audit(evidence, plan, mining=mining)
+        shown = choose_columns(audit, columns)
+        seed = audit.plan.seed
+        texts = _list_texts(audit.evidence, shown, sample, seed)
+        rng = stream(seed, "texts to annotate again")
+        places = np.sort(rng.choice(len(texts), min(check, len(texts)), replace=False))
+        discovery, failing = _list_discovery(audit, shown, mining=mining)
+        named = [ExampleDescription(text.strip(), ("named",)) for text in descriptions]
+        return cls(audit, settings, shown, discovery, failing, texts, places, named)
+
     @property
     def part(self) -> list[str]:
         """Texts drawn to be decided on again."""
         return [self.texts[i] for i in self.check_places]
 
-    def bound_cost(self, *, second: bool) -> DescribingCost:
-        """Return the most it may cost, by descriptions as many and as long as they may be."""
+    def bound_cost(self, *, second: bool = False) -> DescribingCost:
+        """Return the most it may cost, by descriptions as many and as long as they may be.
+
+        Parameters
+        ----------
+        second : bool
+            Whether a second model decides again on a part.
+        """
         settings = self.settings
         longest = [
             ExampleDescription("x" * MAX_LENGTH, (arm,))
@@ -162,6 +217,44 @@ class _Material:
             len(self.texts),
             len(part),
         )
+
+    def propose(
+        self, proposer: Target, budget: CallBudget
+    ) -> tuple[list[ExampleDescription], dict[str, dict[str, int]]]:
+        """Return descriptions of all arms and the user's own, and what came of the questions."""
+        seed = self.audit.plan.seed
+        shown = self.discovery, self.failing
+        proposed, counts = propose_descriptions(*shown, proposer, budget, self.settings, seed)
+        by_text = {one.text.casefold(): one for one in proposed}
+        for named in self.own:
+            # each once; one that was named too says so
+            one = by_text.get(named.text.casefold(), named)
+            arms = tuple(arm for arm in ARMS if arm in {*one.arms, *named.arms})
+            by_text[one.text.casefold()] = replace(one, arms=arms)
+        if not by_text:
+            raise InputError(
+                "nothing was described: no reply held a description, and you named none"
+            )
+        return list(by_text.values()), counts
+
+    def check(
+        self,
+        descriptions: Sequence[ExampleDescription],
+        marks: Marks,
+        annotator: Target,
+        by: Target | Marks | None,
+        budget: CallBudget,
+    ) -> tuple[Sequence[DescriptionAgreement | None], dict[str, int]]:
+        """Return how often a second model, or a person's decisions, agree on a random part."""
+        if by is None:
+            return [None for _ in descriptions], {}
+        seed, first = self.audit.plan.seed, marks[self.check_places]
+        if isinstance(by, np.ndarray):
+            return [*measure_agreement(first, by, PERSON, seed)], {}
+        # the same model needs another question, or its record would repeat the first reply
+        repeat = int(by.name == annotator.name)
+        again = annotate(self.part, descriptions, by, budget, seed=seed, repeat=repeat)
+        return [*measure_agreement(first, again.marks, by.name, seed)], again.replies
 
 
 def describe(
@@ -247,18 +340,26 @@ def describe(
         raise PlanError("a second model (--second) or a person (--sheet) decides again, not both")
     options["progress"] = listener(progress)
     budget = CallBudget(max_calls, record, prices, announce, options)
-    material = _prepare(evidence, plan, descriptions, settings, columns, sample, check)
-    seed, texts = material.audit.plan.seed, material.texts
-    listener(announce)(material.bound_cost(second=second is not None).describe(prices))
+    task = DescribingTask.of(
+        evidence,
+        plan,
+        descriptions=descriptions,
+        settings=settings,
+        columns=columns,
+        sample=sample,
+        check=check,
+    )
+    seed, texts = task.audit.plan.seed, task.texts
+    listener(announce)(task.bound_cost(second=second is not None).describe(prices))
     # all of them before any is paid for
     proposer = _open(model)
     decider = proposer if annotator is None else _open(annotator)
     by: Target | Marks | None = None if second is None else _open(second)
-    todo, proposals = _propose(material, proposer, budget)
+    todo, proposals = task.propose(proposer, budget)
     lines = [one.text for one in todo]
     if sheet is not None and Path(sheet).exists():
         # before any annotation is paid for
-        by = read_sheet(sheet, material.part, lines)
+        by = read_sheet(sheet, task.part, lines)
     first = annotate(texts, todo, decider, budget, seed=seed)
     if (first.marks == MISSING).all():
         counts = ", ".join(f"{number:,} {status}" for status, number in first.replies.items())
@@ -266,73 +367,18 @@ def describe(
             f"{decider.name} decided on no example ({counts}); its replies are on record: read "
             "some, and ask another annotator (--annotator)"
         )
-    again, replies = _check(material, todo, first.marks, decider, by, budget)
+    again, replies = task.check(todo, first.marks, decider, by, budget)
     if sheet is not None and not Path(sheet).exists():
-        write_sheet(sheet, material.part, lines)
+        write_sheet(sheet, task.part, lines)
     prompt = PROMPTS.hash("annotate")
     columns_made = [
-        DescriptionColumn.of(material.columns, one, decider.name, prompt, texts, marks, agreement)
+        DescriptionColumn.of(task.columns, one, decider.name, prompt, texts, marks, agreement)
         for one, marks, agreement in zip(todo, first.marks.T, again, strict=True)
     ]
-    library = Library.of(_make_candidates(columns_made, material.audit.origin))
+    library = Library.of(_make_candidates(columns_made, task.audit.origin))
     return Descriptions(
-        library, material.columns, len(texts), proposals, first.replies, replies, budget.calls
+        library, task.columns, len(texts), proposals, first.replies, replies, budget.calls
     )
-
-
-def bound_describing_cost(
-    evidence: Evidence,
-    plan: Plan | None = None,
-    *,
-    second: bool = False,
-    descriptions: Sequence[str] = (),
-    settings: ProposingSettings | None = None,
-    columns: Sequence[str] | None = None,
-    sample: int | None = None,
-    check: int = 100,
-) -> DescribingCost:
-    """Return the most that `describe` will cost, without asking or opening a model.
-
-    Parameters
-    ----------
-    evidence, plan, descriptions, settings, columns, sample, check
-        As for `describe`.
-    second : bool
-        Whether a second model decides again on a part.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to explain or to show.
-    PlanError
-        If a setting cannot be.
-    """
-    material = _prepare(evidence, plan, descriptions, settings, columns, sample, check)
-    return material.bound_cost(second=second)
-
-
-def _prepare(
-    evidence: Evidence,
-    plan: Plan | None,
-    own: Sequence[str],
-    settings: ProposingSettings | None,
-    columns: Sequence[str] | None,
-    sample: int | None,
-    check: int,
-) -> _Material:
-    settings = settings or ProposingSettings()
-    if check < 1 or (sample is not None and sample < 1):
-        raise PlanError("check (--check) and sample (--sample) must be at least 1")
-    mining = bool({"outcomes", "shuffled"} & set(settings.arms))
-    audit = start_audit(evidence, plan, mining=mining)
-    shown = choose_columns(audit, columns)
-    seed = audit.plan.seed
-    texts = _list_texts(audit.evidence, shown, sample, seed)
-    rng = stream(seed, "texts to annotate again")
-    places = np.sort(rng.choice(len(texts), min(check, len(texts)), replace=False))
-    discovery, failing = _list_discovery(audit, shown, mining=mining)
-    named = [ExampleDescription(text.strip(), ("named",)) for text in own]
-    return _Material(audit, settings, shown, discovery, failing, texts, places, named)
 
 
 def choose_columns(audit: PreparedAudit, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -362,26 +408,23 @@ def choose_columns(audit: PreparedAudit, columns: Sequence[str] | None) -> tuple
     return names
 
 
+def bound_describing_cost(
+    evidence: Evidence, plan: Plan | None = None, *, second: bool = False, **settings: Any
+) -> DescribingCost:
+    """Return the most that `describe` will cost, without asking or opening a model.
+
+    Parameters
+    ----------
+    evidence, plan, settings
+        As for `DescribingTask.of`.
+    second : bool
+        As for `DescribingTask.bound_cost`.
+    """
+    return DescribingTask.of(evidence, plan, **settings).bound_cost(second=second)
+
+
 def _open(target: str | Target) -> Target:
     return get(target) if isinstance(target, str) else target
-
-
-def _propose(
-    material: _Material, proposer: Target, budget: CallBudget
-) -> tuple[list[ExampleDescription], dict[str, dict[str, int]]]:
-    """Descriptions of all arms and the user's own, and what came of the questions."""
-    proposed, counts = propose_descriptions(
-        material.discovery,
-        material.failing,
-        proposer,
-        budget,
-        material.settings,
-        material.audit.plan.seed,
-    )
-    todo = _add_own(proposed, material.own)
-    if not todo:
-        raise InputError("nothing was described: no reply held a description, and you named none")
-    return todo, counts
 
 
 def _list_discovery(
@@ -414,38 +457,6 @@ def _list_texts(
         return texts
     places = stream(seed, "texts to annotate").choice(len(texts), sample, replace=False)
     return [texts[i] for i in np.sort(places)]
-
-
-def _add_own(
-    proposed: Sequence[ExampleDescription], own: Sequence[ExampleDescription]
-) -> list[ExampleDescription]:
-    """Descriptions, each once; one that was named too says so."""
-    by_text = {one.text.casefold(): one for one in proposed}
-    for named in own:
-        one = by_text.get(named.text.casefold(), named)
-        arms = tuple(arm for arm in ARMS if arm in {*one.arms, *named.arms})
-        by_text[one.text.casefold()] = replace(one, arms=arms)
-    return list(by_text.values())
-
-
-def _check(
-    material: _Material,
-    descriptions: Sequence[ExampleDescription],
-    marks: Marks,
-    annotator: Target,
-    by: Target | Marks | None,
-    budget: CallBudget,
-) -> tuple[list[DescriptionAgreement | None], dict[str, int]]:
-    """Return how often a second model, or a person's decisions, agree on a random part."""
-    if by is None:
-        return [None for _ in descriptions], {}
-    seed, first = material.audit.plan.seed, marks[material.check_places]
-    if isinstance(by, np.ndarray):
-        return [*measure_agreement(first, by, PERSON, seed)], {}
-    # the same model needs another question, or its record would repeat the first reply
-    repeat = int(by.name == annotator.name)
-    again = annotate(material.part, descriptions, by, budget, seed=seed, repeat=repeat)
-    return [*measure_agreement(first, again.marks, by.name, seed)], again.replies
 
 
 def _make_candidates(columns: Sequence[DescriptionColumn], origin: str) -> list[Candidate]:
