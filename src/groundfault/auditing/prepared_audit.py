@@ -131,6 +131,11 @@ class PreparedAudit:
             return np.ones(self.evidence.unit_count, dtype=np.bool_)
         return self.plan.discovery_units(self.evidence)
 
+    @property
+    def discovery_rows(self) -> NDArray[np.bool_]:
+        """Return the rows of the discovery units."""
+        return self.discovery_mask[self.evidence.unit_index]
+
     @cached_property
     def marks(self) -> Marks:
         """Return which units each candidate is true for; `leaking_rules` are marked as unusable.
@@ -149,14 +154,13 @@ class PreparedAudit:
     @cached_property
     def rule_shares(self) -> NDArray[np.float64]:
         """Return how well each candidate predicts the outcome on the discovery units."""
-        rows = self.discovery_mask[self.evidence.unit_index]
-        return measure_marks(self.evidence, self._all_marks, rows)
+        return measure_marks(self.evidence, self._all_marks, self.discovery_rows)
 
     @cached_property
     def leaking_rules(self) -> dict[int, float]:
         """Candidates that predict the outcome almost perfectly, and how well, by their place."""
-        rows = self.discovery_mask[self.evidence.unit_index]
-        return find_leaking_rules(self.evidence, self.library, self.rule_shares, rows)
+        shares, rows = self.rule_shares, self.discovery_rows
+        return find_leaking_rules(self.evidence, self.library, shares, rows)
 
     @cached_property
     def outcomes(self) -> tuple[str, ...]:
@@ -173,9 +177,9 @@ class PreparedAudit:
         unscored : int, optional
             The loss of observations that were not scored, 1 or 0; NaN where left out.
         """
-        evidence = self.evidence
+        whole = self.evidence
         return self.read_losses(
-            evidence if unscored is None else evidence.with_unscored_as(float(unscored))
+            whole if unscored is None else whole.with_unscored_as(float(unscored))
         )
 
     def read_losses(self, evidence: Evidence) -> NDArray[np.float64]:
@@ -190,31 +194,29 @@ class PreparedAudit:
 
     def discovery_units(self) -> Units:
         """Return the discovery units; no held-out loss is read."""
-        rows = self.discovery_mask[self.evidence.unit_index]
-        units = np.flatnonzero(self.discovery_mask)
-        losses = self.read_losses(self.evidence.take(rows))
-        return self._join(self.marks.take(units), losses, _part(self.strata, units))
+        losses = self.read_losses(self.evidence.take(self.discovery_rows))
+        return self._join(losses, np.flatnonzero(self.discovery_mask))
 
     def parts(self, losses: NDArray[np.float64]) -> tuple[Units, Units | None]:
         """The discovery units and the holdout; all units and None where nothing is held out."""
         if self.discovery_mask.all():
             return self.units(losses), None
         discovery, holdout = (
-            self._join(self.marks.take(part), losses[:, part], _part(self.strata, part))
+            self._join(losses[:, part], part)
             for part in (np.flatnonzero(self.discovery_mask), np.flatnonzero(~self.discovery_mask))
         )
         return discovery, holdout
 
     def units(self, losses: NDArray[np.float64]) -> Units:
-        """All units."""
-        return self._join(self.marks, losses, self.strata)
+        """Return all units."""
+        return self._join(losses)
 
-    def _join(
-        self, marks: Marks, losses: NDArray[np.float64], strata: NDArray[np.int64] | None
-    ) -> Units:
-        if self.compare:
-            return Pairs.of_models(marks, losses)
-        return Units.of(marks, losses, strata)
+    def _join(self, losses: NDArray[np.float64], part: NDArray[np.intp] | None = None) -> Units:
+        """Return all units, or a part of them, with their losses."""
+        marks, strata = self.marks, self.strata
+        if part is not None:
+            marks, strata = marks.take(part), None if strata is None else strata[part]
+        return Pairs.of_models(marks, losses) if self.compare else Units.of(marks, losses, strata)
 
     @cached_property
     def size_classes(self) -> NDArray[np.int64] | None:
@@ -248,9 +250,8 @@ class PreparedAudit:
         """Return how well each column predicts the outcome, but those of ``allow_leakage``."""
         roles = self.evidence.roles
         columns = dict.fromkeys([*self.evidence.attributes, *roles.instrument])
-        rows = self.discovery_mask[self.evidence.unit_index]
         columns_to_test = [c for c in columns if c not in roles.allow_leakage]
-        return measure_columns(self.evidence, columns_to_test, rows)
+        return measure_columns(self.evidence, columns_to_test, self.discovery_rows)
 
     @cached_property
     def leaks(self) -> dict[str, float]:
@@ -271,11 +272,8 @@ class PreparedAudit:
         """
         hidden = (*list_columns(self.stages, Timing.FOLLOWS), *self.plan.within)
         evidence = self._visible_rows.without(hidden)
-        measured = [
-            name
-            for name in list_columns(self.stages, Timing.MEASURED)
-            if name in evidence.attributes
-        ]
+        instruments = list_columns(self.stages, Timing.MEASURED)
+        measured = [name for name in instruments if name in evidence.attributes]
         roles = evidence.roles
         shown = evidence.without(measured)
         return replace(shown, roles=replace(roles, instrument=(*roles.instrument, *measured)))
@@ -335,10 +333,6 @@ class PreparedAudit:
             is_mined = getattr(finder, "uses_outcomes", False)
             proposals.extend([replace(c, mined=self.origin) for c in new] if is_mined else new)
         return proposals
-
-
-def _part(strata: NDArray[np.int64] | None, units: NDArray[np.intp]) -> NDArray[np.int64] | None:
-    return None if strata is None else strata[units]
 
 
 def tabulate_units(

@@ -21,6 +21,7 @@ from groundfault.base.reading import read_json_object
 from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
 from groundfault.core.finding import Finding, Verdict
+from groundfault.core.roles import read_roles
 from groundfault.errors import InputError, first_line
 
 SUMS = "SHA256SUMS"
@@ -276,9 +277,7 @@ def _upgrade_1(old: _Json) -> _Json:
     outcome = manifest.pop("taxonomy", None)
     # 0.1.0 had one kind of derived evidence, claims of a taxonomy, and stored its outcome alone
     manifest["derivation"] = outcome and {"kind": "taxonomy", "settings": {"outcome": outcome}}
-    manifest["roles"] = _rename(
-        manifest["roles"], {"allow_leak": "allow_leakage", "empty": "null_outcome"}
-    )
+    manifest["roles"] = read_roles(manifest["roles"])
     new["manifest"] = manifest
     # renamed since; the values are the same
     new["findings"] = [_rename(row, {"lead": "representative"}) for row in old["findings"]]

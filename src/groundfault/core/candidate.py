@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -434,24 +434,22 @@ class Library(Sequence[Candidate]):
 def _row(candidate: Candidate) -> dict[str, Any]:
     """Return a candidate as JSON. The key "derived" is the file format's name of a fitted
     column."""
-    row = {
-        f.name: getattr(candidate, f.name)
-        for f in fields(candidate)
-        if f.name not in ("fitted_column", "mined")
-    }
-    row |= {"mined": candidate.mined} if candidate.mined else {}
+    names = [
+        "name",
+        "rule",
+        "meaning",
+        "source",
+        "missing",
+        *(["mined"] if candidate.mined else []),
+    ]
+    row = {name: getattr(candidate, name) for name in names}
     column = candidate.fitted_column
     return row if column is None else row | {"derived": column.name}
 
 
 def _read_candidates(data: dict[str, Any]) -> Iterator[Candidate]:
-    columns: dict[str, FittedColumn] = {}
-    if "derived" in data:
-        from groundfault.core.candidate import FittedColumn
-
-        columns = {
-            name: FittedColumn.from_dict(column) for name, column in dict(data["derived"]).items()
-        }
+    derived = dict(data.get("derived", {}))
+    columns = {name: FittedColumn.from_dict(column) for name, column in derived.items()}
     for row in data["candidates"]:
         settings = dict(row)
         name = settings.pop("derived", None)

@@ -15,6 +15,9 @@ from groundfault.errors import InputError, RuleError
 # beyond this a table is most likely turned on its side
 _MOST_COLUMNS = 20_000
 
+_COLUMNS = ("outcome", "id", "model", "repeat", "group", "split", "status")
+"""Roles that one column may hold, in a fixed order."""
+
 LISTS = ("ignore", "post_outcome", "allow_leakage")
 """Roles that hold any number of columns, and that a user may name for tables and for logs."""
 
@@ -22,7 +25,7 @@ _OLD_KEYS = {"empty": "null_outcome", "allow_leak": "allow_leakage"}
 """Names of version 0.1.0 in reports and cards, and what they are called now."""
 
 
-@rename_fields(empty="null_outcome", allow_leak="allow_leakage")
+@rename_fields(**_OLD_KEYS)
 @dataclass(frozen=True)
 class Roles:
     """Which column plays which part; every other column of the table is an attribute or is ignored.
@@ -87,15 +90,7 @@ class Roles:
     @property
     def columns(self) -> tuple[str, ...]:
         """Return the columns that play a part, in a fixed order."""
-        columns = (
-            self.outcome,
-            self.id,
-            self.model,
-            self.repeat,
-            self.group,
-            self.split,
-            self.status,
-        )
+        columns = (getattr(self, role) for role in _COLUMNS)
         return tuple(dict.fromkeys(column for column in columns if column is not None))
 
     def join(self, group: str | None, split: str | None, lists: Mapping[str, Any]) -> Roles:
@@ -156,7 +151,7 @@ def check_shape(frame: pl.DataFrame, roles: Roles, where: str) -> None:
         )
     if frame.height == 0:
         raise InputError(f"{where} has no rows")
-    for role in ("outcome", "id", "model", "repeat", "group", "split", "status"):
+    for role in _COLUMNS:
         column = getattr(roles, role)
         if column is not None and column not in frame.columns:
             near = ", ".join(frame.columns[:20]) + (", ..." if frame.width > 20 else "")
