@@ -108,9 +108,10 @@ async def read_form(request: Request) -> QueryParams:
             body += chunk
             if len(body) > MAX_BODY:
                 raise InputError(f"a form has at most {MAX_BODY:,} bytes")
-        fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ClientDisconnect:
         raise InputError("the form was cut off") from None
+    try:
+        fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError:
         raise InputError("the form cannot be read") from None
     return QueryParams(fields)
