@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from groundfault.cli.options import plan_options
+from groundfault.cli import shared
 from groundfault.cli.settings import (
     Count,
     Flag,
@@ -142,9 +142,9 @@ def test_options_go_back_into_the_function_that_lists_them() -> None:
 
 
 def test_every_setting_of_a_plan_is_an_option() -> None:
-    options = options_of(plan_options)
+    options = options_of(shared.plan_options)
     assert set(options) == {field.name for field in fields(Plan)} - {"judge_settings"}
-    command = click.command("audit")(plan_options(lambda **values: call(Plan, values)))
+    command = click.command("audit")(shared.plan_options(lambda **values: call(Plan, values)))
     plan = command.main([], standalone_mode=False)
     assert plan.seal() == Plan().seal()
     words = "--alpha 0.05 --prevalence 0.2 0.8 --within a --within b --language-depth 2".split()

@@ -116,7 +116,7 @@ def with_modes(report: Report, *modes: Mode, **search: object) -> Report:
 def printed(report: Report, width: int = 80) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=False)
-    show(make_summary(report), console, "out.html")
+    show(make_summary(report, "out.html"), console)
     return stream.getvalue()
 
 

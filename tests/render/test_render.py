@@ -429,10 +429,10 @@ def test_clean_text_stands_on_one_line_and_steers_nothing(text: str) -> None:
     assert words.clean(cleaned) == cleaned
 
 
-def printed(report: Report, width: int = 80, **options: object) -> str:
+def printed(report: Report, width: int = 80, path: object = None) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=False)
-    show(make_summary(report), console, **options)
+    show(make_summary(report, path), console)
     return stream.getvalue()
 
 
@@ -445,7 +445,7 @@ def test_terminal_fits(name: str, width: int, request: pytest.FixtureRequest) ->
 
 
 def test_terminal_takes_no_markup_from_data(hostile: Report) -> None:
-    said = printed(hostile, 200, report_path="out/[bold]report.html")
+    said = printed(hostile, 200, path="out/[bold]report.html")
     assert "[bold]markup[/bold]" in said
     assert SCRIPT in said
     assert "\x1b" not in said

@@ -208,7 +208,9 @@ def test_json_on_standard_output_is_alone(tmp_path: Path, monkeypatch: pytest.Mo
 def test_tables_fit_eighty_columns(whole: PaperStudy, capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 
-    command.show(whole, Console(width=80), None)
+    from groundfault.render.terminal import show
+
+    show(command.make_page(whole, None), Console(width=80))
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert "claude-3-haiku-20240307" in out

@@ -7,49 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
-
 from groundfault.base.machine import use_workers
-from groundfault.cli.command import GroupedCommand
-from groundfault.cli.options import (
-    WHERE,
-    candidate_options,
-    evidence_options,
-    jobs_option,
-    json_option,
-    ledger_options,
-    log_options,
-    plan_options,
-    step_of_case,
-    step_options,
-    workers_option,
-)
-from groundfault.cli.output import (
-    claim_folder,
-    echo_warnings,
-    require_writable,
-    show_page,
-    show_progress,
-    write_json,
-    write_result,
-)
-from groundfault.cli.reading import (
-    choose_ledger,
-    name_flag,
-    read_candidates,
-    read_evidence,
-    read_plan,
-    read_sources,
-    require_outcome_orientation,
-    select_rows,
-)
-from groundfault.cli.settings import Flag, Whole, call, own_options
+from groundfault.cli import reading, shared
+from groundfault.cli.command import command
+from groundfault.cli.output import Result, claim_folder, echo_warnings
+from groundfault.cli.settings import Flag, OutFolder, Whole, call, own_options
 from groundfault.errors import InputError
 
 if TYPE_CHECKING:
     from groundfault.auditing.lazy_evidence import LazyEvidence
-    from groundfault.auditing.report import Report
     from groundfault.auditing.scorers import ScorerAudits
+    from groundfault.base.progress import Progress
     from groundfault.core.candidate import Candidate
     from groundfault.core.plan import Plan
 
@@ -59,20 +27,17 @@ _NEED_ROWS = (
 )
 
 
-@click.command(
-    cls=GroupedCommand,
-    first="outcome id positive_is_good group candidate finders judge out",
-)
-@step_of_case("groundfault.cli.case:audit_case", "no_text", "json_path")
-@step_options
-@WHERE
+@command(first="outcome id positive_is_good group candidate finders judge out")
+@shared.step_of_case("groundfault.cli.case:audit_case", "no_text", "json_path")
+@shared.step_options
+@shared.WHERE
 @own_options
-@candidate_options
-@plan_options
-@jobs_option()
-@workers_option
-@json_option("the report")
-@ledger_options
+@shared.candidate_options
+@shared.plan_options
+@shared.jobs_option()
+@shared.workers_option
+@shared.json_option("the report")
+@shared.ledger_options
 def audit(
     *,
     engine: str | None = None,
@@ -82,8 +47,9 @@ def audit(
     robustness: Whole = 0,
     out: str | None = None,
     no_text: bool = False,
+    progress: Progress,
     **options: Any,
-) -> None:
+) -> Result:
     """Name a model's failure modes, with their examples.
 
     SOURCE is a CSV, JSONL, Parquet or Arrow file, or a directory of them, with its outcome column
@@ -130,58 +96,34 @@ def audit(
         Leave the texts of examples out of the report; their ids stay.
     """
     from groundfault.auditing.flow import audit as run
+    from groundfault.render.audit_page import make_scorer_page, make_summary
 
-    require_writable(options["json_path"])
-    quiet = options["json_path"] == "-"
-    plan = read_plan(options)
-    candidates, finders = call(read_candidates, options)
+    plan = reading.read_plan(options)
+    candidates, finders = call(reading.read_candidates, options)
+    settings: dict[str, Any] = {
+        "finders": finders,
+        "compare": compare,
+        "reopen": options["reopen"],
+        "robustness": robustness,
+        "jobs": options["jobs"],
+        "texts": not no_text,
+        "progress": progress,
+    }
     # before the holdout is opened: a report that cannot be written would have used it for nothing
-    with (
-        claim_folder(out) as place,
-        echo_warnings(),
-        show_progress(quiet) as progress,
-        use_workers(options["workers"]),
-    ):
-        settings: dict[str, Any] = {
-            "finders": finders,
-            "compare": compare,
-            "ledger": call(choose_ledger, options),
-            "reopen": options["reopen"],
-            "robustness": robustness,
-            "jobs": options["jobs"],
-            "texts": not no_text,
-            "progress": progress,
-        }
+    with claim_folder(out) as place, use_workers(options["workers"]):
+        settings["ledger"] = call(reading.choose_ledger, options)
         if every_scorer:
             audits = _audit_every_scorer(options, plan, candidates, settings, place)
+            return Result([make_scorer_page(audits, out)], audits)
+        if engine or table:
+            more = {"compare": compare, "robustness": robustness}
+            evidence: Any = _read_lazy_evidence(options | more, engine, table)
         else:
-            if engine or table:
-                evidence: Any = _read_lazy_evidence(
-                    {**options, "compare": compare, "robustness": robustness}, engine, table
-                )
-            else:
-                evidence = read_evidence(options, progress)
-            report = run(evidence, plan, candidates, **settings)
-            if place:
-                report.write(place)
-            if options["json_path"] and not quiet:
-                report.to_json(options["json_path"])
-    if not every_scorer:
-        show_report(report, quiet, out)
-    elif not write_json(audits.to_json(), options["json_path"]):
-        from groundfault.render.audit_page import make_scorer_page
-
-        show_page(make_scorer_page(audits), out)
-
-
-def show_report(report: Report, quiet: bool, out: str | None) -> None:
-    """Print what matters most of a report, or all of it as JSON."""
-    if quiet:
-        write_json(report.to_json(), "-")
-        return
-    from groundfault.render.audit_page import make_summary
-
-    show_page(make_summary(report), Path(out) / "report.html" if out else None)
+            evidence = reading.read_evidence(options, progress)
+        report = run(evidence, plan, candidates, **settings)
+        if place:
+            report.write(place)
+    return Result([make_summary(report, Path(out) / "report.html" if out else None)], report)
 
 
 def _audit_every_scorer(
@@ -198,11 +140,11 @@ def _audit_every_scorer(
         if options[name]:
             raise InputError(f"--every-scorer takes each scorer of the logs: leave --{name} out")
     audits = audit_scorers(
-        read_sources(options, settings["progress"]),
+        reading.read_sources(options, settings["progress"]),
         plan,
         candidates,
         scale=options["scale"],
-        select=lambda evidence: call(select_rows, options, evidence),
+        select=lambda evidence: call(reading.select_rows, options, evidence),
         **settings,
     )
     if place:
@@ -240,31 +182,28 @@ def _read_lazy_evidence(options: dict[str, Any], engine: str | None, table: str)
     for name in _NEED_ROWS:
         if options[name]:
             raise InputError(
-                f"{name_flag(name)} needs single rows, and --engine gives counts: leave one of "
-                "them out"
+                f"{reading.name_flag(name)} needs single rows, and --engine gives counts: leave "
+                "one of them out"
             )
     if not options["outcome"] or not options["id"] or len(options["sources"]) != 1:
         raise InputError(
             "--engine counts in one Parquet file, one directory of them, or one database, whose "
             "columns of the outcome and of ids are named: --outcome COL --id COL"
         )
-    require_outcome_orientation(options)
+    reading.require_outcome_orientation(options)
     return call(LazyEvidence.scan, options, options["sources"][0], engine=engine, table=table)
 
 
-@click.command(
-    cls=GroupedCommand,
-    first="outcome id positive_is_good group candidate finders judge freeze",
-)
-@evidence_options
-@WHERE
+@command(first="outcome id positive_is_good group candidate finders judge freeze")
+@shared.evidence_options
+@shared.WHERE
 @own_options
-@candidate_options
-@plan_options
-@json_option("the check")
+@shared.candidate_options
+@shared.plan_options
+@shared.json_option("the check")
 def check(
     *, compare: tuple[str, str] | None = None, freeze: str | None = None, **options: Any
-) -> None:
+) -> Result:
     """Say what an audit of SOURCE can test and detect.
 
     It lists the candidates that can be tested, and says how large a lift could be detected. Uses
@@ -284,26 +223,26 @@ def check(
     from groundfault.auditing.checking import check as run
     from groundfault.render.preview_pages import make_check_page
 
-    require_writable(options["json_path"])
-    candidates, finders = call(read_candidates, options)
+    candidates, finders = call(reading.read_candidates, options)
     with echo_warnings():
-        plan = read_plan(options)
-        result = run(read_evidence(options), plan, candidates, finders=finders, compare=compare)
+        plan = reading.read_plan(options)
+        evidence = reading.read_evidence(options)
+        result = run(evidence, plan, candidates, finders=finders, compare=compare)
     if freeze:
         result.library.freeze(freeze)
-    if not write_result(result.to_dict(), options["json_path"]):
-        show_page(make_check_page(result))
+    return Result([make_check_page(result)], result.to_dict())
 
 
-@click.command("import")
-@log_options
+@command("import")
+@shared.log_options
 @own_options
 def import_(
     *,
-    out: Annotated[str | None, Flag("-o --out")] = None,
-    as_json: Annotated[bool, Flag("--json")] = False,
+    out: Annotated[OutFolder | None, Flag("-o --out")] = None,
+    json_path: Annotated[bool, Flag("--json")] = False,  # noqa: ARG001  (of every command)
+    progress: Progress,
     **options: Any,
-) -> None:
+) -> Result:
     """Read the logs of evaluation tools into one table.
 
     The account says what became of every row. SOURCE is a log, a folder of logs, or a pattern in
@@ -320,20 +259,15 @@ def import_(
     ------
     out : DIR
         Write the evidence to this folder, which other commands take as SOURCE.
-    as_json
+    json_path
         Print the account of all rows as JSON.
     """
     from groundfault.render.preview_pages import make_import_page
 
-    require_writable(out, directory=True)
-    with show_progress(as_json) as progress:
-        evidence = read_evidence({**options, "outcome": None}, progress)
-        if out:
-            progress("writing the evidence")
-            evidence.save(out)
+    evidence = reading.read_evidence({**options, "outcome": None}, progress)
+    if out:
+        progress("writing the evidence")
+        evidence.save(out)
     assert evidence.account is not None
-    if as_json:
-        more = {"statuses": evidence.status_counts, "hash": evidence.hash}
-        write_result(evidence.account.to_dict() | more, "-")
-    else:
-        show_page(make_import_page(evidence, out))
+    more = {"statuses": evidence.status_counts, "hash": evidence.hash}
+    return Result([make_import_page(evidence, out)], evidence.account.to_dict() | more)

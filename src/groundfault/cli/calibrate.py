@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,14 +12,9 @@ from click.core import ParameterSource
 from groundfault.base.files import write_text
 from groundfault.base.machine import use_workers
 from groundfault.base.reading import read_text
-from groundfault.cli.command import GroupedCommand
-from groundfault.cli.options import (
-    candidate_options,
-    jobs_option,
-    plan_options,
-    table_options,
-    workers_option,
-)
+from groundfault.cli import shared
+from groundfault.cli.command import command
+from groundfault.cli.output import Result
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
 from groundfault.cli.settings import Count, Flag, call, own_options
 from groundfault.core.plan import AUTO, Plan
@@ -31,23 +25,20 @@ if TYPE_CHECKING:
     from groundfault.testing import Card
 
 
-@click.command(
-    cls=GroupedCommand,
-    first="judge source outcome id candidate finders replicates out",
-)
+@command(first="judge source outcome id candidate finders replicates out")
 @own_options
-@table_options
-@candidate_options
-@plan_options
-@jobs_option()
-@workers_option
+@shared.table_options
+@shared.candidate_options
+@shared.plan_options
+@shared.jobs_option()
+@shared.workers_option
 def calibrate(
     *,
     source: Annotated[str | None, Flag("--like")] = None,
     replicates: Count = 1000,
     out: str | None = None,
     **options: Any,
-) -> None:
+) -> Result:
     """Measure a judge's rate of false confirmations and power.
 
     By default on simulated worlds: independent, correlated, clustered, tiny and tied data. With
@@ -105,8 +96,7 @@ def calibrate(
     click.echo("", err=True)
     if place:
         write_text(place.with_suffix(".md"), card.to_markdown())
-    click.echo(card.to_markdown())
-    sys.exit(0 if card.passed else 1)
+    return Result(card.to_markdown().splitlines(), status=int(not card.passed))
 
 
 def _run_worlds(options: dict[str, Any]) -> Plan:

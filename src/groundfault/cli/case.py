@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import shlex
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from groundfault.cli.audit import show_report
-from groundfault.cli.command import GroupedCommand
+from groundfault.cli import shared
+from groundfault.cli.command import Group
 from groundfault.cli.confirm import label_holdout, require_program
-from groundfault.cli.options import WHERE, case_options, json_option
-from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
+from groundfault.cli.output import Result, echo_warnings
 from groundfault.cli.reading import read_evidence
-from groundfault.cli.settings import Flag, list_options, own_options
+from groundfault.cli.settings import Flag, call, list_options, own_options
 
 if TYPE_CHECKING:
-    from groundfault.render.page import Page
+    from groundfault.base.progress import Progress
 
 
-@click.group()
+@click.group(cls=Group)
 def case() -> None:
     """Find failure modes, and confirm them on fresh labels.
 
@@ -71,13 +70,13 @@ def _list_case_settings(
     """
 
 
-@case.command(cls=GroupedCommand, first="sources outcome id positive_is_good alpha keep grader")
+@case.command(first="sources outcome id positive_is_good alpha keep grader")
 @list_options(_list_case_settings, "sources")
-@case_options
-@WHERE
+@shared.case_options
+@shared.WHERE
 @list_options(_list_case_settings, "grader keep alpha seed")
 @click.argument("folder", metavar="DIR")
-def new(folder: str, **options: Any) -> None:
+def new(folder: str, *, progress: Progress, **options: Any) -> Result:
     """Begin a case: divide the rows, decide the error level.
 
     Failure modes are named on one part. The other is fresh: units that have no outcome yet
@@ -91,49 +90,44 @@ def new(folder: str, **options: Any) -> None:
     """
     from groundfault.case.case import Case
 
-    with echo_warnings(), show_progress() as progress:
-        evidence = read_evidence({**options, "split": None}, progress)
-        begun = Case.create(
-            folder,
-            evidence,
-            alpha=options["alpha"],
-            keep=options["keep"],
-            seed=options["seed"],
-            grader=options["grader"],
-        )
-    settings = begun.settings
-    click.echo(
-        f"{settings.audit_units:,} units to audit, {settings.fresh_units:,} fresh "
-        f"({settings.freshness})"
+    evidence = read_evidence({**options, "split": None}, progress)
+    settings = call(Case.create, options, folder, evidence).settings
+    return Result(
+        [
+            f"{settings.audit_units:,} units to audit, {settings.fresh_units:,} fresh "
+            f"({settings.freshness})",
+            f"next: groundfault audit --case {shlex.quote(folder)}",
+        ]
     )
-    click.echo(f"next: groundfault audit --case {shlex.quote(folder)}")
 
 
 @case.command()
 @click.argument("folder", metavar="DIR", type=click.Path())
-@json_option("what is known of the case")
-def status(folder: str, json_path: str | None) -> None:
+@shared.json_option("what is known of the case")
+def status(folder: str) -> Result:
     """Say where the case in DIR stands, and the next step.
 
     It also says what that step costs, and what it could show.
     """
     from groundfault.case.case import Case
-
-    require_writable(json_path)
-    here = Case(folder)
-    if json_path is not None and write_json(here.summarize().to_json(), json_path):
-        return
     from groundfault.render.case_page import make_status_page
 
-    _show(make_status_page(here))
+    here = Case(folder)
+    # lazily: the page simulates the next step
+    return Result(map(make_status_page, [here]), here.summarize())
 
 
 @case.command()
 @own_options
-@json_option("the plan")
+@shared.json_option("the plan")
 def plan(
-    folder: str, *, budget: int, lift: float | None = None, runs: int = 600, json_path: str | None
-) -> None:
+    folder: str,
+    *,
+    budget: int,
+    lift: float | None = None,
+    runs: int = 600,
+    progress: Progress,
+) -> Result:
     """Say which modes of DIR so many labels can confirm.
 
     They are confirmed with a power of 80%. Confirmations are simulated, with the weakest mode left
@@ -157,22 +151,16 @@ def plan(
     """
     from groundfault.case.case import Case
     from groundfault.case.simulation import plan_budget
-
-    require_writable(json_path)
-    with show_progress() as progress:
-        here = Case(folder)
-        result = plan_budget(here, budget, lift=lift, runs=runs, progress=progress)
-    if write_json(result.to_json(), json_path):
-        return
     from groundfault.render.case_page import describe_plan
 
-    for line in describe_plan(result, here):
-        click.echo(line)
+    here = Case(folder)
+    result = plan_budget(here, budget, lift=lift, runs=runs, progress=progress)
+    return Result(describe_plan(result, here), result)
 
 
 @case.command()
 @click.argument("folder", metavar="DIR", type=click.Path())
-def report(folder: str) -> None:
+def report(folder: str) -> Result:
     """Write a page on what the case in DIR found.
 
     DIR/report also says what held, and what nobody looked at. The pages of the confirmation are
@@ -180,42 +168,27 @@ def report(folder: str) -> None:
     that they do.
     """
     from groundfault.case.case import REPORT, Case
+    from groundfault.render.case_page import make_case_page
 
     here = Case(folder)
     here.write_confirmation()
     summary = here.write_report()
-    from groundfault.render.case_page import make_case_page
-
-    _show(make_case_page(summary))
-    click.echo(f"Report: {here.folder / REPORT / 'report.html'}")
+    return Result([make_case_page(summary), f"Report: {here.folder / REPORT / 'report.html'}"])
 
 
-def _show(page: Page) -> None:
-    from rich.console import Console
-
-    from groundfault.render.terminal import show
-
-    show(page, Console())
-
-
-def audit_case(folder: str, options: dict[str, Any]) -> None:
+def audit_case(folder: str, options: dict[str, Any]) -> Result:
     """Audit the rows of a case."""
     from groundfault.case.case import AUDIT, Case
+    from groundfault.render.audit_page import make_summary
 
-    require_writable(options["json_path"])
-    quiet = options["json_path"] == "-"
-    with echo_warnings(), show_progress(quiet) as progress:
-        report = Case(folder).audit(texts=not options["no_text"], progress=progress)
-    if options["json_path"] and not quiet:
-        report.to_json(options["json_path"])
-    show_report(report, quiet, str(Path(folder) / AUDIT))
+    report = Case(folder).audit(texts=not options["no_text"], progress=options["progress"])
+    return Result([make_summary(report, Path(folder) / AUDIT / "report.html")], report)
 
 
-def confirm_case(folder: str, options: dict[str, Any]) -> None:
+def confirm_case(folder: str, options: dict[str, Any]) -> Result:
     """Label fresh rows of a case for its modes."""
     from groundfault.case.case import Case
 
-    require_writable(options["json_path"])
     if options["label"] == "cmd":
         require_program(options)
     case = Case(folder)
@@ -225,9 +198,8 @@ def confirm_case(folder: str, options: dict[str, Any]) -> None:
         confirmation = case.confirm(options["modes"] or None, options["budget"])
     try:
         one_is_pass = case.fresh_evidence.roles.positive_is_good
-        status = label_holdout(confirmation, options, case.look_up, one_is_pass=one_is_pass)
+        result = label_holdout(confirmation, options, case.look_up, one_is_pass=one_is_pass)
     finally:
         case.write_confirmation()
-    if options["json_path"] != "-":
-        click.echo(f"next: groundfault case report {shlex.quote(folder)}")
-    sys.exit(status)
+    step = f"next: groundfault case report {shlex.quote(folder)}"
+    return replace(result, outline=[*result.outline, step])

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from inspect import signature
 from textwrap import wrap
 from typing import Any
 
 import click
+
+from groundfault.cli import output
 
 INPUT = "Input"
 COLUMNS = "Columns"
@@ -59,6 +63,30 @@ class GroupedCommand(click.Command):
         """Parse the arguments; a flag under its old name counts, with a warning."""
         ctx.meta[ARGUMENTS] = tuple(args)
         return super().parse_args(ctx, list(self._rename_flags(args)))
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the command, and print the `Result` that it returns, or write it as JSON.
+
+        Paths that it writes are tried first. A function with a parameter ``progress`` gets one; its
+        warnings are printed as notes when it ends.
+        """
+        assert self.callback is not None
+        takes, values = signature(self.callback).parameters, dict(ctx.params)
+        for parameter in self.params:
+            if isinstance(parameter.type, output.Writable) and parameter.name is not None:
+                folder = parameter.type.directory
+                output.require_writable(values.get(parameter.name), directory=folder)
+        json_path = values.get("json_path") or None
+        if "json_path" not in takes:
+            values.pop("json_path", None)
+        if "progress" in takes:
+            quiet = json_path in ("-", True) or values.get("quiet", False)
+            with output.echo_warnings(), output.show_progress(quiet) as progress:
+                result = ctx.invoke(self.callback, **values, progress=progress)
+        else:
+            result = ctx.invoke(self.callback, **values)
+        if isinstance(result, output.Result):
+            result.deliver("-" if json_path is True else json_path)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, ``--help``, and where it says more than that, ``--help-all``."""
@@ -128,6 +156,16 @@ class GroupedCommand(click.Command):
                 )
                 arg = f"{new_names[flag]}{equals}{value}"
             yield arg
+
+
+class Group(click.Group):
+    """A group of commands; those that it makes are grouped commands."""
+
+    command_class = GroupedCommand
+
+
+command = partial(click.command, cls=GroupedCommand)
+"""Make a command of a function, as `click.command`; `Group.command` adds it to a group."""
 
 
 def option(*names: str, group: str = OUTPUT, old_name: str = "", **settings: Any) -> Decorator:

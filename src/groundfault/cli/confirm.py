@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from groundfault.cli.command import GroupedCommand
+from groundfault.cli import reading, shared
+from groundfault.cli.command import command
 from groundfault.cli.labelling import choose_answer, clean, label
-from groundfault.cli.options import (
-    candidate_options,
-    json_option,
-    label_options,
-    ledger_options,
-    plan_options,
-    step_of_case,
-    step_options,
-)
-from groundfault.cli.output import require_writable, write_json
-from groundfault.cli.reading import (
-    ask_orientation,
-    choose_ledger,
-    read_candidates,
-    read_evidence,
-    read_plan,
-    read_program,
-)
+from groundfault.cli.output import Result
 from groundfault.cli.settings import Count, Flag, call, list_options
 from groundfault.errors import PlanError
 from groundfault.render.words import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from groundfault.case.labelling import CaseConfirmation
     from groundfault.core.evidence import Evidence
@@ -67,24 +49,21 @@ def _list_confirm_settings(
     """
 
 
-@click.command(
-    cls=GroupedCommand,
-    first="outcome id positive_is_good split null_outcome candidates label ledger",
-)
-@step_of_case(
+@command(first="outcome id positive_is_good split null_outcome candidates label ledger")
+@shared.step_of_case(
     "groundfault.cli.case:confirm_case",
     *"modes label program show budget cost gate json_path".split(),
 )
-@step_options
-@candidate_options
+@shared.step_options
+@shared.candidate_options
 @list_options(_list_confirm_settings, "modes")
-@plan_options
-@label_options()
+@shared.plan_options
+@shared.label_options()
 @list_options(_list_confirm_settings, "grader")
-@ledger_options
+@shared.ledger_options
 @list_options(_list_confirm_settings, "gate")
-@json_option("the result")
-def confirm(**options: Any) -> None:
+@shared.json_option("the result")
+def confirm(*, json_path: str | None, **options: Any) -> Result:
     """Label held-out units until candidates are confirmed.
 
     Candidates are screened on the discovery units. Held-out rows need no outcome yet
@@ -104,31 +83,31 @@ def confirm(**options: Any) -> None:
 
     if options["modes"]:
         raise PlanError("--mode chooses failure modes of a case: name it with --case")
-    require_writable(options["json_path"])
     if options["label"] == "cmd":
         require_program(options)
-    candidates, finders = call(read_candidates, options)
-    evidence = read_evidence(options)
+    candidates, finders = call(reading.read_candidates, options)
+    evidence = reading.read_evidence(options)
     if options["label"] == "file":
         _require_labels(evidence)
     audit = SequentialConfirmation(
         evidence,
-        read_plan(options),
+        reading.read_plan(options),
         candidates,
         finders=finders,
         budget=options["budget"],
         grader=options["grader"],
-        ledger=call(choose_ledger, options),
+        ledger=call(reading.choose_ledger, options),
         reopen=options["reopen"],
     )
-    if options["json_path"] != "-":
+    if json_path != "-":
         survivors = ", ".join(map(clean, audit.names)) or "none"
         click.echo(
             f"{plural(len(audit.screen.library), 'candidate')} screened on the discovery rows; "
             f"survived: {survivors}"
         )
     one_is_pass = audit.screen.evidence.roles.positive_is_good
-    sys.exit(label_holdout(audit, options, audit.replay_score, one_is_pass=one_is_pass))
+    options["json_path"] = json_path
+    return label_holdout(audit, options, audit.replay_score, one_is_pass=one_is_pass)
 
 
 def label_holdout(
@@ -137,14 +116,14 @@ def label_holdout(
     look_up: Callable[[Query], float | None],
     *,
     one_is_pass: bool,
-) -> int:
-    """Buy labels as the options have it, print the result, and return the exit status.
+) -> Result:
+    """Buy labels as the options have it, and return the result to print.
 
     Parameters
     ----------
     audit : SequentialConfirmation or CaseConfirmation
     options : dict
-        Of a command with `label_options`, ``--gate`` and ``--json``.
+        Of a command with `shared.label_options`, ``--gate`` and ``--json``.
     look_up : callable
         Answers a query for ``--label file``.
     one_is_pass : bool
@@ -155,25 +134,23 @@ def label_holdout(
     def show_label(_: object) -> None:
         nonlocal shown
         if not quiet and options["label"] != "file":
-            _show(audit, options["cost"])
+            click.echo(_describe_state(audit, options["cost"]))
             shown = audit.labelled
 
     answer = choose_answer(options, look_up, one_is_pass=one_is_pass)
     status = label(audit, answer, show_label)
-    text = json.dumps(audit.to_dict(), indent=1, ensure_ascii=False)
-    if not write_json(text, options["json_path"]):
-        if shown != audit.labelled or not audit.finished:
-            _show(audit, options["cost"])
-        _say(audit)
-    return status or int(bool(options["gate"] and audit.confirmed))
+    ended = shown == audit.labelled and audit.finished
+    outline = [*([] if ended else [_describe_state(audit, options["cost"])]), *_list_results(audit)]
+    gated = int(bool(options["gate"] and audit.confirmed))
+    return Result(outline, audit.result, status or gated)
 
 
 def require_program(options: dict[str, Any]) -> None:
     """Require a program whose numbers point in a direction that was stated."""
-    read_program(options)
+    reading.read_program(options)
     # logs say themselves that 1 is a pass
     if options["outcome"] and options["positive_is_good"] is None:
-        ask_orientation(
+        reading.ask_orientation(
             f"the program's numbers mean what they mean in {options['outcome']!r}, where 1 is a "
             "failure"
         )
@@ -189,7 +166,7 @@ def _require_labels(evidence: Evidence) -> None:
         )
 
 
-def _show(audit: SequentialConfirmation | CaseConfirmation, cost: float | None) -> None:
+def _describe_state(audit: SequentialConfirmation | CaseConfirmation, cost: float | None) -> str:
     from groundfault.core.plan import to_fraction
 
     cost_note = "" if cost is None else f", cost {cost * audit.labelled:.2f}"
@@ -200,18 +177,14 @@ def _show(audit: SequentialConfirmation | CaseConfirmation, cost: float | None) 
     bar = 1 / float(to_fraction(audit.result.plan.alpha))
     confirmed = ", ".join(map(clean, audit.confirmed)) or "none"
     line = f"{audit.labelled} labelled{cost_note}; confirmed: {confirmed}"
-    click.echo(
-        f"{line}; e-values of the others ({bar:g} confirms): {standing}" if standing else line
-    )
+    return f"{line}; e-values of the others ({bar:g} confirms): {standing}" if standing else line
 
 
-def _say(audit: SequentialConfirmation | CaseConfirmation) -> None:
+def _list_results(audit: SequentialConfirmation | CaseConfirmation) -> Iterator[str]:
     if not audit.survivors:
-        click.echo("nothing survived the screen: no label is worth buying")
+        yield "nothing survived the screen: no label is worth buying"
     for s in audit.survivors:
         lift = "" if s.lift is None else f", lift {s.lift:+.2f}"
-        click.echo(
-            f"{'confirmed' if s.confirmed else 'not confirmed'}: {clean(s.name)}{lift}; {s.reason}"
-        )
+        yield f"{'confirmed' if s.confirmed else 'not confirmed'}: {s.name}{lift}; {s.reason}"
     if audit.result.opening is not None:
-        click.echo(audit.result.opening)
+        yield audit.result.opening

@@ -6,15 +6,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from groundfault.cli.output import show_page
+from groundfault.cli.command import command
+from groundfault.cli.output import Result
 from groundfault.cli.settings import own_options
 
 if TYPE_CHECKING:
     import polars as pl
 
     from groundfault.auditing.report import Report
+    from groundfault.base.progress import Progress
     from groundfault.modes.mode import Mode
     from groundfault.render.page import Page
 
@@ -27,9 +27,9 @@ NEVER_SEEN = "number_style = 'words'"
 MEANING = "numbers written out as words"
 
 
-@click.command()
+@command()
 @own_options
-def demo(*, out: str = "groundfault-demo") -> None:
+def demo(*, out: str = "groundfault-demo", progress: Progress) -> Result:
     """Audit 2,000 real answers of a small language model.
 
     It works offline and takes seconds. In training the model never saw prompts of one kind. The
@@ -42,33 +42,25 @@ def demo(*, out: str = "groundfault-demo") -> None:
     out : DIR
         Folder for the report.
     """
-    from rich.console import Console
-
     from groundfault.auditing.flow import audit
+    from groundfault.base.files import write_bytes
     from groundfault.base.ledgers import DEFAULT
     from groundfault.core.evidence import Evidence
     from groundfault.render.audit_page import make_summary
 
-    with Console(stderr=True).status("reading 2,000 answers") as status:
-        table = _write_table(Path(out))
-        evidence = Evidence.from_table(
-            table, id="id", outcome="correct", positive_is_good=True, ignore=["answer"]
-        )
-        # a record of its own: nobody's evaluation was looked at
-        report = audit(evidence, ledger=Path(out) / DEFAULT, progress=status.update)
-        status.update("drawing the report")
-        report.write(out)
-    show_page(make_summary(report), Path(out) / "report.html")
-    click.echo()
-    show_page(_look_closer(report, table))
-
-
-def _write_table(folder: Path) -> Path:
-    from groundfault.base.files import write_bytes
-
-    path = folder / "answers.parquet"
-    write_bytes(path, read_table())
-    return path
+    progress("reading 2,000 answers")
+    table = Path(out) / "answers.parquet"
+    write_bytes(table, read_table())
+    evidence = Evidence.from_table(
+        table, id="id", outcome="correct", positive_is_good=True, ignore=["answer"]
+    )
+    # a record of its own: nobody's evaluation was looked at
+    report = audit(evidence, ledger=Path(out) / DEFAULT, progress=progress)
+    progress("drawing the report")
+    report.write(out)
+    return Result(
+        [make_summary(report, Path(out) / "report.html"), "", _look_closer(report, table)]
+    )
 
 
 def _look_closer(report: Report, table: Path) -> Page:

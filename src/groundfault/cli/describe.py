@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from groundfault.cli.command import GroupedCommand
-from groundfault.cli.options import (
-    call_options,
-    evidence_options,
-    holdout_option,
-    list_call_settings,
-)
-from groundfault.cli.output import (
-    echo_warnings,
-    print_lines,
-    require_writable,
-    show_progress,
-    show_table,
-)
+from groundfault.cli import shared
+from groundfault.cli.command import command
+from groundfault.cli.output import Result
 from groundfault.cli.reading import read_evidence, split_names
-from groundfault.cli.settings import Count, Flag, Whole, call, own_options
+from groundfault.cli.settings import Count, Flag, OutFile, OutFolder, Whole, call, own_options
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
-    from groundfault.auditing.describing import Descriptions
+    from groundfault.base.progress import Progress
 
 
-@click.command(
-    cls=GroupedCommand,
-    first="outcome id describer annotator second max_calls prices out",
-)
-@evidence_options
+@command(first="outcome id describer annotator second max_calls prices out")
+@shared.evidence_options
 @own_options
-@holdout_option
-@call_options
+@shared.holdout_option
+@shared.call_options
 def describe(
     *,
     describer: str,
@@ -49,15 +34,16 @@ def describe(
     count: Annotated[int, click.IntRange(1, 50)] = 5,
     annotator: str | None = None,
     second: str | None = None,
-    sheet: str | None = None,
+    sheet: OutFile | None = None,
     check: Count = 100,
     sample: Count | None = None,
     text: tuple[str, ...] = (),
     max_calls: Whole = 5000,
     prices: Annotated[tuple[float, float] | None, Flag("--price")] = None,
-    out: str,
+    out: OutFolder,
+    progress: Progress,
     **options: Any,
-) -> None:
+) -> Result:
     """Let a language model describe failing examples.
 
     The model sees failing and passing examples of the discovery half and writes down what they have
@@ -122,11 +108,8 @@ def describe(
     from groundfault.auditing.describing import describe as run
     from groundfault.core.plan import Plan
     from groundfault.descriptions.proposing import ProposingSettings
+    from groundfault.render.description_tables import make_page
 
-    record = options["record"] or Path(out) / "calls.db"
-    require_writable(out, directory=True)
-    for path in (str(record), sheet):
-        require_writable(path)
     names: Any = () if arms.strip() == "none" else tuple(split_names(arms))
     if not names and not descriptions:
         raise PlanError("--arms none asks for no proposals: name descriptions (--description)")
@@ -134,73 +117,36 @@ def describe(
     plan = Plan(holdout=options["holdout"], seed=options["seed"])
     material: dict[str, Any] = {"descriptions": descriptions, "sample": sample, "check": check}
     material |= {"settings": settings, "columns": text or None}
-    calling = call(list_call_settings, options, record=record)
+    calling = call(
+        shared.list_call_settings, options, record=options["record"] or Path(out) / "calls.db"
+    )
     # the seed of the plan is sent to the model
     calling.pop("seed")
-    with echo_warnings(), show_progress(False) as progress:
-        evidence = read_evidence(options)
-        if not max_calls:
-            cost = bound_describing_cost(evidence, plan, second=second is not None, **material)
-            click.echo(cost.describe(prices))
-            return
-        result = run(
-            evidence,
-            describer,
-            plan,
-            annotator=annotator,
-            second=second,
-            sheet=sheet,
-            max_calls=max_calls,
-            prices=prices,
-            announce=partial(_announce, progress),
-            progress=progress,
-            **material,
-            **calling,
-        )
+    evidence = read_evidence(options)
+    if not max_calls:
+        cost = bound_describing_cost(evidence, plan, second=second is not None, **material)
+        return Result([cost.describe(prices)])
+    result = run(
+        evidence,
+        describer,
+        plan,
+        annotator=annotator,
+        second=second,
+        sheet=sheet,
+        max_calls=max_calls,
+        prices=prices,
+        announce=partial(_announce, progress),
+        progress=progress,
+        **material,
+        **calling,
+    )
     library = Path(out) / "library.json"
     result.library.freeze(library)
-    _show(result, library)
-    if sheet and not any(column.agreement for column in result.rows):
-        click.echo(f"To check them: fill in yes or no in {sheet}, and run the same command again.")
+    return Result([make_page(result, library, sheet)])
 
 
-def _announce(progress: Any, sentence: str) -> None:
+def _announce(progress: Progress, sentence: str) -> None:
     from groundfault.render import words
 
     progress(sentence)
     click.echo(words.clean(sentence), err=True)
-
-
-def _show(descriptions: Descriptions, library: Path) -> None:
-    """Print what was proposed, how often it holds, who agrees; and the next step."""
-    from groundfault.render import words
-    from groundfault.render.description_tables import list_descriptions
-
-    print_lines(
-        f"{words.plural(len(descriptions.rows), 'description')} of "
-        f"{words.plural(descriptions.examples, 'example')}, shown by "
-        f"{words.listing(list(descriptions.columns), 6)}",
-        style="bold",
-    )
-    show_table(list_descriptions(descriptions.rows))
-    print_lines(*_list_troubles(descriptions))
-    print_lines(
-        f"Nothing is confirmed. To judge them: groundfault audit --candidates {library}, with the "
-        "same source and seed.",
-        style="dim",
-    )
-
-
-def _list_troubles(descriptions: Descriptions) -> Iterator[str]:
-    """Say which replies could not be used."""
-    kinds = {
-        **{f"proposals ({arm})": counts for arm, counts in descriptions.proposals.items()},
-        "annotations": descriptions.annotations,
-        "annotations by the second model": descriptions.checks,
-    }
-    for kind, counts in kinds.items():
-        if troubles := {status: n for status, n in counts.items() if status != "read"}:
-            yield (
-                f"note: {kind}: {', '.join(f'{n:,} {status}' for status, n in troubles.items())} "
-                f"of {sum(counts.values()):,} replies; what they were about is left out"
-            )

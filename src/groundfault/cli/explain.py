@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from groundfault.cli.command import GroupedCommand
-from groundfault.cli.options import (
-    SEARCHES,
-    evidence_options,
-    holdout_options,
-    json_option,
-    settings_option,
-)
-from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_result
+from groundfault.cli import shared
+from groundfault.cli.command import command
+from groundfault.cli.output import Result
 from groundfault.cli.reading import read_evidence, read_values, split_names
 from groundfault.cli.settings import Count, Flag, Whole, own_options
 
 if TYPE_CHECKING:
+    from groundfault.base.progress import Progress
     from groundfault.language.explain import Explanation, Mark, SliceProfile
 
 _SHOWN = 5
@@ -29,28 +24,25 @@ _PAPER = {"embedding_weight": 0.15, "error_weight": 1.0, "confidence_weight": 0.
 """The weights of Edisa with which the paper explains."""
 
 
-@click.command(
-    cls=GroupedCommand,
-    first="outcome id positive_is_good text finder max_slices features json_path",
-)
-@evidence_options
+@command(first="outcome id positive_is_good text finder max_slices features json_path")
+@shared.evidence_options
 @own_options
-@settings_option
-@holdout_options
-@json_option("the explanations")
+@shared.settings_option
+@shared.holdout_options
+@shared.json_option("the explanations")
 def explain(
     *,
     text: str,
     finder: str = "edisa",
     max_slices: Annotated[Count, Flag("-k")] = 10,
-    searches: Whole = SEARCHES,
+    searches: Whole = shared.SEARCHES,
     features: str = "surface,syntax,pragmatic",
     pipeline: str = "en_core_web_sm",
     permutations: Annotated[int, click.IntRange(99)] = 9_999,
     level: Annotated[float, click.FloatRange(0, 1, True, True)] = 0.05,
-    json_path: str | None,
+    progress: Progress,
     **options: Any,
-) -> None:
+) -> Result:
     """Name the linguistic features of each slice of errors.
 
     The finder proposes slices of the discovery units. It always finds some, also in noise: the
@@ -96,67 +88,64 @@ def explain(
     from groundfault.core.plan import Plan
     from groundfault.language.explain import explain as run
 
-    require_writable(json_path)
     plan = Plan(holdout=options["holdout"], seed=options["seed"])
     # what is explained are slices of these texts
     settings = {"text": text} if hasattr(configure_finder(finder, {}), "text") else {}
     usual = _PAPER if finder == "edisa" else {}
     slicer = configure_finder(finder, {**settings, **usual, **read_values(options["settings"])})
-    with echo_warnings(), show_progress(json_path == "-") as progress:
-        evidence = read_evidence(options)
-        progress(f"searching with {finder}")
-        slices = propose(evidence, slicer, plan, max_slices, searches)
-        explanation = run(
-            evidence,
-            slices.library.candidates,
-            text,
-            sets=split_names(features),
-            pipeline=pipeline,
-            plan=plan,
-            permutations=permutations,
-            level=level,
-            chances={row.name: row.p for row in slices.rows},
-            searches=slices.summary.searches,
-            progress=progress,
-        )
-    if not write_result(explanation.to_dict(), json_path):
-        _show(explanation, finder, pipeline)
+    evidence = read_evidence(options)
+    progress(f"searching with {finder}")
+    slices = propose(evidence, slicer, plan, max_slices, searches)
+    explanation = run(
+        evidence,
+        slices.library.candidates,
+        text,
+        sets=split_names(features),
+        pipeline=pipeline,
+        plan=plan,
+        permutations=permutations,
+        level=level,
+        chances={row.name: row.p for row in slices.rows},
+        searches=slices.summary.searches,
+        progress=progress,
+    )
+    return Result(_list_slices(explanation, finder, pipeline), explanation.to_dict())
 
 
-def _show(explanation: Explanation, finder: str, pipeline: str) -> None:
+def _list_slices(explanation: Explanation, finder: str, pipeline: str) -> Iterator[str]:
     from groundfault.language import DEFAULT
     from groundfault.language.explain import MIN_TEXTS
-    from groundfault.render.words import capital, clean, listing, plural
+    from groundfault.render.words import capital, listing, plural
 
     if not explanation.slices:
-        click.echo(
+        yield (
             f"0 slices of {explanation.n:,} discovery examples: {finder} found no slice of "
             f"{MIN_TEXTS} examples or more; {_instead(finder)}"
         )
         return
     # first, because a list of slices convinces by itself
-    click.echo(f"{capital(explanation.caveat)}.")
-    click.echo(
+    yield f"{capital(explanation.caveat)}."
+    yield (
         f"{plural(len(explanation.slices), 'slice')} of {explanation.n:,} discovery examples, "
         f"{explanation.wrong / explanation.n:.0%} of them "
         f"errors; {explanation.features} features, {explanation.permutations:,} permutations"
     )
     for one in explanation.slices:
-        click.echo(
-            f"\n{clean(one.name)}: {one.size:,} examples, {one.wrong / one.size:.0%} of them errors"
+        yield ""
+        yield (
+            f"{one.name}: {one.size:,} examples, {one.wrong / one.size:.0%} of them errors"
             f"{_worth(one.p, explanation.level)}"
         )
-        for line in lines(one, explanation.level):
-            click.echo(f"  {line}")
-    click.echo("")
+        yield from (f"  {line}" for line in lines(one, explanation.level))
+    yield ""
     # both are shown: the paper's count of marks is uncorrected, and mostly larger
     for label, corrected in (("as in the paper", False), ("corrected", True)):
-        click.echo(f"{label}: {_measures(explanation.summary(corrected=corrected))}")
+        yield f"{label}: {_measures(explanation.summary(corrected=corrected))}"
     for reason in dict.fromkeys(explanation.lacking.values()):
         names = [name for name, why in explanation.lacking.items() if why == reason]
-        click.echo(f"{listing(names)} {reason}")
+        yield f"{listing(names)} {reason}"
     suffix = "" if pipeline == DEFAULT else f":{pipeline}"
-    click.echo(
+    yield (
         "Nothing is confirmed: a slice defined by its texts always has features of its own. "
         f"To judge features: groundfault audit --finders language{suffix}."
     )

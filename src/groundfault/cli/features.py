@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 from click.core import ParameterSource
 
-from groundfault.cli.output import echo_warnings, require_writable
+from groundfault.cli.command import command
+from groundfault.cli.output import Result, echo_warnings
 from groundfault.cli.reading import split_names
-from groundfault.cli.settings import Count, Flag, call, list_options, own_options
+from groundfault.cli.settings import Count, Flag, OutFile, call, list_options, own_options
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def _add_features(
     names: Annotated[str, Flag("--set")] = "surface,syntax,pragmatic",
     pipeline: str = "en_core_web_sm",
     norms: str | None = None,
-    cache: str | None = None,
+    cache: OutFile | None = None,
     jobs: Count = 1,
 ) -> pl.DataFrame:
     """Return the table with linguistic features, which are listed if they cannot be computed.
@@ -78,7 +79,7 @@ def _add_features(
     return table
 
 
-@click.command()
+@command()
 @own_options
 @list_options(_add_features)
 def features(
@@ -86,9 +87,9 @@ def features(
     *,
     columns: Annotated[tuple[str, ...], Flag("--text")],
     text_attributes: bool = False,
-    out: Annotated[str, Flag("-o --out")],
+    out: Annotated[OutFile, Flag("-o --out")],
     **options: Any,
-) -> None:
+) -> Result:
     """Add linguistic features of texts to a table as columns.
 
     They are the 38 of the benchmark DEIM. SOURCE is a table; it is written again with one column
@@ -118,8 +119,6 @@ def features(
     from groundfault.base.sheets import write_table
     from groundfault.readers.table import read_table
 
-    for path in (out, options["cache"]):
-        require_writable(path)
     if not out.lower().endswith(_KINDS):
         raise InputError(
             f"cannot tell from {out!r} how to write a table; name it .parquet, .csv or .jsonl"
@@ -136,7 +135,7 @@ def features(
     else:
         table = call(_add_features, options, table, columns)
     write_table(table, out)
-    click.echo(f"wrote {table.height:,} rows to {out}")
+    return Result([f"wrote {table.height:,} rows to {out}"])
 
 
 def _add_attributes(table: pl.DataFrame, columns: tuple[str, ...]) -> pl.DataFrame:

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import click
-
-from groundfault.cli.command import GroupedCommand
-from groundfault.cli.options import json_option, settings_option
-from groundfault.cli.output import (
-    echo_warnings,
-    print_lines,
-    require_writable,
-    show_progress,
-    show_table,
-    write_json,
-)
+from groundfault.cli import shared
+from groundfault.cli.command import command
+from groundfault.cli.output import Result
 from groundfault.cli.reading import read_values
-from groundfault.cli.settings import Count, Flag, Whole, own_options
+from groundfault.cli.settings import Count, Flag, OutFile, Whole, own_options
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from groundfault.base.progress import Progress
     from groundfault.improve.suggestions import LabelledTable, Suggestions
-    from groundfault.render.page import Table
+    from groundfault.render.page import Block
 
 
-@click.command(cls=GroupedCommand, first="label act text finder max_rows out json_path")
+@command(first="label act text finder max_rows out json_path")
 @own_options
-@settings_option
-@json_option("list and check")
+@shared.settings_option
+@shared.json_option("list and check")
 def improve(
     source: str,
     *,
@@ -44,10 +36,10 @@ def improve(
     seed: Whole = 0,
     finder: str = "edisa",
     max_rows: Annotated[Count, Flag("-k")] = 20,
-    out: str | None = None,
+    out: OutFile | None = None,
     settings: tuple[str, ...],
-    json_path: str | None,
-) -> None:
+    progress: Progress,
+) -> Result:
     """Rank examples to leave out, relabel or label next.
 
     SOURCE is a table of one row an example: what a classifier was not trained on, with its
@@ -95,35 +87,21 @@ def improve(
     from groundfault.base.sheets import write_table
     from groundfault.improve.suggestions import LabelledTable, suggest
 
-    for path in (out, json_path):
-        require_writable(path)
     slicer = _make_slicer(finder, settings)
-    with echo_warnings(), show_progress(json_path == "-") as progress:
-        table = LabelledTable.of(
-            _read(source, label=label, id=id, text=text),
-            label=label,
-            embedding=embedding,
-            probability=probability,
-            text=text,
-        )
-        progress(f"fitting {finder}")
-        suggestions = suggest(act, slicer, table.labelled, table.label, table.fresh, seed=seed)
+    table = LabelledTable.of(
+        _read(source, label=label, id=id, text=text),
+        label=label,
+        embedding=embedding,
+        probability=probability,
+        text=text,
+    )
+    progress(f"fitting {finder}")
+    suggestions = suggest(act, slicer, table.labelled, table.label, table.fresh, seed=seed)
     rows = _tabulate(suggestions, table, id)
     if out:
         write_table(rows, out)
     content = suggestions.to_dict() | {"left_out": table.incomplete, "rows": rows.to_dicts()}
-    # ids may be dates
-    content_text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False, default=str)
-    if write_json(content_text, json_path):
-        return
-    # before the list, which convinces by itself
-    print_lines(suggestions.explain_worth(), _count(suggestions, table))
-    if rows.height:
-        show_table(_set_rows(rows.head(max_rows)))
-    if out:
-        print_lines(f"Wrote {rows.height:,} rows to {out}.")
-    elif rows.height > max_rows:
-        print_lines("The whole list: --out FILE.", style="dim")
+    return Result(_outline(suggestions, table, rows, max_rows, out), content)
 
 
 def _make_slicer(finder: str, settings: tuple[str, ...]) -> Any:
@@ -176,17 +154,26 @@ def _tabulate(suggestions: Suggestions, table: LabelledTable, key: str | None) -
     )
 
 
-def _set_rows(rows: pl.DataFrame) -> Table:
+def _outline(
+    suggestions: Suggestions, table: LabelledTable, rows: pl.DataFrame, most: int, out: str | None
+) -> Iterator[Block]:
     from groundfault.render import words
-    from groundfault.render.page import make_table
+    from groundfault.render.page import Paragraph, make_table
 
+    # before the list, which convinces by itself
+    yield Paragraph((suggestions.explain_worth(),))
+    yield Paragraph((_count(suggestions, table),))
     texts = ("id", "predicted", "suggested")
     lines = [
         tuple(f"{v:.2f}" if isinstance(v, float) else words.clean(str(v)) for v in row)
-        for row in rows.iter_rows()
+        for row in rows.head(most).iter_rows()
     ]
     kinds = "".join("t" if name in texts else "n" for name in rows.columns)
-    return make_table("Examples", kinds, rows.columns, lines)
+    yield make_table("Examples", kinds, rows.columns, lines)
+    if out:
+        yield Paragraph((f"Wrote {rows.height:,} rows to {out}.",))
+    elif rows.height > most:
+        yield Paragraph(("The whole list: --out FILE.",), "small")
 
 
 def _count(suggestions: Suggestions, table: LabelledTable) -> str:

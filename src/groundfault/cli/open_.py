@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from groundfault.cli.command import GroupedCommand
-from groundfault.cli.options import moved_option, store_option
+from groundfault.cli import shared
+from groundfault.cli.command import command
 from groundfault.cli.reading import split_names
 from groundfault.cli.settings import call, list_options, own_options
 from groundfault.errors import PlanError
@@ -84,14 +84,10 @@ server_options = list_options(serve_bench)
 """Where the workbench listens, and by which names."""
 
 
-@click.command(
-    "open",
-    cls=GroupedCommand,
-    first="evidence reviewer adjudicate port no_browser ledger no_ledger",
-)
-@moved_option
+@command("open", first="evidence reviewer adjudicate port no_browser ledger no_ledger")
+@shared.moved_option
 @own_options
-@store_option
+@shared.store_option
 @server_options
 def open_(
     path: str,

@@ -7,8 +7,9 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,75 @@ from groundfault.errors import InputError, shorten
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from groundfault.render.page import Block, Page
+
+
+class Writable(click.ParamType[str]):
+    """A path that a command writes to; `require_writable` tries it before anything is computed."""
+
+    name = "text"
+
+    def __init__(self, *, directory: bool = False) -> None:
+        self.directory = directory
+
+
+@dataclass(frozen=True)
+class Result:
+    """The end of a command: what it prints, what ``--json`` writes instead, its exit status.
+
+    Attributes
+    ----------
+    outline : iterable of str, Block or Page
+        In this order; a text is a line of its own.
+    data : Any
+        Text that is JSON already, a result with the method ``to_json``, or plain data.
+    status : int
+    notes : iterable of str
+        Lines that follow the outline; where JSON is on standard output, on standard error.
+    """
+
+    outline: Iterable[str | Block | Page] = ()
+    data: Any = None
+    status: int = 0
+    notes: Iterable[str] = ()
+
+    def deliver(self, json_path: str | None) -> None:
+        """Write the result to a path, if any, print it unless that is ``-``, and end."""
+        quiet = json_path is not None and write_json(encode(self.data), json_path)
+        if not quiet:
+            show(self.outline)
+        for line in self.notes:
+            click.echo(line, err=quiet)
+        if self.status:
+            sys.exit(self.status)
+
+
+def encode(data: Any) -> str:
+    """Return data as JSON."""
+    if isinstance(data, str):
+        return data
+    if hasattr(data, "to_json"):
+        return str(data.to_json())
+    # ids may be dates
+    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+
+
+def show(outline: Iterable[str | Block | Page]) -> None:
+    """Print an outline on standard output, without what would steer a terminal."""
+    from rich.console import Console
+
+    from groundfault.render import terminal
     from groundfault.render.page import Page, Table
+    from groundfault.render.words import clean
+
+    console = Console(highlight=False)
+    for item in outline:
+        if isinstance(item, str):
+            click.echo(clean(item))
+        elif isinstance(item, Page):
+            terminal.show(item, console)
+        else:
+            terminal.show_blocks([item], console, item.caption if isinstance(item, Table) else "")
 
 
 def require_writable(path: str | None, *, directory: bool = False) -> None:
@@ -93,43 +162,6 @@ def write_json(text: str, path: str | None) -> bool:
     elif path:
         write_text(Path(path), text)
     return path == "-"
-
-
-def write_result(content: Any, path: str | None) -> bool:
-    """Write a result as JSON where asked for, as `write_json` does."""
-    if path is None:
-        return False
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    return write_json(text, path)
-
-
-def show_page(page: Page, report_path: str | Path | None = None) -> None:
-    """Print a page on standard output, and where the whole report is."""
-    from rich.console import Console
-
-    from groundfault.render.terminal import show
-
-    show(page, Console(highlight=False), report_path)
-
-
-def show_table(table: Table) -> None:
-    """Print a table on standard output, as wide as that is."""
-    from rich.console import Console
-
-    from groundfault.render.terminal import fit_table
-
-    console = Console()
-    console.print(fit_table(table, console.width))
-
-
-def print_lines(*lines: str, style: str = "") -> None:
-    """Print lines that may quote data, without what would steer a terminal."""
-    from rich.console import Console
-
-    from groundfault.render.words import clean
-
-    for line in lines:
-        Console().print(clean(line), style=style, markup=False, highlight=False)
 
 
 @contextmanager

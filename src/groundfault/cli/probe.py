@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -13,20 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import click
 
 from groundfault.base.files import write_text
-from groundfault.cli.command import GroupedCommand
-from groundfault.cli.options import json_option, step_of_case
-from groundfault.cli.output import (
-    echo_warnings,
-    require_writable,
-    show_page,
-    show_progress,
-    show_table,
-    write_result,
-)
+from groundfault.cli import shared
+from groundfault.cli.command import Group
+from groundfault.cli.output import Result, require_writable
 from groundfault.cli.probe_report import arena, release, report
 from groundfault.cli.probe_review import review
 from groundfault.cli.reading import read_values
-from groundfault.cli.settings import Count, Flag, Whole, own_options
+from groundfault.cli.settings import Count, Flag, OutFile, OutFolder, Whole, own_options
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -34,20 +27,18 @@ if TYPE_CHECKING:
     from groundfault.models import Target
     from groundfault.probes import Bank
     from groundfault.probes.running.runs import ProbeRow, Runs
+    from groundfault.render.page import Table
 
 _TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ipc", ".feather")
 
 
-@click.group()
+@click.group(cls=Group)
 def probe() -> None:
     """Test a model on wordings that must not change the answer."""
 
 
-@probe.command(
-    cls=GroupedCommand,
-    first="generated source question target no_key grammar_file case_folder modes",
-)
-@step_of_case(
+@probe.command(first="generated source question target no_key grammar_file case_folder modes")
+@shared.step_of_case(
     "groundfault.cli.probe:begin_probe",
     *"modes pairs question target grammar_file".split(),
     source="folder",
@@ -68,7 +59,7 @@ def init(
     grammar_file: Annotated[str | None, Flag("--grammar")] = None,
     modes: Annotated[tuple[Count, ...], Flag("--mode")] = (),
     pairs: Count = 20,  # noqa: ARG001  (of a case alone)
-) -> None:
+) -> Result:
     """Write a bank, a grammar and a config into FOLDER.
 
     They are examples, with comments. With --from the bank has the questions and expected answers of
@@ -145,11 +136,11 @@ def init(
     for place in places:
         if not place.exists():
             write_text(place, (SHIPPED / place.name).read_text(encoding="utf-8"))
-        click.echo(f"wrote {place}")
-    click.echo(f"next: groundfault probe check {folder}")
+    wrote = [f"wrote {place}" for place in places]
+    return Result([*wrote, f"next: groundfault probe check {folder}"])
 
 
-def begin_probe(folder: str, options: dict[str, Any]) -> None:
+def begin_probe(folder: str, options: dict[str, Any]) -> Result:
     """Write the tasks of a case's modes, and how they are asked."""
     from groundfault.case.case import Case
     from groundfault.case.probing import open_probe
@@ -167,10 +158,13 @@ def begin_probe(folder: str, options: dict[str, Any]) -> None:
         grammar=None if file is None else Grammar.load(file),
     )
     bank, grammar = open_probe(case)
-    click.echo(
-        f"{len(bank)} tasks in pairs, {len(grammar)} wordings: {len(bank) * len(grammar):,} prompts"
+    prompts = len(bank) * len(grammar)
+    return Result(
+        [
+            f"{len(bank)} tasks in pairs, {len(grammar)} wordings: {prompts:,} prompts",
+            f"next: groundfault probe run --case {shlex.quote(folder)} --model NAME",
+        ]
     )
-    click.echo(f"next: groundfault probe run --case {shlex.quote(folder)} --model NAME")
 
 
 def _read_bank(source: str | None, names: dict[str, str | None], *, no_key: bool) -> Bank | None:
@@ -207,15 +201,14 @@ def _read_bank(source: str | None, names: dict[str, str | None], *, no_key: bool
 
 @probe.command()
 @own_options
-@json_option("the check")
+@shared.json_option("the check")
 def check(
     folder: str,
     *,
     samples: Whole = 3,
     seed: Whole = 0,
-    card: str | None = None,
-    json_path: str | None,
-) -> None:
+    card: OutFile | None = None,
+) -> Result:
     """Check every prompt of the bank and grammar in FOLDER.
 
     The exit status is 1 if one is invalid. The check covers what a program can see: length, the
@@ -235,35 +228,31 @@ def check(
     from groundfault.probes.bank.rendering import check as run
     from groundfault.render import make_outline, to_markdown
 
-    require_writable(card)
-    require_writable(json_path)
     home = Path(folder)
     bank, grammar = Bank.load(home / "bank.toml"), Grammar.load(home / "grammar.toml")
     result = run(bank, grammar, samples=samples, seed=seed)
     if card:
         write_text(Path(card), to_markdown(result))
-    if not write_result(result.to_dict(), json_path):
-        show_page(make_outline(result))
-    sys.exit(0 if result.passed else 1)
+    return Result([make_outline(result)], result.to_dict(), int(not result.passed))
 
 
 @probe.command()
-@step_of_case(
+@shared.step_of_case(
     "groundfault.cli.probe:run_probe",
     *"model settings quiet json_path".split(),
     source="config",
 )
 @own_options
-@json_option("the counts")
+@shared.json_option("the counts")
 def run(
     config: str | None = None,
     *,
     model: str,
     settings: Annotated[tuple[str, ...], Flag("--set")] = (),
-    out: str | None = None,
+    out: OutFolder | None = None,
     quiet: bool = False,
-    json_path: str | None,
-) -> None:
+    progress: Progress,
+) -> Result:
     """Ask a model the prompts of CONFIG within its budget.
 
     Every policy runs with every seed. Each answer is recorded before it counts. Interrupt at any
@@ -292,45 +281,45 @@ def run(
     assert config is not None
     # a config with a mistake is named before what the model lacks, such as a library or a key
     Config.load(config)
-    require_writable(out, directory=True)
-    runs = _ask_prompts(
-        lambda target, progress: ask(config, target, out=out, progress=progress),
-        {"model": model, "settings": settings, "quiet": quiet, "json_path": json_path},
+    options = {"model": model, "settings": settings, "quiet": quiet, "progress": progress}
+    return _ask_prompts(
+        lambda target: ask(config, target, out=out, progress=progress),
+        options,
+        lambda runs: f"groundfault probe review {runs.folder}",
     )
-    if not quiet and json_path != "-":
-        click.echo(f"next: groundfault probe review {runs.folder}")
 
 
-def run_probe(folder: str, options: dict[str, Any]) -> None:
+def run_probe(folder: str, options: dict[str, Any]) -> Result:
     """Ask the model of a case its tasks in other words."""
     from groundfault.case.case import Case
 
     case = Case(folder)
-    _ask_prompts(lambda target, progress: case.ask(target, progress=progress), options)
-    if not options["quiet"] and options["json_path"] != "-":
-        click.echo(f"next: groundfault probe review --case {shlex.quote(folder)} --reviewer NAME")
+    return _ask_prompts(
+        lambda target: case.ask(target, progress=options["progress"]),
+        options,
+        lambda _: f"groundfault probe review --case {shlex.quote(folder)} --reviewer NAME",
+    )
 
 
-def _ask_prompts(ask: Callable[[Target, Progress], Runs], options: dict[str, Any]) -> Runs:
-    """Ask a model as the options have it, and print what came of it.
+def _ask_prompts(
+    ask: Callable[[Target], Runs], options: dict[str, Any], name_step: Callable[[Runs], str]
+) -> Result:
+    """Ask a model all prompts, or those that are left, and count what came of it.
 
     Parameters
     ----------
     ask : callable
-        Asks a target all prompts, or those that are left.
+        Asks a target.
     options : dict
-        ``model``, ``settings``, ``quiet`` and ``json_path`` of `run`.
+        ``model``, ``settings`` and ``quiet`` of `run`.
+    name_step : callable
+        Returns the next command.
     """
     from groundfault import models
-    from groundfault.probes.running.answers import Signal
-    from groundfault.render.page import make_table
 
-    quiet, json_path = options["quiet"], options["json_path"]
-    require_writable(json_path)
     target = models.get(options["model"], **read_values(options["settings"]))
     try:
-        with echo_warnings(), show_progress(quiet or json_path == "-") as progress:
-            runs = ask(target, progress)
+        runs = ask(target)
     except KeyboardInterrupt:
         click.echo(
             "stopped; what was answered is on record: run the same command again to go on", err=True
@@ -342,23 +331,27 @@ def _ask_prompts(ask: Callable[[Target, Progress], Runs], options: dict[str, Any
     ]
     others = [{"asked": asked, "answered": answered} for asked, answered in runs.other_models]
     content = {"runs": str(runs.folder), "model": target.name, "counts": counts}
-    if write_result(content | {"other_models": others}, json_path) or quiet:
-        return runs
-    heads = ("policy", "seed", "queries", *get_args(Signal), "keys")
-    names = (*heads[:-1], "mismatched_keys")
-    cells = [tuple(str(each[name]) for name in names) for each in counts]
-    show_table(make_table("Runs", "tnnnnnnn"[: len(heads)], heads, cells))
-    click.echo(
+    outline = () if options["quiet"] else _outline_runs(runs, counts, name_step(runs))
+    return Result(outline, content | {"other_models": others})
+
+
+def _outline_runs(runs: Runs, counts: list[dict[str, Any]], step: str) -> Iterator[str | Table]:
+    from groundfault.render.page import make_table
+
+    heads = [name.replace("mismatched_keys", "keys") for name in counts[0]] if counts else []
+    cells = [tuple(map(str, each.values())) for each in counts]
+    yield make_table("Runs", "tnnnnnnnn"[: len(heads)], heads, cells)
+    yield (
         "keys: different prompts among the mismatches; "
         "a mismatch is an error only if a person confirms it"
     )
     prompts, valid = runs.manifest["prompts"], runs.manifest["valid"]
     if valid < prompts:
-        click.echo(
+        yield (
             f"{prompts - valid:,} of {prompts:,} prompts are invalid and were not asked: "
             "groundfault probe check says why"
         )
-    return runs
+    yield f"next: {step}"
 
 
 def _counts(rows: list[ProbeRow]) -> dict[str, Any]:

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import getpass
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from groundfault.base.files import write_text
-from groundfault.cli.command import GroupedCommand, option
-from groundfault.cli.options import jobs_option, json_option, ledger_options, store_option
-from groundfault.cli.output import (
-    require_writable,
-    show_page,
-    show_progress,
-    show_table,
-    write_json,
-    write_result,
-)
+from groundfault.cli import shared
+from groundfault.cli.command import command, option
+from groundfault.cli.output import Result
 from groundfault.cli.reading import choose_ledger
-from groundfault.cli.settings import Flag, Whole, call, derive_options, own_options
+from groundfault.cli.settings import (
+    Flag,
+    OutFile,
+    OutFolder,
+    Whole,
+    call,
+    derive_options,
+    own_options,
+)
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.use.arena import LeaderboardRow
 from groundfault.probes.use.arena import arena as run_arena
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from groundfault.auditing.report import Report
+    from groundfault.base.progress import Progress
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
-    from groundfault.probes.use.release import Package
+    from groundfault.probes.use.release import Package, PackageCheck
     from groundfault.probes.use.summary import Summary
+    from groundfault.render.page import Table
 
 unblind_option = option(
     "--unblind",
@@ -41,27 +42,24 @@ unblind_option = option(
 )
 
 
-@click.command(
-    cls=GroupedCommand,
-    first="html md json_path control audit_dir unblind store ledger",
-)
+@command(first="html md json_path control audit_dir unblind store ledger")
 @own_options
-@json_option("all numbers")
+@shared.json_option("all numbers")
 @unblind_option
-@store_option
-@ledger_options
+@shared.store_option
+@shared.ledger_options
 def report(
     runs: str,
     *,
-    md: str | None = None,
-    html: str | None = None,
+    md: OutFile | None = None,
+    html: OutFile | None = None,
     control: str | None = None,
-    evidence: str | None = None,
-    audit_dir: Annotated[str | None, Flag("--audit")] = None,
+    evidence: OutFile | None = None,
+    audit_dir: Annotated[OutFolder | None, Flag("--audit")] = None,
     policy: str | None = None,
     seed: Whole = 0,
     **options: Any,
-) -> None:
+) -> Result:
     """Report the results of RUNS after review.
 
     They stand apart from the signals that routed to it. The report begins with what is still
@@ -89,59 +87,50 @@ def report(
     seed : N
         Seed of the permutations that judge components and families.
     """
-    from groundfault.probes.running.runs import LEDGER
-    from groundfault.probes.use import evidence as source
     from groundfault.probes.use.summary import ProbeSummary, ReviewCounts
     from groundfault.render import probe_page
     from groundfault.render.html import html as set_html
     from groundfault.render.markdown import markdown
-    from groundfault.render.probe_page import make_page, make_review_sections
 
-    for path in (md, html, evidence, options["json_path"]):
-        require_writable(path)
-    require_writable(audit_dir, directory=True)
     audit, summary = _open_review(runs, options["store"], options["unblind"], control)
     title = Path(runs).absolute().name
-    content = make_page(summary, title, make_review_sections(audit))
+    sections = probe_page.make_review_sections(audit)
+    page = probe_page.make_page(summary, title, sections)
     for path, write in ((md, markdown), (html, set_html)):
         if path:
-            write_text(Path(path), write(content))
+            write_text(Path(path), write(page))
     result = ProbeSummary.of(
         summary.tables,
         open=tuple(probe_page.list_open_points(summary)),
         conclusions=tuple(probe_page.draw_conclusions(summary)),
         review=ReviewCounts.of(audit),
     )
-    quiet = write_json(result.to_json(), options["json_path"])
-    if not quiet:
-        show_page(content)
-    if not evidence and not audit_dir:
-        return
-    rows = source.select_rows(summary, policy or summary.control)
-    click.echo(source.ASSUMPTION, err=quiet)
-    if evidence:
-        _write_evidence(rows, summary, Path(evidence), err=quiet)
-    if audit_dir:
-        # where looks were recorded by 0.1, beside what the run itself records
-        ledger = call(choose_ledger, options, earlier=[audit.runs.folder / LEDGER])
-        reports = source.run_audits(
-            rows, summary, seed=seed, ledger=ledger, reopen=options["reopen"]
-        )
-        _write_audits(reports, Path(audit_dir), err=quiet)
+    notes: list[str] = []
+    if evidence or audit_dir:
+        from groundfault.probes.use import evidence as source
+
+        rows = source.select_rows(summary, policy or summary.control)
+        notes.append(source.ASSUMPTION)
+        if evidence:
+            notes += _write_evidence(rows, summary, Path(evidence))
+        if audit_dir:
+            settings = options | {"seed": seed}
+            notes += _write_audits(rows, summary, audit, settings, Path(audit_dir))
+    return Result([page], result, notes=notes)
 
 
-@click.command()
+@command()
 @own_options
 @unblind_option
-@store_option
+@shared.store_option
 def release(
     runs: str,
     *,
-    out: str | None = None,
+    out: OutFolder | None = None,
     check: bool = False,
     unblind: str | None,
     store: str | None,
-) -> None:
+) -> Result:
     """Write a package of RUNS to publish.
 
     It has prompts, response hashes, audit rows and tables. It contains no response or part of one,
@@ -165,20 +154,20 @@ def release(
         if out or unblind or store:
             raise PlanError("--check reads a package and goes with no other option")
         result = package.check(Path(runs), _tables)
-        for problem in result.problems:
-            click.echo(f"differs: {problem}")
-        click.echo(
-            f"{result.files} files, {result.rows:,} rows, "
-            f"{result.keys:,} unique audited prompt keys"
-        )
-        click.echo("reproduces" if not result.problems else "does NOT reproduce")
-        sys.exit(1 if result.problems else 0)
+        return Result(_list_differences(result), status=int(bool(result.problems)))
     if out is None:
         raise PlanError("say where the package goes: --out DIR; or --check, to check one")
-    require_writable(out, directory=True)
     audit, _ = _open_review(runs, store, unblind, None)
-    click.echo(f"wrote {package.release(audit, Path(out), _tables)}")
-    click.echo(f"next: groundfault probe release --check {out}")
+    wrote = f"wrote {package.release(audit, Path(out), _tables)}"
+    return Result([wrote, f"next: groundfault probe release --check {out}"])
+
+
+def _list_differences(result: PackageCheck) -> Iterator[str]:
+    yield from (f"differs: {problem}" for problem in result.problems)
+    yield (
+        f"{result.files} files, {result.rows:,} rows, {result.keys:,} unique audited prompt keys"
+    )
+    yield "reproduces" if not result.problems else "does NOT reproduce"
 
 
 def _open_review(
@@ -225,44 +214,54 @@ def _tables(package: Package) -> str:
     return markdown(make_page(package.summary, "published probes", more))
 
 
-def _write_evidence(rows: Any, summary: Summary, place: Path, *, err: bool) -> None:
+def _write_evidence(rows: Any, summary: Summary, place: Path) -> Iterator[str]:
     """Write components and families as a table, and say how to judge them."""
     from groundfault.probes.use import evidence as source
 
     evidence = source.evidence(rows, summary.statuses, summary.grammar)
-    command = source.write(evidence, source.candidates(rows, summary.grammar), place)
-    click.echo(
-        f"wrote {place}: {len(evidence):,} rows; to judge the components:\n  {command}", err=err
-    )
+    judge = source.write(evidence, source.candidates(rows, summary.grammar), place)
+    yield f"wrote {place}: {len(evidence):,} rows; to judge the components:"
+    yield f"  {judge}"
 
 
-def _write_audits(reports: Mapping[str, Report], place: Path, *, err: bool) -> None:
+def _write_audits(
+    rows: Any, summary: Summary, audit: ReviewedRuns, options: Mapping[str, Any], place: Path
+) -> Iterator[str]:
+    """Audit components and families, and write a report of each."""
+    from groundfault.probes.running.runs import LEDGER
+    from groundfault.probes.use.evidence import run_audits
+
+    # where looks were recorded by 0.1, beside what the run itself records
+    ledger = call(choose_ledger, options, earlier=[audit.runs.folder / LEDGER])
+    seed, reopen = options["seed"], options["reopen"]
+    reports = run_audits(rows, summary, seed=seed, ledger=ledger, reopen=reopen)
     for name, report in reports.items():
         report.write(place / name)
         counts = f"{report.counts()['confirmed']} of {len(report.findings)} {name} confirmed"
-        click.echo(f"{counts}; {place / name / 'report.html'}", err=err)
+        yield f"{counts}; {place / name / 'report.html'}"
         for finding in report.findings:
-            click.echo(f"  {finding.key}: {str(finding.verdict).replace('_', ' ')}", err=err)
+            yield f"  {finding.key}: {str(finding.verdict).replace('_', ' ')}"
 
 
-@click.command()
+@command()
 @own_options
-@store_option
+@shared.store_option
 @derive_options(
     run_arena,
     "control batch landscapes seed",
     control={"metavar": "NAME"},
 )
-@jobs_option(1)
-@json_option("the standings")
+@shared.jobs_option(1)
+@shared.json_option("the standings")
 def arena(
     *,
     policies: Annotated[tuple[str, ...], Flag("--policy")] = (),
     worlds: Annotated[tuple[str, ...], Flag("--world")] = (),
     replay: str | None = None,
     budgets: Annotated[tuple[int, ...], Flag("--budget")] = (),
+    progress: Progress,
     **options: Any,
-) -> None:
+) -> Result:
     """Compare policies by the failing prompts that they find.
 
     A prompt counts once, and budgets and tasks are equal. Each line gives unique audited keys,
@@ -289,54 +288,52 @@ def arena(
         Number of queries in a run; repeatable; by default 192.
     """
     from groundfault.probes.use.arena import load_replay
-    from groundfault.render.words import clean
 
-    require_writable(options["json_path"])
     landscape = load_replay(replay, options["store"]) if replay else None
     names = {"policies": policies, "worlds": worlds, "replay": landscape}
     standings: list[LeaderboardRow] = []
-    with show_progress(options["json_path"] == "-") as progress:
-        for budget in budgets or (192,):
-            standings += call(run_arena, options | names, budget=budget, progress=progress)
+    for budget in budgets or (192,):
+        standings += call(run_arena, options | names, budget=budget, progress=progress)
     # without reviews a mismatch may be the prompt's fault or the extraction's, not the model's
     errors = "audited" if landscape is None or landscape.audited else "proxy"
     settings = {name: options[name] for name in ("control", "batch", "landscapes", "seed", "jobs")}
     settings |= {"replay": replay, "errors": errors}
     content = {"settings": settings, "standings": [each.to_dict() for each in standings]}
-    if write_result(content, options["json_path"]):
-        return
+    return Result(_outline_standings(standings, options["control"], errors), content)
+
+
+def _outline_standings(
+    standings: list[LeaderboardRow], control: str, errors: str
+) -> Iterator[str | Table]:
+    from groundfault.render.page import Number, Words, tabulate
+
     if errors == "proxy":
-        click.echo("proxy: not all of this run was reviewed, so every mismatch counts as an error")
-    _show_standings(standings, options["control"])
-    click.echo(
-        f"means; difference and ratio are to {clean(options['control'])} on the same landscapes, "
-        "with 95% intervals"
+        yield "proxy: not all of this run was reviewed, so every mismatch counts as an error"
+
+    def compare(each: LeaderboardRow) -> str:
+        if each.policy == control:
+            return "control"
+        return _set_interval(f"{each.gain:+.1f}", each.gain_interval, "+.1f")
+
+    def divide(each: LeaderboardRow) -> str:
+        return (each.ratio and _set_interval(f"{each.ratio:.2f}", each.ratio_interval, ".2f")) or ""
+
+    yield tabulate(
+        "Standings",
+        standings,
+        Words("landscape", lambda each: each.world),
+        Words("policy", lambda each: each.policy),
+        Number("budget", lambda each: each.budget),
+        Number("keys", lambda each: f"{each.keys:.1f}"),
+        Number("difference", compare),
+        Number("ratio", divide),
+        Number("tasks", lambda each: f"{each.tasks:.1f}"),
+        Number("rows", lambda each: f"{each.rows:.1f}"),
+        Number("artefacts", lambda each: f"{each.artefacts:.1f}"),
     )
-
-
-def _show_standings(standings: list[LeaderboardRow], control: str) -> None:
-    from groundfault.render.page import make_table
-
-    heads = "landscape policy budget keys difference ratio tasks rows artefacts".split()
-    rows = [
-        (
-            each.world,
-            each.policy,
-            f"{each.budget:,}",
-            f"{each.keys:.1f}",
-            "control"
-            if each.policy == control
-            else _set_interval(f"{each.gain:+.1f}", each.gain_interval, "+.1f"),
-            ""
-            if each.ratio is None
-            else _set_interval(f"{each.ratio:.2f}", each.ratio_interval, ".2f"),
-            f"{each.tasks:.1f}",
-            f"{each.rows:.1f}",
-            f"{each.artefacts:.1f}",
-        )
-        for each in standings
-    ]
-    show_table(make_table("", "ttnnnnnnn", heads, rows))
+    yield (
+        f"means; difference and ratio are to {control} on the same landscapes, with 95% intervals"
+    )
 
 
 def _set_interval(value: str, ends: tuple[float, float] | None, form: str) -> str:

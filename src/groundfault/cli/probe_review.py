@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,10 +13,10 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from groundfault.cli.command import GroupedCommand
-from groundfault.cli.options import json_option, step_of_case, store_option
-from groundfault.cli.output import require_writable, write_json
-from groundfault.cli.settings import Flag, list_options
+from groundfault.cli import shared
+from groundfault.cli.command import command
+from groundfault.cli.output import Result
+from groundfault.cli.settings import Flag, OutFile, list_options
 from groundfault.errors import InputError, PlanError
 from groundfault.render.words import clean, plural
 
@@ -189,7 +187,7 @@ def _list_review_settings(
     reviewer: str | None = None,
     adjudicate: bool = False,
     split: str | None = None,
-    export: str | None = None,
+    export: OutFile | None = None,
     format: Literal["csv", "jsonl", "labelstudio"] | None = None,
     sheet: Annotated[str | None, Flag("--import")] = None,
     status: bool = False,
@@ -230,21 +228,18 @@ def _list_review_settings(
     """
 
 
-@click.command(
-    cls=GroupedCommand,
-    first="reviewer adjudicate export sheet status agreement store json_path",
-)
+@command(first="reviewer adjudicate export sheet status agreement store json_path")
 @click.argument("runs", type=click.Path(), required=False)
-@step_of_case(
+@shared.step_of_case(
     "groundfault.cli.probe_review:review_probe",
     *"reviewer adjudicate split export format sheet status agreement unblind reason".split(),
     "json_path",
     source="runs",
 )
 @list_options(_list_review_settings)
-@store_option
-@json_option("what is shown")
-def review(runs: str, **options: Any) -> None:
+@shared.store_option
+@shared.json_option("what is shown")
+def review(runs: str, *, json_path: str | None, **options: Any) -> Result:
     """Review responses in RUNS blind.
 
     They are those that no rule accepted, with hidden controls among them. You see the task, the
@@ -261,39 +256,36 @@ def review(runs: str, **options: Any) -> None:
     """
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
 
-    review_runs(lambda: ReviewedRuns(runs, options["store"]), options)
+    options["json_path"] = json_path
+    return review_runs(lambda: ReviewedRuns(runs, options["store"]), options)
 
 
-def review_probe(folder: str, options: dict[str, Any]) -> None:
+def review_probe(folder: str, options: dict[str, Any]) -> Result:
     """Review what the model of a case answered."""
     from groundfault.case.case import Case
 
-    review_runs(lambda: Case(folder).review, options)
+    return review_runs(lambda: Case(folder).review, options)
 
 
-def review_runs(open_review: Callable[[], ReviewedRuns], options: dict[str, Any]) -> None:
+def review_runs(open_review: Callable[[], ReviewedRuns], options: dict[str, Any]) -> Result:
     """Do with a review what the options of `review` ask for."""
     from groundfault.probes.review.reviewed_runs import ReviewProgress
+    from groundfault.render.probe_page import tabulate_agreement
     from groundfault.review.decision import summarize_agreement
 
     _check(options)
     audit = open_review()
     if options["status"]:
-        _tell(ReviewProgress.of(audit), options["json_path"], _say_status)
-    elif options["agreement"]:
-        _tell(
-            summarize_agreement(audit.decisions, seed=audit.queue.seed),
-            options["json_path"],
-            _say_agreement,
-        )
-    elif options["unblind"]:
-        _tell(
-            audit.unblind(options["reviewer"], options["reason"] or ""),
-            options["json_path"],
-            _say_hidden,
-        )
-    else:
-        _work(audit, options)
+        progress = ReviewProgress.of(audit)
+        return Result(_outline_status(progress), msgspec.to_builtins(progress))
+    if options["agreement"]:
+        agreement = summarize_agreement(audit.decisions, seed=audit.queue.seed)
+        table = tabulate_agreement(agreement)
+        return Result([table] if table.rows else [table.note], agreement)
+    if options["unblind"]:
+        rows = audit.unblind(options["reviewer"], options["reason"] or "")
+        return Result(_outline_hidden(rows), msgspec.to_builtins(rows))
+    return Result(_work(audit, options))
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -313,11 +305,9 @@ def _check(options: dict[str, Any]) -> None:
         raise PlanError("--reason goes with --unblind")
     if options["split"] and (acts and acts[0] != "export"):
         raise PlanError("--split is fixed with the first session or export")
-    for name in ("export", "json_path"):
-        require_writable(options[name])
 
 
-def _work(audit: ReviewedRuns, options: dict[str, Any]) -> None:
+def _work(audit: ReviewedRuns, options: dict[str, Any]) -> Iterator[str]:
     """Hold a session, or read or write a sheet in its stead."""
     from groundfault.review import Session, open_items, sheets
     from groundfault.review.decision import check_name, select_changes
@@ -331,8 +321,8 @@ def _work(audit: ReviewedRuns, options: dict[str, Any]) -> None:
             raise PlanError("say --format csv, jsonl or labelstudio")
         items = open_items(queue, audit.decisions, me, adjudicate=options["adjudicate"])
         for place in sheets.write(items, options["export"], format):
-            click.echo(f"wrote {place}")
-        click.echo(f"{plural(len(items), 'item')}; fill in the answers and read them with --import")
+            yield f"wrote {place}"
+        yield f"{plural(len(items), 'item')}; fill in the answers and read them with --import"
     elif options["sheet"]:
         role: Any = "adjudicator" if options["adjudicate"] else "reviewer"
         mine = _may_decide(audit, me, options["adjudicate"])
@@ -343,7 +333,7 @@ def _work(audit: ReviewedRuns, options: dict[str, Any]) -> None:
             audit.store.add(news)
         n_old = len(decisions) - len(news)
         repeats = f"; {n_old:,} of the sheet stood already" if n_old else ""
-        click.echo(f"kept {plural(len(news), 'decision')}{repeats}")
+        yield f"kept {plural(len(news), 'decision')}{repeats}"
     else:
         show_items(Session(queue, audit.store, me, adjudicate=options["adjudicate"]))
 
@@ -359,53 +349,29 @@ def _may_decide(audit: ReviewedRuns, me: str, adjudicate: bool) -> list[Any]:
     return [item for item in queue.items if item.id in before | open_ids]
 
 
-# ------------------------------------------------------------------------------------ --- printing
-
-
-def _tell(data: Any, path: str | None, say: Any) -> None:
-    text = json.dumps(msgspec.to_builtins(data), indent=1, ensure_ascii=False, allow_nan=False)
-    if not write_json(text, path):
-        say(data)
-
-
-def _say_status(progress: ReviewProgress) -> None:
+def _outline_status(progress: ReviewProgress) -> Iterator[str]:
     settings = progress.settings
     among = f", split among {', '.join(settings.split)}" if settings.split else ""
     each = plural(settings.reviewers, "reviewer")
-    click.echo(f"{plural(progress.items, 'item')} by {settings.unit}, {each} each{clean(among)}")
+    yield f"{plural(progress.items, 'item')} by {settings.unit}, {each} each{among}"
     for name, count in progress.reviewers.items():
-        click.echo(f"  {clean(name)}: {plural(count, 'item')}")
+        yield f"  {name}: {plural(count, 'item')}"
     for name, count in progress.adjudicators.items():
-        click.echo(f"  {clean(name)} (adjudicator): {plural(count, 'item')}")
-    click.echo(
+        yield f"  {name} (adjudicator): {plural(count, 'item')}"
+    yield (
         f"{progress.settled} settled, {progress.adjudicated} adjudicated, "
         f"{progress.disputed} disputed, {progress.waiting} waiting"
     )
-    click.echo(
-        f"{plural(progress.decisions, 'decision')}, {progress.revised} of them revised later"
-    )
+    yield f"{plural(progress.decisions, 'decision')}, {progress.revised} of them revised later"
     if progress.unblinded:
-        click.echo(f"{plural(progress.unblinded, 'decision')} made after unblinding, and marked")
-    click.echo(f"kept in {clean(progress.store)}")
+        yield f"{plural(progress.unblinded, 'decision')} made after unblinding, and marked"
+    yield f"kept in {progress.store}"
 
 
-def _say_agreement(agreement: dict[str, dict[str, dict[str, Any]]]) -> None:
-    from rich.console import Console
-
-    from groundfault.render.probe_page import tabulate_agreement
-    from groundfault.render.terminal import fit_table
-
-    table = tabulate_agreement(agreement)
-    if table.rows:
-        console = Console()
-        console.print(fit_table(replace(table, caption="", note=""), console.width))
-    click.echo(table.note)
-
-
-def _say_hidden(rows: list[dict[str, Any]]) -> None:
+def _outline_hidden(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         fields = [
             f"{name} {row[name]}" for name in ("model", "policy", "seed", "query", "key", "signal")
         ]
-        click.echo(clean(f"{row['item'][:12]}  {', '.join(fields)}"))
-    click.echo("unblinded: this is on record, and decisions from here on are marked")
+        yield f"{row['item'][:12]}  {', '.join(fields)}"
+    yield "unblinded: this is on record, and decisions from here on are marked"

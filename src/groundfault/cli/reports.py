@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,13 +11,14 @@ import click
 from groundfault.auditing.gating import FAIL_ON, LEVEL
 from groundfault.base.files import write_text
 from groundfault.base.ledgers import VARIABLE, find_ledger
-from groundfault.cli.command import GroupedCommand
-from groundfault.cli.options import json_option, moved_option
-from groundfault.cli.output import echo_warnings, require_writable, show_page, write_result
-from groundfault.cli.settings import Flag, own_options
+from groundfault.cli import shared
+from groundfault.cli.command import command
+from groundfault.cli.output import Result, echo_warnings, require_writable
+from groundfault.cli.settings import Flag, OutFile, own_options
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
+    from groundfault.auditing.gating import Gate
     from groundfault.auditing.verification_checks import Verification
     from groundfault.base.anchors import AnchorFiles
     from groundfault.base.ledgers import LedgerChoice
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 _STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
 
 
-@click.command()
-@moved_option
+@command()
+@shared.moved_option
 @own_options
 def verify(
     source: str,
@@ -40,7 +41,7 @@ def verify(
     signer: str | None = None,
     time_stamp: str | None = None,
     authority: str | None = None,
-) -> None:
+) -> Result:
     """Check every statement of a report.
 
     That is its numbers, files and pages, and its opening in the ledger. SOURCE is the directory of
@@ -64,20 +65,21 @@ def verify(
     authority : FILE
         Certificates of the time stamp's authority.
     """
-    from groundfault.render.words import clean
-
     if no_ledger and ledger:
         raise PlanError("--no-ledger does not go with --ledger")
     choice = None if no_ledger else ledger or True
     files = _choose_anchor(anchor, signer, time_stamp, authority)
     verification = _verify(source, evidence, choice, files)
+    return Result(_list_checks(verification), status=_STATUSES[verification.verdict])
+
+
+def _list_checks(verification: Verification) -> Iterator[str]:
+    if draws := getattr(verification, "draws", ""):
+        yield f"draws: {draws}"
     for check in verification.checks:
-        for difference in check.differences:
-            click.echo(clean(f"differs: {difference}"))
-        # a report may come from anybody, and name a ledger or a file as it likes
-        click.echo(clean(f"{check.name} {check.status}: {check.detail}"))
-    click.echo(verification.verdict)
-    sys.exit(_STATUSES[verification.verdict])
+        yield from (f"differs: {difference}" for difference in check.differences)
+        yield f"{check.name} {check.status}: {check.detail}"
+    yield verification.verdict
 
 
 def _verify(
@@ -96,9 +98,7 @@ def _verify(
     if (result is not None or Path(source).is_file()) and not evidence:
         from groundfault.sequential import verify_certificate
 
-        check = verify_certificate(source, ledger=choice, anchor=files)
-        click.echo(f"draws: {check.draws}")
-        return check
+        return verify_certificate(source, ledger=choice, anchor=files)
     from groundfault.auditing.verification import verify as run
 
     return run(source, evidence=evidence or None, ledger=choice, anchor=files)
@@ -131,11 +131,11 @@ def _choose_anchor(
     return AnchorFiles(anchor, signer, time_stamp, authority)
 
 
-@click.command()
+@command()
 @own_options
 def anchor(
     key: str, *, ledger: str | None = None, out: Annotated[str | None, Flag("-o --out")] = None
-) -> None:
+) -> Result:
     """Sign the head of a ledger, so that erasing it shows.
 
     The SSH key KEY signs it, by ssh-keygen. Give the anchor, and the signature beside it, to those
@@ -158,13 +158,13 @@ def anchor(
     if book is None:
         raise PlanError(f"${VARIABLE} is off; name the ledger to sign with --ledger")
     place = sign_head(book, key, out)
-    click.echo(f"signed: {place} and {place.name}.sig")
+    return Result([f"signed: {place} and {place.name}.sig"])
 
 
-@click.command()
+@command()
 @own_options
-@moved_option
-@json_option("the examples")
+@shared.moved_option
+@shared.json_option("the examples")
 def show(
     report: str,
     mode: str,
@@ -173,8 +173,7 @@ def show(
     near: bool = False,
     count: Annotated[int, click.IntRange(1, 200), Flag("-n --count")] = 20,
     evidence: tuple[str, ...],
-    json_path: str | None,
-) -> None:
+) -> Result:
     """Show examples of a failure mode of REPORT.
 
     Unless you ask for others, they are failing ones, typical and different ones first. REPORT is a
@@ -203,7 +202,6 @@ def show(
 
     if passing and near:
         raise click.UsageError("--passing and --near exclude each other; choose one")
-    require_writable(json_path)
     side: Side = "passing" if passing else "near" if near else "failing"
     name = int(mode) if mode.isdecimal() else mode
     with echo_warnings():
@@ -217,13 +215,12 @@ def show(
         "side": side,
         "examples": msgspec.to_builtins(lookup.examples),
     }
-    if not write_result(content, json_path):
-        show_page(make_example_page(lookup, side))
+    return Result([make_example_page(lookup, side)], content)
 
 
-@click.command()
+@command()
 @own_options
-@json_option("the verdict")
+@shared.json_option("the verdict")
 def gate(
     report: str,
     *,
@@ -231,10 +228,9 @@ def gate(
     baseline: str | None = None,
     level: float = LEVEL,
     must_detect: float | None = None,
-    junit: str | None = None,
-    markdown: Annotated[str | None, Flag("--markdown --summary")] = None,
-    json_path: str | None,
-) -> None:
+    junit: OutFile | None = None,
+    markdown: Annotated[OutFile | None, Flag("--markdown --summary")] = None,
+) -> Result:
     """Fail a build on new findings of REPORT.
 
     The exit status is 1 if a finding or failure mode meets --fail-on and is new. New is what fails
@@ -265,27 +261,28 @@ def gate(
     """
     from groundfault.auditing.gating import gate as run
     from groundfault.render import gate as render
-    from groundfault.render import words
 
-    for path in (junit, markdown, json_path):
-        require_writable(path)
     verdict = run(report, fail_on, baseline=baseline, must_detect=must_detect, level=level)
     for path, make in ((junit, render.junit), (markdown, render.markdown)):
         if path:
             write_text(Path(path), make(verdict))
-    if not write_result(verdict.to_dict(), json_path):
-        for finding in verdict.new:
-            name = words.name_candidate(finding.name, finding.outcome)
-            click.echo(words.clean(f"{name}: {render.describe_match(finding)}"))
-        for line in render.lines(verdict):
-            click.echo(line)
-        click.echo(render.headline(verdict))
-    sys.exit(0 if verdict.passed else 1)
+    return Result(_list_matches(verdict), verdict.to_dict(), int(not verdict.passed))
 
 
-@click.command(cls=GroupedCommand)
+def _list_matches(verdict: Gate) -> Iterator[str]:
+    from groundfault.render import gate as render
+    from groundfault.render.words import name_candidate
+
+    for finding in verdict.new:
+        name = name_candidate(finding.name, finding.outcome)
+        yield f"{name}: {render.describe_match(finding)}"
+    yield from render.lines(verdict)
+    yield render.headline(verdict)
+
+
+@command()
 @own_options
-@moved_option
+@shared.moved_option
 def export(
     report: str,
     *,
@@ -295,7 +292,7 @@ def export(
     all_candidates: Annotated[bool, Flag(old="--every")] = False,
     no_text: bool = False,
     evidence: tuple[str, ...],
-) -> None:
+) -> Result:
     """Write the modes and slices of REPORT for another tool.
 
     The tool gets the examples of each failure mode and confirmed slice. REPORT is the directory
@@ -349,4 +346,4 @@ def export(
     result = exporter.export(slices, Path(out))
     modes = len(slices.report.modes)
     named = f"{plural(modes, 'failure mode')} and " if modes else ""
-    click.echo(f"{named}{plural(len(slices.library), 'slice')}: wrote {result} to {out}")
+    return Result([f"{named}{plural(len(slices.library), 'slice')}: wrote {result} to {out}"])

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from groundfault.cli.command import GroupedCommand, option
+from groundfault.cli import shared
+from groundfault.cli.command import Group, option
 from groundfault.cli.confirm import confirm
-from groundfault.cli.labelling import STOPPED, choose_answer, label
+from groundfault.cli.labelling import STOPPED, choose_answer, clean, label
 from groundfault.cli.open_ import serve_bench, server_options
-from groundfault.cli.options import (
-    jobs_option,
-    json_option,
-    label_options,
-    ledger_options,
-    list_label_settings,
-    orientation_option,
-)
-from groundfault.cli.output import echo_warnings, write_json
+from groundfault.cli.output import Result, Writable, claim_folder, echo_warnings
 from groundfault.cli.reading import choose_ledger, read_program
 from groundfault.cli.sequential_options import (
     NUMBERS,
@@ -31,20 +25,17 @@ from groundfault.cli.sequential_options import (
     read_sequential_plan,
     sequential_plan_options,
 )
-from groundfault.cli.sequential_report import (
-    echo_state,
-    format_progress,
-    report,
-    tabulate_prospects,
-)
-from groundfault.cli.settings import Flag, call, derive_options, list_options, own_options
+from groundfault.cli.settings import Flag, OutFile, call, derive_options, list_options, own_options
 from groundfault.errors import PlanError
 from groundfault.sequential.stopping_time import advise_burn_in, forecast_stopping
 
 if TYPE_CHECKING:
+    from groundfault.render.page import Table
     from groundfault.review.annotators import PanelSeat
-    from groundfault.sequential import SequentialAudit
+    from groundfault.sequential import Certificate, Confirmation, SequentialAudit
     from groundfault.sequential.labelling import Answer
+    from groundfault.sequential.plan import SequentialPlan
+    from groundfault.sequential.stopping_time import StoppingForecast
 
 
 def _list_labellers(
@@ -69,7 +60,7 @@ def _list_labellers(
     """
 
 
-@click.group()
+@click.group(cls=Group)
 def sequential() -> None:
     """Audit one case at a time, and stop at any time.
 
@@ -83,24 +74,27 @@ def sequential() -> None:
     """
 
 
-@sequential.command(
-    cls=GroupedCommand, first="id groups threshold budget alpha label ledger certificate"
-)
+@sequential.command(first="id groups threshold budget alpha label ledger certificate")
 @pool_options
 @sequential_plan_options
-@label_options(in_browser=True)
+@shared.label_options(in_browser=True)
 @list_options(_list_labellers, "scores")
-@orientation_option(
+@shared.orientation_option(
     "in a recorded or printed score; by default a pass, but a column named like error stops.",
     group="Labelling",
 )
 @list_options(_list_labellers, "labeller labellers adjudicator")
 @server_options
-@ledger_options
+@shared.ledger_options
 @option("--gate", is_flag=True, help="Exit with status 1 if a failure mode is found.")
-@option("--certificate", metavar="FILE", help="Write the certificate to this file.")
-@json_option("the certificate")
-def run(**options: Any) -> None:
+@option(
+    "--certificate",
+    metavar="FILE",
+    type=Writable(),
+    help="Write the certificate to this file.",
+)
+@shared.json_option("the certificate")
+def run(*, json_path: str | None, **options: Any) -> Result:
     """Label cases from POOL until there is a verdict.
 
     There is one as soon as one of the two null hypotheses is rejected. Every label is on disk at
@@ -117,7 +111,7 @@ def run(**options: Any) -> None:
     audit = SequentialAudit.of(
         pool, plan, ledger=call(choose_ledger, options), reopen=options["reopen"]
     )
-    quiet = options["json_path"] == "-"
+    quiet = json_path == "-"
     if audit.decided:
         click.echo(
             "this audit had ended: nothing is asked again; where another model answers the same "
@@ -129,28 +123,23 @@ def run(**options: Any) -> None:
     else:
         status = _label(audit, look_up, options, quiet)
     certificate = audit.certificate()
-    if not quiet:
-        echo_state(audit, certificate, options["cost"])
-    for path in (options["certificate"], options["json_path"]):
-        if path and path != "-":
-            certificate.to_json(path)
-    if quiet:
-        write_json(certificate.to_json(), "-")
+    if options["certificate"]:
+        certificate.to_json(options["certificate"])
     is_gated = options["gate"] and audit.verdict == "failure mode found"
-    sys.exit(status or int(is_gated))
+    outline = outline_state(audit, certificate, options["cost"])
+    return Result(outline, certificate, status or int(is_gated))
 
 
 @sequential.command()
 @own_options
-@json_option("the certificate")
+@shared.json_option("the certificate")
 def status(
     ledger: str | None = None,
     *,
     seal: str = "",
     cost: float | None = None,
-    certificate: str | None = None,
-    json_path: str | None,
-) -> None:
+    certificate: OutFile | None = None,
+) -> Result:
     """Show the state of the audit in LEDGER.
 
     It also shows the next case, and what would stop the audit. Without LEDGER, of the last one in
@@ -172,27 +161,19 @@ def status(
     with echo_warnings():
         audit = SequentialAudit.from_ledger(ledger or True, seal)
     document = audit.certificate()
-    for path in (certificate, json_path):
-        if path and path != "-":
-            document.to_json(path)
-    if json_path == "-":
-        write_json(document.to_json(), json_path)
-        return
-    echo_state(audit, document, cost)
+    if certificate:
+        document.to_json(certificate)
     assert audit.record.ledger is not None
     n_audits = len(audit.record.ledger.events("audit_opened"))
-    if n_audits > 1:
-        click.echo(
-            f"the ledger holds {n_audits} audits; this is {audit.seal[:12]}, --seal shows another"
-        )
+    several = f"the ledger holds {n_audits} audits; this is {audit.seal[:12]}, --seal shows another"
+    outline = outline_state(audit, document, cost)
+    return Result([*outline, *([several] if n_audits > 1 else [])], document)
 
 
-@sequential.command(
-    cls=GroupedCommand, first="id groups threshold budget alpha burn_ins replicates json_path"
-)
+@sequential.command(first="id groups threshold budget alpha burn_ins replicates json_path")
 @pool_options
 @sequential_plan_options
-@list_options(list_label_settings, "budget", "Simulation")
+@list_options(shared.list_label_settings, "budget", "Simulation")
 @derive_options(
     forecast_stopping,
     "burn_ins base failing at replicates",
@@ -207,10 +188,10 @@ def status(
     failing={"flag": "--failing-group", "metavar": "GROUP", "old_name": "--failing"},
     at={**NUMBERS, "flag": "--failing-rates", "old_name": "--at"},
 )
-@jobs_option(1)
+@shared.jobs_option(1)
 @option("--cost", type=float, help="Cost of one label; the table then shows costs.")
-@json_option("the table")
-def plan(**options: Any) -> None:
+@shared.json_option("the table")
+def plan(**options: Any) -> Result:
     """Simulate the audit, and say which burn-in to use.
 
     Do so before the first label. For each world the table gives how often each verdict is reached,
@@ -233,30 +214,31 @@ def plan(**options: Any) -> None:
         "advised_burn_in": advice,
         "plan": settings.settings,
     }
-    text = json.dumps(data, indent=1, ensure_ascii=False)
-    if write_json(text, options["json_path"]):
-        return
-    from rich.console import Console
+    outline = _outline_prospects(prospects, advice, settings, options["cost"])
+    return Result(outline, data)
 
-    from groundfault.render.terminal import fit_table
 
-    console = Console()
-    table = tabulate_prospects(prospects, options["cost"])
-    console.print(fit_table(table, console.width))
-    click.echo(table.note)
+def _outline_prospects(
+    prospects: list[StoppingForecast],
+    advice: int | None,
+    plan: SequentialPlan,
+    cost: float | None,
+) -> Iterator[str | Table]:
+    from groundfault.render.sequential_page import tabulate_prospects
+
+    yield tabulate_prospects(prospects, cost)
     sound = [each for each in prospects if each.world == prospects[0].world]
-    if settings.budget is not None and not any(each.pass_rate for each in sound):
-        click.echo(
-            f"within a budget of {settings.budget} labels no audit passed, not even of a model "
+    if plan.budget is not None and not any(each.pass_rate for each in sound):
+        yield (
+            f"within a budget of {plan.budget} labels no audit passed, not even of a model "
             "without a failing group; a larger --budget lets it"
         )
-        return
-    if advice is None:
-        click.echo("no burn-in keeps wrong passes at alpha; try longer ones, or another policy")
+    elif advice is None:
+        yield "no burn-in keeps wrong passes at alpha; try longer ones, or another policy"
     else:
-        click.echo(
+        yield (
             "shortest burn-in that passes a failing model with probability at most "
-            f"{settings.alpha:g}: {advice}"
+            f"{plan.alpha:g}: {advice}"
         )
 
 
@@ -330,5 +312,103 @@ def _take_seat(audit: SequentialAudit, options: dict[str, Any]) -> PanelSeat:
     return PanelSeat(AnnotatorPanel(audit, names, options["adjudicator"]), options["labeller"])
 
 
+def outline_state(
+    audit: SequentialAudit, certificate: Certificate, cost: float | None
+) -> Iterator[str | Table]:
+    """Yield the verdict, the groups and the next case."""
+    from groundfault.render.sequential_page import describe_left_out, tabulate_groups
+
+    yield certificate.sentence
+    if audit.verdict == "failure mode found":
+        yield f"refuted: {audit.null}"
+    elif audit.verdict == "inconclusive":
+        yield format_progress(audit, cost)
+    if not audit.claim.guaranteed:
+        yield "sampling as in the paper: on a finite pool it does not keep the error rate"
+    if certificate.caution:
+        yield certificate.caution
+    if certificate.left_out:
+        yield describe_left_out(certificate)
+    yield tabulate_groups(certificate)
+    if audit.open is not None:
+        query = audit.open.query
+        yield f"next: case {query.id} (query {query.step}), drawn from {query.group or 'a set'}"
+    elif not audit.finished:
+        yield "next: not drawn yet; run the audit again to go on"
+
+
+def format_progress(audit: SequentialAudit, cost: float | None) -> str:
+    """Return one line: labels, their cost, both e-values, and what would stop the audit."""
+    from groundfault.sequential.stopping_time import count_to_stop
+
+    wealth, bar = audit.wealth, 1 / audit.plan.alpha
+    cost_note = "" if cost is None else f", cost {cost * count_labels(audit):.2f}"
+    line = (
+        f"{audit.labelled} labelled{cost_note}; e-value against the model {wealth.model:.3g}, "
+        f"against the auditor {wealth.auditor:.3g} (rejected at {bar:g})"
+    )
+    distance = count_to_stop(audit)
+    ways = [
+        f"{count} {what} in a row"
+        for count, what in ((distance.failures, "failures"), (distance.passes, "passes"))
+        if count
+    ]
+    return f"{line}; in {clean(distance.group)} {' or '.join(ways)} would stop it" if ways else line
+
+
+def count_labels(audit: SequentialAudit) -> int:
+    """Return the number of labels: one for each case, or one for each person who scored it."""
+    reviewed = {review["step"] for review in audit.reviews}
+    return len(audit.reviews) + sum(r.closed and r.query.step not in reviewed for r in audit.rounds)
+
+
+@sequential.command()
+@own_options
+def report(source: str, *, out: str | None = None, seal: str = "") -> Result:
+    """Print and write the page of a sequential audit.
+
+    SOURCE is a certificate, the JSON of a confirmation, or the ledger of an audit, whose present
+    state is then shown. With --out the folder gets report.html, report.md, and certificate.json
+    or confirmation.json.
+
+    \b
+    groundfault sequential report certificate.json --out report/
+    groundfault sequential report groundfault-ledger.db --out report/
+
+    Output
+    ------
+    out : DIR
+        Write the pages and the JSON to this folder.
+    seal : HEX
+        Seal of the audit, where a ledger holds several; by default the last.
+    """
+    from groundfault.render import make_outline
+
+    with claim_folder(out) as folder:
+        result = _load(source, seal)
+        if folder:
+            result.to_json(folder / f"{type(result).__name__.lower()}.json")
+            result.to_markdown(folder / "report.md")
+            result.to_html(folder / "report.html")
+    page = make_outline(result)
+    footer = f"Report: {Path(out) / 'report.html'}" if out else page.footer
+    return Result([replace(page, footer=footer)])
+
+
+def _load(source: str, seal: str) -> Certificate | Confirmation:
+    """Return the result that a file of JSON holds, or the state of the audit in a ledger."""
+    from groundfault.readers.safely import json_file
+    from groundfault.sequential import Certificate, Confirmation, SequentialAudit
+
+    path = Path(source)
+    if path.suffix != ".json":
+        return SequentialAudit.from_ledger(source, seal).certificate()
+    if seal:
+        raise PlanError("--seal chooses one audit of a ledger, and SOURCE is a JSON file")
+    data = json_file(path, dict[str, Any])
+    # confirmations of 0.1.0 have no version field, certificates always had one
+    kind = Certificate if "groundfault_certificate" in data else Confirmation
+    return kind.from_dict(data, source)
+
+
 sequential.add_command(confirm)
-sequential.add_command(report)

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import click
 
 from groundfault.cli.command import OUTPUT, Decorator, apply, option
+from groundfault.cli.output import Writable
 
 R = TypeVar("R")
 
@@ -31,6 +32,12 @@ Count = Annotated[int, click.IntRange(1)]
 
 Whole = Annotated[int, click.IntRange(0)]
 """A whole number from 0."""
+
+OutFile = Annotated[str, Writable()]
+"""A file that the command writes."""
+
+OutFolder = Annotated[str, Writable(directory=True)]
+"""A folder that the command writes to."""
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import click
-from rich.console import Console
 
 from groundfault.base.registry import Registry
-from groundfault.cli.command import GroupedCommand
-from groundfault.cli.options import json_option
-from groundfault.cli.output import require_writable, show_progress, write_json
+from groundfault.cli import shared
+from groundfault.cli.command import command
+from groundfault.cli.output import Result, require_writable, show_progress
 from groundfault.cli.settings import Count, list_options, own_options
 from groundfault.errors import InputError, MissingExtraError, PlanError
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from groundfault.render.page import Page, Section
 
 
 class _StudyTable(Protocol):
@@ -141,13 +140,11 @@ def _list_study_settings(
     """
 
 
-@click.command(
-    cls=GroupedCommand, first="shared replicates models methods sizes jobs out json_path"
-)
+@command(first="shared replicates models methods sizes jobs out json_path")
 @list_options(_list_study_settings)
 @own_options
-@json_option("the study")
-def study(name: str, *, out: str | None = None, json_path: str | None, **options: Any) -> None:
+@shared.json_option("the study")
+def study(name: str, *, out: str | None = None, json_path: str | None, **options: Any) -> Result:
     """Regenerate a paper's tables.
 
     The numbers that the paper prints stand beside them. NAME is the study: janus, finders,
@@ -172,7 +169,6 @@ def study(name: str, *, out: str | None = None, json_path: str | None, **options
         Write NAME.md, NAME.json and figures to this folder.
     """
     require_writable(out, directory=True)
-    require_writable(json_path)
     if not STUDIES.names():
         raise MissingExtraError(
             "no study is installed: the studies are a distribution of their own. In a checkout of "
@@ -194,47 +190,42 @@ def study(name: str, *, out: str | None = None, json_path: str | None, **options
         result: _Study = run(progress=progress, **settings)
     if out:
         result.write(out)
-    if not (json_path and write_json(result.to_json(), json_path)):
-        show(result, Console(), out)
+    page = Result([make_page(result, out)], result)
     if result.lacking:
+        page.deliver(json_path)
         raise InputError(f"not everything was computed: {'; '.join(result.lacking)}")
+    return page
 
 
 def _show_so_far(result: _Study, out: str | None) -> None:
     """Print a study that is not done to standard error, and write it where the whole one goes."""
+    from rich.console import Console
+
+    from groundfault.render.terminal import show
     from groundfault.render.words import plural
 
-    console = Console(stderr=True)
     count = plural(result.settings["replicates"], "replicate")
-    console.print(f"So far, after {count}:", highlight=False)
-    show(result, console, out)
+    click.echo(f"So far, after {count}:", err=True)
+    show(make_page(result, out), Console(stderr=True))
     if out:
         result.write(out)
 
 
-def show(result: _Study, console: Console, out: str | None) -> None:
-    """Print a study."""
-    console.print(f"[bold]{result.title}[/bold]", highlight=False)
+def make_page(result: _Study, out: str | None) -> Page:
+    """Make the page of a study; ``out`` is the folder that it is written to."""
+    from groundfault.render.page import Page
+
     printed = any(row.paper for table in result.tables for row in table.rows)
-    marked = " Lines marked [italic]paper[/italic] are what it prints." if printed else ""
-    console.print(f"{result.source}.{marked}", highlight=False)
-    for table in result.tables:
-        console.print()
-        console.print(table.title, style="bold", markup=False, highlight=False)
-        console.print(_render(table, console.width))
-        console.print(table.note, style="dim", markup=False, highlight=False)
-    if out:
-        console.print(
-            f"\nWritten to {Path(out) / f'{result.name}.md'} and .json",
-            markup=False,
-            highlight=False,
-        )
+    marked = " Lines marked paper are what it prints." if printed else ""
+    footer = f"Written to {Path(out) / f'{result.name}.md'} and .json" if out else ""
+    sections = tuple(map(_make_section, result.tables))
+    source = f"{result.source}.{marked}"
+    return Page("study", source, result.title, (), sections, False, (), footer)
 
 
-def _render(table: _StudyTable, width: int) -> Group:
-    """Set the table for a terminal of this width; what the paper prints is set apart."""
-    from groundfault.render.page import Table, TableColumn
-    from groundfault.render.terminal import fit_table
+def _make_section(table: _StudyTable) -> Section:
+    """Make the section of a table; what the paper prints is set apart."""
+    from groundfault.render.page import Section, Table, TableColumn
 
     lines = [
         (line, not row.here or number > 0)
@@ -247,5 +238,5 @@ def _render(table: _StudyTable, width: int) -> Group:
     )
     rows = tuple(tuple(line) for line, _ in lines)
     classes = tuple("printed" if from_paper else "" for _, from_paper in lines)
-    page_table = Table(table.title, (TableColumn(""), *columns), rows, classes=classes)
-    return fit_table(page_table, width)
+    heads = (TableColumn(""), *columns)
+    return Section.of(Table(table.title, heads, rows, table.note, classes=classes))

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from groundfault.cli import taxonomy_use
-from groundfault.cli.command import RULE, GroupedCommand
-from groundfault.cli.options import call_options, evidence_options, jobs_option, list_call_settings
-from groundfault.cli.output import claim_folder, echo_warnings, require_writable, show_progress
+from groundfault.cli import shared, taxonomy_use
+from groundfault.cli.command import RULE, Group
+from groundfault.cli.output import Result, claim_folder
 from groundfault.cli.reading import choose_ledger, read_evidence
-from groundfault.cli.settings import Flag, call, derive_options, list_options, own_options
+from groundfault.cli.settings import (
+    Flag,
+    OutFolder,
+    call,
+    derive_options,
+    list_options,
+    own_options,
+)
 from groundfault.cli.taxonomy_use import examples_options
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
@@ -23,8 +30,12 @@ from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.words.generation import generate as generate_tasks
 
 if TYPE_CHECKING:
+    from groundfault.auditing.report import Report
+    from groundfault.base.progress import Progress
     from groundfault.core.evidence import Evidence
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+    from groundfault.taxonomy.words.labelling import Labelling
+    from groundfault.taxonomy.words.new_tasks import GeneratedTasks
 
 _PYTHON_ALONE = "signature min_cluster_size min_samples core split parameters".split()
 _SETTINGS = [field.name for field in fields(Settings) if field.name not in _PYTHON_ALONE]
@@ -33,23 +44,20 @@ _UNSET = {"default": None, "show_default": False}
 _CHANGES: dict[str, Any] = dict.fromkeys(_SETTINGS, _UNSET) | dict.fromkeys(_PYTHON_ALONE)
 
 
-@click.group()
+@click.group(cls=Group)
 def taxonomy() -> None:
     """Cluster examples by which models fail on them."""
 
 
-@taxonomy.command(
-    cls=GroupedCommand,
-    first="outcome id model positive_is_good text preset hold_out out",
-)
-@evidence_options
+@taxonomy.command(first="outcome id model positive_is_good text preset hold_out out")
+@shared.evidence_options
 @examples_options
 @derive_options(cluster_examples, "text", group="Examples", metavar="COL")
 @derive_options(cluster_examples, "embedding", group="Examples")
 @own_options
 @derive_options(Settings, group=RULE, metavar="MODEL", **_CHANGES)
 @list_options(choose_ledger, group="Claims")
-@jobs_option()
+@shared.jobs_option()
 def fit(
     *,
     hold_out: tuple[str, ...] = (),
@@ -57,8 +65,9 @@ def fit(
     beyond_ability: bool = False,
     preset: str = "default",
     out: str,
+    progress: Progress,
     **options: Any,
-) -> None:
+) -> Result:
     """Cluster examples of SOURCE, and publish stable clusters.
 
     Examples are alike if the same models fail on them. Clusters are tested against null worlds and
@@ -97,7 +106,7 @@ def fit(
     )
     claims = {"unstable": unstable, "beyond_ability": beyond_ability}
     resume = Path(out) / ".replicates"
-    with claim_folder(out) as new, show_progress(False) as progress:
+    with claim_folder(out) as new:
         assert new is not None
         evidence = read_evidence(options, progress)
         plan = _plan_claims(hold_out, claims | options, settings, evidence)
@@ -126,15 +135,7 @@ def fit(
         title = ", ".join(Path(source).name for source in options["sources"])
         write_taxonomy(clusters, new, title=title, claims=report)
     shutil.rmtree(resume, ignore_errors=True)
-    _print_result(clusters)
-    if report is not None:
-        click.echo(
-            f"{report.counts()['confirmed']} of {len(report.findings)} claims "
-            "about held-out models are confirmed"
-        )
-    elif hold_out:
-        _print_no_claim(hold_out, unstable=unstable)
-    click.echo(f"written to {Path(out) / 'report.html'}")
+    return Result(_outline_clusters(clusters, report, hold_out, unstable, out))
 
 
 def _plan_claims(
@@ -161,36 +162,39 @@ def _plan_claims(
     return Plan(holdout_axis="models", holdout_models=holdout_models) if holdout_models else None
 
 
-def _print_result(result: Taxonomy) -> None:
+def _outline_clusters(
+    result: Taxonomy, claims: Report | None, models: tuple[str, ...], unstable: bool, out: str
+) -> Iterator[str]:
     from groundfault.render import words
     from groundfault.render.taxonomy_page import list_exclusions
 
-    click.echo(result.verdict)
+    yield result.verdict
     if not result.published:
-        click.echo(
+        yield (
             "what one model alone fails on is no cluster of models: "
             "groundfault audit --model NAME looks for it"
         )
     for cluster in result.clusters:
         mark = "published" if cluster.published else "unstable"
-        click.echo(
-            f"  {words.clean(cluster.name)}  {words.plural(cluster.size, 'example')}  {mark}"
-        )
+        yield f"  {cluster.name}  {words.plural(cluster.size, 'example')}  {mark}"
     aside = ", ".join(f"{len(names):,} {what}" for what, names in list_exclusions(result).items())
     if aside:
-        click.echo(f"set apart: {aside}")
+        yield f"set apart: {aside}"
+    if claims is not None:
+        yield (
+            f"{claims.counts()['confirmed']} of {len(claims.findings)} claims "
+            "about held-out models are confirmed"
+        )
+    elif models:
+        published = "no cluster is published (--unstable judges all)"
+        none = "there is no cluster" if unstable else published
+        yield f"no claim about {', '.join(models)} was judged: {none}"
+    yield f"written to {Path(out) / 'report.html'}"
 
 
-def _print_no_claim(models: tuple[str, ...], *, unstable: bool) -> None:
-    from groundfault.render.words import clean
-
-    none = "there is no cluster" if unstable else "no cluster is published (--unstable judges all)"
-    click.echo(f"no claim about {', '.join(map(clean, models))} was judged: {none}")
-
-
-@taxonomy.command(cls=GroupedCommand)
+@taxonomy.command()
 @own_options
-@call_options
+@shared.call_options
 def label(
     directory: Annotated[str, Flag("DIR")],
     *,
@@ -198,8 +202,9 @@ def label(
     second: str | None = None,
     text: str | None = None,
     check_size: Annotated[int, Flag(old="--shown")] = 5,
+    progress: Progress,
     **options: Any,
-) -> None:
+) -> Result:
     """Let a model name each cluster of DIR.
 
     A second one checks the names. DIR is what `groundfault taxonomy fit` wrote. The model sees the
@@ -221,43 +226,45 @@ def label(
     check_size : N
         Number of members, and of others, that a check of a label shows.
     """
-    from groundfault.render import words
-    from groundfault.render.taxonomy_page import describe_labels, write_labels
+    from groundfault.render.taxonomy_page import write_labels
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
     from groundfault.taxonomy.words.labeller import label as run
 
-    require_writable(options["record"])
     clusters = Taxonomy.load(directory)
-    asking = call(list_call_settings, options, record=options["record"] or _place_record(directory))
-    with echo_warnings(), show_progress(False) as progress:
-        labelling = run(
-            clusters,
-            model,
-            second=second,
-            text=text,
-            members=check_size,
-            progress=progress,
-            **asking,
-        )
+    labelling = run(
+        clusters,
+        model,
+        second=second,
+        text=text,
+        members=check_size,
+        progress=progress,
+        **_read_call_settings(options, directory),
+    )
     write_labels(clusters, directory, labelling)
+    return Result(_outline_labels(labelling, directory))
+
+
+def _outline_labels(labelling: Labelling, directory: str) -> Iterator[str]:
+    from groundfault.render.taxonomy_page import describe_labels
+
     for each in labelling.labels:
         title = (
             f"{each.label} ({each.mode}, {each.bloom})"
             if each.label
             else f"{each.status}: {each.reason}"
         )
-        mark = "" if each.published else "  unstable"
-        click.echo(f"  cluster {each.cluster}  {words.clean(title)}{mark}")
-    for sentence in describe_labels(labelling):
-        click.echo(words.clean(sentence))
-    click.echo(f"written to {Path(directory) / 'labels.json'} and the report")
+        yield f"  cluster {each.cluster}  {title}{'' if each.published else '  unstable'}"
+    yield from describe_labels(labelling)
+    yield f"written to {Path(directory) / 'labels.json'} and the report"
 
 
-def _place_record(home: str) -> Path:
-    return Path(home) / "calls.db"
+def _read_call_settings(options: dict[str, Any], home: str) -> dict[str, Any]:
+    """Return how a model is called; the calls are recorded in this folder where none is named."""
+    record = options["record"] or Path(home) / "calls.db"
+    return call(shared.list_call_settings, options, record=record)
 
 
-@taxonomy.command(cls=GroupedCommand, first="clusters model kinds text answer count variants out")
+@taxonomy.command(first="clusters model kinds text answer count variants out")
 @derive_options(
     generate_tasks,
     "clusters kinds text answer solution count variants",
@@ -268,14 +275,15 @@ def _place_record(home: str) -> Path:
 )
 @own_options
 @derive_options(generate_tasks, "model solver solves", group="Model calls", metavar="TARGET")
-@call_options
+@shared.call_options
 def generate(
     directory: Annotated[str, Flag("DIR")],
     *,
     against: tuple[str, ...] = (),
-    out: str,
+    out: OutFolder,
+    progress: Progress,
     **options: Any,
-) -> None:
+) -> Result:
     """Make new tasks from clusters of DIR.
 
     They are variants by rule and, with a model, new tasks.
@@ -303,41 +311,44 @@ def generate(
         Write the tasks and the account of all candidates to this folder.
     """
     from groundfault.exports.inspect_task import write
-    from groundfault.render import words
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 
-    require_writable(options["record"])
-    require_writable(out, directory=True)
     clusters = Taxonomy.load(directory)
-    asking = call(list_call_settings, options, record=options["record"] or _place_record(out))
-    with echo_warnings(), show_progress(False) as progress:
-        keys = (options["answer"], options["solution"])
-        column = clusters.matrix.find_text_column(options["text"], keys)
-        texts = {name: text for file in against for name, text in _read_texts(file, column)}
-        generation = call(
-            generate_tasks, options, clusters, against=texts, progress=progress, **asking
-        )
+    keys = (options["answer"], options["solution"])
+    column = clusters.matrix.find_text_column(options["text"], keys)
+    texts = {name: text for file in against for name, text in _read_texts(file, column)}
+    generation = call(
+        generate_tasks,
+        options,
+        clusters,
+        against=texts,
+        progress=progress,
+        **_read_call_settings(options, out),
+    )
     write(generation, out)
+    return Result(_outline_tasks(generation, any(keys), out))
+
+
+def _outline_tasks(generation: GeneratedTasks, is_keyed: bool, out: str) -> Iterator[str]:
+    from groundfault.render.words import plural
+
     for how, counts in generation.counts().items():
         counts_text = ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in counts.items())
-        click.echo(f"  {how:<11} {counts_text}")
+        yield f"  {how:<11} {counts_text}"
     for how, reasons in generation.skipped.items():
         for reason, number in reasons.items():
-            click.echo(f"  {how:<11} not of {words.plural(number, 'example')}: {reason}")
+            yield f"  {how:<11} not of {plural(number, 'example')}: {reason}"
     # an unpublished cluster did not repeat on other data, and tasks made from it may test nothing
     shaky = sorted(
         {task.cluster for task in generation.tasks} & set(generation.settings["unstable"])
     )
     if shaky:
-        click.echo(
-            f"note: not published, so perhaps no failure mode: cluster {', '.join(map(str, shaky))}"
-        )
-    if not (options["answer"] or options["solution"]):
-        click.echo(
-            "note: no column of answers is named (--answer), so few variants by rule can be keyed"
-        )
-    click.echo(
-        f"{len(generation.keyed):,} of {words.plural(len(generation.tasks), 'candidate')} "
+        names = ", ".join(map(str, shaky))
+        yield f"note: not published, so perhaps no failure mode: cluster {names}"
+    if not is_keyed:
+        yield "note: no column of answers is named (--answer), so few variants by rule can be keyed"
+    yield (
+        f"{len(generation.keyed):,} of {plural(len(generation.tasks), 'candidate')} "
         f"are keyed: written to {out}"
     )
 

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
-
 from groundfault.base.files import write_text
-from groundfault.cli.command import RULE, GroupedCommand
-from groundfault.cli.options import evidence_options, jobs_option, json_option, results_options
-from groundfault.cli.output import require_writable, show_page, show_progress, write_json
+from groundfault.cli import shared
+from groundfault.cli.command import RULE, command
+from groundfault.cli.output import Result, show_progress
 from groundfault.cli.reading import read_evidence
-from groundfault.cli.settings import Flag, call, derive_options, own_options
+from groundfault.cli.settings import Flag, OutFile, OutFolder, call, derive_options, own_options
 from groundfault.errors import InputError, PlanError
 from groundfault.taxonomy.fitting.fit import fit
 from groundfault.taxonomy.use.diagnosis import diagnose as run_diagnosis
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from groundfault.base.progress import Progress
     from groundfault.core.evidence import Evidence
     from groundfault.render.page import Page
     from groundfault.taxonomy.use.diagnosis import Diagnosis
-    from groundfault.taxonomy.use.prediction import Method
+    from groundfault.taxonomy.use.prediction import Method, Prediction
 
 _SHOWN = 10
 """Examples most likely to fail that are printed; the file has all."""
@@ -37,7 +39,7 @@ examples_options = derive_options(
 """What describes the examples whose failures are clustered."""
 
 
-@click.command(cls=GroupedCommand, first="results name outcome id budget strategy out json_path")
+@command(first="results name outcome id budget strategy out json_path")
 @own_options
 @derive_options(
     run_diagnosis,
@@ -45,17 +47,16 @@ examples_options = derive_options(
     group=RULE,
     benchmark={"metavar": "COL"},
 )
-@json_option("the diagnosis")
-@results_options
+@shared.json_option("the diagnosis")
+@shared.results_options
 def diagnose(
     directory: Annotated[str, Flag("DIR")],
     *,
     results: Annotated[str | None, Flag("--model")] = None,
     name: str | None = None,
-    out: str | None = None,
-    json_path: str | None,
+    out: OutFile | None = None,
     **options: Any,
-) -> None:
+) -> Result:
     """Say where a new model fails, and what to run next.
 
     It names clusters of DIR, and examples of them. DIR is what `groundfault taxonomy fit` wrote. A
@@ -80,28 +81,25 @@ def diagnose(
     """
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 
-    for path in (out, json_path):
-        require_writable(path)
     taxonomy = Taxonomy.load(directory)
     diagnosis = call(run_diagnosis, options, taxonomy, _read_answers(results, name, options))
     if out:
         write_text(Path(out), "".join(f"{name}\n" for name in diagnosis.next))
-    if not write_json(diagnosis.to_json(), json_path):
-        _print_diagnosis(diagnosis, out)
+    return Result(_outline_diagnosis(diagnosis, out), diagnosis)
 
 
-@click.command(cls=GroupedCommand, first="results name outcome id positive_is_good method out")
+@command(first="results name outcome id positive_is_good method out")
 @own_options
-@results_options
+@shared.results_options
 def predict(
     directory: Annotated[str, Flag("DIR")],
     *,
     results: Annotated[str, Flag("--from")],
     name: str | None = None,
     method: Method = "ability",
-    out: str | None = None,
+    out: OutFile | None = None,
     **options: Any,
-) -> None:
+) -> Result:
     """Predict failures on examples that a model has not run.
 
     They are examples of DIR.
@@ -128,7 +126,6 @@ def predict(
         Write each example with its probability of failing: .parquet, .csv or .jsonl.
     """
     from groundfault.base.sheets import write_table
-    from groundfault.render import words
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
     from groundfault.taxonomy.use.prediction import predict as run
 
@@ -136,32 +133,37 @@ def predict(
         raise PlanError(
             f"cannot tell from {out!r} how to write a table; name it .csv, .parquet or .jsonl"
         )
-    require_writable(out)
     taxonomy = Taxonomy.load(directory)
     evidence = _read_answers(results, name, options)
     assert evidence is not None
     prediction = run(taxonomy, evidence, method=method)
     if out:
         write_table(prediction.frame, out)
+    return Result(_outline_prediction(prediction, out))
+
+
+def _outline_prediction(prediction: Prediction, out: str | None) -> Iterator[str]:
+    from groundfault.render import words
+
     n_examples = len(prediction.frame)
-    click.echo(
+    yield (
         f"{words.plural(prediction.answers, 'answer')}; "
         f"{words.plural(n_examples, 'example')} not yet run"
     )
     if not n_examples:
         return
-    click.echo(f"expected to fail: {words.rate(prediction.expected)}")
+    yield f"expected to fail: {words.rate(prediction.expected)}"
     for row in prediction.frame.head(_SHOWN).iter_rows(named=True):
-        click.echo(f"  {words.rate(row['failure']):>6}  {words.clean(row['example'])}")
-    click.echo(f"written to {out}" if out else "name a file for all of them (--out)")
+        yield f"  {words.rate(row['failure']):>6}  {row['example']}"
+    yield f"written to {out}" if out else "name a file for all of them (--out)"
 
 
-@click.command(cls=GroupedCommand, first="outcome id model text trials jobs out json_path")
-@evidence_options
+@command(first="outcome id model text trials jobs out json_path")
+@shared.evidence_options
 @examples_options
 @own_options
-@jobs_option()
-@json_option("the study")
+@shared.jobs_option()
+@shared.json_option("the study")
 def evaluate(
     *,
     text: str | None = None,
@@ -171,10 +173,10 @@ def evaluate(
     refits: int = 20,
     permutations: int = 1000,
     seed: int = 0,
-    out: str | None = None,
-    json_path: str | None,
+    out: OutFolder | None = None,
+    progress: Progress,
     **options: Any,
-) -> None:
+) -> Result:
     """Test whether clusters help to diagnose models.
 
     Each model of SOURCE is left out in turn. Prints the tables of FailureScope beside the numbers
@@ -210,33 +212,27 @@ def evaluate(
     out : DIR
         Write taxonomy.md, taxonomy.json and figures to this folder.
     """
-    from rich.console import Console
+    from groundfault.cli.study import STUDIES, make_page
 
-    from groundfault.cli.study import STUDIES, show
-
-    require_writable(out, directory=True)
-    require_writable(json_path)
     keep = Path(out) / ".replicates" if out else None
     names = "examples vectors benchmark jobs".split()
-    with show_progress(json_path == "-") as progress:
-        result = STUDIES.get("taxonomy")(
-            read_evidence(options, progress),
-            text=text,
-            frontier=frontier,
-            trials=trials,
-            worlds=worlds,
-            refits=refits,
-            permutations=permutations,
-            seed=seed,
-            keep=keep,
-            progress=progress,
-            **{name: options[name] for name in names},
-        )
+    result = STUDIES.get("taxonomy")(
+        read_evidence(options, progress),
+        text=text,
+        frontier=frontier,
+        trials=trials,
+        worlds=worlds,
+        refits=refits,
+        permutations=permutations,
+        seed=seed,
+        keep=keep,
+        progress=progress,
+        **{name: options[name] for name in names},
+    )
     if out:
         result.write(out)
         shutil.rmtree(str(keep), ignore_errors=True)
-    if not (json_path and write_json(result.to_json(), json_path)):
-        show(result, Console(), out)
+    return Result([make_page(result, out)], result)
 
 
 def _read_answers(
@@ -254,34 +250,31 @@ def _read_answers(
         return read_evidence(options | place, progress)
 
 
-def _print_diagnosis(diagnosis: Diagnosis, out: str | None) -> None:
+def _outline_diagnosis(diagnosis: Diagnosis, out: str | None) -> Iterator[str]:
     from groundfault.render import words
 
-    click.echo(diagnosis.verdict)
+    yield diagnosis.verdict
     for w in diagnosis.weaknesses:
-        mark = "" if w.published else "  (unstable)"
-        click.echo(
+        yield (
             f"  fails {words.rate(w.rate):>6} [{words.rate(w.low)}, {words.rate(w.high)}]  "
             f"by ability {words.rate(w.expected):>6}  {w.failed} of {w.asked} run, of {w.size:,}  "
-            f"{words.clean(w.name)}{mark}"
+            f"{w.name}{'' if w.published else '  (unstable)'}"
         )
     if diagnosis.unknown:
-        click.echo(
+        yield (
             f"{words.plural(diagnosis.unknown, 'example')} answered that the taxonomy does not "
             "have: not counted"
         )
+    size = f"{words.plural(len(diagnosis.next), 'example')} to run next"
     if out:
-        click.echo(f"{words.plural(len(diagnosis.next), 'example')} to run next: written to {out}")
+        yield f"{size}: written to {out}"
         return
-    click.echo(
-        f"{words.plural(len(diagnosis.next), 'example')} to run next, by {diagnosis.strategy}:"
-    )
-    for name in diagnosis.next:
-        click.echo(f"  {words.clean(name)}")
+    yield f"{size}, by {diagnosis.strategy}:"
+    yield from (f"  {name}" for name in diagnosis.next)
 
 
-@click.command(cls=GroupedCommand, first="outcome id model repeat column score rate out")
-@evidence_options
+@command(first="outcome id model repeat column score rate out")
+@shared.evidence_options
 @own_options
 def depth(
     *,
@@ -289,9 +282,10 @@ def depth(
     score: float = 0.7,
     rate: float = 0.5,
     level: float = 0.95,
-    out: str | None = None,
+    out: OutFile | None = None,
+    progress: Progress,
     **options: Any,
-) -> None:
+) -> Result:
     """Show each model's failure rate by depth of conversation.
 
     Rates have Wilson intervals. Where an example occurs at several depths, name the depth column in
@@ -323,15 +317,13 @@ def depth(
     from groundfault.render.regimes_page import make_depth_page
     from groundfault.taxonomy.use.regimes import depth_profile
 
-    require_writable(out)
-    with show_progress(False) as progress:
-        evidence = read_evidence(options, progress)
-        profile = depth_profile(evidence, column, score=score, rate=rate, level=level)
+    evidence = read_evidence(options, progress)
+    profile = depth_profile(evidence, column, score=score, rate=rate, level=level)
     title = ", ".join(Path(source).name for source in options["sources"])
-    _print_page(make_depth_page(profile, column, title, level), profile, out)
+    return _write_page(make_depth_page(profile, column, title, level), profile, out)
 
 
-@click.command(cls=GroupedCommand)
+@command()
 @own_options
 def gaps(
     traces: str,
@@ -340,8 +332,8 @@ def gaps(
     execution: str,
     by: tuple[str, ...] = (),
     level: float = 0.95,
-    out: str | None = None,
-) -> None:
+    out: OutFile | None = None,
+) -> Result:
     """Compare an LLM grader's verdicts with execution results.
 
     TRACES is a table with one row for each trace.
@@ -372,21 +364,19 @@ def gaps(
     from groundfault.render.regimes_page import make_gap_page, make_gap_table
     from groundfault.taxonomy.use.regimes import grader_gaps
 
-    require_writable(out)
     table = read_table(traces, text=by)[0]
     rows = grader_gaps(table, grader=grader, execution=execution, by=by, level=level)
     page = make_gap_page(rows, by, Path(traces).name, level)
-    _print_page(page, make_gap_table(rows, by), out)
+    return _write_page(page, make_gap_table(rows, by), out)
 
 
-def _print_page(page: Page, table: Any, out: str | None) -> None:
+def _write_page(page: Page, table: pl.DataFrame, out: str | None) -> Result:
+    """Write the numbers of a page to a table, where there is one, and return the page."""
     from groundfault.base.sheets import write_table
 
     if out:
         write_table(table, out)
-    show_page(page)
-    if out:
-        click.echo(f"written to {out}")
+    return Result([page, *([f"written to {out}"] if out else [])])
 
 
 COMMANDS = (diagnose, predict, evaluate, depth, gaps)

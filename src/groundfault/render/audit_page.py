@@ -102,12 +102,13 @@ def make_page(report: Report) -> Page:
     )
 
 
-def make_summary(report: Report) -> Page:
-    """Make the first screen of a report, for a terminal."""
+def make_summary(report: Report, path: object = None) -> Page:
+    """Make the first screen of a report, for a terminal; the last line is where all of it is."""
     outline = Outline(report)
     good = bool(report.modes or outline.groups)
     lead = tuple(_list_lead(outline, terminal=True))
-    return Page("audit", outline.title, outline.headline, (), (), good, lead)
+    footer = f"Report: {path}" if path else ""
+    return Page("audit", outline.title, outline.headline, (), (), good, lead, footer)
 
 
 def _list_lead(outline: Outline, *, terminal: bool = False) -> Iterator[Block]:
@@ -356,7 +357,7 @@ def _count_rest(number: int) -> list[tuple[tuple[str, ...], str]]:
     return [((f"and {words.count(number)} more",), "more")] if number > 0 else []
 
 
-def make_scorer_page(audits: ScorerAudits) -> Page:
+def make_scorer_page(audits: ScorerAudits, path: object = None) -> Page:
     """Make the first screen of audits by every scorer: what each says, and where they differ."""
     scorers = tabulate(
         "Scorers",
@@ -399,7 +400,8 @@ def make_scorer_page(audits: ScorerAudits) -> Page:
     lead: tuple[Block, ...] = (scorers, Bullets(tuple((remark,) for remark in remarks)))
     sections = tuple(Section.of(table) for table in (differences, disputed) if table.rows)
     verdict = f"{words.plural(len(audits.reports), 'scorer')} of the same answers, each audited"
-    return Page("audit", "", verdict, (), sections, False, lead)
+    footer = f"Report: {path}" if path else ""
+    return Page("audit", "", verdict, (), sections, False, lead, footer)
 
 
 def _summarize(report: Report) -> str:

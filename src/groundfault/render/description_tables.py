@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from groundfault.auditing.report import Report
 from groundfault.core.finding import Finding, Verdict
@@ -11,7 +14,19 @@ from groundfault.descriptions.column import SOURCE, DescriptionColumn
 from groundfault.descriptions.proposing import ARMS, Arm
 from groundfault.render import words
 from groundfault.render.audit_groups import main_cell
-from groundfault.render.page import Number, Section, Table, Words, tabulate
+from groundfault.render.page import (
+    Block,
+    Number,
+    Page,
+    Paragraph,
+    Section,
+    Table,
+    Words,
+    tabulate,
+)
+
+if TYPE_CHECKING:
+    from groundfault.auditing.describing import Descriptions
 
 _READING = (
     "A description is in words, and what was tested is what the annotator marked, without seeing "
@@ -85,6 +100,39 @@ def make_section(report: Report) -> Section | None:
         blocks=(arms, list_descriptions(tuple(columns.values()))),
         anchor="descriptions",
     )
+
+
+def make_page(descriptions: Descriptions, library: Path, sheet: str | None = None) -> Page:
+    """Make the page of new descriptions: how often each holds, who agrees, and the next step."""
+    verdict = (
+        f"{words.plural(len(descriptions.rows), 'description')} of "
+        f"{words.plural(descriptions.examples, 'example')}, shown by "
+        f"{words.listing(list(descriptions.columns), 6)}"
+    )
+    table = replace(list_descriptions(descriptions.rows), caption=verdict)
+    kinds = {
+        **{f"proposals ({arm})": counts for arm, counts in descriptions.proposals.items()},
+        "annotations": descriptions.annotations,
+        "annotations by the second model": descriptions.checks,
+    }
+    lead: list[Block] = [table]
+    for kind, counts in kinds.items():
+        troubles = [f"{n:,} {status}" for status, n in counts.items() if status != "read"]
+        if troubles:
+            line = (
+                f"note: {kind}: {', '.join(troubles)} of {sum(counts.values()):,} replies; what "
+                "they were about is left out"
+            )
+            lead.append(Paragraph((line,)))
+    step = (
+        f"Nothing is confirmed. To judge them: groundfault audit --candidates {library}, with the "
+        "same source and seed."
+    )
+    lead.append(Paragraph((step,), "small"))
+    if sheet and not any(column.agreement for column in descriptions.rows):
+        check = f"To check them: fill in yes or no in {sheet}, and run the same command again."
+        lead.append(Paragraph((check,)))
+    return Page("descriptions", "", verdict, (), (), False, tuple(lead))
 
 
 def list_descriptions(columns: Sequence[DescriptionColumn]) -> Table:

@@ -35,7 +35,7 @@ from groundfault.sequential.certificate import Certificate, WealthPoint
 from groundfault.sequential.confirmation_result import Confirmation
 
 if TYPE_CHECKING:
-    pass
+    from groundfault.sequential.stopping_time import StoppingForecast
 
 MAX_UNLABELLED = 12
 """Cases named in one sentence."""
@@ -305,6 +305,25 @@ def _tabulate_survivors(confirmation: Confirmation) -> Table:
         Number("Off", lambda s: s.off),
         Number("E-value after e-Holm", lambda s: f"{s.e_value:.3g}"),
         Words("Reason", lambda s: s.reason),
+        drop=True,
+    )
+
+
+def tabulate_prospects(forecasts: Sequence[StoppingForecast], cost: float | None) -> Table:
+    """Tabulate simulated verdicts and stopping times, with their cost where a label has one."""
+    return tabulate(
+        "Simulated audits",
+        forecasts,
+        Name("Pass rate", lambda f: f.world),
+        Number("Burn-in", lambda f: str(f.burn_in)),
+        Number("Found", lambda f: f"{f.failure_rate:.2f}"),
+        Number("Passed", lambda f: f"{f.pass_rate:.2f}"),
+        Number("Neither", lambda f: f"{f.inconclusive_rate:.2f}"),
+        Number("10%", lambda f: str(f.labels[0])),
+        Number("Median", lambda f: str(f.labels[1])),
+        Number("90%", lambda f: str(f.labels[2])),
+        Number("Cost", lambda f: None if cost is None else f"{cost * f.labels[1]:.2f}"),
+        note="10%, median, 90%: cases labelled until the audit stops; cost: of the median",
         drop=True,
     )
 

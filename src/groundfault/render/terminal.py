@@ -26,8 +26,6 @@ from groundfault.render.page import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import Console, Group
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -42,30 +40,21 @@ _STYLES = {"notice": "bold yellow", "small": "dim", "": ""}
 _ROW_STYLES = {"screened": "dim", "printed": "dim italic", "more": "dim"}
 
 
-def show(page: Page, console: Console, report_path: str | Path | None = None) -> None:
-    """Print a page, without the sections that are for files.
-
-    Parameters
-    ----------
-    page : Page
-    console : rich.console.Console
-    report_path : path, optional
-        Where the whole report is; the last line names it.
-    """
+def show(page: Page, console: Console) -> None:
+    """Print a page, without the sections that are for files."""
     _say(console, page.verdict, "bold green" if page.good else "bold")
     if page.title:
         _say(console, page.title, "dim")
     if page.facts:
         _say(console, "; ".join(f"{label} {text}" for label, text in page.facts), "dim")
-    _show_blocks(page.lead, console, page.verdict)
+    show_blocks(page.lead, console, page.verdict)
     for section in page.sections:
         if section.has_words and not section.for_files:
             console.print()
             _say(console, section.title, "bold underline")
-            _show_blocks(section.content, console, section.title)
-    footer = page.footer if report_path is None else f"Report: {report_path}"
-    if footer:
-        _say(console, footer, "bold", wrap=False)
+            show_blocks(section.content, console, section.title)
+    if page.footer:
+        _say(console, page.footer, "bold", wrap=False)
 
 
 def fit_table(table: Table, width: int) -> Group:
@@ -106,7 +95,8 @@ def fit_table(table: Table, width: int) -> Group:
     return Group(*parts)
 
 
-def _show_blocks(blocks: Iterable[Block], console: Console, title: str) -> None:
+def show_blocks(blocks: Iterable[Block], console: Console, title: str) -> None:
+    """Print blocks in their order; a caption that repeats the title above it is left out."""
     for block in blocks:
         if isinstance(block, Table) and block.rows:
             if block.caption != title:
@@ -115,11 +105,11 @@ def _show_blocks(blocks: Iterable[Block], console: Console, title: str) -> None:
             if block.note:
                 _say(console, block.note, "dim")
         elif isinstance(block, Columns):
-            _show_blocks(block.tables, console, title)
+            show_blocks(block.tables, console, title)
         elif isinstance(block, Entry | Fold):
             if isinstance(block, Entry):
                 _say(console, str(block.title), "bold")
-            _show_blocks(block.blocks, console, title)
+            show_blocks(block.blocks, console, title)
         else:
             _show_text(block, console)
 

@@ -11,8 +11,9 @@ from click.core import ParameterSource
 
 from groundfault.base.registry import load_object
 from groundfault.cli.command import COLUMNS, INPUT, RULE, Decorator, apply, option
+from groundfault.cli.output import Writable
 from groundfault.cli.reading import BAD, GOOD, choose_ledger, read_candidates, select_rows
-from groundfault.cli.settings import Flag, derive_options, list_options
+from groundfault.cli.settings import Flag, OutFile, derive_options, list_options
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.roles import Roles
@@ -149,6 +150,7 @@ def json_option(what: str) -> Decorator:
         "--json",
         "json_path",
         metavar="FILE|-",
+        type=Writable(),
         help=f"Write {what} as JSON to FILE; - prints the JSON and nothing else.",
     )
 
@@ -221,7 +223,7 @@ def list_label_settings(
 
 def list_call_settings(
     *,
-    record: str | None = None,
+    record: OutFile | None = None,
     concurrency: int = 8,
     timeout: float = 120.0,
     temperature: float | None = None,
