@@ -23,7 +23,7 @@ from groundfault import judges
 from groundfault.auditing import messages
 from groundfault.auditing.messages import describe_level
 from groundfault.base.registry import load_object
-from groundfault.cli import options
+from groundfault.cli import shared
 from groundfault.cli.command import GroupedCommand
 from groundfault.cli.main import cli
 from groundfault.cli.settings import read_parameter_texts
@@ -173,7 +173,7 @@ def _cell(text: str) -> str:
 def plan_settings() -> str:
     """List every field of a plan: its default, its option, and the text of its docstring."""
     texts = read_parameter_texts(Plan)
-    shell = {p.name: p.opts[0] for p in _params(options.plan_options) if p.name}
+    shell = {p.name: p.opts[0] for p in _params(shared.plan_options) if p.name}
     rows = ["| setting | default | option | meaning |", "|---|---|---|---|"]
     for field in fields(Plan):
         default = _plain(field.default)

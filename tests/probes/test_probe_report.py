@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from pages import list_sentences, list_tables
 from probe_rows import GRAMMAR, manifest, row
 
 from groundfault.errors import InputError, PlanError
@@ -46,7 +47,7 @@ def test_without_review_nothing_is_confirmed_and_that_is_said_first() -> None:
     created = make_page(summary({"gp": [2, 1], "uniform": [1, 0]}, status=None), "runs")
     assert created.verdict == "No model error is confirmed; 2 prompt keys open"
     assert created.sections[0].title == "What is still open"
-    message = " ".join(created.sections[0].sentences)
+    message = " ".join(list_sentences(created.sections[0]))
     assert "4 rows routed to review are unaudited (gp 3, uniform 1)" in message
     assert "the unique audited keys are 0 now and at most 2" in message
 
@@ -80,8 +81,8 @@ def test_conclusions_are_provisional_while_keys_are_open() -> None:
     assert "This may change while prompt keys are open" in message
     assert "no evidence for gp; keys open" in {
         cell
-        for t in make_page(created, "r").sections
-        for x in t.tables
+        for section in make_page(created, "r").sections
+        for x in list_tables(section)
         for r in x.rows
         for cell in r
     }
@@ -100,7 +101,7 @@ def test_unmatched_policies_are_not_concluded_about() -> None:
 
 def test_every_table_of_the_paper_has_its_form() -> None:
     created = make_page(summary({"caps, repeats": [2, 1], "uniform, repeats": [1, 0]}), "runs")
-    notes = " ".join(table.note for section in created.sections for table in section.tables)
+    notes = " ".join(table.note for section in created.sections for table in list_tables(section))
     for tables in (
         "Table 2 ",
         "Table 5 ",
@@ -109,7 +110,9 @@ def test_every_table_of_the_paper_has_its_form() -> None:
         "Tables 8, 10 and 12 ",
     ):
         assert f"The paper's {tables}in form" in notes
-    result = {table.caption: table for section in created.sections for table in section.tables}
+    result = {
+        table.caption: table for section in created.sections for table in list_tables(section)
+    }
     assert result["Matched comparison (audited)"].rows[0][:5] == (
         "caps, repeats",
         "24",
@@ -129,12 +132,14 @@ def test_every_table_of_the_paper_has_its_form() -> None:
     )
     rates = result["How often prompts fail, where that can be told"].rows
     assert "not available: chances are neither equal nor known" in rates[0][-1]
-    assert created.sections[1].figures[0].svg.startswith("<svg")
+    assert created.sections[1].content[-1].figures[0].svg.startswith("<svg")
 
 
 def test_an_adaptive_yield_is_never_called_a_rate() -> None:
     created = make_page(summary({"gp": [2, 1], "uniform": [1, 0]}), "runs")
-    rates = next(t for s in created.sections for t in s.tables if t.caption.startswith("How often"))
+    rates = next(
+        t for s in created.sections for t in list_tables(s) if t.caption.startswith("How often")
+    )
     assert [r[1] for r in rates.rows] == ["–", "8.3%"]
 
 
@@ -174,7 +179,9 @@ def test_several_models_are_told_apart_and_pooled_by_key() -> None:
     one, two = (summary({"gp": [2, 1], "uniform": [1, 0]}, model=name) for name in ("a", "b"))
     both = Summary((*one.rows, *two.rows), {**one.statuses, **two.statuses}, GRAMMAR, one.manifest)
     created = make_page(both, "runs")
-    first = next(t for s in created.sections for t in s.tables if t.caption.startswith("Matched"))
+    first = next(
+        t for s in created.sections for t in list_tables(s) if t.caption.startswith("Matched")
+    )
     assert [(r[0], r[3], r[5]) for r in first.rows] == [
         ("a", "3 / 1", "1 / 1 / 0"),
         ("b", "3 / 1", "1 / 1 / 0"),
@@ -189,7 +196,7 @@ def test_what_controls_and_reviewers_say() -> None:
         "c": Resolution("waiting", None, 1, False),
     }
     section = make_review_section(resolutions, {}, MissedErrors(40, 4, 4, 1, 0.25, 0.05, 0.7))
-    message = " ".join(section.sentences)
+    message = " ".join(list_sentences(section))
     assert (
         "3 items reviewed: 1 settled by reviewers, 1 by an adjudicator, 0 disputed, 1 waiting for "
         "more" in message

@@ -72,7 +72,7 @@ def test_what_has_none_comes_in_parts_that_name_their_rows() -> None:
 
 
 def test_a_table_with_the_name_of_its_section_is_named_once() -> None:
-    content = Page("probes", "runs", "Nothing", (), (Section(WIDE.caption, tables=(WIDE,)),), False)
+    content = Page("probes", "runs", "Nothing", sections=(Section(WIDE.caption, WIDE),))
     out = io.StringIO()
     show(content, Console(file=out, width=80))
     assert out.getvalue().count(WIDE.caption) == 1

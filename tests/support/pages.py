@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+from groundfault.render.page import Paragraph, Section, Table
+
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = '"><img src=x onerror=alert(2)>'
 MARKDOWN = "a|b `c` [x](https://evil.example) **b** \\| ~~s~~ <b>"
@@ -47,3 +49,13 @@ class Page(HTMLParser):
 
     def all(self, *tags: str) -> list[dict[str, str | None]]:
         return [attributes for tag, attributes in self.tags if tag in tags]
+
+
+def list_sentences(section: Section) -> list[str]:
+    """List the paragraphs of a section."""
+    return ["".join(map(str, b.line)) for b in section.content if isinstance(b, Paragraph)]
+
+
+def list_tables(section: Section) -> list[Table]:
+    """List the tables of a section."""
+    return [block for block in section.content if isinstance(block, Table)]

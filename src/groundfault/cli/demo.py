@@ -77,19 +77,18 @@ def _look_closer(report: Report, table: Path) -> Page:
     rates = f"{words.rate(polite.full.on_rate)} are wrong, of the others "
     rates += words.rate(polite.full.off_rate)
     return Page(
-        kind="demo",
-        title=f"{words.count(first.n)} prompts: {first.meaning}",
-        verdict="The first failure mode: some of its prompts, and what the model answered",
-        facts=(),
+        "demo",
+        f"{words.count(first.n)} prompts: {first.meaning}",
+        "The first failure mode: some of its prompts, and what the model answered",
+        lead=list_excerpts(sample, first.rule),
         sections=(
             Section(
                 "An explanation that does not hold up",
-                (f"Of the prompts that say please, {rates}: {polite.reason}.",),
+                f"Of the prompts that say please, {rates}: {polite.reason}.",
             ),
-            Section("The truth", (compare_with_truth(first, pl.read_parquet(table)),)),
+            Section("The truth", compare_with_truth(first, pl.read_parquet(table))),
         ),
         good=True,
-        lead=tuple(list_excerpts(sample, first.rule)),
     )
 
 

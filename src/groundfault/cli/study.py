@@ -218,9 +218,9 @@ def make_page(result: _Study, out: str | None) -> Page:
     printed = any(row.paper for table in result.tables for row in table.rows)
     marked = " Lines marked paper are what it prints." if printed else ""
     footer = f"Written to {Path(out) / f'{result.name}.md'} and .json" if out else ""
-    sections = tuple(map(_make_section, result.tables))
+    sections = map(_make_section, result.tables)
     source = f"{result.source}.{marked}"
-    return Page("study", source, result.title, (), sections, False, (), footer)
+    return Page("study", source, result.title, sections=sections, footer=footer)
 
 
 def _make_section(table: _StudyTable) -> Section:

@@ -27,6 +27,7 @@ from groundfault.render.page import (
     Bullets,
     Code,
     Columns,
+    Content,
     Entry,
     Figures,
     Fold,
@@ -41,7 +42,10 @@ from groundfault.render.page import (
     Statements,
     Table,
     Words,
+    list_blocks,
     make_table,
+    notice,
+    small,
     tabulate,
 )
 
@@ -67,108 +71,88 @@ _ORDERS: tuple[tuple[str, str, Callable[[Finding], Any]], ...] = (
 def make_page(report: Report) -> Page:
     """Make the page of an audit: all that the report says."""
     outline = Outline(report)
-    sections = [
-        mode_page.make_section(ModeOutline(report)) if report.modes else None,
-        Section("Figures", figures=figures(report), anchor="figures"),
+    modes = ModeOutline(report) if report.mode_search is not None else None
+    sections = (
+        mode_page.make_section(modes) if modes is not None and report.modes else None,
+        Section("Figures", Figures(figures(report)), anchor="figures"),
         _make_confirmed_section(outline),
         _make_strength_section(outline),
         description_tables.make_section(report),
-        *(
-            Section.of(table, sentence, anchor=anchor)
-            for table, sentence, anchor in (
-                (tables.too_small(report), audit_words.TOO_SMALL, "too-small"),
-                (tables.screened(report), audit_words.UNCONFIRMED, "screened"),
-            )
-            if table.rows
-        ),
+        Section.of(tables.too_small(report), audit_words.TOO_SMALL, anchor="too-small"),
+        Section.of(tables.screened(report), audit_words.UNCONFIRMED, anchor="screened"),
         _make_full_section(outline),
-        _make_limit_section(outline),
+        Section(
+            "What this audit could not have seen", _list_limits(outline, modes), anchor="limits"
+        ),
         Section(
             "Manifest",
-            ("What is needed to compute this report again.",),
-            blocks=(Columns(tables.manifest(report)),),
+            "What is needed to compute this report again.",
+            Columns(tables.manifest(report)),
             anchor="manifest",
         ),
-    ]
+    )
     return Page(
         "audit",
         outline.title,
         outline.headline,
-        outline.facts,
-        tuple(section for section in sections if section is not None),
-        bool(report.modes or outline.groups),
-        tuple(_list_lead(outline)),
-        f"Made by groundfault {report.groundfault_version}.",
+        facts=outline.facts,
+        lead=_list_lead(outline),
+        sections=sections,
+        good=bool(report.modes or outline.groups),
+        footer=f"Made by groundfault {report.groundfault_version}.",
     )
 
 
 def make_summary(report: Report, path: object = None) -> Page:
     """Make the first screen of a report, for a terminal; the last line is where all of it is."""
     outline = Outline(report)
-    good = bool(report.modes or outline.groups)
-    lead = tuple(_list_lead(outline, terminal=True))
-    footer = f"Report: {path}" if path else ""
-    return Page("audit", outline.title, outline.headline, (), (), good, lead, footer)
+    return Page(
+        "audit",
+        outline.title,
+        outline.headline,
+        lead=_list_lead(outline, terminal=True),
+        good=bool(report.modes or outline.groups),
+        footer=f"Report: {path}" if path else "",
+    )
 
 
-def _list_lead(outline: Outline, *, terminal: bool = False) -> Iterator[Block]:
+def _list_lead(outline: Outline, *, terminal: bool = False) -> Iterator[Content]:
     """Yield what stands first: notices, failure modes, findings, and how to take them.
 
     A terminal gets a table in the place of statements, and counts of what a page has in sections.
     """
     report = outline.report
-    gap = [Paragraph(("",))] * terminal
-    yield from _list_notices(outline)
+    gap = Paragraph(("",)) if terminal else None
+    yield describe_scorer(report)
+    yield describe_counting(report)
+    yield outline.selection, outline.overall, outline.alike, words.clean(report.parts)
+    yield notice(outline.warning)
     if report.mode_search is not None:
-        yield from gap
-        yield from mode_page.list_lead(ModeOutline(report), terminal=terminal)
+        yield gap, mode_page.list_lead(ModeOutline(report), terminal=terminal)
     # below the modes, none of which is about answers
-    if outline.instrument:
-        yield Paragraph((outline.instrument,), "notice")
+    yield notice(outline.instrument)
     if terminal:
         # below failure modes, of those findings alone that the caller asked for
         table = _make_summary_table(outline, own=bool(report.modes))
         if table.rows:
-            yield from gap
-            yield table
+            yield gap, table
         if table.rows and tables.holds_out(report):
-            yield Paragraph(("* selected as among the largest, so too large on average",), "small")
+            yield small("* selected as among the largest, so too large on average")
     elif outline.groups:
         items = tuple(_state(outline, g, n) for n, g in enumerate(outline.groups, 1))
         statements = Statements(items, MAX_NAMES, "more groups")
         yield Fold((outline.findings_headline,), (statements,)) if report.modes else statements
-    yield from gap
-    tally = f"Findings: {outline.tally}" if report.modes else outline.tally
-    for sentence in (
-        tally if terminal else "",
-        outline.better,
-        description_tables.describe_arms(report),
-        "" if terminal and report.modes else outline.conclusion,
-        outline.footing,
-        outline.unscored if terminal else "",
-    ):
-        if sentence:
-            yield Paragraph((sentence,))
+    yield gap
+    if terminal:
+        yield f"Findings: {outline.tally}" if report.modes else outline.tally
+    yield outline.better, description_tables.describe_arms(report)
+    if not (terminal and report.modes):
+        yield outline.conclusion
+    yield outline.footing, outline.unscored if terminal else None
     if report.hints:
         head = "Hint: {}." if terminal else "{}."
         hints = report.hints if terminal else map(words.capital, report.hints)
         yield Bullets(tuple((head.format(hint),) for hint in hints))
-
-
-def _list_notices(outline: Outline) -> Iterator[Block]:
-    report = outline.report
-    for sentence in (
-        describe_scorer(report),
-        *describe_counting(report),
-        outline.selection,
-        outline.overall,
-        outline.alike,
-        words.clean(report.parts),
-    ):
-        if sentence:
-            yield Paragraph((sentence,))
-    if outline.warning:
-        yield Paragraph((outline.warning,), "notice")
 
 
 def _state(outline: Outline, group: FindingGroup, number: int) -> Statement:
@@ -201,7 +185,7 @@ def _make_confirmed_section(outline: Outline) -> Section | None:
     blocks = _list_entries(outline, outline.groups, "finding")
     if outline.report.modes:
         blocks = (Fold((f"Show {outline.findings_headline}",), blocks),)
-    return Section("Confirmed findings", (outline.caution,), blocks=blocks, anchor="confirmed")
+    return Section("Confirmed findings", outline.caution, blocks, anchor="confirmed")
 
 
 def _make_strength_section(outline: Outline) -> Section | None:
@@ -210,8 +194,7 @@ def _make_strength_section(outline: Outline) -> Section | None:
     blocks = _list_entries(outline, outline.strength_groups, "strength")
     size = words.plural(len(outline.strengths), "finding")
     fold = Fold((f"Show {size} of fewer failures",), blocks)
-    sentences = (outline.better,) if outline.better else ()
-    return Section(outline.better_title, sentences, blocks=(fold,), anchor="strengths")
+    return Section(outline.better_title, outline.better, fold, anchor="strengths")
 
 
 def _list_entries(
@@ -255,13 +238,11 @@ def _entry(outline: Outline, finding: Finding, anchor: str) -> Entry:
 def _make_full_section(outline: Outline) -> Section:
     report = outline.report
     size = words.count(len(report.findings))
-    blocks: list[Block] = []
-    if len(report.findings) > MAX_ROWS:
-        line = f"The first {MAX_ROWS:,} are shown here; all {size} are in the JSON report."
-        blocks.append(Paragraph((line,)))
-    blocks += [_make_sortable_table(report), tables.key(report)]
-    fold = Fold((f"Show all {size}",), tuple(blocks), printed=False)
-    return Section("All candidates", (outline.tally,), blocks=(fold,), anchor="everything")
+    line = f"The first {MAX_ROWS:,} are shown here; all {size} are in the JSON report."
+    many = line if len(report.findings) > MAX_ROWS else None
+    blocks = list_blocks(many, _make_sortable_table(report), tables.key(report))
+    fold = Fold((f"Show all {size}",), blocks, printed=False)
+    return Section("All candidates", outline.tally, fold, anchor="everything")
 
 
 def _make_sortable_table(report: Report) -> Table:
@@ -281,26 +262,17 @@ def _make_sortable_table(report: Report) -> Table:
     )
 
 
-def _make_limit_section(outline: Outline) -> Section:
+def _list_limits(outline: Outline, modes: ModeOutline | None) -> Iterator[Content]:
     report = outline.report
-    modes = ModeOutline(report) if report.mode_search is not None else None
-    blocks: list[Block] = [] if modes is None else mode_page.list_search(modes)
-    blocks += [
-        Paragraph((report.conclusion,)),
-        Paragraph((ASSOCIATION if report.change is None else CHANGE_ASSOCIATION,)),
-        *([tables.detectable(report)] if report.power.minimum_detectable_lift else []),
-        tables.ineligible(report),
-    ]
+    yield mode_page.list_search(modes) if modes is not None else None
+    yield report.conclusion, ASSOCIATION if report.change is None else CHANGE_ASSOCIATION
+    yield tables.detectable(report), tables.ineligible(report)
     if outline.unscored:
-        blocks += [Paragraph((outline.unscored,)), tables.unscored(report)]
-    if outline.repeats:
-        blocks.append(Paragraph((outline.repeats,)))
+        yield outline.unscored, tables.unscored(report)
+    yield outline.repeats
     weaker = tables.baselines(report)
     if weaker:
-        curse = (Paragraph((outline.curse,)),) if outline.curse else ()
-        blocks.append(Entry(weaker.caption, (*curse, weaker)))
-    title = "What this audit could not have seen"
-    return Section(title, blocks=tuple(blocks), anchor="limits")
+        yield Entry(weaker.caption, list_blocks(outline.curse, weaker))
 
 
 def _make_summary_table(outline: Outline, *, own: bool) -> Table:
@@ -389,19 +361,22 @@ def make_scorer_page(audits: ScorerAudits, path: object = None) -> Page:
             for key, each in list(audits.disputed.items())[:_MAX_ROWS]
         ],
     )
-    remarks = [
+    remarks = (
         f"Each audit has the error level {words.level(audits.level)}, a share of the plan's, so "
         f"that the plan's holds for all {len(audits.reports)} together.",
         *(
             f"Not audited: {words.clean(name)}, {words.clean(why)}."
             for name, why in audits.refusals.items()
         ),
-    ]
-    lead: tuple[Block, ...] = (scorers, Bullets(tuple((remark,) for remark in remarks)))
-    sections = tuple(Section.of(table) for table in (differences, disputed) if table.rows)
-    verdict = f"{words.plural(len(audits.reports), 'scorer')} of the same answers, each audited"
-    footer = f"Report: {path}" if path else ""
-    return Page("audit", "", verdict, (), sections, False, lead, footer)
+    )
+    return Page(
+        "audit",
+        "",
+        f"{words.plural(len(audits.reports), 'scorer')} of the same answers, each audited",
+        lead=(scorers, Bullets(tuple((remark,) for remark in remarks))),
+        sections=map(Section.of, (differences, disputed)),
+        footer=f"Report: {path}" if path else "",
+    )
 
 
 def _summarize(report: Report) -> str:

@@ -52,7 +52,7 @@ def make_card(check: BankCheck) -> Page:
         for task in bank.tasks[:MAX_TASKS]
     )
     many = len(bank) > MAX_TASKS
-    listed = (f"The first {MAX_TASKS:,} of {len(bank):,} tasks.",) if many else ()
+    listed = f"The first {MAX_TASKS:,} of {len(bank):,} tasks." if many else None
     compared = "its key" if bank.has_keys else "that to the base wording"
     relations = ", ".join(grammar.relations)
     promise = (
@@ -86,30 +86,34 @@ def make_card(check: BankCheck) -> Page:
     )
     blocked = ", ".join(task.id for task in check.blocked[:5])
     size = words.plural(len(check.blocked), "task")
-    sentences = (f"{size} without a valid prompt: {blocked}",) if blocked else ()
-    sections = (
-        Section.of(families),
-        Section.of(components),
-        Section.of(problems, *sentences) if problems.rows else None,
-        Section("Samples", blocks=(Excerpts((("", samples),)),)) if samples else None,
-        Section("Tasks", listed, blocks=tasks, for_files=True),
-        Section(
-            "What an audit decides of a response",
-            (*_QUESTIONS, _CAUTION.format(compared=compared)),
-            for_files=True,
+    return Page(
+        "bank card",
+        f"{bank.name}: {bank.about}" if bank.about else bank.name,
+        f"Bank card: {bank.name}",
+        facts=(
+            ("Bank", f"{words.plural(len(bank), 'task')}, SHA-256 {bank.hash}"),
+            (
+                "Grammar",
+                f"{grammar.name}, {words.plural(len(grammar), 'assignment')}, "
+                f"SHA-256 {grammar.hash}",
+            ),
+            ("Prompts", f"{check.valid:,} of {check.prompts:,} structurally valid"),
         ),
-    )
-    facts = (
-        ("Bank", f"{words.plural(len(bank), 'task')}, SHA-256 {bank.hash}"),
-        (
-            "Grammar",
-            f"{grammar.name}, {words.plural(len(grammar), 'assignment')}, SHA-256 {grammar.hash}",
+        sections=(
+            Section.of(families),
+            Section.of(components),
+            Section.of(problems, f"{size} without a valid prompt: {blocked}" if blocked else ""),
+            Section("Samples", Excerpts((("", samples),))) if samples else None,
+            Section("Tasks", listed, tasks, for_files=True),
+            Section(
+                "What an audit decides of a response",
+                _QUESTIONS,
+                _CAUTION.format(compared=compared),
+                for_files=True,
+            ),
         ),
-        ("Prompts", f"{check.valid:,} of {check.prompts:,} structurally valid"),
+        good=check.passed,
     )
-    title = f"{bank.name}: {bank.about}" if bank.about else bank.name
-    full = tuple(section for section in sections if section is not None)
-    return Page("bank card", title, f"Bank card: {bank.name}", facts, full, check.passed)
 
 
 def _list_facts(task: Task) -> Iterator[tuple[str, str | Code | Line]]:

@@ -17,6 +17,7 @@ from groundfault.render.page import (
     Block,
     Bullets,
     Code,
+    Line,
     Name,
     Number,
     Page,
@@ -41,6 +42,7 @@ _SELECTED = (
     "Modes were selected for their failures, so the rates of the audit lie too far apart on "
     "average; those of the labels do not depend on that selection."
 )
+
 _STANDINGS = {
     "confirmed": "confirmed on fresh labels",
     "open": "not confirmed: the labels so far do not decide",
@@ -72,14 +74,12 @@ def make_case_page(summary: CaseSummary) -> Page:
         ("Seed", Code(str(settings.seed))),
     )
     sections = (
-        Section("Failure modes", _describe_modes(summary), blocks=tuple(_list_modes(summary))),
+        Section("Failure modes", _describe_modes(summary), _list_modes(summary)),
         *_make_wording_sections(summary),
-        Section("What it cost", (_describe_cost(summary),), anchor="cost"),
-        Section("How sure this is", tuple(_describe_levels(summary)), anchor="levels"),
-        Section(
-            "What was never looked at", blocks=(Bullets(tuple(_list_gaps(summary))),), anchor="gaps"
-        ),
-        Section("Manifest", blocks=(Remarks(hashes),), anchor="manifest"),
+        Section("What it cost", _describe_cost(summary), anchor="cost"),
+        Section("How sure this is", _describe_levels(summary), anchor="levels"),
+        Section("What was never looked at", Bullets(tuple(_list_gaps(summary))), anchor="gaps"),
+        Section("Manifest", Remarks(hashes), anchor="manifest"),
     )
     return _make_page(summary, sections)
 
@@ -96,13 +96,13 @@ def make_status_page(
     """
     summary = case.summarize()
     lines = _describe_next(summary, forecast(case), case)
-    steps = Section("Next", blocks=tuple(map(Paragraph, lines)))
-    modes = Section("Failure modes", blocks=tuple(_list_modes(summary)))
-    levels = Section("How sure this is", tuple(_describe_levels(summary)))
+    steps = Section("Next", map(Paragraph, lines))
+    modes = Section("Failure modes", _list_modes(summary))
+    levels = Section("How sure this is", _describe_levels(summary))
     sections = (modes, *_make_wording_sections(summary), steps, levels)
     if not summary.audited:
         sections = (steps, _list_columns(case), levels)
-    return _make_page(summary, tuple(s for s in sections if s.content))
+    return _make_page(summary, sections)
 
 
 def _list_columns(case: Case) -> Section:
@@ -118,7 +118,7 @@ def _list_columns(case: Case) -> Section:
         note="A case decides this when it begins. If a column is taken for the wrong thing, begin "
         f"another case: groundfault case new takes options, each with a column: {options}.",
     )
-    return Section("What the audit could name", (sentence,), tables=(table,))
+    return Section("What the audit could name", sentence, table)
 
 
 def _make_page(summary: CaseSummary, sections: tuple[Section, ...]) -> Page:
@@ -135,9 +135,9 @@ def _make_page(summary: CaseSummary, sections: tuple[Section, ...]) -> Page:
         "case",
         words.listing([words.clean(name) for name in settings.sources], 3) or "a case",
         _write_verdict(summary),
-        facts,
-        sections,
-        bool(summary.confirmed),
+        facts=facts,
+        sections=sections,
+        good=bool(summary.confirmed),
     )
 
 
@@ -153,15 +153,15 @@ def _write_verdict(summary: CaseSummary) -> str:
     return f"{found}; confirmed on fresh labels: {confirmed or 'none'}"
 
 
-def _describe_modes(summary: CaseSummary) -> tuple[str, ...]:
+def _describe_modes(summary: CaseSummary) -> str:
     if not summary.audited:
-        return ("There was no audit yet.",)
+        return "There was no audit yet."
     rate = words.rate(summary.error_rate)
     units = words.count(summary.settings.audit_units)
     head = f"{rate} of {units} audited units failed; {words.count(summary.rules)} rules could have"
     if not summary.modes:
-        return (f"{head} been named, and none fails more often than chance allows.",)
-    return (f"{head} been named. {_SELECTED}",)
+        return f"{head} been named, and none fails more often than chance allows."
+    return f"{head} been named. {_SELECTED}"
 
 
 def _list_modes(summary: CaseSummary) -> Iterator[Statements | Table]:
@@ -353,13 +353,11 @@ def _make_wording_sections(summary: CaseSummary) -> Iterator[Section]:
     """Yield sections on other words and on their review, for the steps that began."""
     wordings, review = summary.wordings, summary.review
     if wordings is not None:
-        sentence = _describe_answers(wordings)
         blocks = _list_reworked(wordings.judged, _ANSWERS)
-        yield Section("In other words", (sentence,), blocks=blocks, anchor="wordings")
+        yield Section("In other words", _describe_answers(wordings), blocks, anchor="wordings")
     if review is not None:
         blocks = _list_reworked(review.judged, _ERRORS)
-        sentences = tuple(_describe_review(review))
-        yield Section("What reviewers said", sentences, blocks=blocks, anchor="review")
+        yield Section("What reviewers said", _describe_review(review), blocks, anchor="review")
 
 
 def _list_wording_gaps(summary: CaseSummary) -> Iterator[str]:

@@ -14,16 +14,7 @@ from groundfault.descriptions.column import SOURCE, DescriptionColumn
 from groundfault.descriptions.proposing import ARMS, Arm
 from groundfault.render import words
 from groundfault.render.audit_groups import main_cell
-from groundfault.render.page import (
-    Block,
-    Number,
-    Page,
-    Paragraph,
-    Section,
-    Table,
-    Words,
-    tabulate,
-)
+from groundfault.render.page import Content, Number, Page, Section, Table, Words, small, tabulate
 
 if TYPE_CHECKING:
     from groundfault.auditing.describing import Descriptions
@@ -97,7 +88,8 @@ def make_section(report: Report) -> Section | None:
     return Section(
         "Descriptions",
         _READING,
-        blocks=(arms, list_descriptions(tuple(columns.values()))),
+        arms,
+        list_descriptions(tuple(columns.values())),
         anchor="descriptions",
     )
 
@@ -115,24 +107,22 @@ def make_page(descriptions: Descriptions, library: Path, sheet: str | None = Non
         "annotations": descriptions.annotations,
         "annotations by the second model": descriptions.checks,
     }
-    lead: list[Block] = [table]
+    lead: list[Content] = [table]
     for kind, counts in kinds.items():
         troubles = [f"{n:,} {status}" for status, n in counts.items() if status != "read"]
         if troubles:
-            line = (
+            lead.append(
                 f"note: {kind}: {', '.join(troubles)} of {sum(counts.values()):,} replies; what "
                 "they were about is left out"
             )
-            lead.append(Paragraph((line,)))
     step = (
         f"Nothing is confirmed. To judge them: groundfault audit --candidates {library}, with the "
         "same source and seed."
     )
-    lead.append(Paragraph((step,), "small"))
+    lead.append(small(step))
     if sheet and not any(column.agreement for column in descriptions.rows):
-        check = f"To check them: fill in yes or no in {sheet}, and run the same command again."
-        lead.append(Paragraph((check,)))
-    return Page("descriptions", "", verdict, (), (), False, tuple(lead))
+        lead.append(f"To check them: fill in yes or no in {sheet}, and run the same command again.")
+    return Page("descriptions", "", verdict, lead=lead)
 
 
 def list_descriptions(columns: Sequence[DescriptionColumn]) -> Table:

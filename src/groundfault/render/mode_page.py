@@ -24,6 +24,7 @@ from groundfault.render.mode_words import (
 from groundfault.render.page import (
     Block,
     Code,
+    Content,
     Entry,
     Excerpt,
     Excerpts,
@@ -39,7 +40,9 @@ from groundfault.render.page import (
     Statements,
     Table,
     Words,
+    list_blocks,
     make_table,
+    small,
     tabulate,
 )
 
@@ -59,7 +62,7 @@ _SIDES: dict[Side, str] = {
 }
 
 
-def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Block]:
+def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Content]:
     """Yield the modes of each outcome, what they cover, and the limits of the search.
 
     Parameters
@@ -68,47 +71,38 @@ def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Block
     terminal : bool
         Whether short of space: lists what is folded on a page in short, and not of every outcome.
     """
-    groups = outline.groups
+    groups, several = outline.groups, len(outline.search.outcomes) > 1
     count = max(1, MAX_FULL + 1 - len(groups)) if len(groups) > 1 else MAX_FULL
     for outcome, modes in groups[: _MAX_OUTCOMES if terminal else None]:
-        blocks = _list_modes(outline, modes, count, terminal)
         coverage = outline.describe_coverage(outcome)
-        blocks += [Paragraph((coverage,))] if coverage else []
-        if len(outline.search.outcomes) > 1:
-            yield Entry(_name_outcome(outcome), tuple(blocks))
-        else:
-            yield from blocks
+        blocks = list_blocks(_list_modes(outline, modes, count, terminal), coverage)
+        yield Entry(_name_outcome(outcome), blocks) if several else blocks
     if terminal and len(groups) > _MAX_OUTCOMES:
         rest = [words.clean(outcome) for outcome, _ in groups[_MAX_OUTCOMES:]]
-        yield Paragraph((f"The report lists the modes of {words.listing(rest, 6)} too.",))
-    yield from _list_limits(outline)
-
-
-def _list_limits(outline: ModeOutline) -> Iterator[Block]:
-    if outline.groups:
-        yield Paragraph((outline.legend,), "small")
+        yield f"The report lists the modes of {words.listing(rest, 6)} too."
+    if groups:
+        yield small(outline.legend)
     # where there is nothing at all, the headline says so
-    if outline.silent and (outline.groups or outline.report.weaknesses):
-        several = len(outline.search.outcomes) > 1
+    if outline.silent and (groups or outline.report.weaknesses):
         of = f" for {words.listing([words.clean(o) for o in outline.silent], 6)}" * several
-        yield Paragraph((f"No failure mode was named{of}.",))
-    for sentence in (outline.fixed, outline.power, outline.breadth):
-        if sentence:
-            yield Paragraph((sentence,))
+        yield f"No failure mode was named{of}."
+    yield outline.fixed, outline.power, outline.breadth
 
 
 def _list_modes(
     outline: ModeOutline, modes: tuple[NumberedMode, ...], count: int, terminal: bool
-) -> list[Block]:
-    """List modes as statements; a page folds those beyond ``count``, a terminal shortens them."""
+) -> Iterator[Content]:
+    """Yield modes as statements; a page folds those beyond ``count``, a terminal shortens them."""
     items = tuple(_state(one, outline.full) for one in modes)
     if not terminal or len(modes) <= count:
-        return [Statements(items, count, "more")]
+        yield Statements(items, count, "more")
+        return
     rest = (
         Statement(one.name, describe_rates(one.mode).partition(",")[0]) for one in modes[count:]
     )
-    more = f"and {words.count(len(modes) - count)} more:"
-    return [Statements(items[:count]), Paragraph((more,)), Statements(tuple(rest))]
+    yield Statements(items[:count])
+    yield f"and {words.count(len(modes) - count)} more:"
+    yield Statements(tuple(rest))
 
 
 def _state(one: NumberedMode, full: float) -> Statement:
@@ -118,8 +112,8 @@ def _state(one: NumberedMode, full: float) -> Statement:
     return Statement(one.name, f"{one.sentence}.", remarks, one.anchor, one.draw_bar(full))
 
 
-def list_search(outline: ModeOutline) -> list[Block]:
-    """List the rules looked through, and the failure rate that a rule needed to be named."""
+def list_search(outline: ModeOutline) -> Iterator[Content]:
+    """Yield the rules looked through, and the failure rate that a rule needed to be named."""
     search = outline.search
     unit = f"{outline.report.unit}s"
     power = tabulate(
@@ -139,37 +133,35 @@ def list_search(outline: ModeOutline) -> list[Block]:
         Number("Rules", lambda c: format_count(c.rules)),
         Number("Share of the error level", lambda c: words.rate(c.weight)),
     )
-    sentences = [outline.guarantee, *(f"{words.capital(one)}." for one in search.remarks)]
-    return [*(Paragraph((sentence,)) for sentence in sentences), power, classes]
+    yield outline.guarantee, (f"{words.capital(one)}." for one in search.remarks)
+    yield power, classes
 
 
 def make_section(outline: ModeOutline) -> Section:
     """Make the section on each mode: numbers, rule, other wordings, examples."""
-    blocks: list[Block] = []
+    return Section("Failure modes", outline.guarantee, _list_entries(outline), anchor="modes")
+
+
+def _list_entries(outline: ModeOutline) -> Iterator[Content]:
     drawn = 0
     for outcome, modes in outline.groups:
         if len(outline.search.outcomes) > 1:
-            blocks.append(Paragraph(("Of ", _name_outcome(outcome), ":")))
+            yield Paragraph(("Of ", _name_outcome(outcome), ":"))
         for place, one in enumerate(modes):
-            entry = Entry(
-                one.name, tuple(_describe(outline, one, drawn < _MAX_FIGURES)), one.anchor
-            )
+            blocks = list_blocks(_describe(outline, one, drawn < _MAX_FIGURES))
+            entry = Entry(one.name, blocks, one.anchor)
             drawn += len({point.column for point in one.mode.doses})
-            if place < MAX_FULL:
-                blocks.append(entry)
-            else:
-                blocks.append(Fold((one.name,), (entry,)))
-    return Section("Failure modes", (outline.guarantee,), blocks=tuple(blocks), anchor="modes")
+            yield entry if place < MAX_FULL else Fold((one.name,), (entry,))
 
 
-def _describe(outline: ModeOutline, one: NumberedMode, with_figures: bool) -> Iterator[Block]:
+def _describe(outline: ModeOutline, one: NumberedMode, with_figures: bool) -> Iterator[Content]:
     mode = one.mode
-    yield Paragraph((" ".join(filter(None, [f"{words.capital(one.sentence)}.", one.nesting])),))
+    yield " ".join(filter(None, [f"{words.capital(one.sentence)}.", one.nesting]))
     yield _count(one)
     yield Remarks(tuple(_remark(outline, one)))
     if with_figures and mode.doses:
         yield Figures(draw_doses(mode, one.anchor))
-    yield from list_excerpts(mode.sample, mode.rule)
+    yield list_excerpts(mode.sample, mode.rule)
 
 
 def _count(one: NumberedMode) -> Table:
@@ -312,16 +304,16 @@ def make_example_page(lookup: RuleExamples, side: Side) -> Page:
         sentence = f"{words.capital(describe_rates(subject))}."
     else:
         sentence = subject.sentence
-    lead: list[Block] = [Paragraph(("Rule: ", Code(subject.rule))), Paragraph((sentence,))]
+    lead: list[Content] = [Paragraph(("Rule: ", Code(subject.rule))), sentence]
     if examples:
         size = words.plural(len(examples), "example")
         order = "those most like failing ones" if side == "near" else "the most typical"
-        lead.append(Paragraph((f"{size} {name}, {order} first:",)))
-        lead += list_excerpts(examples, subject.rule, titles=False)
+        lead.append(f"{size} {name}, {order} first:")
+        lead.append(list_excerpts(examples, subject.rule, titles=False))
     else:
-        lead.append(Paragraph((f"No example is {name}.",)))
+        lead.append(f"No example is {name}.")
     title = words.clean(f"{subject.meaning}{outcome}")
-    return Page("examples", "", title, (), (), bool(examples), tuple(lead))
+    return Page("examples", "", title, lead=lead, good=bool(examples))
 
 
 def _name_side(lookup: RuleExamples, side: Side) -> str:

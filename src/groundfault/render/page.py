@@ -371,17 +371,41 @@ Block = (
 )
 
 
-@dataclass(frozen=True)
+Content = Block | str | None | Iterable["Content"]
+"""Blocks; texts, each of which is a paragraph; and what has nothing to say."""
+
+
+def list_blocks(*content: Content) -> tuple[Block, ...]:
+    """List the blocks of some content, without texts, tables and figures that are empty."""
+    blocks: list[Block] = []
+    for item in content:
+        if isinstance(item, str):
+            blocks += [Paragraph((item,))] if item else []
+        elif isinstance(item, Iterable):
+            blocks += list_blocks(*item)
+        elif item not in (None, Figures(())) and not (isinstance(item, Table) and not item.rows):
+            blocks.append(item)
+    return tuple(blocks)
+
+
+def notice(text: str) -> Paragraph | None:
+    """Return a paragraph that nobody may overlook; None without a text."""
+    return Paragraph((text,), "notice") if text else None
+
+
+def small(text: str) -> Paragraph | None:
+    """Return a paragraph in small print; None without a text."""
+    return Paragraph((text,), "small") if text else None
+
+
+@dataclass(frozen=True, init=False)
 class Section:
     """A head, and under it sentences, figures, tables and other blocks, in this order.
 
     Attributes
     ----------
     title : str
-    sentences : tuple of str
-    figures : tuple of Figure
-    tables : tuple of Table
-    blocks : tuple of Block
+    content : tuple of Block
     anchor : str
         Its name in an address; left out, its number.
     for_files : bool
@@ -389,26 +413,23 @@ class Section:
     """
 
     title: str
-    sentences: tuple[str, ...] = ()
-    figures: tuple[Figure, ...] = ()
-    tables: tuple[Table, ...] = ()
-    blocks: tuple[Block, ...] = ()
-    anchor: str = ""
-    for_files: bool = False
+    content: tuple[Block, ...]
+    anchor: str
+    for_files: bool
+
+    def __init__(
+        self, title: str, *content: Content, anchor: str = "", for_files: bool = False
+    ) -> None:
+        blocks = list_blocks(*content)
+        self.__dict__.update(title=title, content=blocks, anchor=anchor, for_files=for_files)
 
     @classmethod
     def of(
         cls, table: Table, *sentences: str, anchor: str = "", for_files: bool = False
     ) -> Section:
-        """Make the section of a table, which has its caption as the head."""
-        return cls(table.caption, sentences, (), (table,), (), anchor, for_files)
-
-    @property
-    def content(self) -> tuple[Block, ...]:
-        """Return all of the section as blocks."""
-        figures = (Figures(self.figures),) if self.figures else ()
-        paragraphs = (Paragraph((sentence,)) for sentence in self.sentences)
-        return (*paragraphs, *figures, *self.tables, *self.blocks)
+        """Make the section of a table, which has its caption as the head; empty without rows."""
+        content: Content = (*sentences, table) if table.rows else None
+        return cls(table.caption, content, anchor=anchor, for_files=for_files)
 
     @property
     def has_words(self) -> bool:
@@ -416,7 +437,7 @@ class Section:
         return any(not isinstance(block, Figures) for block in self.content)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Page:
     """What a report says, in whatever format.
 
@@ -429,6 +450,7 @@ class Page:
     facts : tuple of pair of str
         Labels and values.
     sections : tuple of Section
+        Those in which something stands.
     good : bool
         Whether the verdict is that something was found.
     lead : tuple of Block
@@ -442,8 +464,24 @@ class Page:
     facts: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
     good: bool
-    lead: tuple[Block, ...] = ()
-    footer: str = ""
+    lead: tuple[Block, ...]
+    footer: str
+
+    def __init__(
+        self,
+        kind: str,
+        title: str,
+        verdict: str,
+        *,
+        facts: Iterable[tuple[str, str]] = (),
+        lead: Content = (),
+        sections: Iterable[Section | None] = (),
+        good: bool = False,
+        footer: str = "",
+    ) -> None:
+        self.__dict__.update(kind=kind, title=title, verdict=verdict, good=good, footer=footer)
+        full = tuple(section for section in sections if section is not None and section.content)
+        self.__dict__.update(facts=tuple(facts), lead=list_blocks(lead), sections=full)
 
     @property
     def anchored(self) -> Iterator[tuple[str, Section]]:

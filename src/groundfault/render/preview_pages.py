@@ -16,14 +16,14 @@ from groundfault.render.audit_page import make_summary
 from groundfault.render.audit_words import describe_counted
 from groundfault.render.html import frame
 from groundfault.render.page import (
-    Block,
     Bullets,
+    Content,
     Number,
     Page,
-    Paragraph,
     Section,
     Table,
     Words,
+    small,
     tabulate,
 )
 from groundfault.slicing.replays import LEVEL
@@ -58,9 +58,9 @@ def make_check_page(check: Check) -> Page:
         f"{words.bare(lift)} at prevalence {words.level(float(share))}" for share, lift in lifts
     )
     power = words.level(summary.power.power)
-    lead: tuple[Block, ...] = (
-        Paragraph((f"{units} {words.rate(summary.discovery_error_rate)}; judge {summary.judge}.",)),
-        Paragraph((f"Least lift found with {power} power: {by_prevalence or 'cannot be said'}.",)),
+    lead = (
+        f"{units} {words.rate(summary.discovery_error_rate)}; judge {summary.judge}.",
+        f"Least lift found with {power} power: {by_prevalence or 'cannot be said'}.",
     )
     verdict = f"{words.count(len(fit))} of {total} candidates could be confirmed"
     prospects = tabulate(
@@ -73,8 +73,7 @@ def make_check_page(check: Check) -> Page:
         most=MAX_PROSPECTS,
     )
     tables = (make_column_table(summary.columns), prospects, _tabulate_reasons(unfit))
-    sections = tuple(Section.of(table) for table in tables if table.rows)
-    return Page("check", title, verdict, (), sections, False, lead)
+    return Page("check", title, verdict, lead=lead, sections=map(Section.of, tables))
 
 
 def _describe_parts(summary: CheckSummary) -> tuple[str, str]:
@@ -108,18 +107,13 @@ def make_slice_page(proposals: Proposals, library: str | None = None) -> Page:
     """Make the page of slices that a finder proposes; ``library`` is the file that holds them."""
     summary, star = proposals.summary, "*" if proposals.summary.selected else ""
     verdict = f"{words.plural(len(proposals.rows), 'slice')} proposed by {summary.finder}"
-    lead: list[Block] = [
-        Paragraph(
-            (
-                f"{words.count(summary.n_discovery)} of {words.count(summary.n)} units were "
-                f"searched, with error rate {words.rate(summary.discovery_error_rate)}; the others "
-                "are held out.",
-            )
-        )
+    lead: list[Content] = [
+        f"{words.count(summary.n_discovery)} of {words.count(summary.n)} units were searched, with "
+        f"error rate {words.rate(summary.discovery_error_rate)}; the others are held out."
     ]
     if proposals.rows:
         # beside the numbers, not below them: who stops reading early has read it
-        lead.append(Paragraph((f"{words.capital(proposals.chance)}.",)))
+        lead.append(f"{words.capital(proposals.chance)}.")
         table = tabulate(
             verdict,
             proposals.rows,
@@ -134,8 +128,8 @@ def make_slice_page(proposals: Proposals, library: str | None = None) -> Page:
             drop=True,
         )
         lead.append(table)
-    lead += [Paragraph((note,), "small") for note in _list_slice_notes(proposals, library)]
-    return Page("slices", "", verdict, (), (), False, tuple(lead))
+    lead += map(small, _list_slice_notes(proposals, library))
+    return Page("slices", "", verdict, lead=lead)
 
 
 def _list_slice_notes(proposals: Proposals, library: str | None) -> Iterator[str]:
@@ -192,7 +186,7 @@ def make_import_page(evidence: Evidence, written: str | Path | None = None) -> P
         *(f"{line}." for line in compare_official(figures, evidence.roles.count_as_failed)),
     ]
     lines = account.to_lines()
-    lead: tuple[Block, ...] = (
+    lead: Content = (
         tabulate(
             "Logs",
             account.logs,
@@ -202,14 +196,14 @@ def make_import_page(evidence: Evidence, written: str | Path | None = None) -> P
             Number("Rows", lambda log: log.observations),
             most=MAX_LOGS,
         ),
-        Paragraph((f"Rows by status: {_count_statuses(evidence)}{rate}.",)),
-        *(Paragraph((sentence,)) for sentence in asides),
+        f"Rows by status: {_count_statuses(evidence)}{rate}.",
+        *asides,
         Bullets(tuple((f"{words.capital(line)}.",) for line in lines[1:])),
     )
     title = words.plural(len(account.logs), "log")
     command = f"Evidence: {written}; audit it with: groundfault audit {written}"
     footer = command if written is not None else ""
-    return Page("import", title, lines[0], (), (), False, lead, footer)
+    return Page("import", title, lines[0], lead=lead, footer=footer)
 
 
 def show_report(report: Report) -> str:
@@ -232,12 +226,11 @@ def show_finding(finding: Finding) -> str:
         Number("p", lambda part: words.p_value(part[1].p)),
         Number("adjusted p", lambda part: words.p_value(part[1].p_adjusted)),
     )
-    lead: list[Block] = [Paragraph((finding.sentence,)), table]
-    if finding.reason and not finding.confirmed:
-        lead.append(Paragraph((f"Why: {finding.reason}.",), "small"))
+    why = finding.reason and not finding.confirmed
+    lead = (finding.sentence, table, small(f"Why: {finding.reason}." if why else ""))
     title = f"{words.clean(finding.rule)} (from {words.clean(finding.source)})"
     verdict = f"{words.clean(finding.key)}: {words.VERDICTS[finding.verdict]}"
-    return frame(Page("finding", title, verdict, (), (), finding.confirmed, tuple(lead)))
+    return frame(Page("finding", title, verdict, lead=lead, good=finding.confirmed))
 
 
 def _count_statuses(evidence: Evidence) -> str:
@@ -260,4 +253,4 @@ def show_evidence(evidence: Evidence) -> str:
     source = words.listing([words.clean(place) for place in evidence.provenance], 3)
     title = source if evidence.provenance else ""
     verdict = repr(evidence).strip("<>")
-    return frame(Page("evidence", title, verdict, (), (), False, (Bullets(tuple(lines)),)))
+    return frame(Page("evidence", title, verdict, lead=Bullets(tuple(lines))))

@@ -15,7 +15,7 @@ from groundfault.probes.use.endpoints import RunEndpoints
 from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_tables, words
 from groundfault.render.drawing import BAD, GOOD, MUTED, Drawing, Figure, Scale, make_stairs
-from groundfault.render.page import Page, Section, Table, make_table
+from groundfault.render.page import Figures, Page, Section, Table, make_table
 from groundfault.render.probe_tables import LEVEL, quote
 from groundfault.review.decision import summarize_agreement
 
@@ -38,38 +38,35 @@ def make_page(summary: Summary, title: str, more: Iterable[Section] = ()) -> Pag
     more : iterable of Section
         Sections of others, such as how far reviewers agree; they stand before the manifest.
     """
-    # what is open comes first: no number below is final while rows wait for review
     results = summary.results
     models = results.models
     tables = [make(summary) for make in probe_tables.ALL]
     if len(models) == 1:
         # the facts of the page name it
         tables = [_drop_model(table) for table in tables]
-    conclusions = tuple(draw_conclusions(summary))
     return Page(
         "probes",
         title,
         summarize(summary),
-        (
+        facts=(
             ("Model", models[0]) if len(models) == 1 else ("Models", words.count(len(models))),
             ("Policies", words.count(len(results.policies))),
             ("Runs", words.count(len(results.runs))),
             ("Queries (rows)", words.count(results.rows.queries)),
             ("Prompts asked (keys)", words.count(len(results.keys.asked))),
         ),
-        (
-            Section("What is still open", tuple(list_open_points(summary))),
-            Section("What may be said", conclusions, (draw_curves(summary),)),
-            *(
-                Section.of(table, for_files=table.caption in _FOR_FILES)
-                for table in tables
-                if table.rows
+        sections=(
+            # what is open comes first: no number below is final while rows wait for review
+            Section("What is still open", list_open_points(summary)),
+            Section(
+                "What may be said", draw_conclusions(summary), Figures((draw_curves(summary),))
             ),
+            *(Section.of(table, for_files=table.caption in _FOR_FILES) for table in tables),
             *more,
             Section("What this does not say", list_limits(summary)),
             Section.of(probe_tables.tabulate_manifest(summary), for_files=True),
         ),
-        bool(results.keys.confirmed),
+        good=bool(results.keys.confirmed),
     )
 
 
@@ -224,12 +221,11 @@ def make_review_section(
     controls: MissedErrors | None = None,
 ) -> Section:
     """Make the section on the review: resolutions, agreement of reviewers, and hidden controls."""
-    sentences = list(_describe_review(resolutions, controls))
-    table = tabulate_agreement(measures)
-    if not table.rows:
-        sentences.append("No item was reviewed by two people: their agreement is not known.")
-        return Section("Review", tuple(sentences))
-    return Section("Review", tuple(sentences), tables=(replace(table, note=f"{_REVIEWED}."),))
+    table = replace(tabulate_agreement(measures), note=f"{_REVIEWED}.")
+    alone = "No item was reviewed by two people: their agreement is not known."
+    return Section(
+        "Review", _describe_review(resolutions, controls), table if table.rows else alone
+    )
 
 
 def _describe_review(

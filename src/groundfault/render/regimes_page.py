@@ -55,7 +55,7 @@ def make_depth_page(profile: pl.DataFrame, depth: str, title: str, level: float)
     facts = (("Examples of a model at a depth", few if few == many else f"{few} to {many}"),)
     verdict = f"Failure rates of {words.plural(len(models), 'model')} by {depth}"
     table = make_table("Share failed", "t" + "n" * len(values), heads, rows, note)
-    return Page("depth", title, verdict, facts, (Section.of(table),), False)
+    return Page("depth", title, verdict, facts=facts, sections=(Section.of(table),))
 
 
 def make_gap_page(gaps: Sequence[Gap], by: Sequence[str], title: str, level: float) -> Page:
@@ -99,8 +99,14 @@ def make_gap_page(gaps: Sequence[Gap], by: Sequence[str], title: str, level: flo
         note=_GAP.format(level=words.level(level)),
     )
     traces = sum(g.both + g.grader_only + g.execution_only + g.neither for g in gaps)
-    section = Section("A grader beside execution", tables=(counts, rates))
-    return Page("gaps", title, verdict, (("Traces", words.count(traces)),), (section,), faults > 0)
+    return Page(
+        "gaps",
+        title,
+        verdict,
+        facts=(("Traces", words.count(traces)),),
+        sections=(Section("A grader beside execution", counts, rates),),
+        good=faults > 0,
+    )
 
 
 def _name_cells(by: Sequence[str]) -> list[Words[Gap]]:

@@ -19,16 +19,17 @@ from groundfault.render.drawing import (
     spread_evenly,
 )
 from groundfault.render.page import (
-    Block,
     Code,
+    Content,
+    Figures,
     Name,
     Number,
     Page,
-    Paragraph,
     Remarks,
     Section,
     Table,
     Words,
+    notice,
     tabulate,
 )
 from groundfault.sequential.certificate import Certificate, WealthPoint
@@ -46,6 +47,7 @@ _ADAPTIVE = (
     "Cases were chosen by what earlier labels showed, so the mean of the labels is no estimate of "
     "the mean of a group."
 )
+
 _BOUNDS = (
     "What the mean of a group can still be counts every case of it, and holds whenever one stops."
 )
@@ -81,19 +83,16 @@ def make_page(certificate: Certificate, title: str = "") -> Page:
     path, alpha = certificate.wealth_path, certificate.plan.alpha
     figures = (draw_wealth(path, alpha),) if certificate.rounds else ()
     sections = (
-        Section("Evidence after each label", figures=figures, anchor="evidence"),
-        _make_group_section(certificate),
-        Section("What was never labelled", tuple(_unlabelled(certificate)), anchor="unlabelled"),
+        Section("Evidence after each label", Figures(figures), anchor="evidence"),
         Section(
-            "Every label",
-            tables=tuple(_tabulate_labels(certificate)),
-            anchor="labels",
-            for_files=True,
+            "Groups", _describe_groups(certificate), tabulate_groups(certificate), anchor="groups"
         ),
+        Section("What was never labelled", _unlabelled(certificate), anchor="unlabelled"),
+        Section("Every label", _tabulate_labels(certificate), anchor="labels", for_files=True),
         Section(
             "Manifest",
-            ("What is needed to compute this verdict again.",),
-            blocks=(Remarks(tuple(_manifest(certificate))),),
+            "What is needed to compute this verdict again.",
+            Remarks(tuple(_manifest(certificate))),
             anchor="manifest",
             for_files=True,
         ),
@@ -102,11 +101,11 @@ def make_page(certificate: Certificate, title: str = "") -> Page:
         "sequential audit",
         title or (sources if pool.sources else "a pool in memory"),
         words.capital(certificate.verdict),
-        tuple(_facts(certificate)),
-        tuple(section for section in sections if section.content),
-        certificate.verdict == _FOUND,
-        tuple(_lead(certificate)),
-        f"Made by groundfault {certificate.groundfault_version}.",
+        facts=_facts(certificate),
+        lead=_lead(certificate),
+        sections=sections,
+        good=certificate.verdict == _FOUND,
+        footer=f"Made by groundfault {certificate.groundfault_version}.",
     )
 
 
@@ -122,24 +121,22 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
     yield "Policy", plan.policy
 
 
-def _lead(certificate: Certificate) -> Iterator[Block]:
+def _lead(certificate: Certificate) -> Iterator[Content]:
     if not certificate.guaranteed:
-        yield Paragraph((_PAPER,), "notice")
+        yield notice(_PAPER)
     if certificate.caution:
-        yield Paragraph((f"{words.capital(certificate.caution)}.",), "notice")
+        yield notice(f"{words.capital(certificate.caution)}.")
     if certificate.is_about_pool and certificate.verdict == _FOUND:
-        yield Paragraph((_describe_pool_verdict(certificate),), "notice")
-    yield Paragraph((f"{words.capital(certificate.reason)}.",))
-    yield Paragraph((f"The null of a failure mode: {certificate.null}.",))
+        yield notice(_describe_pool_verdict(certificate))
+    yield f"{words.capital(certificate.reason)}."
+    yield f"The null of a failure mode: {certificate.null}."
     model, auditor = (format_e_value(float(value)) for value in certificate.log_wealth)
-    yield Paragraph(
-        (
-            f"E-values at the end: {model} against the model's null, {auditor} against the "
-            f"auditor's. A null is refuted at 1 / alpha = {1 / certificate.plan.alpha:g}.",
-        )
+    yield (
+        f"E-values at the end: {model} against the model's null, {auditor} against the "
+        f"auditor's. A null is refuted at 1 / alpha = {1 / certificate.plan.alpha:g}."
     )
     if certificate.guaranteed and not certificate.caution:
-        yield Paragraph((_VALID,))
+        yield _VALID
 
 
 def _describe_pool_verdict(certificate: Certificate) -> str:
@@ -165,12 +162,13 @@ def describe_left_out(certificate: Certificate) -> str:
     )
 
 
-def _make_group_section(certificate: Certificate) -> Section:
-    """Make the section on groups: labels, errors and the range that each mean can still have."""
-    sentences = (_ADAPTIVE, _BOUNDS) if certificate.bounds_means else (_ADAPTIVE,)
+def _describe_groups(certificate: Certificate) -> Iterator[str]:
+    """Yield how to read the groups: labels, and the range that each mean can still have."""
+    yield _ADAPTIVE
+    if certificate.bounds_means:
+        yield _BOUNDS
     if certificate.left_out:
-        sentences = (*sentences, describe_left_out(certificate))
-    return Section("Groups", sentences, (), (tabulate_groups(certificate),), anchor="groups")
+        yield describe_left_out(certificate)
 
 
 def tabulate_groups(certificate: Certificate) -> Table:
@@ -261,36 +259,34 @@ def _describe_seed(certificate: Certificate) -> str:
 def make_confirmation_page(confirmation: Confirmation, title: str = "") -> Page:
     """Make the page of survivors of a screen, whose holdout was labelled one unit at a time."""
     size = len(confirmation.confirmed)
-    opening = (words.capital(confirmation.opening) + ".",) if confirmation.opening else ()
+    opening = f"{words.capital(confirmation.opening)}." if confirmation.opening else None
     seals = (
         ("Seal (SHA-256)", Code(confirmation.seal)),
         ("Candidates (SHA-256)", Code(confirmation.library)),
     )
     table = _tabulate_survivors(confirmation)
-    tables = (table,) if table.rows else ()
-    sentences: tuple[str, ...] = ()
+    sentence = None
     if not table.rows:
-        sentences = ("Nothing survived the screen: no label is worth buying.",)
+        sentence = "Nothing survived the screen: no label is worth buying."
     elif confirmation.grader is not None:
-        sentences = (_GRADER.format(column=words.clean(confirmation.grader)),)
-    sections = (
-        Section(table.caption, sentences, (), tables, anchor="survivors"),
-        Section("Holdout", opening, anchor="holdout"),
-        Section("Manifest", blocks=(Remarks(seals),), anchor="manifest", for_files=True),
-    )
+        sentence = _GRADER.format(column=words.clean(confirmation.grader))
     return Page(
         "sequential confirmation",
         title or "a holdout labelled one unit at a time",
         words.plural(size, "confirmed finding") if size else messages.NOTHING,
-        (
+        facts=(
             ("Held out", words.count(confirmation.held_out)),
             ("Labelled", words.count(confirmation.labelled)),
             ("Survivors", words.count(len(confirmation.survivors))),
             ("Alpha", words.level(words.decimal(confirmation.plan.alpha))),
         ),
-        tuple(section for section in sections if section.content),
-        bool(size),
-        (Paragraph((_FAMILY,)),),
+        lead=_FAMILY,
+        sections=(
+            Section(table.caption, sentence, table, anchor="survivors"),
+            Section("Holdout", opening, anchor="holdout"),
+            Section("Manifest", Remarks(seals), anchor="manifest", for_files=True),
+        ),
+        good=bool(size),
     )
 
 

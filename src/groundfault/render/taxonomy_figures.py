@@ -35,6 +35,12 @@ _PURPLE_ORANGE = ("#542788", "#b2abd2", "#f7f7f7", "#fdb863", "#b35806")
 _SHAPES = {"examples": "circle", "models": "diamond", "seeds": "triangle"}
 
 
+def draw_figures(taxonomy: Taxonomy) -> tuple[Figure, ...]:
+    """Draw the figures of a taxonomy in their order; none where there is no cluster."""
+    figures = (draw_heatmap, draw_excess, draw_stability)
+    return tuple(draw(taxonomy) for draw in figures) if taxonomy.clusters else ()
+
+
 def draw_heatmap(taxonomy: Taxonomy) -> Figure:
     """Draw the share of failures of each model in each cluster."""
     clusters = taxonomy.clusters[:MAX_CLUSTERS]

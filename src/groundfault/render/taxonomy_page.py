@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +19,19 @@ from groundfault.render.audit_tables import interval_words, write_estimate
 from groundfault.render.audit_words import explain_correction
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
-from groundfault.render.page import Name, Number, Page, Section, Words, make_table, tabulate
-from groundfault.render.taxonomy_figures import draw_excess, draw_heatmap, draw_stability
+from groundfault.render.page import (
+    Content,
+    Figures,
+    Name,
+    Number,
+    Page,
+    Section,
+    Table,
+    Words,
+    make_table,
+    tabulate,
+)
+from groundfault.render.taxonomy_figures import draw_figures
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
 from groundfault.taxonomy.use.claims import is_excess
 from groundfault.taxonomy.words.labelling import MODES, Label, Labelling, Membership
@@ -118,44 +129,43 @@ def make_page(
     labels: Labelling | None = None,
 ) -> Page:
     """Make the page of a taxonomy; ``claims`` is the report on held-out models."""
-    sections = (
-        _make_cluster_section("Published clusters", taxonomy, taxonomy.published),
-        None if labels is None else make_label_section(taxonomy, labels),
-        _make_figure_section(taxonomy),
-        _make_claim_section(claims),
-        _make_cluster_section("Clusters that are not published", taxonomy, taxonomy.unstable),
-        _make_power_section(taxonomy),
-        _make_test_section(taxonomy),
-        _make_stability_section(taxonomy),
-        _make_exclusion_section(taxonomy),
-        Section("What this does not say", LIMITS),
-        Section.of(
-            make_table(
-                "Settings",
-                "cc",
-                ("Setting", "Value"),
-                [(name, str(value)) for name, value in taxonomy.settings.to_dict().items()],
-            )
-        ),
-    )
-    full = tuple(s for s in sections if s is not None and (s.sentences or s.figures or s.tables))
     matrix, partition = taxonomy.matrix, taxonomy.partition
-    title = title or taxonomy.title or "A failure taxonomy"
-    facts = (
-        ("Models", words.count(len(matrix.models))),
-        ("Examples clustered", words.count(len(matrix))),
-        ("Cells without an answer", words.rate(matrix.holes)),
-        ("In a cluster", words.rate(partition.coverage)),
-        ("Clusters published", f"{len(taxonomy.published)} of {len(taxonomy.clusters)}"),
+    return Page(
+        "taxonomy",
+        title or taxonomy.title or "A failure taxonomy",
+        taxonomy.verdict,
+        facts=(
+            ("Models", words.count(len(matrix.models))),
+            ("Examples clustered", words.count(len(matrix))),
+            ("Cells without an answer", words.rate(matrix.holes)),
+            ("In a cluster", words.rate(partition.coverage)),
+            ("Clusters published", f"{len(taxonomy.published)} of {len(taxonomy.clusters)}"),
+        ),
+        sections=(
+            _make_cluster_section("Published clusters", taxonomy, taxonomy.published),
+            None if labels is None else make_label_section(taxonomy, labels),
+            Section("Figures", Figures(draw_figures(taxonomy))),
+            None if claims is None else _make_claim_section(claims),
+            _make_cluster_section("Clusters that are not published", taxonomy, taxonomy.unstable),
+            Section("What could have been seen", _tabulate_power(taxonomy)),
+            Section("Is it real", _list_tests(taxonomy)),
+            Section("Does it stay", _tabulate_stability(taxonomy)),
+            _make_exclusion_section(taxonomy),
+            Section("What this does not say", LIMITS),
+            Section.of(
+                make_table(
+                    "Settings",
+                    "cc",
+                    ("Setting", "Value"),
+                    [(name, str(value)) for name, value in taxonomy.settings.to_dict().items()],
+                )
+            ),
+        ),
+        good=bool(taxonomy.published),
     )
-    return Page("taxonomy", title, taxonomy.verdict, facts, full, bool(taxonomy.published))
 
 
-def _make_cluster_section(
-    title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]
-) -> Section | None:
-    if not clusters:
-        return None
+def _make_cluster_section(title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]) -> Section:
     table = tabulate(
         title,
         clusters,
@@ -183,12 +193,9 @@ def _make_cluster_section(
         "than ability and difficulty explain, in points.",
         drop=True,
     )
-    if not any(c.sources for c in clusters):
-        return Section.of(table)
     several = sum(len(c.sources) > 1 for c in clusters)
-    return Section.of(
-        table, f"{several} of {len(clusters)} hold examples of more than one benchmark."
-    )
+    sentence = f"{several} of {len(clusters)} hold examples of more than one benchmark."
+    return Section.of(table, sentence if any(c.sources for c in clusters) else "")
 
 
 def _describe_extremes(taxonomy: Taxonomy, cluster: Cluster, max_models: int = 3) -> str:
@@ -200,17 +207,7 @@ def _describe_extremes(taxonomy: Taxonomy, cluster: Cluster, max_models: int = 3
     )
 
 
-def _make_figure_section(taxonomy: Taxonomy) -> Section | None:
-    if not taxonomy.clusters:
-        return None
-    return Section(
-        "Figures", (), (draw_heatmap(taxonomy), draw_excess(taxonomy), draw_stability(taxonomy))
-    )
-
-
-def _make_claim_section(claims: ReportData | None) -> Section | None:
-    if claims is None:
-        return None
+def _make_claim_section(claims: ReportData) -> Section:
     models = ", ".join(claims.manifest.models or ())
     confirmed = [f for f in claims.findings if f.confirmed]
     derivation = claims.manifest.derivation
@@ -234,7 +231,7 @@ def _make_claim_section(claims: ReportData | None) -> Section | None:
         Number(interval_words(claims)[0], lambda f: _write_lift(claims, f)[1]),
         note=" ".join(notes),
     )
-    return Section("Models that the clusters were not made from", (sentence,), tables=(table,))
+    return Section("Models that the clusters were not made from", sentence, table)
 
 
 def _write_lift(claims: ReportData, finding: Finding) -> tuple[str, str]:
@@ -245,12 +242,12 @@ def _write_lift(claims: ReportData, finding: Finding) -> tuple[str, str]:
     return words.signed(cell.lift), interval_words(claims)[1](cell)
 
 
-def _make_power_section(taxonomy: Taxonomy) -> Section | None:
-    """Make the section on the classes that could have been seen, where none was."""
+def _tabulate_power(taxonomy: Taxonomy) -> Table | None:
+    """Tabulate the classes that could have been seen, where none was."""
     detectable = taxonomy.detectable
     if detectable is None:
         return None
-    table = tabulate(
+    return tabulate(
         "The weakest classes that would have been seen",
         detectable.effects.items(),
         Number("Share of the examples in the class", lambda pair: words.rate(float(pair[0]))),
@@ -261,24 +258,23 @@ def _make_power_section(taxonomy: Taxonomy) -> Section | None:
         "a class has to be found again, too, which asks for more. "
         f"{words.NONE}: not even one that is lost altogether.",
     )
-    return Section("What could have been seen", tables=(table,))
 
 
-def _make_test_section(taxonomy: Taxonomy) -> Section | None:
+def _list_tests(taxonomy: Taxonomy) -> Iterator[Content]:
     if not taxonomy.tests:
-        return None
-    sentences = [
+        return
+    yield (
         "Worlds without failure modes, where models have one ability each or fail independently, "
         "go through the same procedure. Clusters are published if their silhouette beats both at "
         f"{taxonomy.settings.level:g}."
-    ]
+    )
     if "label_fixed" in taxonomy.tests:
-        sentences.append(
+        yield (
             "By the paper's rule, which shuffles columns under labels that stay, "
             f"{taxonomy.by_the_papers_rule} of {len(taxonomy.clusters)} clusters would be "
             "published. It does not rule out a common ability."
         )
-    table = tabulate(
+    yield tabulate(
         "Against worlds without failure modes",
         taxonomy.tests.values(),
         Words("Statistic", lambda test: test.name),
@@ -294,14 +290,13 @@ def _make_test_section(taxonomy: Taxonomy) -> Section | None:
         note="p = (1 + draws at or above the observed) / (1 + draws). A silhouette of −1 stands "
         "for no clusters.",
     )
-    return Section("Is it real", tuple(sentences), tables=(table,))
 
 
 def _format_signed(value: float) -> str:
     return f"{value:.3f}".replace("-", "−")
 
 
-def _make_stability_section(taxonomy: Taxonomy) -> Section | None:
+def _tabulate_stability(taxonomy: Taxonomy) -> Table | None:
     steady = taxonomy.stability
     if not steady.jaccard:
         return None
@@ -318,8 +313,7 @@ def _make_stability_section(taxonomy: Taxonomy) -> Section | None:
         "paper's bootstrap, in which nothing but the clustering can change."
     )
     heads = ("", "Adjusted Rand index", "Jaccard index of clusters")
-    table = make_table("Found again", "tnn", heads, rows, note)
-    return Section("Does it stay", tables=(table,))
+    return make_table("Found again", "tnn", heads, rows, note)
 
 
 def _format_mean(values: Sequence[float | None]) -> str:
@@ -348,7 +342,7 @@ def list_exclusions(taxonomy: Taxonomy) -> dict[str, tuple[str, ...]]:
 def _make_exclusion_section(taxonomy: Taxonomy) -> Section:
     exclusions = list_exclusions(taxonomy)
     if not exclusions:
-        return Section("Set apart", ("Nothing was set apart.",))
+        return Section("Set apart", "Nothing was set apart.")
     table = tabulate(
         "Set apart",
         exclusions.items(),
@@ -387,8 +381,7 @@ def make_label_section(taxonomy: Taxonomy, labelling: Labelling) -> Section:
         else "",
         drop=True,
     )
-    sentences = tuple(describe_labels(labelling))
-    return Section("What a language model calls them", sentences, tables=(table,))
+    return Section("What a language model calls them", describe_labels(labelling), table)
 
 
 def describe_labels(labelling: Labelling) -> list[str]:
