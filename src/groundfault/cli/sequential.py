@@ -362,6 +362,9 @@ def count_labels(audit: SequentialAudit) -> int:
     return len(audit.reviews) + sum(r.closed and r.query.step not in reviewed for r in audit.rounds)
 
 
+sequential.add_command(confirm)
+
+
 @sequential.command()
 @own_options
 def report(source: str, *, out: str | None = None, seal: str = "") -> Result:
@@ -409,6 +412,3 @@ def _load(source: str, seal: str) -> Certificate | Confirmation:
     # confirmations of 0.1.0 have no version field, certificates always had one
     kind = Certificate if "groundfault_certificate" in data else Confirmation
     return kind.from_dict(data, source)
-
-
-sequential.add_command(confirm)
