@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 import groundfault
 from groundfault import Candidate, Plan
@@ -72,7 +73,7 @@ def verdicts(report: groundfault.Report) -> dict[str, tuple[str, float | None]]:
 
 
 any_judge = pytest.mark.parametrize("judge", JUDGES)
-few = settings(max_examples=8, deadline=None)
+few = settings(max_examples=count_examples(30, 3), deadline=None)
 
 
 @any_judge

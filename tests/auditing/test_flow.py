@@ -165,7 +165,8 @@ def test_losses_on_no_grid_are_judged_too() -> None:
         frame.with_columns(pl.Series("error", loss)), id="id", outcome="error"
     )
     for judge in ("janus", "holm", "max-t", "multisplit-e"):
-        report = groundfault.audit(evidence, Plan(judge=judge, permutations=499))
+        plan = Plan(judge=judge, permutations=499)
+        report = groundfault.audit(evidence, plan, modes=False)
         assert names_of_confirmed(report) == {"hard"}, judge
 
 
@@ -259,7 +260,7 @@ def test_rare_errors_call_for_a_ratio() -> None:
     )
     evidence = Evidence.from_table(frame, id="id", outcome="error")
     absolute, relative = (
-        groundfault.audit(evidence, Plan(judge="janus", effect=e))
+        groundfault.audit(evidence, Plan(judge="janus", effect=e), modes=False)
         for e in ("risk_difference", "risk_ratio")
     )
     assert not absolute.confirmed

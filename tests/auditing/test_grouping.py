@@ -35,18 +35,18 @@ def run_audit(frame: pl.DataFrame) -> dict[str, str | None]:
 
 
 def test_a_proxy_goes_under_what_explains_it() -> None:
-    leads = [run_audit(table(seed, 0.6, 0.0)) for seed in range(25)]
+    leads = [run_audit(table(seed, 0.6, 0.0)) for seed in range(12)]
     both = [result for result in leads if len(result) == 2]
-    assert len(both) >= 20
+    assert len(both) >= 9
     assert all(result["cause"] is None for result in both)
     assert sum(result["other"] == "cause" for result in both) >= 0.8 * len(both)
 
 
 @pytest.mark.parametrize("latent", [0.0, 0.6])
 def test_separate_failure_modes_stay_apart(latent: float) -> None:
-    leads = [run_audit(table(seed, latent, 0.3)) for seed in range(25)]
+    leads = [run_audit(table(seed, latent, 0.3)) for seed in range(12)]
     both = [result for result in leads if len(result) == 2]
-    assert len(both) >= 20
+    assert len(both) >= 9
     assert sum(any(result.values()) for result in both) <= 1
 
 

@@ -185,6 +185,23 @@ def test_a_ledger_is_opened_because_the_caller_names_it_and_never_because_a_repo
     assert "unbroken" in groundfault.verify(tmp_path / "report").ledger
 
 
+@pytest.fixture(scope="module")
+def second_look(tmp_path_factory: pytest.TempPathFactory) -> tuple[groundfault.Report, Path]:
+    """A report of the second of three looks, which reproduces, and the folder of its ledger."""
+    home = tmp_path_factory.mktemp("looks")
+    make_planted_table().write_csv(home / "t.csv")
+    evidence = Evidence.from_table(home / "t.csv", id="id", outcome="error")
+    groundfault.audit(evidence, ledger=home / "ledger.db", modes=False)
+    plan = Plan(judge="janus")
+    report = groundfault.audit(evidence, plan, ledger=home / "ledger.db", reopen="to see")
+    report.write(home / "report")
+    # later looks are of later reports
+    groundfault.audit(evidence, Plan(seed=1), ledger=home / "ledger.db", reopen="no", modes=False)
+    result = groundfault.verify(home / "report", ledger=home / "ledger.db")
+    assert result.reproduces, (result.differences, result.ledger)
+    return report, home
+
+
 @pytest.mark.parametrize(
     "edit",
     [
@@ -198,18 +215,9 @@ def test_a_ledger_is_opened_because_the_caller_names_it_and_never_because_a_repo
     ids=lambda edit: next(iter(edit)),
 )
 def test_what_a_report_says_of_its_opening_is_counted_again(
-    edit: dict[str, object], tmp_path: Path
+    edit: dict[str, object], second_look: tuple[groundfault.Report, Path]
 ) -> None:
-    make_planted_table().write_csv(tmp_path / "t.csv")
-    evidence = Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")
-    groundfault.audit(evidence, ledger=tmp_path / "ledger.db")
-    plan = Plan(judge="janus")
-    report = groundfault.audit(evidence, plan, ledger=tmp_path / "ledger.db", reopen="to see")
-    report.write(tmp_path / "report")
-    # later looks are of later reports
-    groundfault.audit(evidence, Plan(seed=1), ledger=tmp_path / "ledger.db", reopen="again")
-    result = groundfault.verify(tmp_path / "report", ledger=tmp_path / "ledger.db")
-    assert result.reproduces, (result.differences, result.ledger)
+    report, home = second_look
     edited = structs.replace(report, ledger=structs.replace(report.ledger, **edit))
-    edited.write(tmp_path / "report")
-    assert not groundfault.verify(tmp_path / "report", ledger=tmp_path / "ledger.db").reproduces
+    edited.write(home / "edited")
+    assert not groundfault.verify(home / "edited", ledger=home / "ledger.db").reproduces

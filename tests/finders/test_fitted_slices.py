@@ -27,8 +27,7 @@ FINDERS = {
 
 
 @pytest.mark.parametrize("name", FINDERS)
-@pytest.mark.parametrize("lists", [True, False])
-@pytest.mark.parametrize("predictions", [True, False])
+@pytest.mark.parametrize(("lists", "predictions"), [(True, False), (False, True)])
 def test_finders_keep_what_is_promised_of_finders(
     name: str, lists: bool, predictions: bool
 ) -> None:

@@ -13,7 +13,7 @@ from groundfault.finders.spotlight import Spotlight
 from groundfault.stats.spotlight import Window, climb, is_inside, objective
 from groundfault_studies.discovery import share
 
-DATASETS = ("pub_a", "pub_b")
+DATASETS = ("pub_a", pytest.param("pub_b", marks=pytest.mark.slow))
 
 
 def load_golden(shared: Path, dataset: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:

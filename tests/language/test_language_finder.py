@@ -348,12 +348,11 @@ def test_the_command(questions: list[str], tmp_path: Path) -> None:
     content = json.loads((tmp_path / "said.json").read_text())
     assert content["slices"][0]["marks"][0]["feature"] == "length"
     assert content["lacking"]["voice"].startswith("not available: needs")
-    for finder, other in (("edisa", "sliceline"), ("sliceline", "domino")):
-        second = CliRunner().invoke(explain_command, [str(a) for a in [*args, "--finder", finder]])
-        assert second.exit_code == 0
-        assert second.output.startswith("0 slices") == (
-            f"another finder (--finder {other})" in second.output
-        )
+    second = CliRunner().invoke(explain_command, [str(a) for a in [*args, "--finder", "edisa"]])
+    assert second.exit_code == 0
+    assert second.output.startswith("0 slices") == (
+        "another finder (--finder sliceline)" in second.output
+    )
     with pytest.raises(PlanError, match="not of the form NAME=VALUE"):
         CliRunner().invoke(
             explain_command, [str(a) for a in [*args, "--set", "pca"]], catch_exceptions=False

@@ -173,7 +173,7 @@ def wrong(name, replicates, **settings):
     return errors
 
 
-@pytest.mark.parametrize("name", ["logistic", "boosted"])
+@pytest.mark.parametrize("name", ["logistic", pytest.param("boosted", marks=pytest.mark.slow)])
 def test_no_policy_makes_the_default_audit_wrong_too_often(name):
     """The embedding even gives the scores away: a policy that can tell passes from failures still
     cannot cheat.
