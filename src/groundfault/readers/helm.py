@@ -38,25 +38,26 @@ _FILTERED = re.compile(r"content.?(filter|block|polic|moderat)|safety|blocked", 
 
 # a run does not say which of its metrics counts: `main_name` of each group in HELM's schema files
 # (schema_classic, schema_lite, schema_capabilities) does
-_MAIN_METRICS = dict.fromkeys(
-    ("boolq", "imdb", "civil_comments", "raft", "legalbench", "med_qa"), "quasi_exact_match"
-)
-_MAIN_METRICS |= dict.fromkeys(("mmlu", "hellaswag", "openbookqa", "truthful_qa"), "exact_match")
-_MAIN_METRICS |= dict.fromkeys(
-    ("narrative_qa", "natural_qa_closedbook", "natural_qa_openbook_longans", "quac"), "f1_score"
-)
-_MAIN_METRICS |= dict.fromkeys(("mmlu_pro", "gpqa"), "chain_of_thought_correctness")
-_MAIN_METRICS |= {
-    "gsm": "final_number_exact_match",
-    "ifeval": "ifeval_strict_accuracy",
-    "math_chain_of_thought": "math_equiv_chain_of_thought",
-    "omni_math": "omni_math_accuracy",
-    "wildbench": "wildbench_score_rescaled",
-    "wmt_14": "bleu_4",
+_MAIN_METRICS = {
+    group: metric
+    for metric, groups in {
+        "quasi_exact_match": "boolq imdb civil_comments raft legalbench med_qa",
+        "exact_match": "mmlu hellaswag openbookqa truthful_qa",
+        "f1_score": "narrative_qa natural_qa_closedbook natural_qa_openbook_longans quac",
+        "chain_of_thought_correctness": "mmlu_pro gpqa",
+        "final_number_exact_match": "gsm",
+        "ifeval_strict_accuracy": "ifeval",
+        "math_equiv_chain_of_thought": "math_chain_of_thought",
+        "omni_math_accuracy": "omni_math",
+        "wildbench_score_rescaled": "wildbench",
+        "bleu_4": "wmt_14",
+    }.items()
+    for group in groups.split()
 }
 
 Key = tuple[str, str, int]
 """Instance, perturbation and trial, which identify a row in HELM's files."""
+Scores = dict[str, float | None]
 
 
 class _Spec(msgspec.Struct):
@@ -155,8 +156,8 @@ class _Run:
 
         "" where that is not known.
         """
-        groups = [str(group) for group in self.spec.groups]
-        return next((_MAIN_METRICS[group] for group in groups if group in _MAIN_METRICS), "")
+        metrics = (_MAIN_METRICS.get(str(group)) for group in self.spec.groups)
+        return next(filter(None, metrics), "")
 
     def observations(self) -> Iterator[Observation]:
         displays = self._entries(_SHOWN) if (self.path / _SHOWN).is_file() else {}
@@ -178,10 +179,11 @@ class _Run:
             )
         for position, key in enumerate(dict.fromkeys([*states, *entries]), 1):
             scores = _means(entries[key]) if key in entries else {}
-            state = self._best_state(states.get(key, []), scores)
-            base = self._base(key, state, displays.get(key), scores, position)
+            state = _choose_state(states.get(key, []), scores)
+            display = displays.get(key, _Entry(key[0]))
+            base = self._read_row(key, state, display, scores, position)
             base.group = key[0] if varied else None
-            yield from _observations(base, scores, state, key in ungraded)
+            yield from _score_row(base, scores, key in ungraded)
 
     def _entries(self, name: str) -> dict[Key, _Entry]:
         entries: dict[Key, _Entry] = {}
@@ -198,8 +200,7 @@ class _Run:
         if (self.path / _STATES).is_file():
             states_list = json_file(self.path / _STATES, _States).request_states
         elif (self.path / _INSTANCES).is_file():
-            instances = json_file(self.path / _INSTANCES, list[_Instance])
-            states_list = list(map(_State, instances))
+            states_list = list(map(_State, json_file(self.path / _INSTANCES, list[_Instance])))
         else:
             states_list = []
         states: dict[Key, list[_State]] = {}
@@ -211,54 +212,47 @@ class _Run:
                 states.setdefault(key, []).append(state)
         return states
 
-    def _best_state(self, states: list[_State], scores: dict[str, float | None]) -> _State | None:
-        """Return the request of the answer: of several choices, the one that the metric took."""
-        index = scores.get("predicted_index")
-        best = (s for s in states if index is not None and s.reference_index == index)
-        return next(best, next(iter(states), None))
-
-    def _base(
-        self,
-        key: Key,
-        state: _State | None,
-        display: _Entry | None,
-        scores: dict[str, float | None],
-        position: int,
+    def _read_row(
+        self, key: Key, state: _State, display: _Entry, scores: Scores, position: int
     ) -> Observation:
-        adapter, instance = self.spec.adapter_spec, state.instance if state else _Instance()
-        completion = _completion(state)
-        response = completion.get("text") if completion else display and display.predicted_text
+        """Read what the scores of a row share."""
+        model, instance, result = self.spec.adapter_spec, state.instance, mapping(state.result)
+        completion = mapping(next(iter(listing(result.get("completions"))), None))
+        response = text(completion.get("text") if completion else display.predicted_text)
         logprob = number(completion.get("logprob"))
         # HELM writes a log-probability of 0 where the model gives none
         certain = scores.get("max_prob") if logprob else None
         base = Observation(
             example_id=f"{key[0]}/{key[1]}" if key[1] else key[0],
-            model=str(adapter.get("model") or adapter.get("model_deployment") or ""),
-            task=self._task(),
+            model=str(model.get("model") or model.get("model_deployment") or ""),
+            task=self._name_task(),
             epoch=key[2] + 1,
-            prompt=_question(instance.input),
-            response=text(response),
-            target=_target(instance),
+            prompt=_read_question(instance.input),
+            response=response,
+            target=_read_target(instance),
             logprob=logprob or None,
             confidence=certain if certain is not None and 0 <= certain <= 1 else None,
-            attributes=self._attributes(instance, key[1]),
+            attributes=self._describe(instance, key[1]),
         )
-        measured = _measurements(state, completion, scores, position)
-        answer = display and display.mapped_output
+        answer, choices = display.mapped_output, mapping(state.output_mapping)
         # multiple choice in one request: the output is a letter, which output_mapping translates
-        choices = mapping(state.output_mapping) if state else {}
-        if choices and base.response is not None:
-            answer = choices.get(base.response.strip())
-        if state and state.reference_index is not None and "predicted_index" in drop_empty(scores):
-            answer = _read_reference(instance, state.reference_index)
+        if choices and response is not None:
+            answer = choices.get(response.strip())
+        if state.reference_index is not None and "predicted_index" in drop_empty(scores):
+            answer = _read_output(dict(enumerate(instance.references)).get(state.reference_index))
         is_whole = answer is None and not choices
-        base.answer = base.response and base.response.strip() if is_whole else text(answer)
-        if choices and base.response is not None:
+        base.answer = response and response.strip() if is_whole else text(answer)
+        measured = _measure(state, completion, scores, position)
+        if choices and response is not None:
             measured["parsed"] = answer is not None
+        if result.get("success") is False:
+            error = str(result.get("error") or "")
+            base.status = Status.REFUSED if _FILTERED.search(error) else Status.ERROR
+            measured["error"] = error.splitlines()[0] if error.strip() else None
         base.measured = measured
         return base
 
-    def _task(self) -> str:
+    def _name_task(self) -> str:
         """Return the run's name without the model.
 
         Its other arguments stay, such as the subject: instances of two subjects share their ids.
@@ -268,7 +262,7 @@ class _Run:
         parts = [p for p in arguments.split(",") if p.partition("=")[0] not in skipped]
         return f"{name}:{','.join(parts)}" if parts else name
 
-    def _attributes(self, instance: _Instance, variant: str) -> dict[str, Any]:
+    def _describe(self, instance: _Instance, variant: str) -> dict[str, Any]:
         attributes = drop_empty(mapping(dig(self.spec.scenario_spec, "args")))
         splits = {"split": instance.split, "sub_split": instance.sub_split}
         attributes |= drop_empty({**splits, **mapping(instance.extra_data)})
@@ -280,35 +274,31 @@ class _Run:
         return attributes | drop_empty(more)
 
 
-def _observations(
-    base: Observation, scores: dict[str, float | None], state: _State | None, is_ungraded: bool
-) -> Iterator[Observation]:
+def _choose_state(states: list[_State], scores: Scores) -> _State:
+    """Return the request of the answer: of several choices, the one that the metric took."""
+    index = scores.get("predicted_index")
+    best = (s for s in states if index is not None and s.reference_index == index)
+    return next(best, next(iter(states), _State(_Instance())))
+
+
+def _score_row(base: Observation, scores: Scores, is_ungraded: bool) -> Iterator[Observation]:
     """Return a row a metric, or one row with the reason why there is none."""
-    result = mapping(state.result) if state else {}
-    if result.get("success") is False:
-        error = str(result.get("error") or "")
-        base.status = Status.REFUSED if _FILTERED.search(error) else Status.ERROR
-        base.measured = {**base.measured, "error": error.splitlines()[0] if error.strip() else None}
     names = [name for name in scores if not _NO_SCORE.fullmatch(name)]
     reason = None if base.status == Status.SCORED else base.status
     if not names:
-        base.status = reason or Status.MISSING
-        yield base
+        yield base.rescore("", None, reason or Status.MISSING)
     for name in names:
         # a score that is there rests on a verdict that is not
         is_empty = is_ungraded and scores[name] is not None and needs_grader(name)
-        yield base.rescore(
-            name, *settle(scores[name], reason or (Status.ERROR if is_empty else None))
-        )
+        status = reason or (Status.ERROR if is_empty else None)
+        yield base.rescore(name, *settle(scores[name], status))
 
 
-def _measurements(
-    state: _State | None, completion: dict[str, Any], scores: dict[str, float | None], position: int
+def _measure(
+    state: _State, completion: dict[str, Any], scores: Scores, position: int
 ) -> dict[str, Any]:
     prefix = "finish_reason_"
-    reasons = (
-        n.removeprefix(prefix) for n, value in scores.items() if n.startswith(prefix) and value
-    )
+    reasons = (n.removeprefix(prefix) for n, v in scores.items() if n.startswith(prefix) and v)
     reason = dig(completion, "finish_reason", "reason") or next(reasons, None)
     measurements = {
         "position": position,
@@ -318,20 +308,20 @@ def _measurements(
         "output_tokens": scores.get("num_output_tokens", scores.get("num_completion_tokens")),
         "seconds": scores.get("inference_runtime"),
     }
-    if state:
+    if state.instance.id is not None:
         measurements["prompt_truncated"] = state.prompt_truncated
         measurements["num_train_instances"] = state.num_train_instances
     return measurements
 
 
-def _means(entry: _Entry) -> dict[str, float | None]:
+def _means(entry: _Entry) -> Scores:
     """Return the statistics of one instance by name.
 
     Of several of a name, the first with a value.
     """
     if isinstance(entry.stats, dict):
         return {name: number(value) for name, value in entry.stats.items()}
-    means: dict[str, float | None] = {}
+    means: Scores = {}
     for stat in entry.stats:
         name = str(mapping(stat.name).get("name", stat.name))
         if means.get(name) is None:
@@ -340,34 +330,27 @@ def _means(entry: _Entry) -> dict[str, float | None]:
     return means
 
 
-def _question(question: Any) -> str | None:
+def _read_question(question: Any) -> str | None:
     """Return the text of an input; of a conversation, the user's last message."""
     if isinstance(question, str):
         return question
     return text(dig(question, "text")) or last_by(dig(question, "messages"), "user")
 
 
-def _completion(state: _State | None) -> dict[str, Any]:
-    completions = listing(dig(state.result, "completions")) if state else []
-    return mapping(completions[0]) if completions else {}
-
-
-def _target(instance: _Instance) -> str | None:
-    references = list(map(mapping, instance.references))
-    tags = [(text(reference.get("tags")) or "").split(" | ") for reference in references]
-    correct = [_read_output(r) for r, own in zip(references, tags, strict=True) if "correct" in own]
+def _read_target(instance: _Instance) -> str | None:
+    """Return the outputs of the references that are tagged correct."""
+    correct = [
+        _read_output(reference)
+        for reference in instance.references
+        if "correct" in (text(dig(reference, "tags")) or "").split(" | ")
+    ]
     words = [each for each in correct if each is not None]
     return text(words) if words else None
 
 
-def _read_reference(instance: _Instance, index: int) -> str | None:
-    is_there = 0 <= index < len(instance.references)
-    return _read_output(mapping(instance.references[index])) if is_there else None
-
-
-def _read_output(reference: dict[str, Any]) -> str | None:
-    output = reference.get("output")
-    return output if isinstance(output, str) else text(mapping(output).get("text"))
+def _read_output(reference: Any) -> str | None:
+    output = dig(reference, "output")
+    return output if isinstance(output, str) else text(dig(output, "text"))
 
 
 def _variant(perturbation: Any) -> str:
