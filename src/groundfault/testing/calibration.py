@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from msgspec import structs
 
 from groundfault import judges
 from groundfault.base.machine import run_in_order
@@ -125,6 +126,8 @@ def calibrate(
     >>> card.passed
     True
     """
+    from joblib import delayed
+
     judge = judges.get(judge) if isinstance(judge, str) else judge
     worlds = (list_contract_worlds() if like is None else ()) if worlds is None else worlds
     worlds = (*worlds, *(() if like is None else (Permuted(like),)))
@@ -133,10 +136,16 @@ def calibrate(
     plan = resolve_plan(judge, plan)
     empty = Card(judge.name, Promise.of(judge, plan, level), plan.settings, seed)
     rows = {row.key: row for row in map(_empty, worlds)} | _earlier(resume, empty)
-    card = replace(empty, rows=tuple(rows.values()))
-    for row in _run(judge, plan, seed, _tasks(worlds, rows, replicates), jobs):
+    card = structs.replace(empty, rows=tuple(rows.values()))
+    tasks = (
+        (world, start, min(start + _BLOCK, replicates))
+        for world in worlds
+        for start in range(rows[_empty(world).key].replicates, replicates, _BLOCK)
+    )
+    calls = (delayed(_repeat)(judge, plan, seed, *task) for task in tasks)
+    for row in run_in_order(calls, jobs):
         rows[row.key] += row
-        card = replace(empty, rows=tuple(row for row in rows.values() if row.replicates))
+        card = structs.replace(empty, rows=tuple(row for row in rows.values() if row.replicates))
         if progress is not None:
             progress(card)
     return card
@@ -161,15 +170,14 @@ def run_rule(judge: Judge, plan: Plan, units: Units, purpose: str) -> Ruling:
 def replicate(judge: Judge, plan: Plan, world: AnyWorld, seed: int, number: int) -> CardRow:
     """Return one draw of a world, and what the judge made of it."""
     # seeded by the world itself: adding worlds, or running in parallel, changes no replicate
-    stream = int.from_bytes(
-        hashlib.sha256(repr((world.name, world.size)).encode()).digest()[:8], "big"
-    )
+    digest = hashlib.sha256(repr((world.name, world.size)).encode()).digest()
+    stream = int.from_bytes(digest[:8], "big")
     units = world.draw(np.random.default_rng([seed, stream, number]))
     ruling = run_rule(judge, plan, units, f"{world.name}/{seed}/{number}")
     outcomes = len(units.losses)
     confirmed = np.array([v is Verdict.CONFIRMED for v in ruling.verdicts]).reshape(-1, outcomes)
     false = int(confirmed[world.unrelated].sum())
-    return replace(
+    return structs.replace(
         _empty(world),
         replicates=1,
         survived=int(ruling.screening is not None and ruling.screening.survives.any()),
@@ -191,33 +199,16 @@ def _earlier(resume: Card | None, empty: Card) -> dict[tuple[str, int, int], Car
     if resume is None:
         return {}
     # counts of two plans must not be added up
-    if replace(resume, rows=()) != empty:
+    if structs.replace(resume, rows=()) != empty:
         raise PlanError(
             f"the card to resume is of judge {resume.judge!r} with seed {resume.seed}, or of "
-            "another plan or promise "
-            f"than this run of {empty.judge!r} with seed {empty.seed}; start a new card"
+            f"another plan or promise than this run of {empty.judge!r} with seed {empty.seed}; "
+            "start a new card"
         )
     return {row.key: row for row in resume.rows}
 
 
-def _tasks(
-    worlds: Sequence[AnyWorld], rows: dict[tuple[str, int, int], CardRow], replicates: int
-) -> Iterator[tuple[AnyWorld, int, int]]:
-    for world in worlds:
-        start_at = rows[_empty(world).key].replicates
-        for start in range(start_at, replicates, _BLOCK):
-            yield world, start, min(start + _BLOCK, replicates)
-
-
-def _run(
-    judge: Judge, plan: Plan, seed: int, tasks: Iterator[tuple[AnyWorld, int, int]], jobs: int
-) -> Iterator[CardRow]:
-    from joblib import delayed
-
-    yield from run_in_order((delayed(_block)(judge, plan, seed, *task) for task in tasks), jobs)
-
-
-def _block(judge: Judge, plan: Plan, seed: int, world: AnyWorld, start: int, stop: int) -> CardRow:
+def _repeat(judge: Judge, plan: Plan, seed: int, world: AnyWorld, start: int, stop: int) -> CardRow:
     total = _empty(world)
     for number in range(start, stop):
         total += replicate(judge, plan, world, seed, number)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
+
+import msgspec
 
 from groundfault.base.reading import decode_json
 from groundfault.core.judge import Judge, bounded_rate
@@ -17,8 +18,7 @@ Rate = Literal["family-wise", "false discovery", "global null", "none"]
 MILLION = 1_000_000  # shares are stored in parts per million, as whole numbers
 
 
-@dataclass(frozen=True)
-class Promise:
+class Promise(msgspec.Struct, frozen=True):
     """What a judge promises of false confirmations.
 
     Attributes
@@ -55,24 +55,17 @@ class Promise:
 
     def __str__(self) -> str:
         words = {
-            "family-wise": f"P(any false confirmation) is at most {self.level:g}",
-            "false discovery": "the expected share of confirmations that are false is at most "
-            f"{self.level:g}",
-            "global null": "none in general; where nothing is related, P(any confirmation) is "
-            "at most "
-            f"{self.level:g}",
+            "family-wise": "P(any false confirmation) is at most {}",
+            "false discovery": "the expected share of confirmations that are false is at most {}",
+            "global null": "none in general; where nothing is related, P(any confirmation) is at "
+            "most {}",
             "none": "none",
-        }
-        screen = (
-            f", and P(any survivor) at most {self.survivors:g}"
-            if self.survivors is not None
-            else ""
-        )
-        return words[self.rate] + screen
+        }[self.rate]
+        most = "" if self.survivors is None else f", and P(any survivor) at most {self.survivors:g}"
+        return words.format(f"{self.level:g}") + most
 
 
-@dataclass(frozen=True)
-class CardRow:
+class CardRow(msgspec.Struct, frozen=True):
     """What came of all replicates of one world.
 
     Attributes
@@ -112,9 +105,8 @@ class CardRow:
 
     def __add__(self, other: CardRow) -> CardRow:
         counts = ("replicates", "survived", "erred", "false_share", "found", "planted")
-        return replace(
-            self, **{name: getattr(self, name) + getattr(other, name) for name in counts}
-        )
+        sums = {name: getattr(self, name) + getattr(other, name) for name in counts}
+        return msgspec.structs.replace(self, **sums)
 
     @property
     def key(self) -> tuple[str, int, int]:
@@ -133,22 +125,18 @@ class CardRow:
 
     @property
     def power(self) -> float | None:
-        """Return share of planted candidates that were confirmed; None where nothing was
-        planted."""
+        """Return share of planted candidates that were confirmed; None where there are none."""
         return self.found / self.planted if self.planted else None
 
     def bound(self, promise: Promise) -> float | None:
         """Return the largest allowed rate of false confirmations; None without a promise."""
         applies = self.null or promise.rate in ("family-wise", "false discovery")
-        return (
-            promise.level + margin(promise.level, self.replicates)
-            if promise.level < 1 and applies
-            else None
-        )
+        if promise.level >= 1 or not applies:
+            return None
+        return promise.level + margin(promise.level, self.replicates)
 
     def failures(self, promise: Promise) -> list[str]:
-        """Return what is worse than promised by more than three Monte Carlo standard errors, in
-        words."""
+        """Say what is worse than promised by more than three Monte Carlo standard errors."""
         out = []
         error, power, bound = self.error(promise.rate), self.power, self.bound(promise)
         if bound is not None and error > bound:
@@ -170,8 +158,7 @@ def margin(share: float, replicates: int) -> float:
 
 
 def interval(share: float, replicates: int) -> tuple[float, float]:
-    """Return Clopper-Pearson interval at 95 % for a share of replicates
-    (doi:10.1093/biomet/26.4.404)."""
+    """Return the Clopper-Pearson interval at 95 % for a share (doi:10.1093/biomet/26.4.404)."""
     from scipy.special import betaincinv
 
     hits = share * replicates
@@ -181,8 +168,7 @@ def interval(share: float, replicates: int) -> tuple[float, float]:
     return low, high
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(msgspec.Struct, frozen=True):
     """A judge's calibration card.
 
     Attributes
@@ -219,26 +205,21 @@ class Card:
 
     def to_json(self) -> str:
         """Return counts, shares, and whether each row passes, as JSON for `from_json`."""
-        rows = [
-            asdict(row)
-            | {
+        rows = []
+        for row in self.rows:
+            error = row.error(self.promise.rate)
+            shares = {
                 "p_any_survivor": round(row.survival, 6),
-                "error": round(row.error(self.promise.rate), 6),
-                "error_interval": [
-                    round(x, 6) for x in interval(row.error(self.promise.rate), row.replicates)
-                ],
+                "error": round(error, 6),
+                "error_interval": [round(x, 6) for x in interval(error, row.replicates)],
                 "power": None if row.power is None else round(row.power, 6),
-                "passes": not row.failures(self.promise),
             }
-            for row in self.rows
-        ]
-        head = {
-            "groundfault_card": 1,
-            "judge": self.judge,
-            "promise": asdict(self.promise),
-            "seed": self.seed,
-        }
-        return json.dumps(head | {"passed": self.passed, "plan": self.plan, "rows": rows}, indent=1)
+            passes = {"passes": not row.failures(self.promise)}
+            rows.append(msgspec.to_builtins(row) | shares | passes)
+        promise = msgspec.to_builtins(self.promise)
+        card = {"groundfault_card": 1, "judge": self.judge, "promise": promise, "seed": self.seed}
+        card |= {"passed": self.passed, "plan": self.plan, "rows": rows}
+        return json.dumps(card, indent=1)
 
     @classmethod
     def from_json(cls, text: str, *, where: str = "card") -> Card:
@@ -250,47 +231,33 @@ class Card:
             If the text is no calibration card.
         """
         try:
-            data = decode_json(text, where)
-            rows = tuple(
-                CardRow(**{name: row[name] for name in CardRow.__dataclass_fields__})
-                for row in data["rows"]
-            )
-            return cls(data["judge"], Promise(**data["promise"]), data["plan"], data["seed"], rows)
-        except (ValueError, KeyError, TypeError) as error:
+            return msgspec.convert(decode_json(text, where), cls)
+        except ValueError as error:
             raise InputError(f"{where}: not a groundfault calibration card ({error})") from None
 
     def to_markdown(self) -> str:
         """Return a heading, the promise, and one table row a world."""
         from groundfault.render.markdown import set_table
-        from groundfault.render.page import Table, TableColumn
+        from groundfault.render.page import make_table
 
-        error = {"false discovery": "false share"}.get(
-            self.promise.rate, "P(any false confirmation)"
+        is_share = self.promise.rate == "false discovery"
+        error = "false share" if is_share else "P(any false confirmation)"
+        heads = (
+            *("world", "n", "L", "replicates", "P(any survivor)", error, "95 % interval"),
+            *("allowed", "power", "passes"),
         )
-        numbers = ("n", "L", "replicates", "P(any survivor)", error, "95 % interval", "allowed")
-        columns = (
-            TableColumn("world"),
-            *(TableColumn(head, "number") for head in (*numbers, "power")),
-            TableColumn("passes"),
-        )
-        table = Table("Worlds", columns, tuple(map(self._line, self.rows)))
+        table = make_table("Worlds", "tnnnnnnnnt", heads, map(self._line, self.rows))
         head = (f"# Calibration of `{self.judge}`", f"Promise: {self.promise}.", self._conditions())
         return "\n\n".join([*head, set_table(table, caption=False)]) + "\n"
 
     def _conditions(self) -> str:
-        settings = {
-            name: self.plan[name]
-            for name in ("q", "alpha", "min_lift", "decoys", "permutations", "splits", "holdout")
-        }
-        listing = ", ".join(
-            f"{name} {value}" for name, value in settings.items() if value is not None
-        )
+        names = ("q", "alpha", "min_lift", "decoys", "permutations", "splits", "holdout")
+        settings = (f"{name} {self.plan[name]}" for name in names if self.plan[name] is not None)
         return (
-            f'Simulated with seed {self.seed} under the plan: {listing}. "Allowed" is the level '
-            "and three Monte Carlo "
-            "standard errors. Power is the share of planted candidates confirmed; where "
-            "something is planted, their "
-            "proxies count neither as found nor as false."
+            f"Simulated with seed {self.seed} under the plan: {', '.join(settings)}. "
+            '"Allowed" is the level and three Monte Carlo standard errors. Power is the share of '
+            "planted candidates confirmed; where something is planted, their proxies count neither "
+            "as found nor as false."
         )
 
     def _line(self, row: CardRow) -> tuple[str, ...]:

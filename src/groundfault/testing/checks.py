@@ -103,19 +103,15 @@ def check_judge(
             rng = np.random.default_rng([seed, number])
             units = _MIXED.draw(rng)
             _check_answers(judge, resolved, units)
-            _check_candidate_order(judge, resolved, units, rng)
-            _check_complement(judge, resolved, units)
-            if judge.distinct:
-                _check_duplicates(judge, resolved, units)
+            _check_variants(judge, resolved, units, rng)
     with fail_in(f"in draw 3 of the world {_MIXED.name!r}"):
         _check_row_order(judge, resolved, np.random.default_rng([seed, 3]))
     _check_constant(judge, resolved, np.random.default_rng([seed, 4]))
     card = calibrate(
         judge, plan, worlds=worlds, replicates=replicates, seed=seed, level=level, jobs=jobs
     )
-    require(
-        card.passed, f"judge {judge.name!r} does not keep its promise: " + "; ".join(card.failures)
-    )
+    failures = "; ".join(card.failures)
+    require(card.passed, f"judge {judge.name!r} does not keep its promise: {failures}")
     return card
 
 
@@ -138,19 +134,16 @@ def _check_answers(judge: Judge, plan: Plan, units: Units) -> None:
     """Check that every hypothesis gets an answer, each candidate a verdict, the same each time."""
     hypotheses = np.arange(len(units.marks.on), dtype=np.intp)
     screening = judge.screen(units, hypotheses, plan, plan.rng("check"))
+    gave = f"judge {judge.name!r} gave"
     for name in ("survives", "p", "p_adjusted", "decoys"):
         answers = getattr(screening, name)
-        require(
-            answers is None or np.shape(answers) == hypotheses.shape,
-            f"judge {judge.name!r} gave {name} of shape {np.shape(answers)} on "
-            f"{len(hypotheses)} hypotheses",
-        )
-    for name in ("p", "p_adjusted"):
-        p = getattr(screening, name)
-        require(
-            p is None or np.all((p >= 0) & (p <= 1)),
-            f"judge {judge.name!r} gave {name} outside [0, 1]",
-        )
+        if answers is None:
+            continue
+        shape = np.shape(answers)
+        what = f"{gave} {name} of shape {shape} on {len(hypotheses)} hypotheses"
+        require(shape == hypotheses.shape, what)
+        is_share = name in ("survives", "decoys") or np.all((answers >= 0) & (answers <= 1))
+        require(is_share, f"{gave} {name} outside [0, 1]")
     # two that no rule may judge: one true nowhere, one marked as having missing values
     never = bits.pack(np.zeros((2, len(units)), dtype=np.bool_))
     more = replace(units, marks=_with(units.marks, never, ("", "missing")))
@@ -160,54 +153,34 @@ def _check_answers(judge: Judge, plan: Plan, units: Units) -> None:
         f"judge {judge.name!r} judged a candidate without support, or one with missing values",
     )
     # a judge may draw, but from the plan's seed alone
-    _assert_same(
-        judge, "asked twice with the same seed", first, again, np.arange(len(first.verdicts))
-    )
+    places = np.arange(len(first.verdicts))
+    _assert_same(judge, "asked twice with the same seed", first, again, places)
 
 
-def _check_candidate_order(
-    judge: Judge, plan: Plan, units: Units, rng: np.random.Generator
-) -> None:
-    order = rng.permutation(len(units.marks.on))
-    reordered = run_rule(judge, plan, units.select(order), "check")
-    _assert_same(
-        judge,
-        "with candidates in another order",
-        run_rule(judge, plan, units, "check"),
-        reordered,
-        np.argsort(order),
-    )
-
-
-def _check_complement(judge: Judge, plan: Plan, units: Units) -> None:
+def _check_variants(judge: Judge, plan: Plan, units: Units, rng: np.random.Generator) -> None:
+    """Check that a library in another order, turned round or doubled gets the same verdicts."""
+    before = run_rule(judge, plan, units, "check")
+    count = len(units.marks.on)
+    order, places = rng.permutation(count), np.arange(count)
+    after = run_rule(judge, plan, units.select(order), "check")
+    _assert_same(judge, "with candidates in another order", before, after, np.argsort(order))
     # "X" and "not X" make one split of the units, so a judge must treat them alike
-    on = ~bits.unpack(units.marks.on, len(units))
-    complement = replace(units, marks=replace(units.marks, on=bits.pack(on)))
+    on = bits.unpack(units.marks.on, len(units))
+    complement = replace(units, marks=replace(units.marks, on=bits.pack(~on)))
     require(
         np.array_equal(complement.tables.sign, -units.tables.sign),
         "a complement has to have the opposite lift",
     )
-    before, after = (
-        run_rule(judge, plan, units, "check"),
-        run_rule(judge, plan, complement, "check"),
-    )
-    _assert_same(
-        judge, "with every candidate turned into its complement", before, after, np.arange(len(on))
-    )
-
-
-def _check_duplicates(judge: Judge, plan: Plan, units: Units) -> None:
-    count = len(units.marks.on)
-    on = bits.unpack(units.marks.on, len(units))
+    after = run_rule(judge, plan, complement, "check")
+    _assert_same(judge, "with every candidate turned into its complement", before, after, places)
+    if not judge.distinct:
+        return
     marks = _with(units.marks, bits.pack(np.vstack([on, ~on])), ("",) * (2 * count))
-    before, after = (
-        run_rule(judge, plan, units, "check"),
-        run_rule(judge, plan, replace(units, marks=marks), "check"),
-    )
+    after = run_rule(judge, plan, replace(units, marks=marks), "check")
     # originals, copies and complements are one hypothesis three times
     for copies in range(3):
-        index = np.arange(count) + copies * count
-        _assert_same(judge, "with copies and complements in the library", before, after, index)
+        how = "with copies and complements in the library"
+        _assert_same(judge, how, before, after, places + copies * count)
 
 
 def _check_row_order(judge: Judge, plan: Plan, rng: np.random.Generator) -> None:
@@ -296,29 +269,19 @@ def _check_finder(
     rows = Plan(seed=seed).discovery_units(evidence)[evidence.unit_index]
     proposals = _propose(finder, evidence, rows)
     name = _instantiate(finder, evidence).name
-    require(
-        proposals,
-        f"finder {name!r} proposed nothing, so nothing can be checked: try other evidence",
-    )
+    nothing = f"finder {name!r} proposed nothing, so nothing can be checked: try other evidence"
+    require(proposals, nothing)
     # other evidence in between: a finder that remembers it would now answer differently
     _propose(finder, evidence, ~rows)
-    _assert_proposals(
-        name, "asked again, after other evidence", proposals, _propose(finder, evidence, rows)
-    )
+    again = _propose(finder, evidence, rows)
+    _assert_proposals(name, "asked again, after other evidence", proposals, again)
     # values that would change any quantile, level or model that looked at held-out rows
-    poisoned = _overwrite(evidence, ~rows)
-    _assert_proposals(
-        name, "with held-out rows overwritten", proposals, _propose(finder, poisoned, rows)
-    )
+    poisoned = _propose(finder, _overwrite(evidence, ~rows), rows)
+    _assert_proposals(name, "with held-out rows overwritten", proposals, poisoned)
     if not getattr(_instantiate(finder, evidence), "uses_outcomes", False):
-        other_outcomes = _turn_outcomes(evidence, np.random.default_rng(seed))
-        other = _propose(finder, other_outcomes, rows)
-        _assert_proposals(
-            name,
-            "with other outcomes (set uses_outcomes = True if it needs them)",
-            proposals,
-            other,
-        )
+        other = _propose(finder, _turn_outcomes(evidence, np.random.default_rng(seed)), rows)
+        how = "with other outcomes (set uses_outcomes = True if it needs them)"
+        _assert_proposals(name, how, proposals, other)
     library = _check_library(name, proposals, evidence)
     _check_applies(name, library, evidence.take(~rows))
     return library
@@ -373,13 +336,9 @@ def _turn_outcomes(evidence: Evidence, rng: np.random.Generator) -> Evidence:
     columns = [complements.alias(evidence.roles.outcome)]
     if evidence.roles.status:
         columns.append(evidence.frame[evidence.roles.status].gather(order))
+    loss, status = 1 - evidence.loss.gather(order), evidence.status.gather(order)
     frame = evidence.frame.with_columns(columns)
-    return replace(
-        evidence,
-        frame=frame,
-        loss=1 - evidence.loss.gather(order),
-        status=evidence.status.gather(order),
-    )
+    return replace(evidence, frame=frame, loss=loss, status=status)
 
 
 def _check_library(name: str, proposals: Sequence[Candidate], evidence: Evidence) -> Library:
@@ -389,19 +348,14 @@ def _check_library(name: str, proposals: Sequence[Candidate], evidence: Evidence
         not twice, f"finder {name!r} gave a name to more than one candidate: {', '.join(twice[:3])}"
     )
     library = Library.of(proposals)
-    require(
-        Library.from_json(library.to_json()) == library,
-        f"proposals of finder {name!r} do not survive JSON",
-    )
+    is_same = Library.from_json(library.to_json()) == library
+    require(is_same, f"proposals of finder {name!r} do not survive JSON")
     roles = evidence.roles
     telling = {column for column in (roles.outcome, roles.status, *roles.ignore) if column}
     for candidate in library:
-        read = sorted(telling & set(candidate.columns))
-        require(
-            not read,
-            f"finder {name!r}: candidate {candidate.name!r} reads what it must not: "
-            f"{', '.join(read)}",
-        )
+        read = ", ".join(sorted(telling & set(candidate.columns)))
+        where = f"finder {name!r}: candidate {candidate.name!r}"
+        require(not read, f"{where} reads what it must not: {read}")
     return library
 
 

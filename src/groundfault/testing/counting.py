@@ -138,17 +138,12 @@ def check_counter(open_files: Callable[[tuple[str, ...]], Counter]) -> dict[str,
         counter = open_files(files)
         name = counter.name
         require(counter.files == files, f"{name} has to say which files it counts in")
-        require(
-            list(counter.find_schema()) == EDGES.columns,
-            f"{name} does not name all columns in order",
-        )
+        columns = list(counter.find_schema())
+        require(columns == EDGES.columns, f"{name} does not name all columns in order")
         differences = find_disagreements(counter, EDGE_RULES, "id IS NOT NULL")
         wrong = sorted(differences.keys() & PLAIN.keys())
-        require(
-            not wrong,
-            f"{name} differs in rules that every audit needs: "
-            + "; ".join(f"{rule} ({differences[rule]})" for rule in wrong[:3]),
-        )
+        some = "; ".join(f"{rule} ({differences[rule]})" for rule in wrong[:3])
+        require(not wrong, f"{name} differs in rules that every audit needs: {some}")
         failing = {rule for rule, words in differences.items() if not words.startswith("in ")}
         _check_counts(counter, [rule for rule in EDGE_RULES if rule not in failing])
         _check_split(counter)
@@ -190,14 +185,10 @@ def _check_split(counter: Counter) -> None:
     """Check the MD5 of an id with a seed, of which splits and samples are made."""
     import hashlib
 
-    values = counter.evaluate(
-        {"id": "id", "digest": "MD5('7/' || CAST(id AS TEXT))"}, "TRUE OR flag"
-    )
-    for name, digest in values.iter_rows():
-        expected = hashlib.md5(f"7/{name}".encode(), usedforsecurity=False).hexdigest()
-        require(
-            digest == expected, f"{counter.name}: MD5 of '7/{name}' is {digest}, not {expected}"
-        )
+    digests = {"id": "id", "digest": "MD5('7/' || CAST(id AS TEXT))"}
+    for name, digest in counter.evaluate(digests, "TRUE OR flag").iter_rows():
+        right = hashlib.md5(f"7/{name}".encode(), usedforsecurity=False).hexdigest()
+        require(digest == right, f"{counter.name}: MD5 of '7/{name}' is {digest}, not {right}")
 
 
 def _check_groups(counter: GroupingCounter) -> None:

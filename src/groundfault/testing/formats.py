@@ -77,14 +77,12 @@ def _check_log(
     name: str, reader: Reader, place: Path, statuses: Mapping[str, int] | None
 ) -> pl.DataFrame:
     # a reader that repairs or indexes a log in place would change somebody's evidence
-    before = _content(place)
+    before = _list_contents(place)
     require(reader.sniff(place), f"reader {name} does not know {place}")
     table = _read(reader, place)
-    require(
-        table.equals(_read(reader, place)),
-        f"reader {name} reads {place} differently the second time",
-    )
-    require(_content(place) == before, f"reader {name} changed {place}")
+    again = _read(reader, place)
+    require(table.equals(again), f"reader {name} reads {place} differently the second time")
+    require(_list_contents(place) == before, f"reader {name} changed {place}")
     _check_rows(name, table)
     if statuses is not None:
         counts = {str(status): int(n) for status, n in table["status"].value_counts().iter_rows()}
@@ -99,53 +97,46 @@ def _read(reader: Reader, path: Path) -> pl.DataFrame:
     return stack([table for table, _ in reader.read(path).tables()])
 
 
-def _content(path: Path) -> list[tuple[str, bytes]]:
-    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
-    return [(str(p), p.read_bytes()) for p in files]
+def _list_contents(place: Path) -> list[tuple[str, bytes]]:
+    """Return names and contents of all files of a place, which may be one."""
+    files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file())
+    return [(str(p.relative_to(place)), p.read_bytes()) for p in files]
 
 
 def _check_rows(name: str, table: pl.DataFrame) -> None:
     lacking = [column for column in COLUMNS if column not in table.columns]
     require(not lacking, f"reader {name} gave no column {', '.join(lacking)}")
-    unnamed = table.filter(
-        pl.col("example_id").is_null() | (pl.col("example_id") == "") | (pl.col("epoch") < 1)
-    )
-    require(
-        not unnamed.height,
-        f"reader {name} gave {unnamed.height} rows without an example_id, or an epoch below 1",
-    )
     strange = set(table["status"].unique()) - {str(status) for status in Status}
     require(not strange, f"reader {name} gave the status {', '.join(map(repr, strange))}")
-    is_scored = pl.col("status") == Status.SCORED
-    wrong = table.filter(is_scored & ~pl.col("value").is_finite().fill_null(False))
-    require(
-        not wrong.height, f"reader {name} gave {wrong.height} scored rows without a finite value"
-    )
-    valued = table.filter(~is_scored & pl.col("value").is_not_null())
-    require(
-        not valued.height, f"reader {name} gave {valued.height} rows a value that were not scored"
-    )
+    has_id, is_scored = pl.col("example_id").fill_null("") != "", pl.col("status") == Status.SCORED
+    wrongs = {
+        "rows without an example_id, or an epoch below 1": ~has_id | (pl.col("epoch") < 1),
+        "scored rows without a finite value": is_scored
+        & ~pl.col("value").is_finite().fill_null(False),
+        "rows a value that were not scored": ~is_scored & pl.col("value").is_not_null(),
+    }
+    for words, is_wrong in wrongs.items():
+        count = table.filter(is_wrong).height
+        require(not count, f"reader {name} gave {count} {words}")
 
 
 def _check_strangers(name: str, reader: Reader) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        for other, content in _STRANGERS.items():
-            place = Path(folder, other)
+        strangers = {Path(folder, other): content for other, content in _STRANGERS.items()}
+        for place, content in strangers.items():
             place.write_bytes(content)
-            require(
-                not reader.sniff(place),
-                f"reader {name} accepts {content[:10]!r}, which is no log of its format",
-            )
-        for place in (Path(folder), Path(folder, "nowhere.json")):
-            require(
-                not reader.sniff(place),
-                f"reader {name} accepts a folder, or no file, as a log of its format",
-            )
+        words = {
+            place: f"{content[:10]!r}, which is no log" for place, content in strangers.items()
+        }
+        no_file = "a folder, or no file, as a log"
+        words |= {Path(folder): no_file, Path(folder, "nowhere.json"): no_file}
+        for place, what in words.items():
+            require(not reader.sniff(place), f"reader {name} accepts {what} of its format")
 
 
 def _check_damaged(name: str, reader: Reader, path: Path) -> None:
     """Cut short at a few places, each file of the log in turn."""
-    for i, (_, content) in enumerate(_content(path)):
+    for i, (_, content) in enumerate(_list_contents(path)):
         # empty, in the middle, and just before the end, where a JSON parser is nearly done
         for length in (0, len(content) // 3, len(content) - 2):
             with tempfile.TemporaryDirectory() as folder:
@@ -158,16 +149,13 @@ def _check_damaged(name: str, reader: Reader, path: Path) -> None:
                     reader.sniff(copy)
                     list(reader.read(copy).tables())
                 except InputError as error:
-                    require(
-                        "\n" not in str(error),
-                        f"reader {name} says more than one line of a log cut short",
-                    )
+                    is_line = "\n" not in str(error)
+                    require(is_line, f"reader {name} says more than one line of a log cut short")
                 except Exception as error:
-                    message = (
-                        f"reader {name} fails on a log cut short to {length} bytes: "
-                        f"{type(error).__name__}: {error}"
-                    )
-                    raise AssertionError(message) from error
+                    what = f"{type(error).__name__}: {error}"
+                    raise AssertionError(
+                        f"reader {name} fails on a log cut short to {length} bytes: {what}"
+                    ) from error
 
 
 def check_exporter(
@@ -231,7 +219,7 @@ def _check_one(exporter: Exporter, slices: ReportSlices, out: str) -> None:
             entries = [p.name for p in home.iterdir()]
             require(entries == [out], f"exporter {name!r} wrote {entries}, not {out} alone")
         require(
-            _contents(first) == _contents(second),
+            _list_contents(first) == _list_contents(second),
             f"exporter {name!r} writes something else the second time",
         )
         blocked = Path(folder, "file")
@@ -257,8 +245,3 @@ def _check_refusal(exporter: Exporter, slices: ReportSlices, out: Path) -> None:
             f"cannot write: {error}"
         ) from error
     raise AssertionError(f"exporter {exporter.name!r} does not fail where it cannot write")
-
-
-def _contents(home: Path) -> list[tuple[str, bytes]]:
-    files = sorted(p for p in home.rglob("*") if p.is_file())
-    return [(str(p.relative_to(home)), p.read_bytes()) for p in files]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -68,19 +68,10 @@ def check_policy(
         If something fails; the message names it, the claim, and the round.
     """
 
-    def make_policy(pool: Pool) -> Policy:
-        if isinstance(policy, str):
-            return policies.get(policy)
-        if isinstance(policy, type) or not hasattr(policy, "ask"):
-            return cast("Callable[[Pool], Policy]", policy)(pool)
-        # a copy that was never asked: what another remembers must not carry over
-        return copy.deepcopy(cast("Policy", policy))
-
     for claim in claims:
-        pool = _make_pool(
-            seed, embedding=claim in _WITH_EMBEDDING, generated=claim == "generated cases"
-        )
-        fresh = make_policy(pool)
+        is_generated = claim == "generated cases"
+        pool = _make_pool(seed, embedding=claim in _WITH_EMBEDDING, generated=is_generated)
+        fresh = _make_fresh(policy, policies.get, pool)
         warm_up = getattr(fresh, "warm_up", 0)
         plan = SequentialPlan(
             # so small that no verdict ends the audit before the limit
@@ -96,41 +87,43 @@ def check_policy(
         whole.run(replay(pool))
         where = f"the policy {fresh.name!r}, under the claim of {claim},"
         for count in range(warm_up, len(whole.rounds)):
-            _check_round(where, whole, count, make_policy)
-        _check_end(where, whole, make_policy(pool))
-        _check_repeated(where, whole, make_policy(pool))
+            _check_round(where, whole, count, policy)
+        _check_end(where, whole, _make_fresh(policy, policies.get, pool))
+        _check_repeated(where, whole, _make_fresh(policy, policies.get, pool))
+
+
+def _make_fresh(policy: Any, get: Callable[[str], Any], *arguments: object) -> Any:
+    """Return a policy that was never asked: what another remembers must not carry over."""
+    if isinstance(policy, str):
+        return get(policy)
+    if isinstance(policy, type) or not hasattr(policy, "ask"):
+        return policy(*arguments)
+    return copy.deepcopy(policy)
 
 
 def _make_pool(seed: int, *, embedding: bool, generated: bool) -> Pool:
     rng = np.random.default_rng(seed)
     group, points = np.repeat(list("abc"), 30), rng.normal(size=(90, 6))
     scores = (rng.random(90) < np.where(group == "b", 0.5, 0.9)).astype(float)
-    return Pool.from_arrays(
-        range(90),
-        {"in": group},
-        embedding=points if embedding else None,
-        scores=scores,
-        generated=generated,
-    )
+    known = points if embedding else None
+    columns = {"in": group}
+    return Pool.from_arrays(range(90), columns, embedding=known, scores=scores, generated=generated)
 
 
 def _check_round(
-    where: str, whole: SequentialAudit, count: int, make_policy: Callable[[Pool], Policy]
+    where: str, whole: SequentialAudit, count: int, policy: str | Policy | Callable[[Pool], Policy]
 ) -> None:
     """Check one round, asked by a fresh policy in a world whose future is the opposite."""
     assert whole.pool.recorded is not None
     positions = [whole.pool.position[r.query.id] for r in whole.rounds[:count]]
     # what is not yet labelled is turned round: a policy that peeks chooses another case
-    future = np.where(
-        np.isin(np.arange(len(whole.pool)), positions), whole.pool.recorded, 1 - whole.pool.recorded
-    )
+    future = 1 - whole.pool.recorded
+    future[positions] = whole.pool.recorded[positions]
     pool = replace(whole.pool, recorded=future)
-    again = _resume(whole, count, pool, make_policy(pool))
+    again = _resume(whole, count, pool, _make_fresh(policy, policies.get, pool))
     again.ask()
-    before, after = (
-        whole.rounds[count].to_query_event(),
-        again.rounds[-1].to_query_event() if len(again.rounds) > count else {},
-    )
+    before = whole.rounds[count].to_query_event()
+    after = again.rounds[-1].to_query_event() if len(again.rounds) > count else {}
     differences = [name for name in before if before[name] != after.get(name)]
     require(
         not differences,
@@ -164,32 +157,18 @@ def _check_repeated(where: str, whole: SequentialAudit, fresh: Policy) -> None:
 def _resume(whole: SequentialAudit, rounds: int, pool: Pool, policy: Policy) -> SequentialAudit:
     """Return the audit after so many rounds, from its record."""
     audit = SequentialAudit.of(pool, whole.plan, policy=policy)
-    for past_round in whole.rounds[:rounds]:
-        audit.replay(AuditEvent(0, ASKED, past_round.to_query_event()))
-        audit.replay(
-            AuditEvent(
-                0,
-                TOLD,
-                {
-                    "step": past_round.query.step,
-                    "id": past_round.query.id,
-                    "score": past_round.score,
-                },
-            )
-        )
+    for one in whole.rounds[:rounds]:
+        audit.replay(AuditEvent(0, ASKED, one.to_query_event()))
+        answer = {"step": one.query.step, "id": one.query.id, "score": one.score}
+        audit.replay(AuditEvent(0, TOLD, answer))
     return audit
 
 
 def _describe_query(query: Query | None) -> Any:
     if query is None:
         return None
-    return (
-        query.group,
-        None if query.items is None else query.items.tolist(),
-        query.claim,
-        query.stake,
-        query.forecast,
-    )
+    items = None if query.items is None else query.items.tolist()
+    return query.group, items, query.claim, query.stake, query.forecast
 
 
 def check_probe_policy(
@@ -217,25 +196,19 @@ def check_probe_policy(
         If something does not hold; the message says what, and in which batch.
     """
 
-    def make() -> PromptPolicy:
-        if isinstance(policy, str):
-            return get(policy)
-        if isinstance(policy, type) or not hasattr(policy, "ask"):
-            return cast("Callable[[], PromptPolicy]", policy)()
-        return copy.deepcopy(cast("PromptPolicy", policy))
-
     rng = np.random.default_rng(seed)
     count = _TASKS * int(np.prod(_SIZES))
     mismatch, blocked = rng.random(count) < 0.3, rng.random(count) < 0.2
     blocked[: count // _TASKS] = True  # a task of which nothing may be asked
-    one, histories = make(), [_make_history(np.empty(0, dtype=np.intp), mismatch, blocked, 1)]
+    one: PromptPolicy = _make_fresh(policy, get)
+    histories = [_make_history(np.empty(0, dtype=np.intp), mismatch, blocked, 1)]
     for batch in range(1, _BATCHES + 1):
         where = f"the policy {one.name!r}, in batch {batch},"
         now = histories[-1]
         keys = _ask(one, now, seed)
         _check_keys(where, one, now, keys)
         require(
-            np.array_equal(keys, _ask(make(), now, seed)),
+            np.array_equal(keys, _ask(_make_fresh(policy, get), now, seed)),
             f"{where} asks other keys when resumed there: it keeps state between calls",
         )
         _ask(one, histories[batch // 2], seed)
