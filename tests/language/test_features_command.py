@@ -17,7 +17,7 @@ pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[l
 
 from groundfault.cli.features import features
 from groundfault.cli.main import main
-from groundfault.language import Pipeline, load_memory, load_pipeline
+from groundfault.language import load_memory, load_pipeline
 
 TEXTS = ["Why was he not told?", None, "", "Sixty dollars, on 3 May 2020.", "Why was he not told?"]
 
@@ -83,7 +83,7 @@ def test_what_is_in_the_cache_is_not_annotated(
     load_pipeline.cache_clear()
     calls: list[str] = []
     monkeypatch.setattr(
-        Pipeline, "_annotate", lambda self, texts, jobs: iter(calls.extend(texts) or ())
+        "spacy.language.Language.pipe", lambda self, texts, **_: iter(calls.extend(texts) or ())
     )
     output = run(table, *args, "-o", tmp_path / "second.csv").output
     assert calls == []

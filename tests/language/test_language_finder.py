@@ -25,9 +25,8 @@ pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[l
 from groundfault.cli.audit import audit as audit_command
 from groundfault.cli.explain import explain as explain_command
 from groundfault.language import load_pipeline, select_features
-from groundfault.language.column import LanguageColumn
 from groundfault.language.explain import explain
-from groundfault.language.finder import Language
+from groundfault.language.finder import Language, LanguageColumn
 from groundfault.testing import check_finder
 
 

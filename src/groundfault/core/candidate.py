@@ -36,7 +36,7 @@ _FUNCTIONS = {
 }
 # functions that need more than arrays: the class that computes them, loaded when one is read
 _CLASSES = {
-    "language": "groundfault.language.column:LanguageColumn",
+    "language": "groundfault.language.finder:LanguageColumn",
     "texts": "groundfault.slicing.text_column:EmbeddedTextColumn",
     "description": "groundfault.descriptions.column:DescriptionColumn",
 }

@@ -284,7 +284,11 @@ def measure_features(
     reasons = {f: loaded.lacking(f) for f in select_features(sets)}
     features = tuple(f for f, reason in reasons.items() if not reason)
     lacking = {f.name: reason for f, reason in reasons.items() if reason}
-    return FeatureValues(features, _fill_gaps(loaded.measure(texts, features).T), lacking)
+    values = loaded.measure(texts, features).T
+    there = ~np.isnan(values)
+    means = np.where(there, values, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    # the mean: a text without a value then speaks for neither side
+    return FeatureValues(features, np.where(there, values, means[:, None]), lacking)
 
 
 def compare(
@@ -325,14 +329,16 @@ def compare(
     # also slices that leave out few: the comparison is with the rest
     eligible = [s for s, on in enumerate(members) if MIN_TEXTS <= on.sum() <= len(on) - MIN_TEXTS]
     on = members[eligible]
-    rows = _list_marks(texts, on, wrong, permutations, rng)
-    p = [None if chances is None else chances[s] for s in range(len(members))]
-    profiles = tuple(
-        _make_profile(names[s], one, wrong, marks, p[s])
-        for s, one, marks in zip(eligible, on, rows, strict=True)
-    )
+    profiles = []
+    for s, own in zip(eligible, _list_marks(texts, on, wrong, permutations, rng), strict=True):
+        p = None if chances is None else chances[s]
+        # that a feature marks an error slice claims both: that errors gather there, and that the
+        # feature does. The larger p-value tests the two together (Berger 1982, intersection-union)
+        marks = tuple(replace(mark, adjusted=max(mark.adjusted, p or 0.0)) for mark in own)
+        counts = int(members[s].sum()), int((members[s] & wrong).sum())
+        profiles.append(SliceProfile(*names[s], *counts, marks, p))
     sizes = len(texts.features), len(wrong), int(wrong.sum())
-    return Explanation(profiles, texts.lacking, *sizes, level, permutations, searches)
+    return Explanation(tuple(profiles), texts.lacking, *sizes, level, permutations, searches)
 
 
 def _select_texts(
@@ -376,26 +382,6 @@ def _list_marks(
         marks.sort(key=lambda m: (m.p, m.adjusted, -m.v if m.v == m.v else 0.0))
         out.append(tuple(marks))
     return out
-
-
-def _make_profile(
-    name: tuple[str, str, str],
-    on: NDArray[np.bool_],
-    wrong: NDArray[np.bool_],
-    marks: Sequence[Mark],
-    p: float | None,
-) -> SliceProfile:
-    # that a feature marks an error slice claims both: that errors gather there, and that the
-    # feature does. The larger p-value tests the two together (Berger 1982, intersection-union)
-    both = tuple(replace(mark, adjusted=max(mark.adjusted, p or 0.0)) for mark in marks)
-    return SliceProfile(*name, int(on.sum()), int((on & wrong).sum()), both, p)
-
-
-def _fill_gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    there = ~np.isnan(values)
-    means = np.where(there, values, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-    # the mean: a text without a value then speaks for neither side
-    return np.where(there, values, means[:, None])
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -94,18 +94,18 @@ def _declare_entity(name: str, what: str, labels: frozenset[str]) -> Feature:
     return Feature(name, "pragmatic", says, function, Need.ENTITIES, over, labels)
 
 
+def _declare_mean(function: Callable[..., float], need: Need, what: str, name: str = "") -> Feature:
+    over = f"has words of a mean {what} above {{}}"
+    return _declare(function, need, f"mean {what} of the words", over, name=name)
+
+
 def _declare_mention(name: str, says: str) -> Feature:
     return _declare(pragmatic.mentions(name), Need.WORDS, says, name=name)
 
 
 _ALL = (
     _declare(surface.length, Need.WORDS, "length in word tokens", "has over {} word tokens"),
-    _declare(
-        surface.word_frequency,
-        Need.CORPUS,
-        "mean Zipf frequency of the words",
-        "has words of a mean Zipf frequency above {}",
-    ),
+    _declare_mean(surface.word_frequency, Need.CORPUS, "Zipf frequency"),
     _declare(
         surface.foreign_word, Need.TAGS, "number of foreign words", "has over {} foreign words"
     ),
@@ -155,20 +155,8 @@ _ALL = (
         "valence of the words, from -1 to 1",
         "has words of a valence above {}",
     ),
-    _declare(
-        pragmatic.norm,
-        Need.NORMS,
-        "mean arousal of the words",
-        "has words of a mean arousal above {}",
-        name="arousal",
-    ),
-    _declare(
-        pragmatic.norm,
-        Need.NORMS,
-        "mean dominance of the words",
-        "has words of a mean dominance above {}",
-        name="dominance",
-    ),
+    _declare_mean(pragmatic.norm, Need.NORMS, "arousal", "arousal"),
+    _declare_mean(pragmatic.norm, Need.NORMS, "dominance", "dominance"),
     _declare_entity("people", "people", pragmatic.PEOPLE),
     _declare_entity("organisations", "organisations", pragmatic.ORGANISATIONS),
     _declare_entity("locations", "places", pragmatic.LOCATIONS),

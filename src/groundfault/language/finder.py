@@ -2,21 +2,108 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
-from groundfault.core.candidate import Candidate
+from groundfault.core.candidate import Candidate, FittedColumn
 from groundfault.core.columns import take_sample
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
+from groundfault.errors import InputError, RuleError
 from groundfault.finders.text import drop_uninformative, select_texts
 from groundfault.finders.thresholds import choose_cuts
-from groundfault.language import AIDED, DEFAULT, SETS, Feature, load_pipeline, select_features
-from groundfault.language.column import LanguageColumn
+from groundfault.language import AIDED, BLANK, DEFAULT, FEATURES, SETS, Feature, select_features
+from groundfault.language.pipeline import is_package, load_pipeline, require_texts
 from groundfault.slicing.parameters import Parameters
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageColumn(FittedColumn):
+    """A feature of a column of texts; ``function`` is ``language``.
+
+    Attributes
+    ----------
+    feature : str
+        Of those that depend on the text alone.
+    pipeline : str
+        The spaCy pipeline that annotates; see `groundfault.language.load_pipeline`. Its numbers are
+        as reproducible as the pipeline: the same one has to be installed where the candidate is
+        applied.
+
+    Raises
+    ------
+    RuleError
+        If there is no such feature, or it depends on more than the text.
+    """
+
+    feature: str = ""
+    pipeline: str = BLANK
+
+    def __post_init__(self) -> None:
+        what, n = f"{self.source}: {self.feature!r}", len(self.columns)
+        if self.feature not in FEATURES or FEATURES[self.feature].need in AIDED:
+            raise RuleError(f"{what} is no linguistic feature of a text alone")
+        if n != 1:
+            raise RuleError(f"{what}: a linguistic feature is of one column of texts, not {n}")
+
+    @classmethod
+    def of(cls, text: str, feature: str, pipeline: str) -> LanguageColumn:
+        """Return the column of a feature of the texts in ``text``."""
+        return cls("language", "language", (text,), {}, feature, pipeline)
+
+    @property
+    def name(self) -> str:
+        """Return the column's name, different for another feature, column or pipeline."""
+        # a part of the name, so that two pipelines can stand in one table
+        parts = repr((self.columns, self.feature, self.pipeline))
+        digest = hashlib.sha256(parts.encode()).hexdigest()
+        return f"{self.source}_{self.feature}_{digest[:12]}"
+
+    def apply(self, frame: pl.DataFrame) -> pl.Series:
+        """Return the feature of each row.
+
+        NULL where the text is missing or the feature has no value.
+
+        Raises
+        ------
+        InputError
+            If the column holds no texts, or the pipeline cannot tell the feature.
+        MissingExtraError
+            If the pipeline is not installed.
+        """
+        require_texts(frame[self.columns[0]])
+        pipeline, feature = load_pipeline(self.pipeline), FEATURES[self.feature]
+        if reason := pipeline.lacking(feature):
+            raise InputError(f"the linguistic feature {self.feature} is {reason}")
+        values = pipeline.measure_column(frame[self.columns[0]], (feature,))[:, 0]
+        return pl.Series(self.name, values).fill_nan(None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the column as plain words; `from_dict` gives an equal one back."""
+        return {**super().to_dict(), "feature": self.feature, "pipeline": self.pipeline}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> LanguageColumn:
+        """Read what `to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If its pipeline is a folder: the code of one runs as it is loaded.
+        """
+        columns = tuple(str(column) for column in data["columns"])
+        if not is_package(str(data["pipeline"])):
+            raise InputError(
+                f"the spaCy pipeline {str(data['pipeline'])!r} is no installed package, and none "
+                "is loaded from a folder because a file names it; install it as a package"
+            )
+        source, feature, pipeline = (str(data[key]) for key in ("source", "feature", "pipeline"))
+        return cls(source, "language", columns, {}, feature, pipeline)
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.base.reading import read_bytes
@@ -47,6 +48,8 @@ _ASSIGNED = {
     Need.CLASSIFIER: {"doc.cats"},
 }
 
+Report = Callable[[int], object]
+
 
 @dataclass(eq=False)
 class Pipeline:
@@ -77,26 +80,15 @@ class Pipeline:
         if feature.need is Need.NORMS and feature.name not in (norms or {}):
             return f"not available: needs {feature.need}, words with their {feature.name}"
         needs = _ASSIGNED.get(feature.need, set())
-        if not needs <= self._assigned:
+        metas = {name: self.nlp.get_pipe_meta(name).assigns for name in self.nlp.pipe_names}
+        if not needs <= {what for assigns in metas.values() for what in assigns}:
             return f"not available: needs {feature.need}, which {self.name} is not"
-        if feature.labels and not feature.labels & self._entity_labels:
+        namers = [self.nlp.get_pipe(name) for name, each in metas.items() if "doc.ents" in each]
+        known = {label for namer in namers for label in getattr(namer, "labels", ())}
+        if feature.labels and not feature.labels & known:
             labels = " or ".join(sorted(feature.labels))
             return f"not available: needs a pipeline that names entities as {labels}"
         return ""
-
-    @property
-    def _assigned(self) -> set[str]:
-        """Return the attributes that the components say they write."""
-        metas = map(self.nlp.get_pipe_meta, self.nlp.pipe_names)
-        return {what for meta in metas for what in meta.assigns}
-
-    @property
-    def _entity_labels(self) -> set[str]:
-        labels: set[str] = set()
-        for name in self.nlp.pipe_names:
-            if "doc.ents" in self.nlp.get_pipe_meta(name).assigns:
-                labels |= set(getattr(self.nlp.get_pipe(name), "labels", ()))
-        return labels
 
     def measure(
         self,
@@ -106,7 +98,7 @@ class Pipeline:
         corpus: Mapping[str, int] | None = None,
         norms: Mapping[str, Mapping[str, float]] | None = None,
         jobs: int = 1,
-        progress: Callable[[int], object] | None = None,
+        progress: Report | None = None,
     ) -> NDArray[np.float64]:
         """Return features of texts.
 
@@ -144,9 +136,10 @@ class Pipeline:
         # each once, in the order of first occurrence
         different = list(dict.fromkeys(texts))
         rows: dict[str, dict[str, float]] = {}
+        annotate = any(f.need in _ANNOTATED for f in there)
         for start in range(0, len(different), _CHUNK):
             part = different[start : start + _CHUNK]
-            self._remember(part, any(f.need in _ANNOTATED for f in there), jobs, progress)
+            self._remember(part, annotate, jobs, progress or (lambda _: None))
             rows |= {
                 text: self.memory[_hash(text)] | self._measure_aided(text, there, frequent, norms)
                 for text in part
@@ -156,6 +149,18 @@ class Pipeline:
             for text in texts
         ]
         return np.asarray(values, dtype=np.float64).reshape(len(texts), len(features))
+
+    def measure_column(
+        self, texts: pl.Series, features: Sequence[Feature], **options: Any
+    ) -> NDArray[np.float64]:
+        """Return features of a column of texts, with the options of `measure`.
+
+        A missing text is not measured as an empty one, which has values.
+        """
+        values = np.full((len(texts), len(features)), math.nan)
+        present = texts.drop_nulls().to_list()
+        values[texts.is_not_null().to_numpy()] = self.measure(present, features, **options)
+        return values
 
     def _measure_aided(
         self, text: str, features: Sequence[Feature], frequent: Any, norms: Mapping[str, Any] | None
@@ -169,39 +174,28 @@ class Pipeline:
             for f in needs
         }
 
-    def _remember(
-        self,
-        texts: Sequence[str],
-        annotate: bool,
-        jobs: int,
-        progress: Callable[[int], object] | None,
-    ) -> None:
+    def _remember(self, texts: Sequence[str], annotate: bool, jobs: int, report: Report) -> None:
         """Read new texts, and keep all their features, or those that need no annotation."""
         entries = {Need.WORDS, *_ANNOTATED} if annotate else {Need.WORDS}
         features = [f for f in FEATURES.values() if f.need in entries and not self.lacking(f)]
         names = {f.name for f in features}
         new = [text for text in texts if not names <= self.memory.get(_hash(text), {}).keys()]
-        report = progress or (lambda _: None)
         report(len(texts) - len(new))
         if long := sum(len(text) > LONGEST for text in new):
             texts_are = "1 text is" if long == 1 else f"{long:,} texts are"
-            warnings.warn(
-                f"{texts_are} read to the first {LONGEST:,} characters only", stacklevel=3
-            )
-        docs = self._annotate(new, jobs) if annotate else map(self.nlp.make_doc, map(_read, new))
-        for text, doc in zip(new, docs, strict=True):
-            self.memory[_hash(text)] = {f.name: f.measure(doc) for f in features}
-            report(1)
+            message = f"{texts_are} read to the first {LONGEST:,} characters only"
+            warnings.warn(message, stacklevel=3)
+        parts, options = map(_read, new), {"batch_size": _BATCH, "n_process": jobs}
+        docs = self.nlp.pipe(parts, **options) if annotate else map(self.nlp.make_doc, parts)
+        with warnings.catch_warnings():
+            # of components that find nothing to do in an empty text
+            warnings.simplefilter("ignore")
+            for text, doc in zip(new, docs, strict=True):
+                self.memory[_hash(text)] = {f.name: f.measure(doc) for f in features}
+                report(1)
         # dicts keep the order of insertion
         for old in list(self.memory)[: max(0, len(self.memory) - _KEPT)]:
             del self.memory[old]
-
-    def _annotate(self, texts: Sequence[str], jobs: int) -> Iterator[Any]:
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # of components that find nothing to do in an empty text
-            yield from self.nlp.pipe(map(_read, texts), batch_size=_BATCH, n_process=jobs)
 
 
 @lru_cache(maxsize=2)
@@ -248,6 +242,12 @@ def load_pipeline(name: str = DEFAULT) -> Pipeline:
         raise InputError(f"the pipeline {name} cannot be loaded: {first_line(error)}") from None
 
 
+def require_texts(column: pl.Series) -> None:
+    """Raise `InputError` unless a column holds texts."""
+    if column.dtype not in (pl.String, pl.Null):
+        raise InputError(f"column {column.name!r} holds {column.dtype}, not text")
+
+
 def is_package(name: str) -> bool:
     """Return whether a pipeline's name is one of a package, or of none, never of a folder."""
     return name == BLANK or (_PACKAGE.fullmatch(name) is not None and not Path(name).exists())
@@ -266,8 +266,6 @@ def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
     InputError
         If the file cannot be read, or lacks the columns.
     """
-    import polars as pl
-
     try:
         table = pl.read_csv(io.BytesIO(read_bytes(path)), infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:

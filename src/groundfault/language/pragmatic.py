@@ -112,11 +112,8 @@ def valence(doc: Doc) -> float:
 
     A word up to three words after a negation counts as its opposite.
     """
-    negations, pleasant, unpleasant = (
-        read_words("negation"),
-        read_words("pleasant"),
-        read_words("unpleasant"),
-    )
+    lists = ("negation", "pleasant", "unpleasant")
+    negations, pleasant, unpleasant = map(read_words, lists)
     tokens = [lower(token) for token in doc]
     total, values = 0, 0
     for i, token in enumerate(tokens):

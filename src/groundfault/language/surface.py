@@ -35,11 +35,8 @@ def word_frequency(doc: Doc, frequencies: Mapping[str, float]) -> float:
     The paper averages raw counts, which *the* and *of* settle alone, and which grow with the
     corpus."""
     values = find_words(doc.text)
-    return (
-        sum(frequencies.get(word, frequencies[""]) for word in values) / len(values)
-        if values
-        else math.nan
-    )
+    total = sum(frequencies.get(word, frequencies[""]) for word in values)
+    return total / len(values) if values else math.nan
 
 
 def foreign_word(doc: Doc) -> float:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import io
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import polars as pl
 
 from groundfault.base.files import write_bytes
 from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.errors import InputError, first_line
 from groundfault.language.feature import Feature
-from groundfault.language.pipeline import Pipeline
+from groundfault.language.pipeline import Pipeline, require_texts
 
 _SENTENCE = re.compile(r"[^.!?\n]*\w[^.!?\n]*")
 
@@ -72,30 +69,19 @@ def feature_table(
     InputError
         If the column holds no texts.
     """
-    if texts.dtype not in (pl.String, pl.Null):
-        raise InputError(f"column {texts.name!r} holds {texts.dtype}, not text")
+    require_texts(texts)
     lacking = {f.name: reason for f in features if (reason := pipeline.lacking(f, norms))}
     there = [f for f in features if f.name not in lacking]
-    present_texts = texts.drop_nulls().to_list()
-    values = np.full((len(texts), len(there)), math.nan)
-    values[texts.is_not_null().to_numpy()] = pipeline.measure(
-        present_texts, there, norms=norms, jobs=jobs, progress=progress
+    values = pipeline.measure_column(texts, there, norms=norms, jobs=jobs, progress=progress)
+    measured = (
+        pl.Series(f"{texts.name}_{f.name}", values[:, j]).fill_nan(None)
+        for j, f in enumerate(there)
     )
-    columns = [_column(f"{texts.name}_{f.name}", values[:, j]) for j, f in enumerate(there)]
-    different = set(present_texts)
-    return FeatureTable(
-        pl.DataFrame(columns), lacking, len(different), sum(map(_sentences, different))
-    )
-
-
-def _column(name: str, values: Any) -> pl.Series:
-    column = pl.Series(name, values).fill_nan(None)
     # counts are written as integers, so that a CSV file has 2 and not 2.0
-    return column.cast(pl.Int64) if (column.drop_nulls() % 1 == 0).all() else column
-
-
-def _sentences(text: str) -> int:
-    return len(_SENTENCE.findall(text))
+    columns = [c.cast(pl.Int64) if (c.drop_nulls() % 1 == 0).all() else c for c in measured]
+    different = texts.drop_nulls().unique().to_list()
+    sentences = sum(len(_SENTENCE.findall(text)) for text in different)
+    return FeatureTable(pl.DataFrame(columns), lacking, len(different), sentences)
 
 
 def load_memory(pipeline: Pipeline, path: str | Path) -> int:
