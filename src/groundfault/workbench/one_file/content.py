@@ -42,7 +42,6 @@ from groundfault.render.page import (
 from groundfault.workbench.one_file.packing import (
     FileColumn,
     MaskPool,
-    RowValues,
     Spans,
     count_units,
     encode_column,
@@ -102,11 +101,6 @@ class FileContent:
         """Return the names of the models; empty for a single one."""
         return self.rows.outcomes if len(self.rows.outcomes) > 1 else ()
 
-    @property
-    def units(self) -> RowValues:
-        """Return the unit of each row."""
-        return RowValues.of(pl.Series(self.rows.evidence.unit_index))
-
     @cached_property
     def openings(self) -> dict[str, int]:
         """Return by column of texts the length of its shared beginning, where that is long."""
@@ -153,7 +147,7 @@ class FileContent:
 
     @cached_property
     def marks(self) -> list[dict[str, list[str] | Spans]]:
-        """Return of each rule, by column, its words, or its marks by the places of values."""
+        """Find by rule and column the words that are marked, or the places of their marks."""
         texts = {
             c.name: pl.Series(c.name, c.rows.values, pl.String)
             for c in self.columns
@@ -163,11 +157,6 @@ class FileContent:
             find_rule_marks(texts, subject.rule) if subject.rule else {}
             for subject in self.subjects
         ]
-
-    @cached_property
-    def losses(self) -> RowValues:
-        """Return the loss of each row; None where it was not scored."""
-        return RowValues.of(self.rows.evidence.loss.round(6))
 
     def describe(self) -> dict[str, Any]:
         """Return everything but the rows, as plain values."""

@@ -15,6 +15,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from groundfault.auditing.report import Report, read_report
 from groundfault.auditing.verification import check_record
 from groundfault.auditing.verification_checks import VerificationCheck
@@ -25,7 +27,7 @@ from groundfault.render import audit_tables, words
 from groundfault.render.audit_words import Outline
 from groundfault.render.page import Block, Columns, Entry, Paragraph, make_table
 from groundfault.workbench.one_file.content import FileContent, list_blocks
-from groundfault.workbench.one_file.packing import pack_json, pack_spans
+from groundfault.workbench.one_file.packing import RowValues, pack_json, pack_spans
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -78,7 +80,8 @@ def _pack(content: FileContent) -> Iterator[tuple[str, str]]:
     """Return blocks of the file by their names."""
     record = list_record(content.slices, len(content.rows), texts=content.texts)
     yield "report", pack_json(content.describe() | {"record": list_blocks(record)})
-    yield "losses", content.losses.pack()
+    evidence = content.rows.evidence
+    yield "losses", RowValues.of(evidence.loss.round(6)).pack()
     # after the report, which puts them there
     yield "masks", content.masks.pack()
     for place, column in enumerate(content.columns):
@@ -88,7 +91,7 @@ def _pack(content: FileContent) -> Iterator[tuple[str, str]]:
         if spans:
             yield f"spans-{place}", pack_spans(spans)
     if len(content.models) > 1:
-        yield "units", content.units.pack()
+        yield "units", RowValues.of(pl.Series(evidence.unit_index)).pack()
 
 
 @cache

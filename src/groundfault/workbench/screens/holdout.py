@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from groundfault.auditing.report import WRITTEN, read_report
 from groundfault.auditing.verification import check_writing
+from groundfault.auditing.verification_checks import VerificationCheck
 from groundfault.base.holdout_events import OPENED, REPLAYED, TRIED
 from groundfault.errors import GroundfaultError
 from groundfault.render import words
@@ -61,10 +62,7 @@ def show_holdout(request: Request, trouble: str = "", form: QueryParams | None =
         library=library,
         prefix=PREFIX,
         guarantee=Outline(report).guarantee,
-        spendings=[
-            (place, report, [(finding, main_cell(finding)) for finding in report.findings])
-            for place, report in reversed(bench.spendings.items())
-        ],
+        main_cell=main_cell,
     )
 
 
@@ -110,8 +108,7 @@ _LONGEST = 300
 def show_ledger(request: Request) -> Response:
     """Show the events, the last first, and the checks of the record."""
     bench = bench_of(request)
-    report, ledger = bench.audited, bench.ledger
-    events = read_events(ledger)
+    report, events = bench.audited, read_events(bench.ledger)
     kind = request.query_params.get("kind", "")
     known = {event.hash: event for event in events}
     picks = [event for event in reversed(events) if kind in ("", event.kind)]
@@ -120,21 +117,15 @@ def show_ledger(request: Request) -> Response:
         request,
         "ledger.html.j2",
         checks=_check(bench),
-        events=[
-            (
-                event,
-                name_kind(event.kind),
-                describe_event(event, known),
-                _is_of_others(report, event, known),
-            )
-            for event in picks[start : start + PAGE]
-        ],
-        kinds=[(one, name_kind(one)) for one in dict.fromkeys(event.kind for event in events)],
+        events=picks[start : start + PAGE],
+        name_kind=name_kind,
+        describe=lambda event: describe_event(event, known),
+        is_of_others=lambda event: _is_of_others(report, event, known),
+        kinds=dict.fromkeys(event.kind for event in events),
         kind=kind,
         start=start,
         size=len(picks),
         page=PAGE,
-        place=None if ledger is None else ledger.place,
         outline=Outline(report),
         tables=[table for table in manifest(report) if table.rows],
     )
@@ -147,18 +138,18 @@ async def verify_numbers(request: Request) -> Response:
     return RedirectResponse(make_link(request, "/ledger"), 303)
 
 
-def _check(bench: OpenedReport) -> list[tuple[str, str, str]]:
+def _check(bench: OpenedReport) -> tuple[VerificationCheck, ...]:
     """Check the chain, the files and the opening, without the outcomes."""
     if bench.ledger is None:
-        return [("ledger", "waived", "nothing is recorded here")]
+        return (VerificationCheck("ledger", "waived", "nothing is recorded here"),)
     try:
         if read_events(bench.ledger):
             bench.ledger.check()
-        chain = ("chain", "passed", "no event was changed, removed or moved")
+        chain = VerificationCheck("chain", "passed", "no event was changed, removed or moved")
     except GroundfaultError as error:
-        chain = ("chain", "failed", str(error))
+        chain = VerificationCheck("chain", "failed", str(error))
     checks = check_writing(bench.folder, read_report(bench.place), bench.ledger)
-    return [chain, *((check.name, check.status, check.detail) for check in checks)]
+    return chain, *checks
 
 
 def name_kind(kind: str) -> str:

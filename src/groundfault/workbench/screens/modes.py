@@ -57,7 +57,6 @@ def show_modes(request: Request) -> Response:
         "modes.html.j2",
         outline=Outline(report),
         modes=ModeOutline(report) if report.mode_search is not None else None,
-        tally={str(verdict): number for verdict, number in report.counts().items()},
         instrument=[one for one in report.findings if concerns_instrument(report, one)],
     )
 

@@ -47,7 +47,7 @@ def list_rows(request: Request) -> Response:
         places, counts = index.select(query), index.count_views(query)
     except (RuleError, InputError) as error:
         # what was typed stays in its box
-        return show_page(request, "rows_amiss.html.j2", status=400, query=query, trouble=error)
+        return show_page(request, "rows.html.j2", status=400, query=query, trouble=error)
     start = min(query.start, max(0, (len(places) - 1) // PAGE * PAGE))
     columns = _choose_columns(index, query)
     shown = places[start : start + PAGE]
@@ -56,6 +56,7 @@ def list_rows(request: Request) -> Response:
         request,
         "rows.html.j2",
         query=query,
+        trouble="",
         rule=join_rule(query),
         counts=counts,
         rows=show_rows(index.rows, shown, columns, rule=query.rule, text=query.text, length=SHORT),
