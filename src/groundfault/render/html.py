@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from groundfault.render import words
 from groundfault.render.page import Page
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _LINE = 2
 """Height of a line with what surrounds it, in em."""
@@ -35,12 +40,19 @@ def frame(page: Page) -> str:
     )
 
 
-def _set(page: Page, template: str) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def make_environment(*packages: str) -> Environment:
+    """Make what fills in templates: text is escaped, and characters that steer are replaced.
+
+    Parameters
+    ----------
+    *packages : str
+        Packages with templates of their own, beside those of every page.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     environment = Environment(
-        loader=PackageLoader("groundfault.render"),
+        loader=ChoiceLoader([PackageLoader(name) for name in (*packages, "groundfault.render")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -48,4 +60,9 @@ def _set(page: Page, template: str) -> str:
         finalize=lambda value: words.clean(value) if type(value) is str else value,
     )
     # what draws a figure has escaped the text in it
-    return environment.get_template(template).render(page=page, svg=lambda f: Markup(f.svg))
+    environment.globals["svg"] = lambda figure: Markup(figure.svg)
+    return environment
+
+
+def _set(page: Page, template: str) -> str:
+    return make_environment().get_template(template).render(page=page)

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from groundfault.errors import GroundfaultError, InputError
 from groundfault.render import words
-from groundfault.render.drawing import Drawing
+from groundfault.render.html import make_environment
 from groundfault.workbench.auth import MAX_BODY
 from groundfault.workbench.holdout_state import count_untried, try_rules
 from groundfault.workbench.row_index import RowQuery
@@ -156,42 +156,16 @@ _OPTION = re.compile(r"--[a-z][a-z-]*")
 @cache
 def load_templates() -> Environment:
     """Load the templates; text is escaped, and characters that steer a terminal are replaced."""
-    from jinja2 import (
-        ChoiceLoader,
-        Environment,
-        PackageLoader,
-        PrefixLoader,
-        StrictUndefined,
-    )
     from markupsafe import Markup, escape
-
-    environment = Environment(
-        loader=ChoiceLoader(
-            [
-                PackageLoader("groundfault.workbench"),
-                # the blocks of every report
-                PrefixLoader({"render": PackageLoader("groundfault.render")}),
-            ]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: words.clean(value) if type(value) is str else value,
-    )
-
-    def draw(drawing: Drawing, alt: str) -> Markup:
-        # a drawing has escaped the text in it
-        return Markup(drawing.to_svg(alt))
 
     def keep_options(text: str) -> Markup:
         # a line may end between the hyphens of an option and its name
         escaped = str(escape(words.clean(text)))
         return Markup(_OPTION.sub(r'<span class="option">\g<0></span>', escaped))
 
+    environment = make_environment("groundfault.workbench")
     environment.filters["keep_options"] = keep_options
-    environment.globals |= {"words": words, "draw": draw}
-    environment.globals["svg"] = lambda figure: Markup(figure.svg)
+    environment.globals["words"] = words
     return environment
 
 

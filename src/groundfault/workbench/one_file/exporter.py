@@ -25,6 +25,7 @@ from groundfault.core.candidate import Library
 from groundfault.exports import ReportSlices
 from groundfault.render import audit_tables, words
 from groundfault.render.audit_words import Outline
+from groundfault.render.html import make_environment
 from groundfault.render.page import Block, Columns, Entry, Paragraph, make_table
 from groundfault.workbench.one_file.content import FileContent, list_blocks
 from groundfault.workbench.one_file.packing import RowValues, pack_json, pack_spans
@@ -97,16 +98,7 @@ def _pack(content: FileContent) -> Iterator[tuple[str, str]]:
 @cache
 def _load() -> tuple[Template, str, str]:
     """Return the page, its style and its script."""
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=ChoiceLoader(
-            [PackageLoader("groundfault.workbench.one_file"), PackageLoader("groundfault.render")]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
+    environment = make_environment("groundfault.workbench.one_file")
     # the looks of a report, and what only this page has
     style = "\n".join(environment.get_template(n).render() for n in ("report.css", "one_file.css"))
     # the keys of the workbench, and what only this page has
