@@ -410,8 +410,8 @@ def test_the_last_selections_are_remembered_and_the_first_forgotten(bench: Opene
     assert index.select(query) is index.select(query)
     for number in range(40):
         index.select(RowQuery(text=f"no such {number}"))
-    assert max(map(len, index._memory.values())) <= 24
-    assert len(index._memory["places"]) == 8
+    assert index._places.cache_info().currsize == 8
+    assert index._matches.cache_info().currsize == 6
 
 
 def test_a_report_without_its_evidence_still_shows_its_modes(tmp_path: Path) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 import polars as pl
@@ -26,11 +24,6 @@ if TYPE_CHECKING:
 
     from groundfault.workbench.rows import Rows
 
-Value = TypeVar("Value")
-
-_MAX_MEMORY = {"marks": 24, "near": 2, "rest": 6, "places": 8}
-"""Answers of each kind that are remembered: of a million rows, some take eight megabytes."""
-
 
 @dataclass
 class RowIndex:
@@ -45,8 +38,13 @@ class RowIndex:
 
     rows: Rows
     library: Library
-    _memory: dict[str, OrderedDict[Any, Any]] = field(default_factory=dict, repr=False)
-    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        # the last few answers of each kind: of a million rows, some take eight megabytes
+        self._marks = lru_cache(24)(self._apply)
+        self._misses = lru_cache(2)(lambda rule: find_near_misses(rule, self.rows.frame))
+        self._matches = lru_cache(6)(self._filter)
+        self._places = lru_cache(8)(self._select)
 
     def mark(self, rule: str) -> NDArray[np.bool_]:
         """Return the units that a rule is true for, as the audit marks them: shape (units,).
@@ -56,7 +54,7 @@ class RowIndex:
         RuleError
             If it cannot be read, or evaluated on these rows.
         """
-        marks = self._apply(rule)
+        marks = self._marks(rule)
         return np.asarray(bits.unpack(marks.on, marks.size)[0])
 
     def count(self, rule: str) -> dict[str, Cell]:
@@ -67,7 +65,7 @@ class RowIndex:
         RuleError
             If it cannot be read, or evaluated on these rows.
         """
-        tables = replace(self.rows.units, marks=self._apply(rule)).tables
+        tables = replace(self.rows.units, marks=self._marks(rule)).tables
         sums = zip(tables.on, tables.off, tables.on_sum, tables.total, tables.lift, strict=True)
         cells = [
             Cell(
@@ -103,8 +101,7 @@ class RowIndex:
         return on, off
 
     def _apply(self, rule: str) -> Marks:
-        library = Library((self.find_candidate(rule),))
-        return self._remember("marks", rule, lambda: Marks.of(self.rows.evidence, library))
+        return Marks.of(self.rows.evidence, Library((self.find_candidate(rule),)))
 
     def find_candidate(self, rule: str) -> Candidate:
         """Return the report's candidate of this rule, or a new one without missing values."""
@@ -123,10 +120,8 @@ class RowIndex:
 
         None for a rule that reads a fitted column, which is known of nothing but its units.
         """
-        candidate = self.find_candidate(rule)
-        if candidate.fitted_column is not None:
-            return ()
-        return self._remember("near", rule, lambda: find_near_misses(rule, self.rows.frame))
+        is_fitted = self.find_candidate(rule).fitted_column is not None
+        return () if is_fitted else self._misses(rule)
 
     def select(self, query: RowQuery) -> NDArray[np.intp]:
         """Return the places of all rows of a selection, in its order.
@@ -136,7 +131,7 @@ class RowIndex:
         RuleError, InputError
             If a rule, a filter or the column of the order cannot be used.
         """
-        return self._remember("places", replace(query, start=0), lambda: self._select(query))
+        return self._places(replace(query, start=0))
 
     def count_views(self, query: RowQuery) -> dict[str, int]:
         """Return the number of rows of each view of a selection."""
@@ -144,8 +139,7 @@ class RowIndex:
 
     def _find_view(self, query: RowQuery) -> NDArray[np.intp]:
         """Return the places of a view: in the table's order, of near misses in that of distance."""
-        key = query.where, query.text, query.model
-        mask = self._remember("rest", key, lambda: self._filter(query))
+        mask = self._matches(query.where, query.text, query.model)
         if query.view == "near":
             misses = self.find_near_misses(query.rule) if query.rule else ()
             parts = [miss.places[mask[miss.places]] for miss in misses]
@@ -162,15 +156,15 @@ class RowIndex:
         # half the memory; no table has so many rows
         return places.astype(np.int32)
 
-    def _filter(self, query: RowQuery) -> NDArray[np.bool_]:
+    def _filter(self, where: tuple[str, ...], text: str, model: str) -> NDArray[np.bool_]:
         """Return the rows that match the filters, the text and the model of a selection."""
-        frame, mask = self.rows.frame, self.rows.select_model(query.model)
-        for condition in query.where:
+        frame, mask = self.rows.frame, self.rows.select_model(model)
+        for condition in where:
             rule = Rule.parse(condition)
             self.require_columns(rule.columns)
             mask = mask & rule.holds(frame).to_numpy()
-        if query.text:
-            mask = mask & self._search(query.text)
+        if text:
+            mask = mask & self._search(text)
         return mask
 
     def _search(self, text: str) -> NDArray[np.bool_]:
@@ -203,20 +197,6 @@ class RowIndex:
                     f"the table has no column {name!r}; it has "
                     f"{', '.join(map(repr, self.rows.columns[:20]))}"
                 )
-
-    def _remember(self, kind: str, key: Any, compute: Callable[[], Value]) -> Value:
-        with self._lock:
-            memory = self._memory.setdefault(kind, OrderedDict())
-            if key in memory:
-                memory.move_to_end(key)
-                value: Value = memory[key]
-                return value
-        value = compute()
-        with self._lock:
-            memory[key] = value
-            while len(memory) > _MAX_MEMORY[kind]:
-                memory.popitem(last=False)
-        return value
 
 
 View = Literal["failing", "passing", "near", "inside", "all"]

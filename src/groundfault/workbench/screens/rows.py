@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from groundfault.auditing.report import Report
     from groundfault.workbench.opened_report import OpenedReport
     from groundfault.workbench.row_index import RowIndex
-    from groundfault.workbench.rows import Rows
+    from groundfault.workbench.rows import Rows, RowView
 
 _MAX_COLUMNS = 9
 """Of a table: as many as fit on a large screen; the rest are filters beside it."""
@@ -103,14 +103,14 @@ def _find_row(index: RowIndex, name: str, model: str) -> int:
     return int(places[0])
 
 
-def _find_siblings(index: RowIndex, name: str, place: int) -> list[tuple[int, str, bool | None]]:
-    """Return other rows of the same example: their places, models, and whether they fail."""
+def _find_siblings(index: RowIndex, name: str, place: int) -> list[RowView]:
+    """Return other rows of the same example, without their values."""
     rows = index.rows
     if not rows.evidence.roles.model:
         return []
     matches = (rows.ids == name).fill_null(False).to_numpy()
     views = show_rows(rows, np.flatnonzero(matches)[:_MAX_SIBLINGS], ())
-    return [(view.place, view.model, view.fails) for view in views if view.place != place]
+    return [view for view in views if view.place != place]
 
 
 def _choose_columns(index: RowIndex, query: RowQuery) -> tuple[str, ...]:
