@@ -297,7 +297,7 @@ def test_the_command_takes_lists(
     }
     assert len((tmp_path / "tables" / "known-holes.rows.jsonl").read_text().splitlines()) == 8
     wrong = CliRunner().invoke(command, ["known-holes", "--sizes", "many"])
-    assert "whole numbers" in wrong.output
+    assert "whole numbers" in str(wrong.exception)
 
 
 def test_the_real_holes_are_what_they_are_said_to_be(shared: Path) -> None:

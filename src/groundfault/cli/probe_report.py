@@ -12,7 +12,7 @@ import click
 
 from groundfault.base.files import write_text
 from groundfault.cli import shared
-from groundfault.cli.command import command, option
+from groundfault.cli.command import command
 from groundfault.cli.output import Result
 from groundfault.cli.reading import choose_ledger
 from groundfault.cli.settings import (
@@ -22,6 +22,7 @@ from groundfault.cli.settings import (
     Whole,
     call,
     derive_options,
+    list_options,
     own_options,
 )
 from groundfault.errors import InputError, PlanError
@@ -35,11 +36,18 @@ if TYPE_CHECKING:
     from groundfault.probes.use.summary import Summary
     from groundfault.render.page import Table
 
-unblind_option = option(
-    "--unblind",
-    metavar="REASON",
-    help="Reason for ending the blind review; it is recorded.",
-)
+
+def _list_release_settings(*, unblind: str | None = None) -> None:
+    """List what ends a blind review.
+
+    Output
+    ------
+    unblind : REASON
+        Reason for ending the blind review; it is recorded.
+    """
+
+
+unblind_option = list_options(_list_release_settings)
 
 
 @command(first="html md json_path control audit_dir unblind store ledger")

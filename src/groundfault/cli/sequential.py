@@ -5,37 +5,140 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from groundfault.cli import shared
-from groundfault.cli.command import Group, option
+from groundfault.cli.command import INPUT, RULE, Group, apply, option
 from groundfault.cli.confirm import confirm
-from groundfault.cli.labelling import STOPPED, choose_answer, clean, label
+from groundfault.cli.labelling import STOPPED, choose_answer, label
 from groundfault.cli.open_ import serve_bench, server_options
-from groundfault.cli.output import Result, Writable, claim_folder, echo_warnings
-from groundfault.cli.reading import choose_ledger, read_program
-from groundfault.cli.sequential_options import (
-    NUMBERS,
-    pool_options,
-    read_numbers,
-    read_pool,
-    read_sequential_plan,
-    sequential_plan_options,
+from groundfault.cli.output import Result, claim_folder, echo_warnings
+from groundfault.cli.reading import choose_ledger, read_program, require_orientation
+from groundfault.cli.settings import (
+    Flag,
+    OutFile,
+    Separated,
+    call,
+    derive_options,
+    list_options,
+    own_options,
 )
-from groundfault.cli.settings import Flag, OutFile, call, derive_options, list_options, own_options
 from groundfault.errors import PlanError
-from groundfault.sequential.stopping_time import advise_burn_in, forecast_stopping
+from groundfault.render.page import Table
+from groundfault.render.sequential_page import (
+    format_progress,
+    outline_state,
+    tabulate_prospects,
+)
+from groundfault.sequential import Certificate, Confirmation, SequentialAudit
+from groundfault.sequential.plan import SequentialPlan
+from groundfault.sequential.pool import Pool
+from groundfault.sequential.stopping_time import (
+    StoppingForecast,
+    advise_burn_in,
+    forecast_stopping,
+)
 
 if TYPE_CHECKING:
-    from groundfault.render.page import Table
     from groundfault.review.annotators import PanelSeat
-    from groundfault.sequential import Certificate, Confirmation, SequentialAudit
     from groundfault.sequential.labelling import Answer
-    from groundfault.sequential.plan import SequentialPlan
-    from groundfault.sequential.stopping_time import StoppingForecast
+
+NUMBERS = {"multiple": False, "type": Separated(float), "metavar": "P,P,..."}
+"""Options whose numbers are one text with commas between them."""
+
+
+def _list_pool_settings(*, rule: tuple[str, ...] = (), embed_with: str | None = None) -> None:
+    """List what a pool gets beside its columns.
+
+    Input
+    -----
+    rule : 'NAME: SQL'
+        Group defined by a rule, such as 'long: n_words > 400'; repeatable.
+    embed_with : HOW
+        Embedding of texts: tfidf (default), sentence or sentence:MODEL.
+    """
+
+
+_derive_pool = partial(derive_options, Pool.from_table, group=INPUT)
+
+pool_options = apply(
+    [
+        click.argument("source", metavar="POOL", type=click.Path()),
+        _derive_pool(
+            "id groups", id={"metavar": "COL"}, groups={"metavar": "COL", "multiple": True}
+        ),
+        list_options(_list_pool_settings, "rule"),
+        _derive_pool("embedding", embedding={"metavar": "COL|GLOB|FILE"}),
+        list_options(_list_pool_settings, "embed_with"),
+        _derive_pool("generated"),
+    ]
+)
+"""Which cases there are."""
+
+sequential_plan_options = apply(
+    [
+        derive_options(
+            SequentialPlan,
+            "model threshold burn_in alpha policy claim sampling epsilon warm_up seed",
+            group=RULE,
+            model={"metavar": "NAME"},
+            warm_up={"default": None, "show_default": False},
+        ),
+        derive_options(
+            SequentialPlan,
+            "bet alternative grid auditor_alternative auditor_grid eta shares",
+            group="Bets",
+            grid=NUMBERS,
+            auditor_grid=NUMBERS,
+        ),
+    ]
+)
+"""What is decided before the first label."""
+
+
+def read_pool(options: dict[str, Any], scores: str | None) -> Pool:
+    """Return the pool of cases that the options describe."""
+    from groundfault.core.candidate import Candidate
+
+    if scores and options["positive_is_good"] is None:
+        require_orientation(scores, one_is_pass=True)
+    rules = map(Candidate.from_text, options["rule"])
+    return call(
+        Pool.from_table,
+        options,
+        groups=[*options["groups"], *rules],
+        embedding=_read_embedding(options),
+        scores=scores,
+    )
+
+
+def _read_embedding(options: dict[str, Any]) -> Any:
+    """Return the named columns; or vectors, where ``--embed-with`` says how to embed a column."""
+    name, how = options["embedding"], options["embed_with"]
+    if how is None:
+        return name
+    if name is None:
+        raise PlanError("--embed-with needs --embedding, the column of texts")
+    from groundfault.readers.table import read_table
+    from groundfault.sequential.pool_parsing import get_column
+    from groundfault.slicing.embedding import embed
+
+    frame, sources = read_table(options["source"])
+    return embed(get_column(frame, name, sources[0]).to_list(), how)
+
+
+def read_sequential_plan(options: dict[str, Any]) -> SequentialPlan:
+    """Return the plan that the options describe."""
+    from groundfault.sequential import policies
+
+    warm_up = options["warm_up"]
+    if warm_up is None:
+        warm_up = getattr(policies.get(options["policy"]), "warm_up", 0)
+    return call(SequentialPlan, options, warm_up=warm_up)
 
 
 def _list_labellers(
@@ -44,8 +147,10 @@ def _list_labellers(
     labeller: Annotated[str | None, Flag("--as")] = None,
     labellers: str | None = None,
     adjudicator: str | None = None,
+    gate: bool = False,
+    certificate: OutFile | None = None,
 ) -> None:
-    """List who labels.
+    """List who labels, and what a verdict does.
 
     Labelling
     ---------
@@ -57,6 +162,13 @@ def _list_labellers(
         Names of all who label each case on their own.
     adjudicator : C
         Name of who settles their disagreements.
+
+    Output
+    ------
+    gate
+        Exit with status 1 if a failure mode is found.
+    certificate : FILE
+        Write the certificate to this file.
     """
 
 
@@ -86,13 +198,7 @@ def sequential() -> None:
 @list_options(_list_labellers, "labeller labellers adjudicator")
 @server_options
 @shared.ledger_options
-@option("--gate", is_flag=True, help="Exit with status 1 if a failure mode is found.")
-@option(
-    "--certificate",
-    metavar="FILE",
-    type=Writable(),
-    help="Write the certificate to this file.",
-)
+@list_options(_list_labellers, "gate certificate")
 @shared.json_option("the certificate")
 def run(*, json_path: str | None, **options: Any) -> Result:
     """Label cases from POOL until there is a verdict.
@@ -100,7 +206,6 @@ def run(*, json_path: str | None, **options: Any) -> Result:
     There is one as soon as one of the two null hypotheses is rejected. Every label is on disk at
     once: interrupt at any moment, and run the same command again to go on.
     """
-    from groundfault.sequential import SequentialAudit
     from groundfault.sequential.answers import replay
 
     _check_labelling(options)
@@ -156,8 +261,6 @@ def status(
     certificate : FILE
         Write the certificate to this file.
     """
-    from groundfault.sequential import SequentialAudit
-
     with echo_warnings():
         audit = SequentialAudit.from_ledger(ledger or True, seal)
     document = audit.certificate()
@@ -181,6 +284,7 @@ def status(
     burn_ins={
         **NUMBERS,
         "default": "10,40,70",
+        "type": Separated(int),
         "metavar": "M,M,...",
         "old_name": "--budgets",
     },
@@ -198,16 +302,7 @@ def plan(**options: Any) -> Result:
     and after how many labels.
     """
     pool, settings = read_pool(options, None), read_sequential_plan(options)
-    prospects = forecast_stopping(
-        pool,
-        settings,
-        burn_ins=[int(m) for m in read_numbers(options["burn_ins"], "--burn-ins") or ()],
-        base=options["base"],
-        failing=options["failing"],
-        at=read_numbers(options["at"], "--failing-rates"),
-        replicates=options["replicates"],
-        jobs=options["jobs"],
-    )
+    prospects = call(forecast_stopping, options, pool, settings, policy=None)
     advice = advise_burn_in(prospects, settings.alpha)
     data = {
         "prospects": [forecast.to_dict() for forecast in prospects],
@@ -224,8 +319,6 @@ def _outline_prospects(
     plan: SequentialPlan,
     cost: float | None,
 ) -> Iterator[str | Table]:
-    from groundfault.render.sequential_page import tabulate_prospects
-
     yield tabulate_prospects(prospects, cost)
     sound = [each for each in prospects if each.world == prospects[0].world]
     if plan.budget is not None and not any(each.pass_rate for each in sound):
@@ -312,56 +405,6 @@ def _take_seat(audit: SequentialAudit, options: dict[str, Any]) -> PanelSeat:
     return PanelSeat(AnnotatorPanel(audit, names, options["adjudicator"]), options["labeller"])
 
 
-def outline_state(
-    audit: SequentialAudit, certificate: Certificate, cost: float | None
-) -> Iterator[str | Table]:
-    """Yield the verdict, the groups and the next case."""
-    from groundfault.render.sequential_page import describe_left_out, tabulate_groups
-
-    yield certificate.sentence
-    if audit.verdict == "failure mode found":
-        yield f"refuted: {audit.null}"
-    elif audit.verdict == "inconclusive":
-        yield format_progress(audit, cost)
-    if not audit.claim.guaranteed:
-        yield "sampling as in the paper: on a finite pool it does not keep the error rate"
-    if certificate.caution:
-        yield certificate.caution
-    if certificate.left_out:
-        yield describe_left_out(certificate)
-    yield tabulate_groups(certificate)
-    if audit.open is not None:
-        query = audit.open.query
-        yield f"next: case {query.id} (query {query.step}), drawn from {query.group or 'a set'}"
-    elif not audit.finished:
-        yield "next: not drawn yet; run the audit again to go on"
-
-
-def format_progress(audit: SequentialAudit, cost: float | None) -> str:
-    """Return one line: labels, their cost, both e-values, and what would stop the audit."""
-    from groundfault.sequential.stopping_time import count_to_stop
-
-    wealth, bar = audit.wealth, 1 / audit.plan.alpha
-    cost_note = "" if cost is None else f", cost {cost * count_labels(audit):.2f}"
-    line = (
-        f"{audit.labelled} labelled{cost_note}; e-value against the model {wealth.model:.3g}, "
-        f"against the auditor {wealth.auditor:.3g} (rejected at {bar:g})"
-    )
-    distance = count_to_stop(audit)
-    ways = [
-        f"{count} {what} in a row"
-        for count, what in ((distance.failures, "failures"), (distance.passes, "passes"))
-        if count
-    ]
-    return f"{line}; in {clean(distance.group)} {' or '.join(ways)} would stop it" if ways else line
-
-
-def count_labels(audit: SequentialAudit) -> int:
-    """Return the number of labels: one for each case, or one for each person who scored it."""
-    reviewed = {review["step"] for review in audit.reviews}
-    return len(audit.reviews) + sum(r.closed and r.query.step not in reviewed for r in audit.rounds)
-
-
 sequential.add_command(confirm)
 
 
@@ -401,7 +444,6 @@ def report(source: str, *, out: str | None = None, seal: str = "") -> Result:
 def _load(source: str, seal: str) -> Certificate | Confirmation:
     """Return the result that a file of JSON holds, or the state of the audit in a ledger."""
     from groundfault.readers.safely import json_file
-    from groundfault.sequential import Certificate, Confirmation, SequentialAudit
 
     path = Path(source)
     if path.suffix != ".json":

@@ -20,6 +20,7 @@ import click
 
 from groundfault.cli.command import OUTPUT, Decorator, apply, option
 from groundfault.cli.output import Writable
+from groundfault.errors import PlanError
 
 R = TypeVar("R")
 
@@ -32,6 +33,32 @@ Count = Annotated[int, click.IntRange(1)]
 
 Whole = Annotated[int, click.IntRange(0)]
 """A whole number from 0."""
+
+
+class Separated(click.ParamType[Any]):
+    """Names, or numbers, that commas separate."""
+
+    name = "text"
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+    def convert(
+        self,
+        value: str,
+        param: click.Parameter | None,
+        ctx: click.Context | None,  # noqa: ARG002  (as click calls it)
+    ) -> list[Any]:
+        """Return the parts of a text."""
+        try:
+            return [self.kind(part.strip()) for part in value.split(",")]
+        except ValueError:
+            flag = param.opts[0] if param else ""
+            numbers = "whole numbers" if self.kind is int else "numbers"
+            raise PlanError(
+                f"{flag} {value!r} must be {numbers} with commas between them"
+            ) from None
+
 
 OutFile = Annotated[str, Writable()]
 """A file that the command writes."""

@@ -112,36 +112,48 @@ holdout_options = apply([holdout_option, seed_option])
 """Which units a search leaves to a later audit."""
 
 
-settings_option = option(
-    "--set",
-    "settings",
-    metavar="NAME=VALUE",
-    multiple=True,
-    group="Search",
-    help="Any other setting of the finder; repeatable.",
-)
+def _list_shared(
+    *,
+    evidence: tuple[str, ...] = (),
+    settings: Annotated[tuple[str, ...], Flag("--set")] = (),
+    jobs: int = -1,
+    workers: str | None = None,
+    store: str | None = None,
+) -> None:
+    """List options of several commands.
 
-store_option = option(
-    "--store",
-    metavar="FILE|URL",
-    help="Database of review decisions; by default reviews.db in RUNS.",
-)
+    Input
+    -----
+    evidence : SRC
+        Where the evidence is now, if it has moved; repeatable, in the order of the report's
+        sources.
 
-moved_option = option(
-    "--evidence",
-    metavar="SRC",
-    multiple=True,
-    group=INPUT,
-    help="Where the evidence is now, if it has moved; repeatable, in the order of the report's "
-    "sources.",
-)
+    Search
+    ------
+    settings : NAME=VALUE
+        Any other setting of the finder; repeatable.
 
-workers_option = option(
-    "--workers",
-    metavar="URL",
-    help="Farm that works instead of this machine, such as dask://host:8786; results do not "
-    "depend on it.",
-)
+    Output
+    ------
+    jobs : N
+        Number of processes (-1: one for each core); results do not depend on it.
+    workers : URL
+        Farm that works instead of this machine, such as dask://host:8786; results do not depend on
+        it.
+    store : FILE|URL
+        Database of review decisions; by default reviews.db in RUNS.
+    """
+
+
+moved_option = list_options(_list_shared, "evidence")
+settings_option = list_options(_list_shared, "settings")
+workers_option = list_options(_list_shared, "workers")
+store_option = list_options(_list_shared, "store")
+
+
+def jobs_option(default: int = -1) -> Decorator:
+    """Make the option that says how many processes work."""
+    return derive_options(_list_shared, "jobs", jobs={"default": default})
 
 
 def json_option(what: str) -> Decorator:
@@ -152,17 +164,6 @@ def json_option(what: str) -> Decorator:
         metavar="FILE|-",
         type=Writable(),
         help=f"Write {what} as JSON to FILE; - prints the JSON and nothing else.",
-    )
-
-
-def jobs_option(default: int = -1) -> Decorator:
-    """Make the option that says how many processes work."""
-    return option(
-        "--jobs",
-        type=int,
-        default=default,
-        show_default=True,
-        help="Number of processes (-1: one for each core); results do not depend on it.",
     )
 
 

@@ -14,7 +14,7 @@ from groundfault.base.registry import Registry
 from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result, require_writable, show_progress
-from groundfault.cli.settings import Count, list_options, own_options
+from groundfault.cli.settings import Count, Separated, list_options, own_options
 from groundfault.errors import InputError, MissingExtraError, PlanError
 
 if TYPE_CHECKING:
@@ -58,26 +58,8 @@ class _Study(Protocol):
 STUDIES = Registry("study", "groundfault.studies", {})
 
 
-class _Separated(click.ParamType[Any]):
-    """Names, or whole numbers, that commas separate."""
-
-    name = "text"
-
-    def __init__(self, kind: type) -> None:
-        self.kind = kind
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[Any]:
-        """Return the parts of a text."""
-        try:
-            return [self.kind(part.strip()) for part in value.split(",")]
-        except ValueError:
-            self.fail(f"{value!r} is not whole numbers separated by commas", param, ctx)
-
-
-Names = Annotated[str | None, _Separated(str)]
-Numbers = Annotated[str | None, _Separated(int)]
+Names = Annotated[str | None, Separated(str)]
+Numbers = Annotated[str | None, Separated(int)]
 
 
 def _list_study_settings(

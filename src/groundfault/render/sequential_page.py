@@ -34,9 +34,10 @@ from groundfault.render.page import (
 )
 from groundfault.sequential.certificate import Certificate, WealthPoint
 from groundfault.sequential.confirmation_result import Confirmation
+from groundfault.sequential.stopping_time import StoppingForecast, count_to_stop
 
 if TYPE_CHECKING:
-    from groundfault.sequential.stopping_time import StoppingForecast
+    from groundfault.sequential import SequentialAudit
 
 MAX_UNLABELLED = 12
 """Cases named in one sentence."""
@@ -303,6 +304,56 @@ def _tabulate_survivors(confirmation: Confirmation) -> Table:
         Words("Reason", lambda s: s.reason),
         drop=True,
     )
+
+
+def outline_state(
+    audit: SequentialAudit, certificate: Certificate, cost: float | None
+) -> Iterator[str | Table]:
+    """Yield the verdict, the groups and the next case."""
+    yield certificate.sentence
+    if audit.verdict == "failure mode found":
+        yield f"refuted: {audit.null}"
+    elif audit.verdict == "inconclusive":
+        yield format_progress(audit, cost)
+    if not audit.claim.guaranteed:
+        yield "sampling as in the paper: on a finite pool it does not keep the error rate"
+    if certificate.caution:
+        yield certificate.caution
+    if certificate.left_out:
+        yield describe_left_out(certificate)
+    yield tabulate_groups(certificate)
+    if audit.open is not None:
+        query = audit.open.query
+        yield f"next: case {query.id} (query {query.step}), drawn from {query.group or 'a set'}"
+    elif not audit.finished:
+        yield "next: not drawn yet; run the audit again to go on"
+
+
+def format_progress(audit: SequentialAudit, cost: float | None) -> str:
+    """Return one line: labels, their cost, both e-values, and what would stop the audit."""
+    wealth, bar = audit.wealth, 1 / audit.plan.alpha
+    cost_note = "" if cost is None else f", cost {cost * count_labels(audit):.2f}"
+    line = (
+        f"{audit.labelled} labelled{cost_note}; e-value against the model {wealth.model:.3g}, "
+        f"against the auditor {wealth.auditor:.3g} (rejected at {bar:g})"
+    )
+    distance = count_to_stop(audit)
+    ways = [
+        f"{count} {what} in a row"
+        for count, what in ((distance.failures, "failures"), (distance.passes, "passes"))
+        if count
+    ]
+    return (
+        f"{line}; in {words.clean(distance.group)} {' or '.join(ways)} would stop it"
+        if ways
+        else line
+    )
+
+
+def count_labels(audit: SequentialAudit) -> int:
+    """Return the number of labels: one for each case, or one for each person who scored it."""
+    reviewed = {review["step"] for review in audit.reviews}
+    return len(audit.reviews) + sum(r.closed and r.query.step not in reviewed for r in audit.rounds)
 
 
 def tabulate_prospects(forecasts: Sequence[StoppingForecast], cost: float | None) -> Table:
