@@ -40,7 +40,7 @@ def measure_change(results: AuditResults) -> OverallChange | None:
     level = 1 - float(to_fraction(plan.alpha))
     low, high = paired.change([changes.sum()], [(changes**2).sum()], [n], level)
     everything = bits.pack(np.ones((1, n), dtype=np.bool_))
-    p = flips.p_values(everything, changes, plan.permutations, plan.rng("audit/overall"))
+    p = flips.p_values(everything, changes)
     unit = (pairs.denominator or 1) * max(1, n)
     return OverallChange(
         n=n,

@@ -16,7 +16,7 @@ from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.judges.confirm import least_score
-from groundfault.stats import design_mixture, power
+from groundfault.stats import design_mixture, flips, power
 from groundfault.stats.design_mixture import DesignMixture, chance_of_support
 from groundfault.stats.power import Design, Stage
 
@@ -199,6 +199,8 @@ class ChangeDesign:
     growth : float
         How much the mean squared change grows with each failure that is added, in [0, 1]: one that
         meets a unit which the first model failed takes a change away.
+    graded : bool
+        Whether changes are of several sizes, so that they are bet on.
     """
 
     churn: float
@@ -206,6 +208,7 @@ class ChangeDesign:
     least: float
     holdout: float
     growth: float = 1.0
+    graded: bool = False
 
     @classmethod
     def of(cls, plan: Plan, discovery: Pairs, n_holdout: int, hypotheses: int) -> ChangeDesign:
@@ -235,6 +238,7 @@ class ChangeDesign:
             float(to_fraction(plan.min_lift or 0)),
             n_holdout / max(1, len(discovery) + n_holdout),
             max(0.0, 1 - 2 * better / passes) if passes else 1.0,
+            flips.is_graded(changes),
         )
 
     def power(self, change: float, units: float) -> float:
@@ -249,7 +253,9 @@ class ChangeDesign:
 
         Notes
         -----
-        Normal approximation of the sign-flip test.
+        Normal approximation, of the mean change and of the test. Bets need the wealth one over the
+        level: a stake s gains about s x mean - s^2 x spread / 2 a unit in logarithms, most where
+        s = mean / spread, and never more than the largest of `flips.STAKES`.
         """
         from scipy.special import ndtr, ndtri
 
@@ -257,7 +263,13 @@ class ChangeDesign:
         held = units * (self.holdout or 1.0)
         if spread <= 0 or held < 1:
             return 0.0
-        bar = max(self.least, -float(ndtri(min(self.level, 1) / 2)) * np.sqrt(spread / held))
+        if self.graded:
+            wealth = np.log(2 * len(flips.STAKES) / min(self.level, 1)) / held
+            stake = min(np.sqrt(2 * wealth / spread), flips.STAKES[-1])
+            bar = wealth / stake + stake * spread / 2
+        else:
+            bar = -float(ndtri(min(self.level, 1) / 2)) * np.sqrt(spread / held)
+        bar = max(self.least, float(bar))
         deviation = np.sqrt(max(spread - change**2, 1e-12))
         chance = float(ndtr((change - bar) / deviation * np.sqrt(held)))
         if self.holdout:

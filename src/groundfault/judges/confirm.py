@@ -219,16 +219,16 @@ def compute_p_values(
     Of graded losses the studentised lift is permuted, so that a slice whose losses vary more than
     the rest has no small p if the means are equal. Groups of unequal size are permuted among those
     of like size only, at random too. Pairs are
-    tested by swapping the two models within units, see `groundfault.stats.flips`.
+    tested by their changes, see `groundfault.stats.flips.p_values`.
 
     Parameters
     ----------
     direction : int64 array, shape (H,), optional
         One-sided where given, in these directions; else two-sided.
     """
-    draws = _count_draws(hypotheses, plan)
     if isinstance(units, Pairs):
-        return flips.p_values(units.marks.on[hypotheses], units.changes, draws, rng, direction)
+        return flips.p_values(units.marks.on[hypotheses], units.changes, direction)
+    draws = _count_draws(hypotheses, plan)
     if units.denominator != 1:
         return compute_graded_p_values(units, hypotheses, draws, rng, direction)
     on_sum = np.asarray(units.tables[hypotheses].on_sum, dtype=np.float64)

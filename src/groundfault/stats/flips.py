@@ -1,8 +1,9 @@
-"""Sign flips: whether two ways differ on slices of the same units, tested by swapping them.
+"""Changes: whether two ways differ on slices of the same units.
 
-If a unit comes out the same under both ways but for chance, the sign of its difference is as
-likely to be + as -. Flipping signs at random therefore says what chance does, however much some
-units vary and others do not."""
+If a 0/1 outcome of a unit is the same under both ways but for chance, the sign of its difference is
+as likely to be + as -. Flipping signs at random therefore says what chance does, however much some
+units vary and others do not. Graded differences of mean 0 need not be symmetric: a few large gains
+beside many small losses are flipped into a finding. There the mean is bet on."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.stats import bits
+from groundfault.stats import bits, multiple
 from groundfault.stats.bits import Bits
 
 Floats = NDArray[np.float64]
@@ -21,6 +22,10 @@ _TIE = 1 - 1e-12
 # differences flipped, and slices unpacked, at a time
 _BATCH = 1 << 21
 _SLICES = 1 << 22  # cells: 4 MiB of bytes
+
+STAKES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9)
+"""Shares of the wealth that bets on a mean stake, averaged: small ones for small changes, and below
+1, since a change of -1 would lose all."""
 
 
 def max_t(
@@ -54,10 +59,11 @@ def max_t(
     -----
     The statistic is a sum over its root sum of squares, so that a slice of few differences weighs
     as much as one of many. Without contrast the family-wise error is controlled exactly, and
-    strongly: a slice's statistic depends on its own units alone. Assumes independent units whose
-    differences are symmetric about 0 under the null, as those of 0/1 losses of equal error rates
-    are. A contrast flips what is left of the differences after their mean, which is exact only
-    asymptotically.
+    strongly: a slice's statistic depends on its own units alone. Assumes independent units, and
+    that differences of one size are symmetric about 0 under the null, as those of 0/1 losses of
+    equal error rates are. Graded differences are bet on instead, as in `p_values`, and adjusted by
+    Holm's method. A contrast flips what is left of the differences after their mean, which is exact
+    only asymptotically.
 
     References
     ----------
@@ -71,6 +77,8 @@ def max_t(
     >>> [bool(x < 0.05) for x in p]
     [True, False]
     """
+    if elsewhere is None and is_graded(differences):
+        return multiple.holm(_bet(packed, differences, None))
     flips = _Flips(packed, differences, elsewhere)
     statistics = flips.statistics(flips.residuals[None])[0]
     order = np.argsort(-statistics, kind="stable")
@@ -89,8 +97,6 @@ def max_t(
 def p_values(
     packed: Bits,
     differences: Floats,
-    draws: int,
-    rng: np.random.Generator,
     direction: NDArray[np.int64] | None = None,
 ) -> Floats:
     """Return p-values that mean differences are 0 on slices, each for its slice alone.
@@ -99,29 +105,30 @@ def p_values(
     ----------
     packed : uint64 array, shape (L, W)
     differences : float64 array, shape (n,)
-    draws : int
-        Random flips, where not all can be counted.
-    rng : numpy.random.Generator
+        In [-1, 1].
     direction : int64 array, shape (L,), optional
         One-sided in these directions; None is two-sided.
 
     Returns
     -------
     float64 array, shape (L,)
-        Exact where all differences but 0 are of one size, as those of 0/1 losses: the sign test.
 
     Notes
     -----
-    Assumptions are those of `max_t`.
+    Where all differences but 0 are of one size, as those of 0/1 losses, this is the sign test:
+    exact for independent units of equal chances both ways. Else one over the wealth of a bettor
+    who stakes shares of it on each difference, averaged over `STAKES`: valid for independent units
+    whose mean differences average at most 0 (at least 0) on the slice, whatever their shapes, since
+    a product of independent factors has the product of their means, which is largest where they are
+    equal. Waudby-Smith and Ramdas 2024, doi:10.1093/jrsssb/qkad009.
 
     Examples
     --------
-    >>> p_values(bits.pack(np.ones((1, 5), dtype=bool)), np.ones(5), 99, np.random.default_rng(0))
+    >>> p_values(bits.pack(np.ones((1, 5), dtype=bool)), np.ones(5))
     array([0.0625])
     """
-    sizes = np.abs(differences[differences != 0])
-    if len(sizes) and np.ptp(sizes) > 1e-9 * sizes[0]:
-        return _sample(packed, differences, draws, rng, direction)
+    if is_graded(differences):
+        return _bet(packed, differences, direction)
     up, down = (
         bits.sums(packed, (sign * differences > 0).astype(np.int64)[None])[:, 0] for sign in (1, -1)
     )
@@ -138,21 +145,26 @@ def _sign_tail(wins: NDArray[np.int64], pairs: NDArray[np.int64]) -> Floats:
     return np.where(wins > 0, bdtrc(wins - 1.0, np.maximum(pairs, 1), 0.5), 1.0)
 
 
-def _sample(
-    packed: Bits,
-    differences: Floats,
-    draws: int,
-    rng: np.random.Generator,
-    direction: NDArray[np.int64] | None,
-) -> Floats:
-    flips = _Flips(packed, differences, None)
-    side = None if direction is None else np.where(direction > 0, 1.0, -1.0)
-    observed = flips.statistics(flips.residuals[None], side)[0]
-    slack = 1e-9 * np.maximum(np.abs(observed), 1e-12)
-    exceed = np.zeros(len(observed), dtype=np.int64)
-    for values in flips.draw(draws, rng):
-        exceed += (flips.statistics(values, side) >= observed - slack).sum(axis=0)
-    return (1 + exceed) / (draws + 1)
+def is_graded(differences: Floats) -> bool:
+    """Return whether differences but 0 are of several sizes, so that 0 may be their mean and not
+    their centre."""
+    sizes = np.abs(differences[differences != 0])
+    return len(sizes) > 0 and bool(np.ptp(sizes) > 1e-9 * sizes[0])
+
+
+def _bet(packed: Bits, differences: Floats, direction: NDArray[np.int64] | None) -> Floats:
+    """Return one over the wealth of bets that differences are above 0, below it, or either."""
+    units = np.flatnonzero(differences)
+    on = bits.take(packed, len(differences), units)
+
+    def doubt(side: int) -> Floats:
+        factors = np.log1p(side * np.outer(STAKES, differences[units]))
+        wealth = np.logaddexp.reduce(bits.sums(on, factors), axis=1) - np.log(len(STAKES))
+        return np.asarray(np.exp(-np.maximum(wealth, 0.0)))
+
+    if direction is None:
+        return np.asarray(np.minimum(1.0, 2 * np.minimum(doubt(1), doubt(-1))))
+    return np.asarray(np.where(direction > 0, doubt(1), doubt(-1)))
 
 
 class _Flips:
@@ -180,8 +192,8 @@ class _Flips:
             out[:, self.units] = signs * self.residuals[self.units]
             yield out
 
-    def statistics(self, values: Floats, side: Floats | None = None) -> Floats:
-        """Return sums over root sums of squares, shape (rows, L): their size, or towards a side."""
+    def statistics(self, values: Floats) -> Floats:
+        """Return the sizes of sums over root sums of squares, shape (rows, L)."""
         rows, m = values[:, self.units], len(self.units)
         squares = self.residuals[self.units] ** 2
         out = np.zeros((len(values), len(self.packed)))
@@ -193,7 +205,7 @@ class _Flips:
             sums = rows @ weights.T
             with np.errstate(divide="ignore", invalid="ignore"):
                 out[:, part] = np.where(scale > 0, sums / scale, 0.0)
-        return np.abs(out) if side is None else out * side
+        return np.abs(out)
 
     def _weights(self, part: slice, m: int) -> Floats:
         on = bits.unpack(self.packed[part], m).astype(np.float64)
