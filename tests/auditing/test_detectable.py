@@ -69,6 +69,27 @@ def test_the_stated_change_is_found_four_times_in_five(judge: str, n: int) -> No
     assert 0.7 <= hits / worlds <= 0.93, (hits / worlds, np.mean(least))
 
 
+@pytest.mark.parametrize("units", [150, 400])
+def test_the_stated_change_of_graded_losses_is_found(units: int) -> None:
+    """Losses of five repeats: changes of several sizes, on which bets are made."""
+    rng = np.random.default_rng(1)
+    n, worlds = 5 * units, 100
+    marks = Marks(n, bits.pack(np.arange(n)[None] < units), None, ("",))
+    plan = Plan(judge="holm").resolve(lift_ranked=False, gated=False)
+    hits = 0
+    for _ in range(worlds):
+        rate = rng.beta(1, 3, n)
+        first, calm = (rng.binomial(5, rate) / 5 for _ in range(2))
+        pairs = Pairs.of_models(marks, np.vstack([first, calm]))
+        stated = ChangeDesign.of(plan, pairs, 0, 1).least_change(units)
+        assert stated is not None
+        worse = np.where(np.arange(n) < units, np.clip(rate + stated, 0, 1), rate)
+        second = rng.binomial(5, worse) / 5
+        changed = Pairs.of_models(marks, np.vstack([first, second]))
+        hits += rule(get("holm"), plan, changed, None, marks).verdicts[0] == "confirmed"
+    assert 0.7 <= hits / worlds <= 0.97, hits / worlds
+
+
 def test_more_units_find_less() -> None:
     design = ChangeDesign(churn=0.2, level=0.01, least=0.0, holdout=0.0)
     changes = [design.least_change(units) for units in (50, 200, 1000, 10_000)]

@@ -76,7 +76,7 @@ def draw_skewed(rng: np.random.Generator, mean: float, n: int) -> Floats:
 
 
 def test_skewed_changes_of_mean_0_are_none() -> None:
-    """Flips confirm a change in most of these worlds: most units are a little worse."""
+    """Flips confirm a change in a third of these worlds: most units are a little worse."""
     rng = np.random.default_rng(8)
     slices = bits.pack(np.repeat(np.eye(8, dtype=np.bool_), 30, axis=1))
     worlds = 200

@@ -259,7 +259,8 @@ class ChangeDesign:
         """
         from scipy.special import ndtr, ndtri
 
-        spread = self.churn + self.growth * change
+        # graded losses all shift a little, others fail here and there
+        spread = self.churn + change * (change if self.graded else self.growth)
         held = units * (self.holdout or 1.0)
         if spread <= 0 or held < 1:
             return 0.0
