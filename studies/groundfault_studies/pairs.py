@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -175,11 +175,8 @@ def read_pairs(path: str | Path = SHIPPED) -> tuple[Pair, ...]:
     """
     place = Path(path)
     data = toml_tables.read(place, "file of pairs")
-    toml_tables.require_known(data, ["pair"], str(place))
-    pairs = tuple(
-        _pair(one, place, n)
-        for n, one in enumerate(toml_tables.tables(data, "pair", str(place)), 1)
-    )
+    file = toml_tables.convert(data, _PairFile, str(place))
+    pairs = tuple(_pair(one, place, n) for n, one in enumerate(file.pair, 1))
     if not pairs:
         raise InputError(f"{place} describes no pair; write [[pair]] tables")
     names = [pair.name for pair in pairs]
@@ -190,15 +187,19 @@ def read_pairs(path: str | Path = SHIPPED) -> tuple[Pair, ...]:
     return pairs
 
 
+@dataclass(frozen=True)
+class _PairFile:
+    """The tables of a file of pairs."""
+
+    pair: list[dict[str, Any]] = field(default_factory=list)
+
+
 def _pair(table: Mapping[str, Any], place: Path, number: int) -> Pair:
     where = f"{place}, pair {number}"
-    toml_tables.require_known(table, list(Pair.__dataclass_fields__), where)
-    words = {
-        key: toml_tables.text(table, key, where, "")
-        for key in ("name", "made", "table", "text", "label", "probability", "embedding")
-    }
-    numbers = {key: _count(table, key, where) for key in ("train", "most") if key in table}
-    pair = Pair(**words | {"name": words["name"] or words["made"]}, **numbers)  # type: ignore[arg-type]
+    for key in ("train", "most"):
+        if isinstance(value := table.get(key, 1), bool) or not isinstance(value, int) or value < 1:
+            raise InputError(f"{where}: {key} must be a whole number of at least 1, not {value!r}")
+    pair = toml_tables.convert({"name": table.get("made", "")} | dict(table), Pair, where)
     if bool(pair.made) == bool(pair.table):
         raise InputError(f"{where}: give either a table, or made = one of {_list_names()}")
     if pair.made and pair.made not in (*_TEXTS, *_NUMBERS):
@@ -221,13 +222,6 @@ def _pair(table: Mapping[str, Any], place: Path, number: int) -> Pair:
             "too"
         )
     return replace(pair, table=str(place.parent / pair.table))
-
-
-def _count(table: Mapping[str, Any], key: str, where: str) -> int:
-    value = table[key]
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{where}: {key} must be a whole number of at least 1, not {value!r}")
-    return value
 
 
 def _list_names() -> str:

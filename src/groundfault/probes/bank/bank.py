@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from groundfault.core.evidence import Evidence
 
-_BANK = ("name", "about", "sha256", "keys", "task")
 # the parts of a prompt key are joined by bars, and ids are shown in terminals and paths
 _ID = re.compile(r"[\w.:+-]+(?: ?[\w.:+-]+)*")
 _MAX_ID = 200  # characters: ids are names in paths, of which file systems take 255 bytes a part
@@ -135,18 +134,13 @@ class Task:
         """
         if "answer" in table and not has_key:
             raise InputError(f"{where} has an answer, and its bank none: take out keys = false")
-        if has_key:
-            toml_tables.text(table, "answer", where)
-        values = toml_tables.read_fields(cls, table, where)
-        try:
-            task = cls(**values)
-            if has_key and not task.answer:
-                raise InputError(f"the answer '' {form('', task.rule)}")
-            return task
-        except InputError as error:
-            # the place says which task it is
-            message = str(error).removeprefix(f"task {values['id']!r}").lstrip(": ")
-            raise InputError(f"{where}: {message}") from None
+        if "answer" not in table and has_key:
+            raise InputError(f'{where}: answer is missing; write answer = "..."')
+        # the place says which task it is
+        task = toml_tables.convert(table, cls, where, of=f"task {table.get('id')!r}")
+        if has_key and not task.answer:
+            raise InputError(f"{where}: the answer '' {form('', task.rule)}")
+        return task
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,22 +227,15 @@ class Bank:
             If the file is no bank, or has another hash than it was frozen with.
         """
         where = str(path)
-        data = toml_tables.read(Path(path), "bank")
-        toml_tables.require_known(data, _BANK, where)
-        rows = enumerate(toml_tables.tables(data, "task", where), start=1)
-        has_keys = toml_tables.flag(data, "keys", where, True)
+        file = toml_tables.convert(toml_tables.read(Path(path), "bank"), _BankFile, where)
         tasks = tuple(
-            Task.from_dict(row, f"{where}, task {row.get('id', number)!r}", has_key=has_keys)
-            for number, row in rows
+            Task.from_dict(row, f"{where}, task {row.get('id', number)!r}", has_key=file.keys)
+            for number, row in enumerate(file.task, start=1)
         )
         with toml_tables.locate_errors(where):
-            bank = cls(
-                toml_tables.text(data, "name", where),
-                tasks,
-                toml_tables.text(data, "about", where, ""),
-            )
+            bank = cls(file.name, tasks, file.about)
         # the hash is of the content, so that comments and layout of the file may change
-        toml_tables.check_frozen(toml_tables.text(data, "sha256", where, ""), bank.hash, where)
+        toml_tables.check_frozen(file.sha256, bank.hash, where)
         return bank
 
     @classmethod
@@ -332,6 +319,17 @@ class Bank:
         for task in self.tasks:
             lines += ["", "[[task]]", *toml_tables.pairs(task.to_dict())]
         toml_tables.write(Path(path), lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _BankFile:
+    """The tables of a file with a bank."""
+
+    name: str
+    about: str = ""
+    sha256: str = ""
+    keys: bool = True
+    task: list[dict[str, Any]] = field(default_factory=list)
 
 
 def _tasks_of_rows(

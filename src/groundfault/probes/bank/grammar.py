@@ -9,7 +9,7 @@ import itertools
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ relations, and which answers are right. That ``wording`` is kept is checked on e
 others are for reviewers."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,59}", re.IGNORECASE)
-_GRAMMAR = ("name", "about", "sha256", "layout", "longest", "group")
 # ten times the prompts that a run takes: beyond it a layout is a slip, and counting alone is slow
 _MAX_ASSIGNMENTS = 10_000_000
 
@@ -230,17 +229,11 @@ class Grammar:
             If the file is no grammar, or has another hash than it was frozen with.
         """
         where = str(path)
-        data = toml_tables.read(Path(path), "grammar")
-        toml_tables.require_known(data, _GRAMMAR, where)
+        file = toml_tables.convert(toml_tables.read(Path(path), "grammar"), _GrammarFile, where)
         with toml_tables.locate_errors(where):
-            grammar = cls(
-                toml_tables.text(data, "name", where),
-                tuple(_read_group(row, where) for row in toml_tables.tables(data, "group", where)),
-                toml_tables.text(data, "layout", where),
-                data.get("longest", 8000),
-                toml_tables.text(data, "about", where, ""),
-            )
-        toml_tables.check_frozen(toml_tables.text(data, "sha256", where, ""), grammar.hash, where)
+            groups = tuple(_read_group(row, where) for row in file.group)
+            grammar = cls(file.name, groups, file.layout, file.longest, file.about)
+        toml_tables.check_frozen(file.sha256, grammar.hash, where)
         return grammar
 
     @classmethod
@@ -260,16 +253,33 @@ class Grammar:
         toml_tables.write(Path(path), lines)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _GrammarFile:
+    """The tables of a file with a grammar."""
+
+    name: str
+    layout: str
+    about: str = ""
+    sha256: str = ""
+    longest: int = 8000
+    group: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _GroupTable:
+    """The tables of a group."""
+
+    name: str
+    about: str = ""
+    keeps: tuple[str, ...] = KEEPS
+    option: list[dict[str, Any]] = field(default_factory=list)
+
+
 def _read_group(row: Mapping[str, Any], where: str) -> ComponentGroup:
-    name = toml_tables.text(row, "name", f"{where}, a group")
-    here = f"{where}, group {name!r}"
-    toml_tables.require_known(row, ("name", "about", "keeps", "option"), here)
-    options = tuple(
-        Option(**toml_tables.read_fields(Option, each, f"{here}, an option"))
-        for each in toml_tables.tables(row, "option", here)
-    )
-    keeps = toml_tables.texts(row, "keeps", here) if "keeps" in row else KEEPS
-    return ComponentGroup(name, options, keeps)
+    here = f"{where}, group {row['name']!r}" if "name" in row else f"{where}, a group"
+    table = toml_tables.convert(row, _GroupTable, here)
+    options = (toml_tables.convert(each, Option, f"{here}, an option") for each in table.option)
+    return ComponentGroup(table.name, tuple(options), table.keeps)
 
 
 def _find_option(group: ComponentGroup, name: str) -> Option:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from groundfault.base.files import write_text
 from groundfault.base.reading import read_text
@@ -18,6 +21,8 @@ from groundfault.errors import InputError, first_line
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 
 _MAX_BYTES = 256 << 20  # half of what is read of other documents: tables take more when parsed
 
@@ -65,85 +70,49 @@ def require_known(table: Mapping[str, Any], names: Collection[str], where: str) 
         )
 
 
-def text(table: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
-    """Return a string of a table; the default where it is left out."""
-    value = table.get(key, default)
-    if not isinstance(value, str):
-        raise InputError(
-            f'{where}: {key} is {"missing" if value is None else "not text"}; write {key} = "..."'
-        )
-    return value
-
-
-def flag(table: Mapping[str, Any], key: str, where: str, default: bool) -> bool:
-    """Return a truth value of a table; the default where it is left out."""
-    value = table.get(key, default)
-    if not isinstance(value, bool):
-        raise InputError(f"{where}: {key} is neither true nor false; write {key} = true or false")
-    return value
-
-
-def texts(table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-    """Return a list of strings of a table; none where it is left out."""
-    value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise InputError(f'{where}: {key} must be a list of texts, such as {key} = ["..."]')
-    return tuple(value)
-
-
-def slots(table: Mapping[str, Any], key: str, where: str) -> dict[str, str]:
-    """Return the texts by name of a table; none where it is left out."""
-    value = table.get(key, {})
-    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
-        raise InputError(
-            f'{where}: {key} must be texts by name, as in {key} = {{ shortcut = "10" }}'
-        )
-    return value
-
-
-def number(table: Mapping[str, Any], key: str, where: str) -> Fraction:
-    """Return a number that a table holds as text; 0 where it is left out."""
-    try:
-        return Fraction(text(table, key, where, "0"))
-    except (ValueError, ZeroDivisionError):
-        raise InputError(f'{where}: {key} must be a number in quotes, such as "0.01"') from None
-
-
-_READERS: dict[str, Callable[[Mapping[str, Any], str, str], Any]] = {
-    "str": text,
-    "tuple[str, ...]": texts,
-    "Mapping[str, str]": slots,
-    "Fraction": number,
-}
-"""Readers of values, by the annotation of the field that takes them."""
-
-
-def read_fields(
-    form: type[DataclassInstance], table: Mapping[str, Any], where: str
-) -> dict[str, Any]:
-    """Return the values of a dataclass's fields that a table holds; others have a default.
+def convert(table: Mapping[str, Any], form: type[T], where: str, of: str = "") -> T:
+    """Read a table of the file as a dataclass whose fields have one of the types of `_HINTS`.
 
     Raises
     ------
     InputError
-        If the table holds something else, lacks a field without a default, or a value is of
-        another type.
+        Naming ``where``, the key, and the form in which to write it; or as the dataclass refuses
+        its fields, with ``where`` in place of ``of``.
     """
-    form_fields = fields(form)
-    require_known(table, [field.name for field in form_fields], where)
-    return {
-        field.name: _READERS[str(field.type)](table, field.name, where)
-        for field in form_fields
-        if field.name in table or field.default is field.default_factory is MISSING
-    }
+    require_known(table, form.__annotations__, where)
+    try:
+        # made once more, for msgspec leaves fields at their default out of the instance's __dict__
+        return replace(msgspec.convert(table, form, dec_hook=_read_number))
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, InputError):
+            problem = str(error.__cause__).removeprefix(of).lstrip(": ")
+            raise InputError(f"{where}: {problem}") from None
+        missing = re.search(r"missing required field `(\w+)`", str(error))
+        place = missing or re.search(r"`\$\.(\w+)", str(error))
+        key = place[1] if place else ""
+        hint = _HINTS[form.__annotations__[key]].format(key=key)
+        raise InputError(
+            f"{where}: {key} " + (hint.replace("is not text", "is missing") if missing else hint)
+        ) from None
 
 
-def tables(data: Mapping[str, Any], key: str, where: str) -> list[dict[str, Any]]:
-    """Return the tables under ``[[key]]``."""
-    value = data.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise InputError(f"{where}: {key} must be written as [[{key}]] tables")
-    return value
+_HINTS = {
+    "str": 'is not text; write {key} = "..."',
+    "bool": "is neither true nor false; write {key} = true or false",
+    "int": "must be a whole number; write {key} = 1",
+    "tuple[str, ...]": 'must be a list of texts, such as {key} = ["..."]',
+    "Mapping[str, str]": 'must be texts by name, as in {key} = {{ shortcut = "10" }}',
+    "Fraction": 'must be a number in quotes, such as "0.01"',
+    "list[dict[str, Any]]": "must be written as [[{key}]] tables",
+}
+"""How a value is written in the file, by the annotation of the field that takes it."""
+
+
+def _read_number(_: type, value: Any) -> Fraction:
+    try:
+        return Fraction(str(value)) if isinstance(value, str) else Fraction("")
+    except ZeroDivisionError:
+        raise ValueError(value) from None
 
 
 def sha256(content: Any) -> str:

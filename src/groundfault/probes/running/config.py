@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -88,32 +88,21 @@ class Config:
     controls: float = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "batch", "budget", "concurrency"):
-            self._check(name, "a whole number of at least 1", lambda v: _is_whole(v) and v >= 1)
+        for name, (words, fits) in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None and not fits(value):
+                raise PlanError(f"{name} is {value!r}; it must be {words}")
         if (self.iterations is None) == (self.budget is None):
             raise PlanError(
                 "set either iterations or budget: how often a policy is asked, or for how many "
                 "queries"
             )
-        self._check("seeds", "a list of whole numbers of at least 0, none twice", _are_seeds)
-        self._check("streams", "independent or shared", lambda v: v in ("independent", "shared"))
-        self._check("answers", "shared or fresh", lambda v: v in ("shared", "fresh"))
-        self._check("timeout", "above 0 seconds", lambda v: _is_number(v) and v > 0)
-        self._check("retries", "a whole number of at least 0", lambda v: _is_whole(v) and v >= 0)
-        self._check("reviewers", "1 or 2", lambda v: _is_whole(v) and v in (1, 2))
-        self._check("unit", "key or row", lambda v: v in ("key", "row"))
-        self._check("controls", "a share in [0, 1]", lambda v: _is_number(v) and 0 <= v <= 1)
         toml_tables.require_known(self.decoding, _DECODING, "decoding")
         object.__setattr__(self, "decoding", {"temperature": 0, "max_tokens": 192, **self.decoding})
         # checked here, so that a wrong decoding setting stops the run before anything is paid for
         self.question("?")
         object.__setattr__(self, "policies", tuple(policy.name for policy in self.prompt_policies))
         object.__setattr__(self, "seeds", tuple(self.seeds))
-
-    def _check(self, name: str, range_: str, fits: Callable[[Any], bool]) -> None:
-        value = getattr(self, name)
-        if value is not None and not fits(value):
-            raise PlanError(f"{name} is {value!r}; it must be {range_}")
 
     @cached_property
     def prompt_policies(self) -> tuple[PromptPolicy, ...]:
@@ -202,12 +191,21 @@ class Config:
                 raise PlanError(f"{where}: {name} must be a table; write [{name}]")
             toml_tables.require_known(table, names, f"{where}, [{name}]")
             settings |= {name: table} if name == "decoding" else table
-        for name in ("bank", "grammar"):
-            settings[name] = home / toml_tables.text(data, name, where, f"{name}.toml")
+        places = {key: value for key, value in data.items() if key in _Places.__annotations__}
+        files = toml_tables.convert(places, _Places, where)
+        settings |= {"bank": home / files.bank, "grammar": home / files.grammar}
         try:
             return cls(**settings)
         except PlanError as error:
             raise PlanError(f"{where}: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The names of the bank and the grammar in the file."""
+
+    bank: str = "bank.toml"
+    grammar: str = "grammar.toml"
 
 
 def slug(name: str) -> str:
@@ -215,8 +213,8 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", name.casefold()).strip("-.")[:100] or "-"
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is_whole(value: Any, low: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= low
 
 
 def _is_number(value: Any) -> bool:
@@ -226,10 +224,19 @@ def _is_number(value: Any) -> bool:
 
 
 def _are_seeds(value: Any) -> bool:
-    return (
-        isinstance(value, Sequence)
-        and not isinstance(value, str)
-        and len(value) > 0
-        and all(_is_whole(seed) and seed >= 0 for seed in value)
-        and len(set(value)) == len(value)
-    )
+    is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
+    return is_list and all(map(_is_whole, value)) and len(set(value)) == len(value)
+
+
+_COUNT = ("a whole number of at least 1", partial(_is_whole, low=1))
+_RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("iterations", "batch", "budget", "concurrency"), _COUNT),
+    "seeds": ("a list of whole numbers of at least 0, none twice", _are_seeds),
+    "streams": ("independent or shared", ("independent", "shared").__contains__),
+    "answers": ("shared or fresh", ("shared", "fresh").__contains__),
+    "timeout": ("above 0 seconds", lambda v: _is_number(v) and v > 0),
+    "retries": ("a whole number of at least 0", _is_whole),
+    "reviewers": ("1 or 2", lambda v: _is_whole(v) and v in (1, 2)),
+    "unit": ("key or row", ("key", "row").__contains__),
+    "controls": ("a share in [0, 1]", lambda v: _is_number(v) and 0 <= v <= 1),
+}
