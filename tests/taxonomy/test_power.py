@@ -83,11 +83,12 @@ def test_a_planted_class_loses_passes_of_half_of_the_models_in_its_examples_alon
 def test_effects_are_looked_up_by_halving(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
-    def strength(*parts: object) -> float:
-        asked.append(float(str(parts[4])))
-        return asked[-1]
+    def plant(*parts: object) -> object:
+        asked.append(float(str(parts[3])))
+        return parts[0]
 
-    monkeypatch.setattr(nulls, "_measure_planted", strength)
+    monkeypatch.setattr(nulls, "plant_class", plant)
+    monkeypatch.setattr(nulls, "measure_strongest_direction", lambda *_: asked[-1])
     matrix = draw(1, examples=60, models=6)
     test = nulls.Test("direction", 0.0, (0.4,) * 19)
     population = OneAbility.fit(matrix.passed, matrix.trials)

@@ -160,7 +160,7 @@ def test_bends_of_strong_directions_are_not_counted(
 ) -> None:
     matrix, _ = AbilityWorld(examples=60, models=6).draw(rng(0))
     monkeypatch.setattr(nulls, "measure_directions", lambda *_: np.array(strengths))
-    monkeypatch.setattr(nulls, "_find_strongest_direction", lambda *_: 1.0)
+    monkeypatch.setattr(nulls, "measure_strongest_direction", lambda *_: 1.0)
     directions, test = nulls.count_directions(matrix, QUICK)
     assert (directions, test.observed) == (count, strengths[0])
 

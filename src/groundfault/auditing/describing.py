@@ -352,9 +352,9 @@ def describe(
     seed, texts = task.audit.plan.seed, task.texts
     listener(announce)(task.bound_cost(second=second is not None).describe(prices))
     # all of them before any is paid for
-    proposer = _open(model)
-    decider = proposer if annotator is None else _open(annotator)
-    by: Target | Marks | None = None if second is None else _open(second)
+    proposer = get(model)
+    decider = proposer if annotator is None else get(annotator)
+    by: Target | Marks | None = None if second is None else get(second)
     todo, proposals = task.propose(proposer, budget)
     lines = [one.text for one in todo]
     if sheet is not None and Path(sheet).exists():
@@ -421,10 +421,6 @@ def bound_describing_cost(
         As for `DescribingTask.bound_cost`.
     """
     return DescribingTask.of(evidence, plan, **settings).bound_cost(second=second)
-
-
-def _open(target: str | Target) -> Target:
-    return get(target) if isinstance(target, str) else target
 
 
 def _list_discovery(

@@ -416,7 +416,7 @@ class Case:
             `groundfault.probes.run`.
         """
         open_probe(self)
-        target = get(target) if isinstance(target, str) else target
+        target = get(target)
         wordings, _ = summarize_wordings(self)
         if wordings is not None and wordings.model not in ("", target.name):
             raise PlanError(

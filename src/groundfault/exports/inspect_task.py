@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
 from groundfault.core.equivalence import natural_rule, normal
-from groundfault.taxonomy.words.new_tasks import GeneratedTasks, NewTask, to_row
+from groundfault.taxonomy.words.new_tasks import GeneratedTasks, NewTask
 
 _LETTER = re.compile(r"\(?([A-Z])\)?[.:]?")
 _OPTION = re.compile(r"^\(?A[).:]", re.MULTILINE)
@@ -106,7 +107,7 @@ def write(generated: GeneratedTasks, directory: str | Path) -> None:
     # a program of an earlier run would have nothing to run on
     with replace_folder(directory, names=["tasks.py"]) as place:
         write_text(place / "tasks.jsonl", _lines([_sample(task) for task in generated.keyed]))
-        write_text(place / "candidates.jsonl", _lines([to_row(task) for task in generated.tasks]))
+        write_text(place / "candidates.jsonl", _lines([asdict(task) for task in generated.tasks]))
         if generated.keyed:
             write_text(place / "tasks.py", _PROGRAM)
         write_text(place / "manifest.json", manifest)
@@ -118,7 +119,7 @@ def _lines(rows: list[dict[str, Any]]) -> str:
 
 def _sample(task: NewTask) -> dict[str, Any]:
     form, target = _form(task)
-    return {**to_row(task), "form": form, "target": target}
+    return {**asdict(task), "form": form, "target": target}
 
 
 def _form(task: NewTask) -> tuple[str, str]:

@@ -112,7 +112,7 @@ async def ask_async(
     Calls in progress when the process is killed, at most ``concurrency`` of them, may have been
     paid for and are asked again: their replies never arrived.
     """
-    model = get(target) if isinstance(target, str) else target
+    model = get(target)
     if concurrency < 1:
         raise PlanError(f"concurrency={concurrency} (--concurrency) must be at least 1")
     if retries < 0 or not timeout > 0:

@@ -45,14 +45,14 @@ class Target(Protocol):
         ...
 
 
-def get(name: str, **options: Any) -> Target:
+def get(name: str | Target, **options: Any) -> Target:
     """Return the target of that name, such as ``openai/gpt-4o-mini`` or ``replay:calls.jsonl``.
 
     Parameters
     ----------
-    name : str
+    name : str or Target
         A built-in kind, or one registered under the entry-point group ``groundfault.targets``; then
-        a slash or a colon, and what that kind needs to know.
+        a slash or a colon, and what that kind needs to know. A target is returned as it is.
     **options
         For that kind: ``base_url`` and ``api_key`` for openai, ``target`` for replay, arguments of
         ``get_model`` for inspect and hf.
@@ -64,6 +64,8 @@ def get(name: str, **options: Any) -> Target:
     MissingExtraError
         If it needs a library that is not installed.
     """
+    if not isinstance(name, str):
+        return name
     parts = re.fullmatch(r"([\w-]+)[:/](.+)", name, re.DOTALL)
     if parts is None:
         raise PlanError(

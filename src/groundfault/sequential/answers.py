@@ -158,7 +158,7 @@ def model(
     """
     from groundfault.models import ask, get
 
-    service = get(target) if isinstance(target, str) else target
+    service = get(target)
 
     def answer(query: Query) -> float | None:
         if not isinstance(query.case.get(prompt), str):

@@ -91,7 +91,7 @@ def run(
     beside = config.bank if isinstance(config, Config) else Path(config)
     folder = Path(out) if out is not None else beside.parent / "runs"
     config = config if isinstance(config, Config) else Config.load(config)
-    target = models.get(target) if isinstance(target, str) else target
+    target = models.get(target)
     bank, grammar = Bank.load(config.bank), Grammar.load(config.grammar)
     prompts = _render_all(bank, grammar)
     groups = {group.name: [option.name for option in group.options] for group in grammar.groups}

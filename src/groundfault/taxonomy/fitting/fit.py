@@ -248,7 +248,7 @@ def _make_clusters(
             reason=reason,
             terms=terms[c],
             attributes=attributes[c],
-            exemplars=_find_exemplars(matrix, clustering, inside, c),
+            exemplars=tuple(matrix.examples[i] for i in clustering.list_nearest(c)[:_EXEMPLARS]),
             sources=_count_sources(matrix.attributes[benchmark][inside]) if benchmark else {},
         )
         clusters.append(cluster)
@@ -310,14 +310,6 @@ def _measure_failures(
         for rates, values in ((failure, passes), (expectation, chance * trials)):
             rates[c, some] = 1 - values[inside].sum(axis=0)[some] / count[some]
     return failure, expectation
-
-
-def _find_exemplars(
-    matrix: Matrix, clustering: Partition, inside: NDArray[np.intp], cluster: int
-) -> tuple[str, ...]:
-    # in the reduced space, where the clusters were formed
-    away = ((clustering.points[inside] - clustering.centroid[cluster]) ** 2).sum(axis=1)
-    return tuple(matrix.examples[i] for i in inside[np.argsort(away, kind="stable")[:_EXEMPLARS]])
 
 
 def _count_sources(words: pl.Series) -> dict[str, int]:

@@ -349,10 +349,10 @@ class Matrix:
         values, holes = self.values, self.trials == 0
         if how == "column_mean":
             # the model's own mean: no information passes from one model to another
-            fill = np.broadcast_to(_mean(values, 0)[None], values.shape)
+            fill = np.broadcast_to(mean_known(values, 0, 0.5)[None], values.shape)
         elif how == "row_mean":
             training_values = values if training is None else values[:, self.columns_of(training)]
-            fill = np.broadcast_to(_mean(training_values, 1)[:, None], values.shape)
+            fill = np.broadcast_to(mean_known(training_values, 1, 0.5)[:, None], values.shape)
         else:
             fill = np.full(values.shape, {"half": 0.5, "zero": 0.0, "none": -1.0}[how])
         return np.where(holes, fill, values)
@@ -406,9 +406,9 @@ def _index(column: pl.Series) -> tuple[tuple[str, ...], NDArray[np.intp]]:
     return tuple(text.unique().sort()), (text.rank("dense").to_numpy() - 1).astype(np.intp)
 
 
-def _mean(values: Floats, axis: int) -> Floats:
-    """Return means of what is known; one half where nothing is."""
+def mean_known(values: Floats, axis: int, unknown: float) -> Floats:
+    """Average the values that are not NaN along an axis; ``unknown`` where there is none."""
     present = ~np.isnan(values)
     count = present.sum(axis=axis)
     total = np.where(present, values, 0.0).sum(axis=axis)
-    return np.where(count > 0, total / np.maximum(count, 1), 0.5)
+    return np.where(count > 0, total / np.maximum(count, 1), unknown)

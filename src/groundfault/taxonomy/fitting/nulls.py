@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Literal
 
 import msgspec
@@ -142,10 +141,13 @@ def count_directions(
     # arXiv:2606.09878 has no such null; without it ability alone makes clusters
     population = population or OneAbility.fit(matrix.passed, matrix.trials)
     strengths = measure_directions(prepare(matrix, settings), settings)
-    work = partial(_find_strongest_direction, matrix, settings, population)
-    draws = (replicates or Replicates()).run(
-        "strongest direction under one ability", work, settings.worlds
-    )
+    purpose = "strongest direction under one ability"
+
+    def draw_strongest(number: int) -> float:
+        world = draw_world("one ability", matrix, population, settings.rng(purpose, number))
+        return measure_strongest_direction(world, settings)
+
+    draws = (replicates or Replicates()).run(purpose, draw_strongest, settings.worlds)
     bar = find_bar(draws, settings.level)
     # against the strongest direction of each world, which adjusts for looking at all of them
     excess = strengths - bar
@@ -168,13 +170,6 @@ def measure_strongest_direction(world: Matrix, settings: Settings) -> float:
         return float(measure_directions(prepare(world, settings), settings)[0])
     except InputError:
         return 0.0
-
-
-def _find_strongest_direction(
-    matrix: Matrix, settings: Settings, population: OneAbility, number: int
-) -> float:
-    rng = settings.rng("strongest direction under one ability", number)
-    return measure_strongest_direction(replace(matrix, passed=population.draw(rng)), settings)
 
 
 def shuffle_columns(matrix: Matrix, clustering: Partition, settings: Settings) -> Test:
@@ -221,8 +216,19 @@ def recluster_worlds(
     silhouettes = clustering.silhouettes()
     tests: dict[str, Test] = {}
     for kind in KINDS:
-        work = partial(_recluster, kind, matrix, settings, dimensions, population)
-        draws = replicates.run(f"clustering worlds of {kind}", work, settings.worlds)
+
+        def recluster(
+            number: int, kind: Kind = kind, purpose: str = purpose
+        ) -> tuple[float, float]:
+            rng = settings.rng(purpose, number)
+            try:
+                world = prepare(draw_world(kind, matrix, population, rng), settings)
+                return make_partition(world, settings, dimensions).silhouettes()
+            except InputError:
+                # the worst silhouette: a world without clusters never counts against the data
+                return -1.0, -1.0
+
+        draws = replicates.run(f"clustering worlds of {kind}", recluster, settings.worlds)
         for space, (where, key) in enumerate((("", ""), (" in the reduced space", "_reduced"))):
             tests[kind.replace(" ", "_") + key] = Test(
                 f"silhouette{where}, {kind}, clustered anew",
@@ -230,23 +236,6 @@ def recluster_worlds(
                 tuple(float(draw[space]) for draw in draws),
             )
     return tests
-
-
-def _recluster(
-    kind: Kind,
-    matrix: Matrix,
-    settings: Settings,
-    dimensions: int | None,
-    population: OneAbility | None,
-    number: int,
-) -> tuple[float, float]:
-    rng = settings.rng(f"clustering worlds of {kind}", number)
-    try:
-        world = prepare(draw_world(kind, matrix, population, rng), settings)
-        return make_partition(world, settings, dimensions).silhouettes()
-    except InputError:
-        # the worst silhouette: a world without clusters never counts against the data
-        return -1.0, -1.0
 
 
 SHARES = (0.05, 0.1, 0.2, 0.4)
@@ -329,8 +318,12 @@ def measure_detectable_classes(
     for share in SHARES:
 
         def is_seen(effect: float, share: float = share) -> bool:
-            work = partial(_measure_planted, matrix, settings, population, share, effect)
-            draws = run.run(f"planted classes of {share:g}, {effect:g}", work, WORLDS)
+            def measure_planted(number: int) -> float:
+                rng = settings.rng(f"planted class of {share:g}, {effect:g}", number)
+                world = plant_class(matrix, population, share, effect, rng)
+                return measure_strongest_direction(world, settings)
+
+            draws = run.run(f"planted classes of {share:g}, {effect:g}", measure_planted, WORLDS)
             return bool(np.mean(np.array(draws) > bar) >= POWER)
 
         effects[f"{share:g}"] = _find_least(is_seen)
@@ -362,19 +355,6 @@ def plant_class(
     inside = np.ix_(examples, rng.permutation(m)[: max(1, m // 2)])
     passed[inside] = rng.binomial(passed[inside], 1 - effect)
     return replace(matrix, passed=passed)
-
-
-def _measure_planted(
-    matrix: Matrix,
-    settings: Settings,
-    population: OneAbility,
-    share: float,
-    effect: float,
-    number: int,
-) -> float:
-    rng = settings.rng(f"planted class of {share:g}, {effect:g}", number)
-    world = plant_class(matrix, population, share, effect, rng)
-    return measure_strongest_direction(world, settings)
 
 
 def _find_least(is_seen: Callable[[float], bool]) -> float | None:

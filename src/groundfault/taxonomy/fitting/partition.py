@@ -63,6 +63,13 @@ class Partition:
         """Return share of the examples that are in a cluster."""
         return float((self.labels >= 0).mean()) if len(self.labels) else 0.0
 
+    def list_nearest(self, cluster: int) -> NDArray[np.intp]:
+        """List the examples of a cluster, from 0, by their distance from its centroid."""
+        inside = np.flatnonzero(self.labels == cluster)
+        # in the reduced space, where the clusters were formed
+        away = ((self.points[inside] - self.centroid[cluster]) ** 2).sum(axis=1)
+        return inside[np.argsort(away, kind="stable")]
+
     def silhouettes(self) -> tuple[float, float]:
         """Return silhouettes of signatures and of reduced points, without noise; -1 for none."""
         at = slice(None, None, -(-len(self.labels) // MAX_COMPARED) or 1)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.errors import InputError
 from groundfault.stats.agreement import adjusted_rand, best_jaccard
-from groundfault.taxonomy.fitting.matrix import Matrix
+from groundfault.taxonomy.fitting.matrix import Matrix, mean_known
 from groundfault.taxonomy.fitting.partition import Partition, cluster_points, make_partition
 from groundfault.taxonomy.fitting.replicates import Replicates
 from groundfault.taxonomy.fitting.settings import Settings
@@ -78,75 +78,83 @@ def measure_stability(
     """
     if clustering.clusters == 0 or settings.refits == 0:
         return Stability({}, {}, {}, 0)
+    refits = _Refits(matrix, clustering, settings, dimensions)
     jaccard: dict[str, Numbers] = {}
     agreement: dict[str, float | None] = {}
-    axes: tuple[Axis, ...] = ("examples", "models", "seeds")
-    for axis in axes:
+    for axis in get_args(Axis):
         # what has no chance in it cannot come out otherwise
         by_chance = settings.reducer == "umap" or settings.clusterer == "means"
         count = settings.refits if axis != "seeds" or by_chance else 1
-        work = partial(_refit, axis, matrix, clustering.labels, settings, dimensions)
-        rows = replicates.run(f"refitting, other {axis}", work, count)
+        rows = replicates.run(f"refitting, other {axis}", partial(refits.refit, axis), count)
         table = np.array([[*row["jaccard"], row["rand"]] for row in rows], dtype=np.float64)
-        *each, rand = _mean(table).tolist()
+        *each, rand = mean_known(table, 0, np.nan).tolist()
         jaccard[axis], agreement[axis] = tuple(each), _plain(rand)
-    bootstrap = {
-        how: restore_unknown(
-            replicates.run(
-                f"resampling examples, {how}",
-                partial(_resample, how, matrix, clustering, settings, dimensions),
-                settings.bootstraps,
-            )
-        )
-        for how in ("embedding fixed", "refitted")
-    }
+    bootstrap = {}
+    for how in ("embedding fixed", "refitted"):
+        work, count = partial(refits.resample, how), settings.bootstraps
+        rows = replicates.run(f"resampling examples, {how}", work, count)
+        bootstrap[how] = restore_unknown(rows)
     return Stability(jaccard, agreement, bootstrap, settings.refits)
 
 
-def _refit(
-    axis: Axis,
-    matrix: Matrix,
-    labels: Labels,
-    settings: Settings,
-    dimensions: int | None,
-    number: int,
-) -> dict[str, Any]:
-    clusters = int(labels.max()) + 1
-    if axis == "seeds":
-        again = make_partition(matrix, settings, dimensions, settings.seed + number + 1).labels
-        return _make_row(best_jaccard(labels, again, clusters), adjusted_rand(labels, again))
-    rng = settings.rng(f"refitting, other {axis}", number)
-    size = len(matrix) if axis == "examples" else len(matrix.models)
-    # two halves of one permutation share nothing
-    order = rng.permutation(size)
-    halves = [
-        _cluster_part(axis, matrix, np.sort(part), settings, dimensions)
-        for part in np.array_split(order, 2)
-    ]
-    best = _mean(np.array([_jaccard(labels, half, clusters) for half in halves]))
-    if axis == "models":  # two halves that share no model, with each other
-        return _make_row(best, adjusted_rand(*halves))
-    rands = np.array([[adjusted_rand(labels, half)] for half in halves])
-    return _make_row(best, float(_mean(rands)[0]))
+@dataclass(frozen=True)
+class _Refits:
+    """A partition, and all that it takes to make it again."""
 
+    matrix: Matrix
+    partition: Partition
+    settings: Settings
+    dimensions: int | None
 
-def _cluster_part(
-    axis: Axis, matrix: Matrix, part: NDArray[np.intp], settings: Settings, dimensions: int | None
-) -> Labels:
-    """Label a part of the examples or models; -2 where not clustered, -1 noise."""
-    # -2 is apart from noise: an example outside of the half was not clustered at all
-    out = np.full(len(matrix), -2, dtype=np.int64)
-    rows = part if axis == "examples" else np.arange(len(matrix))
-    models = [matrix.models[j] for j in part] if axis == "models" else []
-    some = matrix.select(models) if models else matrix.take(part)
-    try:
-        some = some.informative()
-        labels = make_partition(some, settings, dimensions).labels
-    except InputError:  # half of it is too little to cluster: nothing is found again
-        out[rows] = -1
+    def refit(self, axis: Axis, number: int) -> dict[str, Any]:
+        """Return how well each cluster is found again, and the agreement of the labels."""
+        labels, settings = self.partition.labels, self.settings
+        clusters = self.partition.clusters
+        if axis == "seeds":
+            seed = settings.seed + number + 1
+            again = make_partition(self.matrix, settings, self.dimensions, seed).labels
+            return _make_row(best_jaccard(labels, again, clusters), adjusted_rand(labels, again))
+        rng = settings.rng(f"refitting, other {axis}", number)
+        size = len(self.matrix) if axis == "examples" else len(self.matrix.models)
+        # two halves of one permutation share nothing
+        parts = np.array_split(rng.permutation(size), 2)
+        halves = [self.cluster_part(axis, np.sort(part)) for part in parts]
+        best = np.array([_jaccard(labels, half, clusters) for half in halves])
+        rand = adjusted_rand(*halves)  # two halves that share no model, with each other
+        if axis == "examples":
+            rands = np.array([adjusted_rand(labels, half) for half in halves])
+            rand = float(mean_known(rands, 0, np.nan))
+        return _make_row(mean_known(best, 0, np.nan), rand)
+
+    def resample(self, how: str, number: int) -> float | None:
+        """Return the agreement with the labels of a bootstrap sample.
+
+        None where it is unknown. With the embedding fixed, the sample's places in it are clustered.
+        """
+        labels, points, settings = self.partition.labels, self.partition.points, self.settings
+        rng = settings.rng(f"resampling examples, {how}", number)
+        # a bootstrap sample without its copies
+        rows = np.unique(rng.integers(0, len(labels), len(labels)))
+        if how == "embedding fixed":
+            again, _ = cluster_points(points[rows], settings, points.shape[1], settings.seed)
+            return _plain(adjusted_rand(labels[rows], again))
+        return _plain(adjusted_rand(labels, self.cluster_part("examples", rows)))
+
+    def cluster_part(self, axis: Axis, part: NDArray[np.intp]) -> Labels:
+        """Return the labels of examples clustered again by a part of the examples or models."""
+        # -2 is apart from noise: an example outside of the half was not clustered at all
+        out = np.full(len(self.matrix), -2, dtype=np.int64)
+        rows: NDArray[np.intp] | slice = part if axis == "examples" else slice(None)
+        names = [self.matrix.models[j] for j in part] if axis == "models" else []
+        some = self.matrix.select(names) if names else self.matrix.take(part)
+        try:
+            some = some.informative()
+            labels = make_partition(some, self.settings, self.dimensions).labels
+        except InputError:  # half of it is too little to cluster: nothing is found again
+            out[rows] = -1
+            return out
+        out[[self.matrix.places[name] for name in some.examples]] = labels
         return out
-    out[[matrix.places[name] for name in some.examples]] = labels
-    return out
 
 
 def _jaccard(labels: Labels, again: Labels, clusters: int) -> Floats:
@@ -155,40 +163,9 @@ def _jaccard(labels: Labels, again: Labels, clusters: int) -> Floats:
     return best_jaccard(labels[clustered_again], again[clustered_again], clusters)
 
 
-def _resample(
-    how: str,
-    matrix: Matrix,
-    clustering: Partition,
-    settings: Settings,
-    dimensions: int | None,
-    number: int,
-) -> float | None:
-    """Measure agreement with the whole on the distinct examples of a resample.
-
-    Copies of an example would be clusters of their own.
-    """
-    rng = settings.rng(f"resampling examples, {how}", number)
-    # a bootstrap sample without its copies
-    rows = np.unique(rng.integers(0, len(matrix), len(matrix)))
-    if how == "embedding fixed":
-        dimension = clustering.points.shape[1]
-        again, _ = cluster_points(clustering.points[rows], settings, dimension, settings.seed)
-        return _plain(adjusted_rand(clustering.labels[rows], again))
-    again = _cluster_part("examples", matrix, rows, settings, dimensions)
-    return _plain(adjusted_rand(clustering.labels, again))
-
-
 def _make_row(jaccard: Floats, rand: float) -> dict[str, Any]:
     return {"jaccard": [_plain(x) for x in jaccard], "rand": _plain(rand)}
 
 
 def _plain(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
-
-
-def _mean(table: Floats) -> Floats:
-    """Return column means of what is known; NaN where nothing is."""
-    present = ~np.isnan(table)
-    count = present.sum(axis=0)
-    total = np.where(present, table, 0.0).sum(axis=0)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

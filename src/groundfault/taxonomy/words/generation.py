@@ -5,14 +5,14 @@ Every candidate stays in the result, with its status.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count as count_from
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
@@ -144,19 +144,22 @@ def generate(
         for number in _select_clusters(taxonomy, clusters)
     ]
     # a task that copies any of these is rejected
-    texts = _list_texts(taxonomy, column) | dict(against or {})
+    own = zip(taxonomy.matrix.examples, taxonomy.matrix.read_words(column), strict=True)
+    texts = {name: words for name, words in own if words} | dict(against or {})
     rules = [kind for kind in kinds_to_make if kind in RULES]
     tasks, skipped = _vary_by_rule(pools, rules, variants, seed)
-    writer = None if model is None else _open_target(model)
+    writer = None if model is None else get(model)
     # the writer checks itself only where no other model is at hand
-    checker = writer if solver is None else _open_target(solver)
+    checker = writer if solver is None else get(solver)
     report = listener(progress)
-    # progress of the requests as well
     options |= {"progress": report}
     if writer is not None:
         levels = [kind for kind in kinds_to_make if kind not in RULES]
         tasks += _ask_model(pools, levels, writer, count, variants, seed, options)
-    candidates = _validate_all(tasks, pools)
+    # keys of all pools, for a task's sources are named by id
+    keys = {source.id: source.answer for pool in pools for source in pool.sources}
+    kind_of = {pool.cluster: pool.kind for pool in pools}
+    candidates = [_validate(task, kind_of[task.cluster], keys) for task in tasks]
     report("comparing with known texts")
     candidates = reject_copies(candidates, texts)
     if checker is not None:
@@ -175,12 +178,6 @@ def generate(
         "prompts": {name: _PROMPTS.hash(name) for name in _KINDS},
     }
     return GeneratedTasks(hash_taxonomy(taxonomy), tuple(candidates), skipped, settings)
-
-
-def _list_texts(taxonomy: Taxonomy, column: str) -> dict[str, str]:
-    """Return the texts of the examples, by name, without empty ones."""
-    texts = zip(taxonomy.matrix.examples, taxonomy.matrix.read_words(column), strict=True)
-    return {name: text for name, text in texts if text}
 
 
 def _select_kinds(kinds: Sequence[str], model: bool) -> list[str]:
@@ -214,18 +211,15 @@ def _select_clusters(taxonomy: Taxonomy, clusters: Sequence[int]) -> list[int]:
 def _make_pool(
     taxonomy: Taxonomy, number: int, text: str, answer: str | None, solution: str | None
 ) -> _Pool:
-    examples, names = taxonomy.partition, taxonomy.matrix.examples
-    # clusters are numbered from 1, labels from 0
-    inside = np.flatnonzero(examples.labels == number - 1)
-    away = ((examples.points[inside] - examples.centroid[number - 1]) ** 2).sum(axis=1)
     matrix = taxonomy.matrix
     questions, keys, worked = (
         matrix.read_words(column) if column else [None] * len(matrix)
         for column in (text, answer, solution)
     )
     sources = tuple(
-        Source.of(names[i], question, keys[i], worked[i])
-        for i in inside[np.argsort(away, kind="stable")]
+        Source.of(matrix.examples[i], question, keys[i], worked[i])
+        # clusters are numbered from 1, labels from 0
+        for i in taxonomy.partition.list_nearest(number - 1)
         if (question := questions[i])
     )
     if not sources:
@@ -291,15 +285,13 @@ def _ask_model(
         for order in _make_orders(pool, kind, count, variants, seed)
     ]
     replied = replies.ask_for(target, [order.request for order in orders], **options)
-    tasks: list[NewTask] = []
-    numbers: Counter[str] = Counter()
-    for order, reply in zip(orders, replied, strict=True):
-        several: Sequence[_Task | None] = reply.value or (None,)
-        for value in several:
-            numbers[stem := f"c{order.cluster}-{order.how}"] += 1
-            name = f"{stem}-{numbers[stem]:03d}"
-            tasks.append(_write_task(name, order, reply, value, target.name, seed))
-    return tasks
+    numbers: dict[str, Iterator[int]] = defaultdict(lambda: count_from(1))
+    return [
+        _write_task(f"{stem}-{next(numbers[stem]):03d}", order, reply, value, target.name, seed)
+        for order, reply in zip(orders, replied, strict=True)
+        for stem in [f"c{order.cluster}-{order.how}"]
+        for value in reply.value or (None,)
+    ]
 
 
 def _make_orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -> Iterator[_Order]:
@@ -307,7 +299,9 @@ def _make_orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -
         for source in pool.sources[:variants]:
             parts = fence([source.question], [source.answer])
             prompt = _PROMPTS.fill("variant", change=_PROMPTS.fill(kind), **parts)
-            request = ModelRequest(Question(prompt, seed=seed), _read_one)
+            request = ModelRequest(
+                Question(prompt, seed=seed), lambda text: [replies.decode(text, _Task)]
+            )
             yield _Order(pool.cluster, kind, (source,), request)
         return
     for batch, start in enumerate(range(0, count, _BATCH)):
@@ -327,10 +321,6 @@ def _make_orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -
         yield _Order(pool.cluster, kind, examples, request)
 
 
-def _read_one(text: str) -> list[_Task]:
-    return [replies.decode(text, _Task)]
-
-
 def _read_several(max_tasks: int, text: str) -> list[_Task]:
     replies_read = replies.decode(text, _Tasks).tasks
     if not 1 <= len(replies_read) <= max_tasks:
@@ -346,36 +336,20 @@ def _write_task(
     target: str,
     seed: int,
 ) -> NewTask:
-    task = NewTask(
+    return NewTask(
         id=name,
         cluster=order.cluster,
         kind="variant" if order.how in CHANGES else "new",
         how=order.how,
-        question="",
-        answer=None,
-        status="error",
-        reason=reply.reason,
+        question=content.question.strip() if content else "",
+        answer=str(content.answer).strip() if content else None,
+        status="needs_check" if reply.status == "read" else reply.status,
+        reason="its answer is what the model that wrote it says" if content else reply.reason,
         sources=tuple(source.id for source in order.sources),
         by=target,
         prompt=reply.question,
         seed=seed,
     )
-    if content is None:
-        return task if reply.status == "read" else replace(task, status=reply.status)
-    return replace(
-        task,
-        question=content.question.strip(),
-        answer=str(content.answer).strip(),
-        status="needs_check",
-        reason="its answer is what the model that wrote it says",
-    )
-
-
-def _validate_all(tasks: Sequence[NewTask], pools: Sequence[_Pool]) -> list[NewTask]:
-    # keys of all pools, for a task's sources are named by id
-    keys = {source.id: source.answer for pool in pools for source in pool.sources}
-    kind_of = {pool.cluster: pool.kind for pool in pools}
-    return [_validate(task, kind_of[task.cluster], keys) for task in tasks]
 
 
 def _validate(task: NewTask, kind: str | None, keys: Mapping[str, str | None]) -> NewTask:
@@ -398,7 +372,10 @@ def _solve(
     at = [i for i, task in enumerate(tasks) if task.open and task.by != "rule"]
     prompts = [_PROMPTS.fill("solve", **fence([tasks[i].question])) for i in at]
     requests = [
-        ModelRequest(Question(prompt, seed=seed + k, repeat=k), _read_answer)
+        ModelRequest(
+            Question(prompt, seed=seed + k, repeat=k),
+            lambda text: str(replies.decode(text, _Answer).answer),
+        )
         for prompt in prompts
         for k in range(solves)
     ]
@@ -412,11 +389,3 @@ def _solve(
         status: Status = "keyed" if solves and alike == solves else "needs_check"
         solutions[i] = replace(tasks[i], status=status, reason=replies_to)
     return solutions
-
-
-def _read_answer(text: str) -> str:
-    return str(replies.decode(text, _Answer).answer)
-
-
-def _open_target(target: str | Target) -> Target:
-    return get(target) if isinstance(target, str) else target

@@ -107,7 +107,7 @@ def label(
     says = matrix.read_words(matrix.find_text_column(text))
     texts = dict(zip(matrix.examples, says, strict=True))
     options |= {"progress": progress}
-    first, other = _open_target(model), None if second is None else _open_target(second)
+    first, other = get(model), None if second is None else get(second)
     questions = [_make_request(cluster, texts, seed, 0) for cluster in taxonomy.clusters]
     labels = _ask_labels(taxonomy.clusters, first, questions, options)
     prompts = {name: _PROMPTS.hash(name) for name in ("label", "membership")}
@@ -121,10 +121,6 @@ def label(
     again = _ask_labels(taxonomy.clusters, other, questions, options)
     membership = _check_membership(taxonomy, labels, texts, other, members, seed, options)
     return replace(labelling, second=other.name, second_labels=again, membership=membership)
-
-
-def _open_target(target: str | Target) -> Target:
-    return get(target) if isinstance(target, str) else target
 
 
 def _make_request(

@@ -3,42 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from importlib.resources import files
 
-# neither words, nor places, nor of both genders
-FEMALE = (
-    "Abigail Ada Adele Agnes Alice Alicia Amanda Amelia Amy Andrea Angela Anita Anna Annie Barbara "
-    "Beatrice Betty Brenda Bridget Camila Carla Carmen Carol Caroline Catherine Cecilia Christina "
-    "Cindy Claire Clara Cynthia Daniela Deborah Debbie Denise Diana Donna Doris Dorothy Edith "
-    "Elena Elisa Elizabeth Ella Ellen Elsa Emily Emma Erica Esther Eva Evelyn Fatima Fiona "
-    "Gabriela Gertrude Gina Gloria Gwen Hannah Harriet Heather Helen Ingrid Irene Isabel Isabella "
-    "Jane Janet Janice Jasmine Jennifer Jenny Jessica Joanna Josephine Judith Judy Julia Juliana "
-    "Julie Karen Karina Kate Katherine Kathy Katie Kayla Kimberly Kristen Laura Lauren Leah Lena "
-    "Lila Lillian Linda Lisa Louise Lucia Lucy Lydia Maddie Margaret Maria Marie Marilyn Marissa "
-    "Martha Mary Matilda Maya Megan Melanie Melissa Mia Michelle Mila Miranda Monica Nadia Nancy "
-    "Naomi Natalie Nicole Nina Nora Olga Olivia Pamela Patricia Paula Peggy Penelope Rachel "
-    "Rebecca Renee Rita Rosa Rosalie Roxanne Ruth Sabrina Sally Samantha Sandra Sara Sarah Selena "
-    "Sharon Sheila Shirley Silvia Sonia Sophia Sophie Stella Stephanie Susan Susanna Suzanne "
-    "Sylvia Tamara Tanya Teresa Theresa Tina Ursula Valerie Vanessa Vera Veronica Vivian Wanda "
-    "Wendy Yolanda Yvonne Zoe"
-).split()
-MALE = (
-    "Aaron Abraham Adam Adrian Ahmed Alan Albert Alfred Ali Andrew Anthony Anton Arnold Arthur Ben "
-    "Benjamin Bernard Bob Bobby Boris Brad Brandon Brian Bruce Bruno Carl Carlos Cedric Charles "
-    "Chris Clark Colin Conrad Craig Dan Daniel Danny Darren Dave David Dennis Derek Diego Dmitri "
-    "Donald Doug Douglas Dylan Ed Eddie Edgar Edmund Edward Edwin Eli Elias Eric Ernest Ethan "
-    "Felix Fernando Francisco Fred Frederick Gabriel Gary George Gerald Gilbert Gordon Greg "
-    "Gregory Gustav Harold Harry Hassan Hector Henry Herbert Herman Howard Hugo Ian Isaac Ivan "
-    "Jacob Jake James Jason Jeff Jeffrey Jeremy Jerome Jerry Jim Jimmy Joe Joel John Johnny Jon "
-    "Jonas Jonathan Jose Joseph Josh Joshua Juan Julian Justin Karl Keith Ken Kenneth Kevin Kyle "
-    "Larry Lawrence Leo Leon Leonard Liam Louis Lucas Luis Luke Manuel Marcus Mario Martin Marvin "
-    "Matt Matthew Max Michael Miguel Mike Mohamed Nathan Neil Nicholas Nick Nicolas Nigel Noah "
-    "Norman Oliver Omar Oscar Otto Patrick Paul Pedro Pete Peter Phil Philip Ralph Raymond Ricardo "
-    "Richard Robert Roberto Roger Roland Ronald Ross Ryan Samuel Scott Sean Sebastian Sergio Seth "
-    "Simon Stanley Stephen Steve Steven Stuart Ted Terrence Theodore Thomas Tim Timothy Toby Todd "
-    "Tom Tommy Tony Travis Trevor Vernon Victor Vincent Walter Warren Wesley William Zachary"
-).split()
-
-GENDER = {**dict.fromkeys(FEMALE, "female"), **dict.fromkeys(MALE, "male")}
 _NAME = re.compile(r"\b[A-Z][a-z]+\b")
 _TITLES = re.compile(
     r"\b(?:King|Queen|Saint|St|Pope|Prince|Princess|Lord|Lady|Sir|Emperor|President|General|"
@@ -47,6 +14,14 @@ _TITLES = re.compile(
 )
 _MARKED = re.compile(r"[\"'“‘_`/@#]$")
 _SURNAME = re.compile(r"(?:[- ](?:[A-Z][\w’']+|[A-Z]\.|[IVX]+\b))")
+
+
+@cache
+def read_genders() -> dict[str, str]:
+    """Read first names that are neither words, nor places, nor of both genders; with the gender."""
+    text = (files(__package__) / "first_names.txt").read_text(encoding="utf-8")
+    lines = (line.split(": ") for line in text.splitlines())
+    return {name: gender for gender, names in lines for name in names.split()}
 
 
 def find_persons(text: str) -> list[str] | None:
@@ -58,7 +33,7 @@ def find_persons(text: str) -> list[str] | None:
     names: dict[str, None] = {}
     for match in _NAME.finditer(text):
         name = match[0]
-        if name not in GENDER:
+        if name not in read_genders():
             continue
         before, after = text[: match.start()], text[match.end() :]
         # a public person cannot be renamed without changing the facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from groundfault.core.equivalence import compare, natural_rule, normal
@@ -122,11 +122,6 @@ class GeneratedTasks:
             "skipped": self.skipped,
             "settings": self.settings,
         }
-
-
-def to_row(task: NewTask) -> dict[str, Any]:
-    """Return a candidate as JSON holds it."""
-    return asdict(task)
 
 
 def find_answer_kind(answers: Iterable[str | None]) -> str | None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from groundfault.core.equivalence import form, natural_rule, normal
 from groundfault.core.equivalence import numbers as numbers_in
 from groundfault.taxonomy.words import arithmetic
 from groundfault.taxonomy.words.arithmetic import Step
-from groundfault.taxonomy.words.names import FEMALE, GENDER, MALE, find_persons, rename_persons
+from groundfault.taxonomy.words.names import find_persons, read_genders, rename_persons
 
 LONGEST = 8_000
 """Characters of a task that is varied."""
@@ -166,16 +167,16 @@ def change_names(source: Source, rng: np.random.Generator) -> Change | str:
     if not persons_found:
         return "it has no first name that is surely an invented person's"
     new: dict[str, str] = {}
+    genders = read_genders()
     for name in persons_found:
-        others = FEMALE if GENDER[name] == "female" else MALE
+        others = [other for other, gender in genders.items() if gender == genders[name]]
         free = (other for other in others if other not in source.question and other[-1] != "s")
         pool = [other for other in free if other not in new.values()]
         new[name] = pool[int(rng.integers(len(pool)))]
     key = None if source.answer is None else rename_persons(source.answer, new)
     certain = key is not None and (source.answer in new or _is_story(source))
-    how = "whether more than names depends on who they are has to be checked"
-    if certain:
-        how = "renaming persons keeps it"
+    doubt = "whether more than names depends on who they are has to be checked"
+    how = "renaming persons keeps it" if certain else doubt
     return Change(rename_persons(source.question, new), key, certain, how)
 
 
@@ -198,9 +199,8 @@ def reorder_options(source: Source, rng: np.random.Generator) -> Change | str:
     if letter and letter[1] in letters:
         at = letters.index(letter[1])
     order = rng.permutation(len(texts))
-    if at is not None:
-        while order[at] == at:  # the key has to move
-            order = rng.permutation(len(texts))
+    while at is not None and order[at] == at:  # the key has to move
+        order = rng.permutation(len(texts))
     question, end = "", 0
     for i, match in enumerate(layout):
         question += source.question[end : match.start(4)] + texts[order[i]]
@@ -281,8 +281,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """A number in a question that may change."""
 
     start: int
