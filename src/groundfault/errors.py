@@ -15,6 +15,8 @@ prints it in one line and exits with status 2."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 MAX_MESSAGE = 2000
 """Characters of an error's message."""
 
@@ -70,6 +72,21 @@ def shorten(message: str) -> str:
     cut = f" [... {len(message):,} characters ...] "
     tail = MAX_MESSAGE // 5
     return message[: MAX_MESSAGE - tail - len(cut)] + cut + message[-tail:]
+
+
+def require_word(what: str, value: object, words: Iterable[object]) -> None:
+    """Raise `PlanError` for a setting that is none of the words it may be."""
+    if value not in words:
+        raise PlanError(f"{what} must be one of {', '.join(map(str, words))}, not {value!r}")
+
+
+def require_name(
+    kind: str, value: object, names: Collection[object], error: type[GroundfaultError] = PlanError
+) -> None:
+    """Raise an error for a name that nothing of its kind has; it lists those that there are."""
+    if value not in names:
+        known = ", ".join(map(str, names)) or "none"
+        raise error(f"there is no {kind} {value!r}; there are {known}")
 
 
 def first_line(error: BaseException) -> str:

@@ -161,7 +161,7 @@ def proxy_only(summary: Summary) -> PaperTable:
 
 def fixture(summary: Summary) -> PaperTable:
     """Table 6."""
-    (duel,) = summary.duels
+    (duel,) = summary.tables.best_scores
     pairs: list[tuple[str, Value, str]] = [
         ("Seeds", str(duel.seeds), "5"),
         ("CAPS mean best score", f"{duel.best:.4f}", "0.8115"),
@@ -330,7 +330,7 @@ def _beside(
 def differences(summary: Summary) -> PaperTable:
     """Unique audited keys against the control."""
     rows = []
-    for contrast in summary.differences:
+    for contrast in summary.tables.differences:
         if contrast.endpoint == PRIMARY:
             pool = summary.results.pool(contrast.policy)
             low, high = contrast.interval or (None, None)

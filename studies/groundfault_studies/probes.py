@@ -171,7 +171,7 @@ class _Protocol:
         both = [(audit, audit.runs.rows[0].model) for audit in (first, replayed)]
         records = [_records(audit.runs, model) for audit, model in both]
         numbers = [
-            str(Summary.of(audit).to_dict()).replace(model, "model") for audit, model in both
+            str(Summary.of(audit).tables.to_dict()).replace(model, "model") for audit, model in both
         ]
         public = self.home / "public"
         if not public.exists():

@@ -25,8 +25,8 @@ from groundfault.taxonomy.fitting.fit import fit, hash_matrix, make_matrix
 from groundfault.taxonomy.fitting.matrix import FEWEST_MODELS, Matrix
 from groundfault.taxonomy.fitting.nulls import prepare
 from groundfault.taxonomy.fitting.partition import make_partition
-from groundfault.taxonomy.fitting.replicates import Replicates
 from groundfault.taxonomy.fitting.settings import Settings
+from groundfault.taxonomy.fitting.stability import Replicates
 from groundfault_studies import taxonomy_tables as tables
 from groundfault_studies.tables import PaperStudy
 from groundfault_studies.taxonomy_cells import TaxonomyEvaluation

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.render import words
-from groundfault.taxonomy.use.strategies import STRATEGIES
+from groundfault.taxonomy.use.basis import STRATEGIES
 from groundfault_studies.ranks import bootstrap_bands
 from groundfault_studies.taxonomy_folds import UNIFORM
 

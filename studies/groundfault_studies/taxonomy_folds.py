@@ -17,11 +17,16 @@ from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.nulls import count_directions, prepare
 from groundfault.taxonomy.fitting.partition import make_partition
 from groundfault.taxonomy.fitting.settings import Settings
-from groundfault.taxonomy.use import strategies
-from groundfault.taxonomy.use.basis import Basis
+from groundfault.taxonomy.use.basis import (
+    MIN_OF_EACH_CLUSTER,
+    STRATEGIES,
+    Basis,
+    assign_groups,
+    draw_by_group,
+    measure_information,
+)
 from groundfault.taxonomy.use.diagnosis import Profile, TargetExamples, estimate_profile
 from groundfault.taxonomy.use.prediction import METHODS, Peers
-from groundfault.taxonomy.use.strategies import STRATEGIES
 from groundfault_studies.ranks import area, tau_b
 
 Floats = NDArray[np.float64]
@@ -148,22 +153,20 @@ def choose_examples(
     if not budgets:
         return out
     if strategy in ("irt", "uncertainty"):
-        worth = strategies.measure_information(strategy, basis)  # type: ignore[arg-type]
+        worth = measure_information(strategy, basis)  # type: ignore[arg-type]
         order = choose_adaptively(worth, basis.curve, failures, open_, max(budgets))
         for budget, queries in out.items():
             np.put_along_axis(queries, order[:, :budget], True, axis=1)
         return out
     kind: Any = "taxonomy" if strategy == UNIFORM else strategy
-    groups = strategies.assign_groups(kind, basis)
-    min_per_group = strategies.MIN_OF_EACH_CLUSTER if kind == "taxonomy" else 0
+    groups = assign_groups(kind, basis)
+    min_per_group = MIN_OF_EACH_CLUSTER if kind == "taxonomy" else 0
     how: Any = "uniform" if strategy == UNIFORM else "proportional"
     for budget, queries in out.items():
         for trial, (free, draw) in enumerate(zip(open_, priority, strict=True)):
             queries[
                 trial,
-                strategies.draw_by_group(
-                    groups, free, draw, budget, min_each=min_per_group, how=how
-                ),
+                draw_by_group(groups, free, draw, budget, min_each=min_per_group, how=how),
             ] = True
     return out
 

@@ -27,7 +27,7 @@ from groundfault import Evidence, Library, Report, gate, models
 from groundfault.base.ledger import Ledger
 from groundfault.errors import GroundfaultError
 from groundfault.finders.declared import read_candidates
-from groundfault.improve.learning import Learning
+from groundfault.improve.active import Learning
 from groundfault.models import Call, Question, Record, Response
 from groundfault.probes import Bank, Config, Grammar, Runs
 from groundfault.probes.use import release

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from groundfault.descriptions.annotating import MISSING
-from groundfault.descriptions.sheet import read_sheet, write_sheet
+from groundfault.descriptions.annotating import MISSING, read_sheet, write_sheet
 from groundfault.errors import InputError
 
 TEXTS = ["=SUM(A1)", "two\nlines", 'a "quoted", text']

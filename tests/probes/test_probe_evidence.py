@@ -146,7 +146,7 @@ def test_a_policy_that_looks_is_no_source_of_evidence() -> None:
         source.select_rows(summary, "gp")
     with pytest.raises(PlanError, match="no run of 'uniform'"):
         source.select_rows(summary, "uniform")
-    assert summary.effects == []
+    assert summary.tables.effects == ()
 
 
 def test_the_table_reads_back_as_the_command_says(tmp_path: Path) -> None:

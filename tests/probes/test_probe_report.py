@@ -168,7 +168,7 @@ def test_terminal_json_and_control() -> None:
         ("stratified", "uniform"),
     }
     other = Summary(created.rows, created.statuses, GRAMMAR, created.manifest, "uniform")
-    assert {d.control for d in other.differences} == {"uniform"}
+    assert {d.control for d in other.tables.differences} == {"uniform"}
     with pytest.raises(PlanError, match="no run of 'caps'"):
         Summary(created.rows, created.statuses, GRAMMAR, created.manifest, "caps").control  # noqa: B018
     with pytest.raises(InputError, match="lacks budget"):

@@ -24,7 +24,7 @@ from groundfault.errors import InputError, LedgerError, MissingExtraError, PlanE
 from groundfault.models import Question, Record, Response
 from groundfault.probes import Bank, Config, Grammar, Runs, run
 from groundfault.probes.bank.bank import SHIPPED
-from groundfault.probes.running import run as run_module
+from groundfault.probes.running import policy_run
 from groundfault.probes.running import runs as runs_file
 
 PROBES = {probe.prompt: probe for probe in probes.probes(Bank.shipped(), Grammar.shipped())}
@@ -357,8 +357,8 @@ def test_a_crash_between_any_two_writes(home: Path, monkeypatch: pytest.MonkeyPa
 
     for owner, name in (
         (runs_file, "write_bytes"),
-        (run_module, "write_bytes"),
-        (run_module.Journal, "_append"),
+        (policy_run, "write_bytes"),
+        (policy_run.PolicyRun, "_append"),
     ):
         monkeypatch.setattr(owner, name, fragile(getattr(owner, name)))
     for owner, name in ((Ledger, "extend"), (Record, "add")):

@@ -33,14 +33,16 @@ from groundfault.taxonomy.fitting.fit import fit
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
-from groundfault.taxonomy.use.basis import SCALES, Basis, estimate_excesses
-from groundfault.taxonomy.use.diagnosis import TargetExamples, diagnose, estimate_profile
-from groundfault.taxonomy.use.strategies import (
+from groundfault.taxonomy.use.basis import (
+    SCALES,
+    Basis,
     assign_groups,
     divide_budget,
     draw_by_group,
+    estimate_excesses,
     measure_information,
 )
+from groundfault.taxonomy.use.diagnosis import TargetExamples, diagnose, estimate_profile
 from groundfault.testing.abilities import AbilityWorld
 from groundfault_studies.ranks import area, bootstrap_bands, rho, tau_b
 from groundfault_studies.taxonomy import study

@@ -44,7 +44,7 @@ from groundfault.taxonomy.fitting import nulls
 from groundfault.taxonomy.fitting.labels import find_contrasting_terms, find_enriched_attributes
 from groundfault.taxonomy.fitting.nulls import draw_world
 from groundfault.taxonomy.fitting.partition import _split_large
-from groundfault.taxonomy.fitting.replicates import Replicates
+from groundfault.taxonomy.fitting.stability import Replicates
 from groundfault.taxonomy.use.regimes import depth_profile, grader_gaps
 from groundfault.testing.abilities import AbilityWorld
 from groundfault_studies.taxonomy_paper import profile_silhouettes

@@ -22,11 +22,14 @@ from groundfault.core.plan import Plan
 from groundfault.core.rules import quote
 from groundfault.descriptions.annotating import (
     MISSING,
+    PERSON,
     DescriptionAgreement,
     Marks,
     annotate,
     estimate_annotation,
     measure_agreement,
+    read_sheet,
+    write_sheet,
 )
 from groundfault.descriptions.column import SOURCE, DescriptionColumn, show_texts
 from groundfault.descriptions.proposing import (
@@ -38,7 +41,6 @@ from groundfault.descriptions.proposing import (
     estimate_proposals,
     propose_descriptions,
 )
-from groundfault.descriptions.sheet import PERSON, read_sheet, write_sheet
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.text import select_texts
 from groundfault.models.budget import CallBudget, CallEstimate

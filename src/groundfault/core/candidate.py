@@ -37,7 +37,7 @@ _FUNCTIONS = {
 # functions that need more than arrays: the class that computes them, loaded when one is read
 _CLASSES = {
     "language": "groundfault.language.finder:LanguageColumn",
-    "texts": "groundfault.slicing.text_column:EmbeddedTextColumn",
+    "texts": "groundfault.slicing.embedding:EmbeddedTextColumn",
     "description": "groundfault.descriptions.column:DescriptionColumn",
 }
 _ROWS = 1 << 16  # rows computed at a time, which bounds the memory

@@ -18,7 +18,7 @@ from groundfault.base.streams import stream
 from groundfault.core.evidence import Evidence
 from groundfault.core.row_names import find_cluster_leaders
 from groundfault.core.time_split import earlier_units
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, PlanError, require_word
 from groundfault.stats.contingency import EFFECTS
 from groundfault.stats.decoys import Correction
 
@@ -211,10 +211,7 @@ class Plan:
             ("correction", get_args(Correction)),
             ("holdout_axis", get_args(HoldoutAxis)),
         ):
-            if getattr(self, name) not in words:
-                raise PlanError(
-                    f"{name} must be one of {', '.join(words)}, not {getattr(self, name)!r}"
-                )
+            require_word(name, getattr(self, name), words)
         self._check_axis()
         self._check_judge()
         if self.depth not in range(1, MAX_DEPTH + 1):

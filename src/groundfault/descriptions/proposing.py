@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Literal
 
 import msgspec
@@ -160,7 +161,7 @@ def propose_descriptions(
     if not settings.arms:
         return [], {}
     arms = [arm for arm in settings.arms for _ in range(settings.rounds)]
-    requests = _make_requests(texts, failing, settings, seed)
+    requests = list(_make_requests(texts, failing, settings, seed))
     replied = budget.ask_for(target, requests, "proposing descriptions", settings.count * _TOKENS)
     counts: dict[str, Counter[str]] = {arm: Counter() for arm in settings.arms}
     texts_of: dict[str, tuple[str, set[Arm]]] = {}
@@ -185,48 +186,32 @@ def estimate_proposals(
 ) -> CallEstimate:
     """Estimate the cost of `propose_descriptions` where nothing is on record."""
     requests = _make_requests(texts, failing, settings, seed)
-    questions = [request.question for request in requests]
-    return CallEstimate.of(questions, settings.count * _TOKENS)
+    return CallEstimate.of((one.question for one in requests), settings.count * _TOKENS)
 
 
 def _make_requests(
     texts: Sequence[str], failing: Bools, settings: ProposingSettings, seed: int
-) -> list[ModelRequest[list[str]]]:
-    return [
-        _make_request(arm, number, texts, failing, settings, seed)
-        for arm in settings.arms
-        for number in range(settings.rounds)
-    ]
-
-
-def _make_request(
-    arm: Arm,
-    number: int,
-    texts: Sequence[str],
-    failing: Bools,
-    settings: ProposingSettings,
-    seed: int,
-) -> ModelRequest[list[str]]:
-    rng = stream(seed, f"descriptions {arm}", number)
-    if arm == "blind":
-        size = min(2 * settings.examples, len(texts))
-        shown = rng.choice(len(texts), size, replace=False)
-        prompt, places = "propose_blind", {}
-    else:
-        labels = rng.permutation(failing) if arm == "shuffled" else failing
-        sides = [
-            rng.choice(side, min(settings.examples, len(side)), replace=False)
-            for side in (np.flatnonzero(labels), np.flatnonzero(~labels))
-        ]
-        shown = np.concatenate(sides)
-        first = len(sides[0])
-        prompt = "propose"
-        places = {"failing": _span(1, first), "passing": _span(first + 1, len(shown))}
-    parts = fence([texts[i] for i in shown])
-    content = PROMPTS.fill(prompt, count=len(shown), wanted=settings.count, **places, **parts)
-    # a repeat of its own: few examples may be drawn twice, and would be one question
-    question = Question(content, seed=seed, repeat=number)
-    return ModelRequest(question, partial(_read, settings.count))
+) -> Iterator[ModelRequest[list[str]]]:
+    for arm, number in product(settings.arms, range(settings.rounds)):
+        rng = stream(seed, f"descriptions {arm}", number)
+        if arm == "blind":
+            size = min(2 * settings.examples, len(texts))
+            shown = rng.choice(len(texts), size, replace=False)
+            prompt, places = "propose_blind", {}
+        else:
+            labels = rng.permutation(failing) if arm == "shuffled" else failing
+            sides = [
+                rng.choice(side, min(settings.examples, len(side)), replace=False)
+                for side in (np.flatnonzero(labels), np.flatnonzero(~labels))
+            ]
+            shown, first = np.concatenate(sides), len(sides[0])
+            prompt = "propose"
+            places = {"failing": _span(1, first), "passing": _span(first + 1, len(shown))}
+        parts = fence([texts[i] for i in shown])
+        content = PROMPTS.fill(prompt, count=len(shown), wanted=settings.count, **places, **parts)
+        # a repeat of its own: few examples may be drawn twice, and would be one question
+        question = Question(content, seed=seed, repeat=number)
+        yield ModelRequest(question, partial(_read, settings.count))
 
 
 def _span(first: int, last: int) -> str:

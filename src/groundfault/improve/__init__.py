@@ -15,8 +15,7 @@ from groundfault.improve.acquisition import (
     RandomOrder,
     SuspectSlices,
 )
-from groundfault.improve.active import active_learning
-from groundfault.improve.learning import Comparison, Learning
+from groundfault.improve.active import Comparison, Learning, active_learning
 from groundfault.improve.selective import Flipping, SelectivePrediction, Slicer
 from groundfault.stats.improvement import Improvement
 

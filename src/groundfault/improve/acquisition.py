@@ -13,28 +13,27 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.deprecation import rename_fields, warn_renamed
+from groundfault.base.deprecation import rename_fields, rename_members
 from groundfault.errors import PlanError
-from groundfault.improve.selective import Slicer, suspect
+from groundfault.improve.selective import Slicer, fit_copy, suspect
 from groundfault.sequential import policies
 from groundfault.sequential.policies import History
+from groundfault.slicing.predictions import EXAMPLES_A_SLICE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Order = NDArray[np.intp]
 
-# fewer examples a slice, and slices fit noise
-_EXAMPLES_A_SLICE = 20
 # share of the pool that a policy has to name at least
 _LOWEST = 0.05
-_OLD_FIELDS = {
-    "seen_embedding": "validation_embedding",
-    "seen_label": "validation_label",
-    "seen_probability": "validation_probability",
-    "seen_wrong": "validation_errors",
-}
 
 
+@rename_members(seen_wrong="validation_errors")
+@rename_fields(
+    seen_embedding="validation_embedding",
+    seen_label="validation_label",
+    seen_probability="validation_probability",
+)
 @dataclass(frozen=True, eq=False)
 class AcquisitionRound:
     """All that a policy may know: the model's outputs on the pool, and on validation examples.
@@ -56,13 +55,6 @@ class AcquisitionRound:
     validation_probability: Floats
     validation_label: Ints
     batch: int
-
-    def __getattr__(self, name: str) -> object:
-        # called only for names that the dataclass lacks
-        if name not in _OLD_FIELDS:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        warn_renamed(f"AcquisitionRound.{name}", f"AcquisitionRound.{_OLD_FIELDS[name]}")
-        return getattr(self, _OLD_FIELDS[name])
 
     @property
     def validation_errors(self) -> NDArray[np.bool_]:
@@ -129,14 +121,15 @@ class SuspectSlices:
 
     def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
         """Rank error-prone examples first, then by suspicion."""
-        parameters = self.slicer.get_params()
-        slices = min(parameters["n_slices"], len(state.validation_label) // _EXAMPLES_A_SLICE)
+        slices = min(
+            self.slicer.get_params()["n_slices"], len(state.validation_label) // EXAMPLES_A_SLICE
+        )
         wrong = state.validation_errors
         is_one_class = len(np.unique(state.validation_label)) < 2
         if slices < 2 or wrong.all() or not wrong.any() or is_one_class:
             return RandomOrder().rank(state, rng)
-        slicer: Slicer = type(self.slicer)(**parameters | {"n_slices": slices})
-        slicer.fit(state.validation_embedding, state.validation_label, state.validation_probability)
+        parts = (state.validation_embedding, state.validation_label, state.validation_probability)
+        slicer = fit_copy(self.slicer, *parts, n_slices=slices)
         error_prone, suspicion = suspect(slicer, state.embedding, state.probability)
         return _rank_by(error_prone + suspicion, rng)
 

@@ -93,8 +93,7 @@ class SelectivePrediction:
 
         Of equals, the first.
         """
-        slicer = require_slicer(self)
-        error_prone, suspicion = suspect(slicer, Z, y_proba)
+        error_prone, suspicion = suspect(require_slicer(self), Z, y_proba)
         rows = np.flatnonzero(error_prone)
         return rows[np.argsort(-suspicion[rows], kind="stable")]
 
@@ -112,11 +111,8 @@ class SelectivePrediction:
         InputError
             If the data cannot be used.
         """
-        slicer = require_slicer(self)
-        error_prone, suspicion = suspect(slicer, Z, y_proba)
-        probability = check_probability(y_proba, len(error_prone))
-        label = check_labels(y_true, len(error_prone), probability.shape[1])
-        return reject(suspicion, error_prone, probability, probability.argmax(axis=1) != label)
+        suspicion, prone, probability, label = _suspect_labelled(self, Z, y_true, y_proba)
+        return reject(suspicion, prone, probability, probability.argmax(axis=1) != label)
 
 
 def suspect(
@@ -135,10 +131,22 @@ def suspect(
     return error_prone, suspicion
 
 
-def fit_copy(slicer: Slicer, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Slicer:
+def _suspect_labelled(
+    estimator: Any, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64], NDArray[np.int64]]:
+    """Return suspicions, which examples are error-prone, probabilities and labels, checked."""
+    error_prone, suspicion = suspect(require_slicer(estimator), Z, y_proba)
+    probability = check_probability(y_proba, len(error_prone))
+    label = check_labels(y_true, len(error_prone), probability.shape[1])
+    return suspicion, error_prone, probability, label
+
+
+def fit_copy(
+    slicer: Slicer, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike, **changes: Any
+) -> Slicer:
     """Return a copy of the slicer, fitted; the slicer itself stays unfitted."""
     # not sklearn.clone, so that a slicer needs only get_params
-    copy: Slicer = type(slicer)(**slicer.get_params())
+    copy: Slicer = type(slicer)(**slicer.get_params() | changes)
     copy.fit(Z, y_true, y_proba)
     return copy
 
@@ -233,8 +241,7 @@ class Flipping:
         if count == 0:
             raise InputError(
                 f"{len(label)} examples leave none to choose a threshold on; raise holdout_share "
-                "or give "
-                "more"
+                "or give more"
             )
         # of the size too: the same seed on other data gives another part
         order = np.random.default_rng([self.random_state, len(label)]).permutation(len(label))
@@ -255,8 +262,7 @@ class Flipping:
 
     def predict(self, Z: ArrayLike, y_proba: ArrayLike) -> Ints:
         """Return the model's labels, those of error-prone examples flipped: int64, shape (n,)."""
-        error_prone = require_slicer(self).error_prone(Z, y_proba)
-        return self._flip(Z, y_proba, error_prone)
+        return self._flip(Z, y_proba, require_slicer(self).error_prone(Z, y_proba))
 
     def measure(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Improvement:
         """Measure accuracy if error-prone examples are relabelled, against doing so by confidence.
@@ -272,12 +278,8 @@ class Flipping:
         InputError
             If the data cannot be used.
         """
-        slicer = require_slicer(self)
-        error_prone, suspicion = suspect(slicer, Z, y_proba)
-        new = self._flip(Z, y_proba, error_prone)
-        probability = check_probability(y_proba, len(error_prone))
-        label = check_labels(y_true, len(error_prone), probability.shape[1])
-        return relabel(suspicion, error_prone, probability, label, new)
+        parts = _suspect_labelled(self, Z, y_true, y_proba)
+        return relabel(*parts, self._flip(Z, y_proba, parts[1]))
 
     def _flip(self, Z: ArrayLike, y_proba: ArrayLike, error_prone: NDArray[np.bool_]) -> Ints:
         """Return the model's labels, those of error-prone examples of low confidence flipped."""

@@ -13,11 +13,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.core.candidate import matrix
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, require_name
 from groundfault.improve.selective import Flipping, SelectivePrediction, Slicer, suspect
 from groundfault.slicing.embedding import embed
 from groundfault.slicing.predictions import (
     EMBEDDING,
+    EXAMPLES_A_SLICE,
     PROBABILITY,
     EmbeddedPredictions,
     check_probability,
@@ -27,10 +28,8 @@ from groundfault.stats.improvement import Improvement
 Act = Literal["leave-out", "relabel", "label-next"]
 ACTS: tuple[Act, ...] = get_args(Act)
 
-# fewer examples a slice, and slices fit noise
-_EXAMPLES_A_SLICE = 20
 # two slices in each half: with fewer, neither the check nor the list means anything
-MIN_LABELLED = 4 * _EXAMPLES_A_SLICE
+MIN_LABELLED = 4 * EXAMPLES_A_SLICE
 
 
 @dataclass(frozen=True)
@@ -155,8 +154,7 @@ def suggest(
     Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural
     Language Processing", TACL 11, 2023, section 4.3. https://doi.org/10.1162/tacl_a_00617
     """
-    if act not in ACTS:
-        raise PlanError(f"there is no act {act!r}; there are {', '.join(ACTS)}")
+    require_name("act", act, ACTS)
     if len(label) < MIN_LABELLED:
         raise InputError(
             f"{len(label)} examples have a label, an embedding and probabilities, and at least "
@@ -166,8 +164,8 @@ def suggest(
     if act != "label-next":
         order = np.random.default_rng([seed, len(label)]).permutation(len(label))
         first, second = np.array_split(order, 2)
-        fit = _fit(act, slicer, _take(labelled, first), label[first], seed)
-        other = _take(labelled, second)
+        fit = _fit(act, slicer, labelled.take(first), label[first], seed)
+        other = labelled.take(second)
         check = fit.measure(other.embedding, label[second], other.probability)
     rows = _rank(act, slicer, labelled, label, fresh, seed) if len(fresh.embedding) else ()
     return Suggestions(act, tuple(rows), check, len(label), len(fresh.embedding))
@@ -202,14 +200,10 @@ def _fit(
     act: Act, slicer: Slicer, examples: ScoredExamples, label: NDArray[np.int64], seed: int
 ) -> SelectivePrediction | Flipping:
     parameters = slicer.get_params()
-    parameters["n_slices"] = min(parameters["n_slices"], len(label) // _EXAMPLES_A_SLICE)
+    parameters["n_slices"] = min(parameters["n_slices"], len(label) // EXAMPLES_A_SLICE)
     few: Slicer = type(slicer)(**parameters)
     how = Flipping(few, random_state=seed) if act == "relabel" else SelectivePrediction(few)
     return how.fit(examples.embedding, label, examples.probability)
-
-
-def _take(examples: ScoredExamples, rows: NDArray[np.intp]) -> ScoredExamples:
-    return ScoredExamples(examples.embedding[rows], examples.probability[rows])
 
 
 def _last(curve: NDArray[np.float64]) -> float | None:
@@ -227,6 +221,13 @@ class ScoredExamples:
 
     embedding: NDArray[np.float64]
     probability: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        check_probability(self.probability, len(self.embedding))
+
+    def take(self, rows: NDArray[np.intp]) -> ScoredExamples:
+        """Return some of the examples."""
+        return ScoredExamples(self.embedding[rows], self.probability[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,16 +303,10 @@ class LabelledTable:
         points, chances = matrix(frame, list(places)), matrix(frame, list(classes))
         is_complete = ~np.isnan(np.hstack([points, chances])).any(axis=1)
         rows = np.flatnonzero(is_complete & ~is_known.to_numpy())
-        labelled = _check_examples(known.embedding, known.probability)
-        fresh = _check_examples(points[rows], chances[rows])
+        labelled = ScoredExamples(known.embedding, known.probability)
+        fresh = ScoredExamples(points[rows], chances[rows])
         lacking, numbers = int((~is_complete).sum()), tuple(rows.tolist())
         return cls(frame, label, known.classes, labelled, known.label, fresh, numbers, lacking)
-
-
-def _check_examples(
-    embedding: NDArray[np.float64], probability: NDArray[np.float64]
-) -> ScoredExamples:
-    return ScoredExamples(embedding, check_probability(probability, len(embedding)))
 
 
 def _match(frame: pl.DataFrame, pattern: str, label: str) -> dict[str, str]:

@@ -155,7 +155,7 @@ def tabulate_best_scores(summary: Summary) -> Table:
     """Return table 6: best scores seed by seed."""
     return tabulate(
         "Best scores, seed by seed (routing signal)",
-        summary.duels,
+        summary.tables.best_scores,
         Words("Model", lambda d: d.model or _ALL_MODELS),
         Words("Policy", lambda d: d.policy),
         Number("Seeds", lambda d: d.seeds),
@@ -190,7 +190,7 @@ def tabulate_differences(summary: Summary) -> Table:
     """Return paired differences from the control."""
     return tabulate(
         "Paired differences over seeds",
-        summary.differences,
+        summary.tables.differences,
         Words("Model", lambda d: d.model or _ALL_MODELS),
         Words("Policy", lambda d: d.policy),
         Words("Endpoint", lambda d: d.endpoint),
@@ -219,7 +219,7 @@ def tabulate_rates(summary: Summary) -> Table:
     """Return how often prompts get a confirmed error, where the chances are known."""
     return tabulate(
         "How often prompts fail, where that can be told",
-        summary.rates,
+        summary.tables.rates,
         Words("Model", lambda r: r.model),
         Words("Policy", lambda r: r.policy),
         Number("Prompts with a confirmed error", lambda r: words.rate(r.value)),
@@ -236,7 +236,7 @@ def tabulate_effects(summary: Summary) -> Table:
     matches = "count as right" if summary.has_keys else "are as right as the base wording"
     return tabulate(
         "Components, compared within tasks (audited)",
-        [effect for effect in summary.effects if effect.tasks],
+        [effect for effect in summary.tables.effects if effect.tasks],
         Words("Model", lambda e: e.model),
         Words("Component", lambda e: e.group),
         Words("Option", lambda e: e.option),

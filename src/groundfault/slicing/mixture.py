@@ -22,11 +22,18 @@ from groundfault.core.columns import match_attributes, select_example_rows
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, PlanError
-from groundfault.slicing.embedding import Embedding
+from groundfault.slicing.embedding import (
+    EmbeddedTextColumn,
+    Embedding,
+    embed_column,
+    find_text,
+    make_points,
+)
 from groundfault.slicing.embedding import fit as fit_embedding
 from groundfault.slicing.estimator import Estimator, Projection
 from groundfault.slicing.predictions import (
     EMBEDDING,
+    EXAMPLES_A_SLICE,
     EmbeddedPredictions,
     check_embedding,
     check_labels,
@@ -34,19 +41,10 @@ from groundfault.slicing.predictions import (
     require_errors,
 )
 from groundfault.slicing.suspicion import Suspicion
-from groundfault.slicing.text_column import (
-    EmbeddedTextColumn,
-    embed_column,
-    find_text,
-    make_points,
-)
 from groundfault.stats import mixture
 from groundfault.stats import mixture as em
 from groundfault.stats.mixture import Floats, Mixture
 from groundfault.stats.mixture_predict import to_arrays
-
-# on average: with fewer, a component fits noise
-_EXAMPLES_A_SLICE = 20
 
 
 @dataclass(frozen=True)
@@ -281,8 +279,8 @@ class MixtureSlicer(Estimator, ABC):
         examples = EmbeddedPredictions.of(
             discovery, self.embedding, self.probability, self.label, points
         )
-        n_slices = min(self.n_slices, len(examples.label) // _EXAMPLES_A_SLICE)
-        problem = examples.explain_unfit(2 * _EXAMPLES_A_SLICE, min_classes=2)
+        n_slices = min(self.n_slices, len(examples.label) // EXAMPLES_A_SLICE)
+        problem = examples.explain_unfit(2 * EXAMPLES_A_SLICE, min_classes=2)
         if problem:
             warnings.warn(f"{self.name} proposes nothing: {problem}", stacklevel=2)
             return []

@@ -19,6 +19,9 @@ from groundfault.errors import InputError
 EMBEDDING = "embedding*"
 PROBABILITY = "probability*"
 
+EXAMPLES_A_SLICE = 20
+"""Examples of a slice on average: with fewer, slices fit noise."""
+
 # probabilities are often stored in single precision, or printed with four digits
 _SUMS_TO_ONE = 1e-3
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from groundfault.core.plan import Plan
-from groundfault.errors import PlanError
+from groundfault.errors import PlanError, require_name
 from groundfault.probes.bank.bank import Bank, Task
 
 T = TypeVar("T")
@@ -87,11 +87,8 @@ def generate(size: int, seed: int = 0, *, families: Sequence[str] | None = None)
     """
     if size < 1:
         raise PlanError(f"a bank has at least 1 task, not {size}")
-    unknown = [name for name in families or () if name not in FAMILIES]
-    if unknown or (families is not None and not families):
-        raise PlanError(
-            f"there is no family {unknown[0] if unknown else ''!r}; there are {', '.join(FAMILIES)}"
-        )
+    for name in ("",) if families is not None and not families else families or ():
+        require_name("family", name, FAMILIES)
     templates = [
         (family, name, make)
         for family in families or FAMILIES
@@ -144,8 +141,7 @@ def _draw_two_prices(rng: np.random.Generator) -> _Drawing:
     total = 2 * price + more
     return _Drawing(
         f"A {dear} and a {cheap} cost {total} cents together. The {dear} costs {more} cents more "
-        f"than the {cheap}. "
-        f"How many cents does the {cheap} cost?",
+        f"than the {cheap}. How many cents does the {cheap} cost?",
         str(price),
         str(total - more),
         "integer",
@@ -159,9 +155,8 @@ def _draw_doubling(rng: np.random.Generator) -> _Drawing:
     last = 2**back * _draw_number(rng, 2, 400)
     part = 2**back
     return _Drawing(
-        f"A patch of {patch} doubles its area every hour and covers the whole {whole} after {last} "
-        "hours. "
-        f"After how many hours did it cover 1/{part} of the {whole}?",
+        f"A patch of {patch} doubles its area every hour and covers the whole {whole} after "
+        f"{last} hours. After how many hours did it cover 1/{part} of the {whole}?",
         str(last - back),
         str(last // part),
         "integer",
@@ -173,9 +168,8 @@ def _draw_posts(rng: np.random.Generator) -> _Drawing:
     line, thing = _draw_one(rng, _ALONG)
     gap, gaps = _draw_number(rng, 2, 25), _draw_number(rng, 4, 300)
     return _Drawing(
-        f"A straight {line} is {gap * gaps} metres long and has a {thing} every {gap} metres, with "
-        f"a {thing} at both "
-        f"ends. How many {thing}s does it have?",
+        f"A straight {line} is {gap * gaps} metres long and has a {thing} every {gap} metres, "
+        f"with a {thing} at both ends. How many {thing}s does it have?",
         str(gaps + 1),
         str(gaps),
         "integer",
@@ -207,8 +201,7 @@ def _draw_turning(rng: np.random.Generator) -> _Drawing:
     end, wrong = (start + net) % 4, (start - net) % 4
     return _Drawing(
         f"A robot faces {_DIRECTIONS[start]}. It makes quarter turns in this order: "
-        f"{', '.join(turns)}. "
-        f"Which way does it face then?",
+        f"{', '.join(turns)}. Which way does it face then?",
         _DIRECTIONS[end],
         _DIRECTIONS[wrong if wrong != end else (end + 1) % 4],
         "exact",
@@ -233,8 +226,7 @@ def _draw_containers(rng: np.random.Generator) -> _Drawing:
     there = not (out and before)
     return _Drawing(
         f"A {thing} is in a {small}, the {small} is in a {large}, and the {large} is in the "
-        f"{first}. {steps} "
-        f"Is the {thing} in the {second} now? Answer yes or no.",
+        f"{first}. {steps} Is the {thing} in the {second} now? Answer yes or no.",
         "yes" if there else "no",
         "no" if there else "yes",
         "yes_no",
@@ -273,8 +265,7 @@ def _draw_sum_in_order(rng: np.random.Generator) -> _Drawing:
     a, b, c, d = (_draw_number(rng, 2, 12) for _ in range(4))
     return _Drawing(
         "In this puzzle there is no precedence: every sum is worked out strictly from left to "
-        "right. "
-        f"What is {a} + {b} * {c} + {d}?",
+        f"right. What is {a} + {b} * {c} + {d}?",
         str((a + b) * c + d),
         str(a + b * c + d),
         "integer",

@@ -112,6 +112,14 @@ def probes(bank: Bank, grammar: Grammar) -> Iterator[Probe]:
     return (render(bank, grammar, task.id, assignment) for task in bank for assignment in grammar)
 
 
+def describe(bank: Bank, grammar: Grammar) -> dict[str, dict[str, Any]]:
+    """Return names, hashes and sizes, as manifests hold them."""
+    return {
+        "bank": {"name": bank.name, "sha256": bank.hash, "tasks": len(bank)},
+        "grammar": {"name": grammar.name, "sha256": grammar.hash, "assignments": len(grammar)},
+    }
+
+
 def rebuild(bank: Bank, grammar: Grammar, record: Mapping[str, Any]) -> Probe:
     """Render the probe that a record was made of again.
 
@@ -226,12 +234,7 @@ class BankCheck:
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON holds it."""
         return {
-            "bank": {"name": self.bank.name, "sha256": self.bank.hash, "tasks": len(self.bank)},
-            "grammar": {
-                "name": self.grammar.name,
-                "sha256": self.grammar.hash,
-                "assignments": len(self.grammar),
-            },
+            **describe(self.bank, self.grammar),
             "relations": self.grammar.relations,
             "prompts": self.prompts,
             "valid": self.valid,

@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from groundfault.base.deprecation import rename_attributes, rename_fields
 from groundfault.base.machine import one_thread
-from groundfault.errors import PlanError
+from groundfault.errors import PlanError, require_name, require_word
 from groundfault.probes.policies.history import (
     Bools,
     Floats,
@@ -63,11 +63,6 @@ alone give at most 1, so it is half of the strongest evidence.
 _EDGE = 1e-9
 
 
-def _require_word(what: str, value: str, words: tuple[str, ...]) -> None:
-    if value not in words:
-        raise PlanError(f"{what} must be one of {', '.join(words)}, not {value!r}")
-
-
 @dataclass(frozen=True)
 class UniformPrompts(NamedPolicy):
     """Every task and assignment alike; ``repeats`` as in the paper, or none."""
@@ -104,7 +99,7 @@ class Exhaustive(NamedPolicy):
     kind: ClassVar[str] = "exhaustive"
 
     def __post_init__(self) -> None:
-        _require_word("the order of the policy exhaustive", self.order, get_args(Order))
+        require_word("the order of the policy exhaustive", self.order, get_args(Order))
 
     def chances(self, history: PromptHistory) -> Floats:
         """Return equal chances for the keys left; in canonical order the first is certain."""
@@ -148,8 +143,8 @@ class Caps(NamedPolicy):
     kind: ClassVar[str] = "caps"
 
     def __post_init__(self) -> None:
-        _require_word("the prior of the policy caps", self.prior, get_args(Prior))
-        _require_word("the schedule of the policy caps", self.schedule, get_args(Schedule))
+        require_word("the prior of the policy caps", self.prior, get_args(Prior))
+        require_word("the schedule of the policy caps", self.schedule, get_args(Schedule))
         if not (0 < self.rate <= 1 and 0 < self.floor <= self.start < np.inf):
             raise PlanError(
                 "CAPS needs a rate in (0, 1], and temperatures above 0 that do not rise"
@@ -400,8 +395,7 @@ def get(name: str) -> PromptPolicy:
     'gp, most=5'
     """
     kind, *parts = (part.strip() for part in name.split(","))
-    if kind not in _KINDS:
-        raise PlanError(f"there is no policy {kind!r}; there are {', '.join(_KINDS)}")
+    require_name("policy", kind, _KINDS)
     # the types of the defaults say how a setting's text is read
     types = {f.name: type(f.default) for f in fields(_KINDS[kind]) if f.default is not MISSING}
     settings: dict[str, Any] = {}

@@ -174,8 +174,7 @@ class ReviewedRuns:
         if new_queue.hash != sealed.body["queue"]:
             raise LedgerError(
                 f"the rows in {self.runs.folder} are not those whose review was sealed; if the run "
-                "went on since, "
-                "a reviewer's next session adds what is new"
+                "went on since, a reviewer's next session adds what is new"
             )
         return new_queue
 

@@ -110,7 +110,7 @@ def extract(response: str, rule: str = "exact") -> Answer:
     if phrases:
         return Answer(phrases[-1].strip(), "search", 'the last "answer is"')
     # two candidates are left to a person: picking one would hide errors or make them up
-    single = _SEARCH.get(rule, _find_nothing)(response)
+    single = _SEARCH[rule](response) if rule in _SEARCH else None
     if single is not None:
         return Answer(single, "search", "the only one in the response")
     if lines and rule in ("exact", "set") and len(lines[-1].split()) <= _MAX_WORDS:
@@ -192,10 +192,6 @@ def _find_yes_no(response: str) -> str | None:
     # a line that begins with it; elsewhere "no" is mostly no answer, as in "there is no doubt"
     replies = set(re.findall(r"^\W*(yes|no)\b", response.casefold(), re.MULTILINE))
     return replies.pop() if len(replies) == 1 else None
-
-
-def _find_nothing(_: str) -> str | None:
-    return None
 
 
 _SEARCH: dict[str, Callable[[str], str | None]] = {

@@ -7,27 +7,41 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from groundfault.base.files import make_file, make_folder, write_bytes
+from groundfault.base.holdout_events import Event
+from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.base.streams import stream
 from groundfault.core import equivalence
-from groundfault.errors import PlanError
+from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models import Response
 from groundfault.probes.bank.bank import Task
 from groundfault.probes.bank.rendering import Probe
 from groundfault.probes.policies import Capped, Caps, PromptHistory, PromptPolicy, chances_of
 from groundfault.probes.policies.history import Keys
 from groundfault.probes.running.answers import Routing, route
-from groundfault.probes.running.config import Config
-from groundfault.probes.running.runs import BASE, ProbeRow
+from groundfault.probes.running.config import Config, slug
+from groundfault.probes.running.runs import (
+    BASE,
+    CALLS,
+    ITERATION,
+    LEDGER,
+    STATUS,
+    TRAJECTORY,
+    ProbeRow,
+)
 
 
 class BaseWording:
@@ -109,13 +123,19 @@ class RunSpec:
 
 
 class PolicyRun:
-    """One policy with one seed on one model.
+    """One policy with one seed on one model, and its record.
+
+    Each iteration is written once: ledger entry, line of the trajectory, status.
 
     Parameters
     ----------
     spec : RunSpec
     policy : Policy
     seed : int
+    folder : Path
+        The folder of the runs.
+    events : sequence of Event
+        What the ledger holds.
 
     Attributes
     ----------
@@ -125,25 +145,56 @@ class PolicyRun:
         How many iterations are complete.
     next : tuple of Probe
         What the next one asks; nothing where the budget is spent, or the policy has nothing left.
+    sealed : dict of int to str
+        The hash of each iteration in the ledger.
 
     Raises
     ------
     PlanError
         If the policy proposes what must not be asked.
+    LedgerError
+        If the trajectory holds more than the ledger.
     """
 
-    def __init__(self, spec: RunSpec, policy: PromptPolicy, seed: int) -> None:
+    def __init__(
+        self,
+        spec: RunSpec,
+        policy: PromptPolicy,
+        seed: int,
+        folder: Path,
+        events: Sequence[Event],
+    ) -> None:
         self.spec, self.policy, self.seed = spec, policy, seed
+        self.names: dict[str, Any] = {"model": spec.model, "policy": policy.name, "seed": seed}
         self.rows: list[ProbeRow] = []
         self.iteration = 0
+        bodies = [event.body for event in events if event.kind == ITERATION]
+        self.sealed = {
+            body["iteration"]: body["record"]
+            for body in bodies
+            if self.names.items() <= body.items()
+        }
+        home = folder / slug(spec.model) / slug(policy.name) / f"seed-{seed}"
+        self.trajectory, self.status_file = home / TRAJECTORY, home / STATUS
         self._keys: list[int] = []
-        self._digest = hashlib.sha256()
+        self._digest, self._line = hashlib.sha256(), b""
+        self._lines = self._read_whole_lines()
+        if len(self._lines) > len(self.sealed):  # the ledger is written first
+            raise LedgerError(
+                f"{self.trajectory} holds more iterations than {LEDGER}; one of them was changed"
+            )
         self._draw_next()
 
-    @property
-    def name(self) -> str:
-        """Return the name for messages."""
-        return f"{self.policy.name}, seed {self.seed}"
+    def _read_whole_lines(self) -> list[bytes]:
+        """Read the whole lines of the trajectory; cut off what a kill has cut short."""
+        if not self.trajectory.exists():
+            return []
+        with _writing(self.trajectory):
+            data = read_bytes(self.trajectory, MAX_ROWS)
+            whole = data.rfind(b"\n") + 1
+            if whole < len(data):
+                os.truncate(self.trajectory, whole)
+        return data[:whole].splitlines(keepends=True)
 
     @property
     def next(self) -> tuple[Probe, ...]:
@@ -186,8 +237,14 @@ class PolicyRun:
                 "many"
             )
 
-    def tell(self, responses: Sequence[Response]) -> bytes:
-        """Take the responses of an iteration; return its record, a line of the trajectory."""
+    def tell(self, responses: Sequence[Response]) -> dict[str, Any] | None:
+        """Take the responses of the next iteration; return what the ledger lacks of it.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger holds something else.
+        """
         before = self._history
         # chances are of the history before the batch: those are what the draw used, and what
         # weights a rate (Horvitz and Thompson, 1952)
@@ -197,18 +254,57 @@ class PolicyRun:
         self._keys += self._next_keys.tolist()
         self.iteration += 1
         record = {
-            "model": self.spec.model,
-            "policy": self.policy.name,
-            "seed": self.seed,
+            **self.names,
             "iteration": self.iteration,
             "best": best_row(batch).id,
             **self._describe_scores(before),
             "batch": [row.to_dict() for row in batch],
         }
-        line = json.dumps(record).encode() + b"\n"
-        self._digest.update(line)
+        self._line = json.dumps(record).encode() + b"\n"
+        self._digest.update(self._line)
         self._draw_next()  # after the record, which is of the batch that was answered
-        return line
+        sha = hashlib.sha256(self._line).hexdigest()
+        if self.iteration not in self.sealed:
+            return {**self.names, "iteration": self.iteration, "record": sha}
+        if self.sealed[self.iteration] != sha:
+            raise LedgerError(
+                f"iteration {self.iteration} of {self.policy.name}, seed {self.seed} comes out "
+                f"otherwise than the ledger says: its answers in {CALLS} were changed, or another "
+                "version of groundfault or machine asked; go on with that one, or choose another "
+                "folder"
+            )
+        return None
+
+    def write(self) -> None:
+        """Write the last iteration, if it is not written yet.
+
+        Raises
+        ------
+        LedgerError
+            If something else is written there.
+        InputError
+            If it cannot be written.
+        """
+        number, before = self.iteration, len(self._lines)
+        if number <= before and self._lines[number - 1] != self._line:
+            raise LedgerError(
+                f"{self.trajectory}, line {number} was changed; take the file away, and it is made "
+                "again"
+            )
+        if number > before:
+            self._append(self._line)
+        if number >= before:
+            text = json.dumps(self._describe_status(), indent=1) + "\n"
+            write_bytes(self.status_file, text.encode())
+
+    def _append(self, line: bytes) -> None:
+        with _writing(self.trajectory):
+            make_folder(self.trajectory.parent)
+            make_file(self.trajectory)
+            with self.trajectory.open("ab") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
 
     def _make_row(
         self, query: int, probe: Probe, response: Response, chance: float | None
@@ -216,9 +312,7 @@ class PolicyRun:
         task, bases = probe.task, self.spec.bases
         routing = route_by_base(task, response, bases)
         return ProbeRow(
-            model=self.spec.model,
-            policy=self.policy.name,
-            seed=self.seed,
+            **self.names,
             iteration=self.iteration + 1,
             query=query,
             key=probe.key,
@@ -254,12 +348,10 @@ class PolicyRun:
             },
         }
 
-    def status(self) -> dict[str, Any]:
+    def _describe_status(self) -> dict[str, Any]:
         """Return the best candidate so far, and what it takes to go on."""
         return {
-            "model": self.spec.model,
-            "policy": self.policy.name,
-            "seed": self.seed,
+            **self.names,
             "iterations": self.iteration,
             "queries": len(self.rows),
             "finished": not len(self._next_keys),
@@ -275,3 +367,13 @@ class PolicyRun:
 def best_row(rows: Sequence[ProbeRow]) -> ProbeRow:
     """Return the first row with the highest failure score: a row without a score ranks last."""
     return max(rows, key=lambda row: -1.0 if row.score is None else row.score)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: {error.strerror or error}; make room, and run again to go on"
+        ) from None

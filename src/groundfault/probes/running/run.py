@@ -12,37 +12,28 @@ them, and a question that two of them have in common is on its way only once.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from groundfault import models
-from groundfault.base.files import make_file, make_folder, write_bytes
-from groundfault.base.holdout_events import Event
 from groundfault.base.ledger import Ledger
 from groundfault.base.progress import Progress, listener
-from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models import Question, Record, Response, Target
 from groundfault.models.question import list_others
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.bank.rendering import Probe, probes
-from groundfault.probes.running.config import Config, slug
+from groundfault.probes.running.config import Config
 from groundfault.probes.running.policy_run import BaseWording, PolicyRun, RunSpec, make_base_config
 from groundfault.probes.running.runs import (
     CALLS,
     ITERATION,
     LEDGER,
     OTHER_MODEL,
-    STATUS,
-    TRAJECTORY,
     Runs,
     hold,
     seal,
@@ -113,15 +104,15 @@ def run(
         )
         if not bank.has_keys:
             first = replace(spec, config=make_base_config(config, len(bank)))
-            base = PolicyRun(first, BaseWording(), 0)
-            rounds.run([Journal(base, folder, events)])
+            base = PolicyRun(first, BaseWording(), 0, folder, events)
+            rounds.run([base])
             spec = replace(spec, bases={row.task: row for row in base.rows})
         policy_runs = [
-            PolicyRun(spec, policy, seed)
+            PolicyRun(spec, policy, seed, folder, events)
             for policy in config.prompt_policies
             for seed in config.seeds
         ]
-        rounds.run([Journal(policy_run, folder, events) for policy_run in policy_runs])
+        rounds.run(policy_runs)
     return Runs(folder)
 
 
@@ -140,111 +131,7 @@ def _render_all(bank: Bank, grammar: Grammar) -> list[Probe]:
     return prompts
 
 
-class Journal:
-    """Writes each iteration of a policy run once: ledger entry, line of the trajectory, status.
-
-    Parameters
-    ----------
-    policy_run : PolicyRun
-    folder : Path
-        The folder of the runs.
-    events : sequence of Event
-        What the ledger holds.
-    """
-
-    def __init__(self, policy_run: PolicyRun, folder: Path, events: Sequence[Event]) -> None:
-        self.policy_run = policy_run
-        model, policy, seed = policy_run.spec.model, policy_run.policy.name, policy_run.seed
-        self.names = {"model": model, "policy": policy, "seed": seed}
-        bodies = [event.body for event in events if event.kind == ITERATION]
-        self.sealed = {
-            body["iteration"]: body["record"]
-            for body in bodies
-            if self.names.items() <= body.items()
-        }
-        home = folder / slug(model) / slug(policy) / f"seed-{seed}"
-        self.trajectory, self.status = home / TRAJECTORY, home / STATUS
-        self._lines = self._read_whole_lines()
-        self._line = b""
-        if len(self._lines) > len(self.sealed):  # the ledger is written first
-            raise LedgerError(
-                f"{self.trajectory} holds more iterations than {LEDGER}; one of them was changed"
-            )
-
-    def _read_whole_lines(self) -> list[bytes]:
-        """Read the whole lines of the trajectory; cut off what a kill has cut short."""
-        if not self.trajectory.exists():
-            return []
-        with _writing(self.trajectory):
-            data = read_bytes(self.trajectory, MAX_ROWS)
-            whole = data.rfind(b"\n") + 1
-            if whole < len(data):
-                os.truncate(self.trajectory, whole)
-        return data[:whole].splitlines(keepends=True)
-
-    def tell(self, responses: Sequence[Response]) -> dict[str, Any] | None:
-        """Take the responses of an iteration; what the ledger lacks of it.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger holds something else.
-        """
-        self._line = self.policy_run.tell(responses)
-        number, sha = self.policy_run.iteration, hashlib.sha256(self._line).hexdigest()
-        if number not in self.sealed:
-            return {**self.names, "iteration": number, "record": sha}
-        if self.sealed[number] != sha:
-            raise LedgerError(
-                f"iteration {number} of {self.policy_run.name} comes out otherwise than the ledger "
-                "says: its answers in "
-                f"{CALLS} were changed, or another version of groundfault or machine asked; go on "
-                "with that one, or "
-                "choose another folder"
-            )
-        return None
-
-    def write(self) -> None:
-        """Write the last iteration, if it is not written yet.
-
-        Raises
-        ------
-        LedgerError
-            If something else is written there.
-        InputError
-            If it cannot be written.
-        """
-        number, before = self.policy_run.iteration, len(self._lines)
-        if number <= before and self._lines[number - 1] != self._line:
-            raise LedgerError(
-                f"{self.trajectory}, line {number} was changed; take the file away, and it is made "
-                "again"
-            )
-        if number > before:
-            self._append(self._line)
-        if number >= before:
-            write_bytes(
-                self.status, (json.dumps(self.policy_run.status(), indent=1) + "\n").encode()
-            )
-
-    def _append(self, line: bytes) -> None:
-        with _writing(self.trajectory):
-            make_folder(self.trajectory.parent)
-            make_file(self.trajectory)
-            with self.trajectory.open("ab") as file:
-                file.write(line)
-                file.flush()
-                os.fsync(file.fileno())
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"cannot write {path}: {error.strerror or error}; make room, and run again to go on"
-        ) from None
+_Batches = list[tuple[PolicyRun, list[Question]]]
 
 
 @dataclass
@@ -259,26 +146,23 @@ class _Rounds:
     others: list[Mapping[str, Any]]
     times: Counter[str] = field(default_factory=Counter)
 
-    def run(self, journals: Sequence[Journal]) -> None:
+    def run(self, policy_runs: Sequence[PolicyRun]) -> None:
         number = 0
         # all policies go by iterations together: none gains from a service that changes while
         # another runs, and where answers are shared a question of two policies is asked once
-        while open_ := [journal for journal in journals if journal.policy_run.next]:
+        while open_ := [each for each in policy_runs if each.next]:
             number += 1
-            batches = [
-                (journal, [self._question(probe) for probe in journal.policy_run.next])
-                for journal in open_
-            ]
+            batches = [(each, [self._question(probe) for probe in each.next]) for each in open_]
             answers = self._ask(number, batches)
             bodies = [
-                journal.tell([answers[question.hash] for question in each])
-                for journal, each in batches
+                each.tell([answers[question.hash] for question in questions])
+                for each, questions in batches
             ]
             # the ledger before the files: after a crash it is ahead of them, never behind
             if any(bodies):
                 self.ledger.extend(ITERATION, [body for body in bodies if body])
-            for journal, _ in batches:
-                journal.write()
+            for each in open_:
+                each.write()
 
     def _question(self, probe: Probe) -> Question:
         """Make the same question where answers are shared, and else another one each time."""
@@ -287,9 +171,7 @@ class _Rounds:
         self.times[probe.prompt] += 1
         return self.config.question(probe.prompt, repeat)
 
-    def _ask(
-        self, number: int, batches: list[tuple[Journal, list[Question]]]
-    ) -> dict[str, Response]:
+    def _ask(self, number: int, batches: _Batches) -> dict[str, Response]:
         self._require_answers(number, batches)
         questions = list(
             {question.hash: question for _, each in batches for question in each}.values()
@@ -311,8 +193,7 @@ class _Rounds:
         if failure is not None:
             raise InputError(
                 f"{self.target.name} did not answer in iteration {number}: {failure.error}; "
-                "nothing of this iteration "
-                "is spent: run again to go on"
+                "nothing of this iteration is spent: run again to go on"
             )
         self._record_others(responses)
         return dict(zip((question.hash for question in questions), responses, strict=True))
@@ -328,9 +209,11 @@ class _Rounds:
             self.ledger.extend(OTHER_MODEL, new)
             self.others += new
 
-    def _require_answers(self, number: int, batches: list[tuple[Journal, list[Question]]]) -> None:
+    def _require_answers(
+        self, number: int, batches: list[tuple[PolicyRun, list[Question]]]
+    ) -> None:
         """Raise `LedgerError` if answers of a recorded iteration are gone; asking again costs."""
-        recorded = [each for journal, each in batches if number in journal.sealed]
+        recorded = [each for policy_run, each in batches if number in policy_run.sealed]
         before = [question.hash for each in recorded for question in each]
         missing = set(before)
         if before:

@@ -21,6 +21,7 @@ from groundfault.base.reading import MAX_ROWS, read_bytes, read_text
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
+from groundfault.probes.bank.rendering import describe
 from groundfault.probes.running.answers import ROUTED, Signal
 from groundfault.probes.running.config import Config, slug
 
@@ -242,7 +243,7 @@ def seal(
     LedgerError
         If what was fixed has been changed.
     """
-    settings = {**_describe(bank, grammar), **config.to_dict(), **more}
+    settings = {**describe(bank, grammar), **config.to_dict(), **more}
     # these bytes are sealed: another order or indent is another hash
     text = (json.dumps(settings, indent=1) + "\n").encode()
     ledger, place = Ledger(folder / LEDGER), folder / MANIFEST
@@ -266,15 +267,8 @@ def seal(
     return events
 
 
-def _describe(bank: Bank, grammar: Grammar) -> dict[str, Any]:
-    return {
-        "bank": {"name": bank.name, "sha256": bank.hash, "tasks": len(bank)},
-        "grammar": {"name": grammar.name, "sha256": grammar.hash, "assignments": len(grammar)},
-    }
-
-
 def _refuse_changed(folder: Path, settings: Mapping[str, Any]) -> None:
-    frozen = _describe(Bank.load(folder / BANK), Grammar.load(folder / GRAMMAR))
+    frozen = describe(Bank.load(folder / BANK), Grammar.load(folder / GRAMMAR))
     for name, description in frozen.items():
         if description != settings[name]:
             raise LedgerError(

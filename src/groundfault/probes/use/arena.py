@@ -16,7 +16,7 @@ from groundfault.base.machine import run_in_order
 from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import MAX_ROWS, read_text
 from groundfault.core.plan import Plan
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, PlanError, require_name
 from groundfault.probes.policies import POLICIES, get
 from groundfault.probes.policies.history import Bools, Floats, Keys, PromptHistory, PromptPolicy
 from groundfault.stats.paired import ratio, student
@@ -54,8 +54,7 @@ class Landscape:
 
 def draw_landscape(world: str, rng: np.random.Generator) -> Landscape:
     """Draw a landscape of 18 tasks by 27 assignments from one of `WORLDS`."""
-    if world not in WORLDS:
-        raise PlanError(f"there is no landscape {world!r}; there are {', '.join(WORLDS)}")
+    require_name("landscape", world, WORLDS)
     options = np.stack(np.unravel_index(np.arange(27), SIZES), axis=1)
     wrong = rng.random((TASKS, 27)) < WORLDS[world](options, rng)
     # artefacts gather in one format, as a reader that fails on a format would make them
@@ -145,9 +144,8 @@ def _read_runs(folder: Path, store: str | Path | None) -> dict[str, _Keys]:
         if lacking:
             raise InputError(
                 f"{folder} is no exhaustive run of {model}: {len(lacking):,} of {len(valid):,} "
-                "valid prompts have no "
-                f"answer (first {lacking[0]}); run the policy exhaustive with a budget of "
-                f"{len(valid):,}"
+                f"valid prompts have no answer (first {lacking[0]}); run the policy exhaustive "
+                f"with a budget of {len(valid):,}"
             )
     return {
         model: {probe.key: keys.get(probe.key) for probe in prompts}
@@ -418,9 +416,8 @@ def play(
             f"a comparison of policies needs at least {MIN_LANDSCAPES} landscapes, not {landscapes}"
         )
     there: Any = replay.landscapes if replay else WORLDS
-    unknown = [world for world in worlds or () if world not in there]
-    if unknown:
-        raise PlanError(f"there is no landscape {unknown[0]!r}; there are {', '.join(there)}")
+    for world in worlds or ():
+        require_name("landscape", world, there)
     names, played = [get(name).name for name in policies], {}
     for world in worlds or there:
         over = there[world] if replay else world

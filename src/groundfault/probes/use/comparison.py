@@ -13,7 +13,7 @@ from groundfault.base.deprecation import rename_members
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.review.statuses import score_row
 from groundfault.probes.running.runs import ProbeRow
-from groundfault.probes.use.endpoints import Results, RunEndpoints, is_open
+from groundfault.probes.use.endpoints import Results, RunEndpoints, group_by_run, is_open
 from groundfault.stats.intervals import wilson
 from groundfault.stats.paired import sign_flips, student
 from groundfault.stats.prevalence import estimate_with_repeats, estimate_without_repeats
@@ -171,25 +171,21 @@ def compute_differences(results: Results, against: str, level: float = LEVEL) ->
     """Compute differences of matched policies from ``against``: by model, and their mean."""
     rows = []
     for model in results.scopes:
+        runs = {policy: results.select(policy, model) for policy in results.policies}
         others = (policy for policy in results.policies if policy != against)
         rivals = [p for p in others if not explain_mismatch(results, p, against, model)]
-        seeds = sorted({run.seed for run in results.select(against, model)})
-        for endpoint, measure in ENDPOINTS.items():
-            if not rivals:
-                continue
+        seeds = tuple(sorted({run.seed for run in runs[against]}))
+        for endpoint, measure in ENDPOINTS.items() if rivals else ():
             means, *theirs = (
-                np.array(_average_by_seed(results, policy, model, measure, seeds))
-                for policy in (against, *rivals)
+                np.array([fmean(measure(r) for r in runs[p] if r.seed == seed) for seed in seeds])
+                for p in (against, *rivals)
             )
             values = [(mean - means).tolist() for mean in theirs]
             # one family of tests for the primary endpoint: p adjusted over all policies
-            ps = (
-                sign_flips(list(zip(*values, strict=True)))
-                if endpoint == PRIMARY
-                else [_p(each) for each in values]
-            )
+            families = [values] if endpoint == PRIMARY else [[each] for each in values]
+            ps = [p for each in families for p in sign_flips(list(zip(*each, strict=True)))]
             for rival, each, p in zip(rivals, values, ps, strict=True):
-                numbers = (tuple(seeds), tuple(each), fmean(each), student(each, level), float(p))
+                numbers = (seeds, tuple(each), fmean(each), student(each, level), float(p))
                 rows.append(Difference(model, rival, against, endpoint, *numbers))
     return rows
 
@@ -239,9 +235,7 @@ def estimate_rates(
     with which chance each prompt was drawn (``ProbeRow.chance``), runs are weighted by it, each for
     itself (`groundfault.stats.prevalence`). The rate is of this bank's prompts, and of no others.
     """
-    by_run: dict[tuple[str, str, int], list[ProbeRow]] = {}
-    for row in rows:
-        by_run.setdefault((row.model, row.policy, row.seed), []).append(row)
+    by_run = group_by_run(rows)
     return [
         _estimate_rate(
             [by_run[model, policy, run.seed] for run in runs], statuses, prompts, even, level
@@ -261,9 +255,8 @@ def _estimate_rate(
 ) -> Rate:
     rows = [row for run in runs for row in run]
     first = rows[0]
-    errors = [
-        [float(statuses.get(row.id) == "confirmed_model_error") for row in run] for run in runs
-    ]
+    wrong = {row.id for row in rows if statuses.get(row.id) == "confirmed_model_error"}
+    errors = [[float(row.id in wrong) for row in run] for run in runs]
     waiting = sum(is_open(row, statuses.get(row.id, "unaudited")) for row in rows)
 
     def rate(
@@ -273,44 +266,21 @@ def _estimate_rate(
 
     # a census has no sampling error
     if len({row.key for row in rows}) == prompts:
-        wrong = {row.key for row in rows if statuses.get(row.id) == "confirmed_model_error"}
-        return rate("all asked", len(wrong) / prompts)
+        return rate("all asked", len({row.key for row in rows if row.id in wrong}) / prompts)
     # tasks are drawn alike; prompts are too only where every task has as many
     if even and not is_adaptive(first.policy):
-        count = int(sum(map(sum, errors)))
-        low, high = wilson(count, len(rows), level)
-        return rate("draws", count / len(rows), (float(low), float(high)))
+        low, high = wilson(len(wrong), len(rows), level)
+        return rate("draws", len(wrong) / len(rows), (float(low), float(high)))
     # inverse-probability weights need every chance
     if any(row.chance is None or not row.chance > 0 for row in rows):
         return rate("not available")
     estimate = estimate_with_repeats if may_repeat(first.policy) else estimate_without_repeats
-    chances = [[row.chance or 0.0 for row in run] for run in runs]
     each = [
-        estimate(run_errors, chance, prompts, level)
-        for run_errors, chance in zip(errors, chances, strict=True)
+        estimate(run_errors, [row.chance or 0.0 for row in run], prompts, level)
+        for run_errors, run in zip(errors, runs, strict=True)
     ]
-    interval = (
-        student([one.value for one in each], level)
-        if len(each) > 1
-        else (each[0].low, each[0].high)
-    )
-    return rate("weighted", fmean(one.value for one in each), interval)
-
-
-def _average_by_seed(
-    results: Results,
-    policy: str,
-    model: str | None,
-    measure: Callable[[RunEndpoints], float],
-    seeds: Sequence[int],
-) -> list[float]:
-    """Average a measure over models, for each seed."""
-    runs = results.select(policy, model)
-    return [fmean(measure(run) for run in runs if run.seed == seed) for seed in seeds]
-
-
-def _p(values: Sequence[float]) -> float:
-    return float(sign_flips([[value] for value in values])[0])
+    values, interval = [one.value for one in each], (each[0].low, each[0].high)
+    return rate("weighted", fmean(values), student(values, level) if len(each) > 1 else interval)
 
 
 Losses = Mapping[str, Mapping[tuple[str, ...], float]]

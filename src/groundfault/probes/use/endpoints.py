@@ -94,6 +94,14 @@ class RowCounts(Struct, frozen=True, forbid_unknown_fields=True):
         return self.extraction_artifact + self.format_artifact + self.invalid_prompt
 
 
+def group_by_run(rows: Iterable[ProbeRow]) -> dict[tuple[str, str, int], list[ProbeRow]]:
+    """Return the rows of each model, policy and seed."""
+    by_run: dict[tuple[str, str, int], list[ProbeRow]] = {}
+    for row in rows:
+        by_run.setdefault((row.model, row.policy, row.seed), []).append(row)
+    return by_run
+
+
 def is_open(row: ProbeRow, status: Status) -> bool:
     """Tell whether a row is disputed, or waits for review."""
     # a match that nobody reviewed is not open: no signal points at it
@@ -326,11 +334,8 @@ class Results:
         InputError
             If there is no row, a query comes twice, or a run made more queries than it was given.
         """
-        by_run: dict[tuple[str, str, int], list[ProbeRow]] = {}
-        for row in rows:
-            by_run.setdefault((row.model, row.policy, row.seed), []).append(row)
         runs = []
-        for (model, policy, seed), run_rows in sorted(by_run.items()):
+        for (model, policy, seed), run_rows in sorted(group_by_run(rows).items()):
             run_rows.sort(key=lambda row: row.query)
             where = f"the run of {model}, {policy}, seed {seed}"
             if len({row.query for row in run_rows}) < len(run_rows):

@@ -176,8 +176,7 @@ def select_rows(summary: Summary, policy: str) -> list[ProbeRow]:
     if is_adaptive(policy):
         raise PlanError(
             f"the policy {policy!r} looks at what was found, so its rows are a biased sample; take "
-            "those of one that "
-            f"does not ({', '.join(NON_ADAPTIVE)}), or run one beside it"
+            f"those of one that does not ({', '.join(NON_ADAPTIVE)}), or run one beside it"
         )
     return [row for row in summary.rows if row.policy == policy]
 
@@ -200,8 +199,7 @@ def write(evidence_: Evidence, library: Sequence[Candidate], path: Path) -> str:
         part = "--group task"
     return (
         f"groundfault audit {shlex.quote(str(path))} --id prompt_key --model-column model --repeat "
-        "repeat "
-        f"--outcome error --status status {part} --library {shlex.quote(str(library_path))}"
+        f"repeat --outcome error --status status {part} --library {shlex.quote(str(library_path))}"
     )
 
 

@@ -7,7 +7,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -43,10 +43,13 @@ CONFIG_FIELDS = (
 ).split()
 _DECODING = "temperature top_p max_tokens seed stop logprobs".split()
 PROMPT_FIELDS = ("key", "task", "family", "prompt")
-ROW_FIELDS = "policy seed iteration query key answer rule status how signal score chance".split()
-ROW_LINE_FIELDS = {"model", *ROW_FIELDS, "response_sha256", "audit", "item"}
-DECISION_FIELDS = "prompt_valid extraction_valid artefact model_wrong role unblinded".split()
-DECISION_LINE_FIELDS = {"item", "reviewer", *DECISION_FIELDS}
+ROW_FIELDS = (
+    "model policy seed iteration query key answer rule status how signal score chance"
+).split()
+ROW_LINE_FIELDS = {*ROW_FIELDS, "response_sha256", "audit", "item"}
+DECISION_FIELDS = (
+    "item reviewer prompt_valid extraction_valid artefact model_wrong role unblinded"
+).split()
 _SERVER = re.compile(r"@\w+://.*|\{.*", re.DOTALL)
 _PATH = re.compile(
     r"(?:(?<=[/:])|^)(?:[/~\\]|\.{1,2}[/\\]|[A-Za-z]:[/\\]).*?([^/\\]*)[/\\]*$", re.DOTALL
@@ -102,20 +105,24 @@ class Package:
         prompts = {
             row.key: {name: getattr(row, name) for name in PROMPT_FIELDS} for row in self.rows
         }
+        counts, rows = self.counts, self.summary.results.rows
         return {
-            README: _write_readme(self),
+            README: _README.format(
+                bank=self.bank.name,
+                grammar=self.grammar.name,
+                rows=counts["rows"],
+                confirmed=counts["confirmed_rows"],
+                keys=counts["unique_audited_keys"],
+                open=rows.waiting + rows.disputed,
+                key="key" if self.bank.has_keys else "answer to the base wording",
+            ),
             CONFIG: format_json(self.config),
             PROMPTS: _format_lines(prompts[key] for key in sorted(prompts)),
             ROWS: _format_lines(map(self._row_line, self.rows)),
             DECISIONS: _format_lines(
-                {
-                    "item": d.item,
-                    "reviewer": d.reviewer,
-                    **{name: getattr(d, name) for name in DECISION_FIELDS},
-                }
-                for d in self.decisions
+                {name: getattr(one, name) for name in DECISION_FIELDS} for one in self.decisions
             ),
-            TABLES: format_json(self.summary.to_dict()),
+            TABLES: format_json(self.summary.tables.to_dict()),
             TEXT: render_tables(self),
         }
 
@@ -131,7 +138,7 @@ class Package:
         }
 
     def _row_line(self, row: ProbeRow) -> dict[str, Any]:
-        values = {name: getattr(row, name) for name in ("model", *ROW_FIELDS)}
+        values = {name: getattr(row, name) for name in ROW_FIELDS}
         audited = {"audit": self.summary.statuses[row.id], "item": self.items[row.id]}
         values |= {} if row.base is None else {"base": row.base}
         return {**values, "response_sha256": self.hashes[row.id], **audited}
@@ -149,23 +156,18 @@ def make_package(audit: ReviewedRuns) -> Package:
     manifest = runs.manifest
     # a model's name may hold a server or a home folder
     names = make_public_names(row.model for row in runs.rows)
-    rows = {row.id: _make_public(row, names[row.model]) for row in runs.rows}
+    rows = {row.id: replace(row, model=names[row.model], errors=(), **BLANK) for row in runs.rows}
     review = {**manifest.get("review", {}), "reviewers": 1, "seed": 0}
     item_of_row: dict[str, str] = {}
     if audit.decisions:
-        review |= {
-            name: audit.queue.settings[name] for name in ("reviewers", "unit", "controls", "seed")
-        }
-        review_queue = audit.queue
-        all_items = items(runs.rows, unit=review_queue.about["unit"])
-        item_of_row = {
-            row: item.id for row, item in all_items.items() if item.id in review_queue.by_id
-        }
+        queue = audit.queue
+        review |= {name: queue.settings[name] for name in ("reviewers", "unit", "controls", "seed")}
+        all_items = items(runs.rows, unit=queue.about["unit"])
+        item_of_row = {row: item.id for row, item in all_items.items() if item.id in queue.by_id}
     # numbers in place of ids: an id is a hash of the response, which is not published
     numbers: dict[str, str] = {}
-    for id in rows:
-        if id in item_of_row:
-            numbers.setdefault(item_of_row[id], f"{len(numbers) + 1:06d}")
+    for item in filter(None, map(item_of_row.get, rows)):
+        numbers.setdefault(item, f"{len(numbers) + 1:06d}")
     config = {name: manifest[name] for name in CONFIG_FIELDS if name in manifest}
     decoding = manifest["decoding"]
     config["decoding"] = {name: decoding[name] for name in _DECODING if name in decoding}
@@ -193,12 +195,6 @@ def make_public_names(models: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def _make_public(row: ProbeRow, model: str) -> ProbeRow:
-    return ProbeRow(
-        **{**row.to_dict(), "model": model, "assignment": row.assignment, "errors": ()} | BLANK
-    )
-
-
 BLANK: dict[str, Any] = {"response": None, "extracted": None, "reason": ""}
 
 
@@ -210,28 +206,13 @@ def _anonymize(decisions: Sequence[Decision], numbers: Mapping[str, str]) -> tup
         people.setdefault(each.reviewer, f"r{len(people) + 1}")
     last = [
         Decision(
-            reviewer=people[each.reviewer],
-            item=numbers[each.item],
-            **{name: getattr(each, name) for name in DECISION_FIELDS},
+            **{name: getattr(each, name) for name in DECISION_FIELDS}
+            | {"reviewer": people[each.reviewer], "item": numbers[each.item]}
         )
         for each in select_latest(decisions).values()
         if each.item in numbers
     ]
     return tuple(sorted(last, key=lambda d: (d.item, d.role, int(d.reviewer[1:]))))
-
-
-def _write_readme(package: Package) -> str:
-    counts = package.counts
-    rows = package.summary.results.rows
-    return _README.format(
-        bank=package.bank.name,
-        grammar=package.grammar.name,
-        rows=counts["rows"],
-        confirmed=counts["confirmed_rows"],
-        keys=counts["unique_audited_keys"],
-        open=rows.waiting + rows.disputed,
-        key="key" if package.bank.has_keys else "answer to the base wording",
-    )
 
 
 _README = """# Audited probes
@@ -398,20 +379,15 @@ def _read_package(folder: Path) -> Package:
     rows, hashes, numbers = [], {}, {}
     for line in _read_lines(folder / ROWS, ROW_LINE_FIELDS):
         prompt = prompts[line["key"]]
-        values = {name: line[name] for name in ("model", *ROW_FIELDS)}
+        values = {name: line[name] for name in ROW_FIELDS}
         task, *assignment = line["key"].split("|")
-        values |= {
-            "task": task,
-            "family": prompt["family"],
-            "prompt": prompt["prompt"],
-            "errors": (),
-            "base": line.get("base"),
-        }
-        row = ProbeRow(**values, assignment=tuple(assignment), **BLANK)
+        values |= {"task": task, "family": prompt["family"], "prompt": prompt["prompt"]}
+        values |= {"errors": (), "base": line.get("base"), **BLANK}
+        row = ProbeRow(**values, assignment=tuple(assignment))
         rows.append(row)
         hashes[row.id], numbers[row.id] = line["response_sha256"], line["item"]
     decisions = tuple(
-        Decision(**line) for line in _read_lines(folder / DECISIONS, DECISION_LINE_FIELDS)
+        Decision(**line) for line in _read_lines(folder / DECISIONS, set(DECISION_FIELDS))
     )
     return Package(bank, grammar, config, tuple(rows), hashes, numbers, decisions)
 

@@ -222,47 +222,26 @@ class Summary:
         """Return the other policies."""
         return tuple(policy for policy in self.results.policies if policy != self.control)
 
-    @cached_property
-    def differences(self) -> list[Difference]:
-        """Return differences of matched policies from the control, seed by seed."""
-        return comparison.compute_differences(self.results, self.control)
-
-    @cached_property
-    def duels(self) -> list[Duel]:
-        """Return comparisons of best scores, seed by seed."""
-        return comparison.compute_duels(self.results, self.control)
-
-    @cached_property
-    def rates(self) -> list[Rate]:
-        """Estimate how often prompts of the bank get a confirmed error, where that is possible."""
-        prompts, valid = int(self._read_setting("prompts")), int(self._read_setting("valid"))
-        return comparison.estimate_rates(
-            self.results, self.rows, self.statuses, valid, even=valid == prompts
-        )
-
-    @cached_property
-    def effects(self) -> list[ComponentEffect]:
-        """Return component effects within tasks, of the control's rows; none if it is adaptive."""
-        if comparison.is_adaptive(self.control):
-            return []
-        rows = [row for row in self.rows if row.policy == self.control]
-        return comparison.compute_effects(rows, self.statuses, self.grammar)
-
     def difference(self, policy: str, model: str | None) -> Difference | None:
         """Return the difference from the control in the primary endpoint; None if not matched."""
         matches = (
             d
-            for d in self.differences
+            for d in self.tables.differences
             if (d.policy, d.model, d.endpoint) == (policy, model, PRIMARY)
         )
         return next(matches, None)
 
     @cached_property
     def tables(self) -> ProbeTables:
-        """Return all numbers in the form of the file."""
-        results = self.results
+        """Return all numbers in the form of the file.
+
+        The component effects are those of the control's rows; none if it is adaptive."""
+        results, control = self.results, self.control
+        prompts, valid = int(self._read_setting("prompts")), int(self._read_setting("valid"))
+        own = [row for row in self.rows if row.policy == control]
+        is_adaptive = comparison.is_adaptive(control)
         return ProbeTables(
-            control=self.control,
+            control=control,
             pools=results.pools,
             runs=results.runs,
             shared_keys=tuple(
@@ -270,15 +249,17 @@ class Summary:
                 for model in results.scopes
                 for first, second in combinations(results.policies, 2)
             ),
-            differences=tuple(self.differences),
-            best_scores=tuple(self.duels),
-            rates=tuple(self.rates),
-            effects=tuple(self.effects),
+            differences=tuple(comparison.compute_differences(results, control)),
+            best_scores=tuple(comparison.compute_duels(results, control)),
+            rates=tuple(
+                comparison.estimate_rates(
+                    results, self.rows, self.statuses, valid, even=valid == prompts
+                )
+            ),
+            effects=tuple(
+                comparison.compute_effects([] if is_adaptive else own, self.statuses, self.grammar)
+            ),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the tables as JSON holds them."""
-        return self.tables.to_dict()
 
     def _read_setting(self, name: str) -> Any:
         if name not in self.manifest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,8 @@ from groundfault.taxonomy.fitting.labels import find_contrasting_terms, find_enr
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.nulls import Test, measure_detectable_classes
 from groundfault.taxonomy.fitting.partition import Partition, make_partition
-from groundfault.taxonomy.fitting.replicates import Replicates
 from groundfault.taxonomy.fitting.settings import Settings
-from groundfault.taxonomy.fitting.stability import Stability, measure_stability
+from groundfault.taxonomy.fitting.stability import Replicates, Stability, measure_stability
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
 
 Floats = NDArray[np.float64]
@@ -229,7 +228,7 @@ def _make_clusters(
     # words describe a cluster and have no part in forming it unless alpha is above 0
     texts = None if text is None else matrix.attributes[text].to_list()
     terms = find_contrasting_terms(texts, labels) if texts else ((),) * clustering.clusters
-    described = matrix.attributes.drop([c for c in (text,) if c is not None])
+    described = matrix.attributes.drop([] if text is None else text)
     attributes = find_enriched_attributes(described, labels, settings.level)
     failure, expectation = _measure_failures(matrix, labels, settings)
     lowest = steady.lowest(clustering.clusters)
@@ -313,10 +312,5 @@ def _measure_failures(
 
 
 def _count_sources(words: pl.Series) -> dict[str, int]:
-    rows: Sequence[tuple[Any, int]] = (
-        words.cast(pl.String).fill_null("unknown").alias("word").value_counts().rows()
-    )
-    return {
-        str(word): int(count)
-        for word, count in sorted(rows, key=lambda row: (-row[1], str(row[0])))
-    }
+    counts = Counter(words.cast(pl.String).fill_null("unknown").to_list())
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))

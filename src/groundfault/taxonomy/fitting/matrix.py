@@ -16,7 +16,7 @@ from groundfault.core.columns import Kind, profile
 from groundfault.core.columns import list_examples as attributes_of
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, PlanError, require_word
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -152,6 +152,11 @@ class Matrix:
     def places(self) -> dict[str, int]:
         """Return the row of each example, by name."""
         return {name: row for row, name in enumerate(self.examples)}
+
+    def find_rows(self, evidence: Evidence) -> NDArray[np.intp]:
+        """Return the row of each example of evidence, -1 where there is none: shape (rows,)."""
+        names = evidence.frame[evidence.roles.id or ""].cast(pl.String)
+        return np.array([self.places.get(name, -1) for name in names], dtype=np.intp)
 
     def attribute(self, name: str, part: str = "") -> pl.Series:
         """Return a column that describes the examples.
@@ -342,10 +347,7 @@ class Matrix:
         PlanError
             If the word is unknown.
         """
-        if how not in get_args(Imputation):
-            raise PlanError(
-                f"imputation must be one of {', '.join(get_args(Imputation))}, not {how!r}"
-            )
+        require_word("imputation", how, get_args(Imputation))
         values, holes = self.values, self.trials == 0
         if how == "column_mean":
             # the model's own mean: no information passes from one model to another

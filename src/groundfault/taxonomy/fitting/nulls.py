@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -20,8 +21,8 @@ from groundfault.taxonomy.fitting.partition import (
     make_partition,
     measure_directions,
 )
-from groundfault.taxonomy.fitting.replicates import Replicates
 from groundfault.taxonomy.fitting.settings import Settings
+from groundfault.taxonomy.fitting.stability import Replicates
 from groundfault.taxonomy.fitting.stored import set_fields
 
 Floats = NDArray[np.float64]
@@ -217,10 +218,8 @@ def recluster_worlds(
     tests: dict[str, Test] = {}
     for kind in KINDS:
 
-        def recluster(
-            number: int, kind: Kind = kind, purpose: str = purpose
-        ) -> tuple[float, float]:
-            rng = settings.rng(purpose, number)
+        def recluster(number: int, kind: Kind = kind) -> tuple[float, float]:
+            rng = settings.rng(f"clustering worlds of {kind}", number)
             try:
                 world = prepare(draw_world(kind, matrix, population, rng), settings)
                 return make_partition(world, settings, dimensions).silhouettes()
@@ -326,7 +325,8 @@ def measure_detectable_classes(
             draws = run.run(f"planted classes of {share:g}, {effect:g}", measure_planted, WORLDS)
             return bool(np.mean(np.array(draws) > bar) >= POWER)
 
-        effects[f"{share:g}"] = _find_least(is_seen)
+        least = bisect_left(EFFECTS, True, key=is_seen)
+        effects[f"{share:g}"] = EFFECTS[least] if least < len(EFFECTS) else None
     return DetectableClasses(POWER, WORLDS, effects)
 
 
@@ -355,12 +355,3 @@ def plant_class(
     inside = np.ix_(examples, rng.permutation(m)[: max(1, m // 2)])
     passed[inside] = rng.binomial(passed[inside], 1 - effect)
     return replace(matrix, passed=passed)
-
-
-def _find_least(is_seen: Callable[[float], bool]) -> float | None:
-    """Find the least of the effects that is seen, by halving; None where the largest is not."""
-    low, high = 0, len(EFFECTS)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_seen(EFFECTS[middle]) else (middle + 1, high)
-    return EFFECTS[low] if low < len(EFFECTS) else None

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from groundfault.base.streams import stream
-from groundfault.errors import PlanError
+from groundfault.errors import PlanError, require_word
 from groundfault.taxonomy.fitting.matrix import Imputation
 
 Signature = Literal["residual", "passes"]
@@ -104,9 +104,7 @@ class Settings:
             "clusterer": Clusterer,
             "imputation": Imputation,
         }.items():
-            choices, value = get_args(kind), getattr(self, name)
-            if value not in choices:
-                raise PlanError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+            require_word(name, getattr(self, name), get_args(kind))
         # no number of worlds gives a p-value of 0
         if self.level == 0:
             raise PlanError("level must be above 0")
@@ -147,8 +145,7 @@ class Settings:
         PlanError
             If the name or a setting is unknown, or a setting is out of range.
         """
-        if name not in _PRESETS:
-            raise PlanError(f"preset must be one of {', '.join(_PRESETS)}, not {name!r}")
+        require_word("preset", name, _PRESETS)
         try:
             return cls(**(_PRESETS[name] | changes))
         except TypeError as error:

@@ -34,14 +34,21 @@ def restore_unknown(values: Sequence[float | None]) -> Numbers:
     return tuple(np.nan if value is None else value for value in values)
 
 
-def to_plain(content: object) -> dict[str, Any]:
-    """Return a dataclass or struct as plain words and numbers, with None in place of NaN."""
-    return dict(msgspec.json.decode(msgspec.json.encode(content)))
+class Stored:
+    """A result that is written as JSON: itself, or its `data`."""
 
+    @property
+    def data(self) -> object:
+        """Return all that the file holds."""
+        return self
 
-def to_text(content: object) -> str:
-    """Return the text of the JSON file of a dataclass or struct."""
-    return json.dumps(to_plain(content), indent=1, ensure_ascii=False, allow_nan=False)
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain words and numbers."""
+        return dict(msgspec.json.decode(msgspec.json.encode(self.data)))
+
+    def to_json(self) -> str:
+        """Return the text of its file."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def decode_versioned(content: bytes, form: type[T], name: str, default: int | None = None) -> T:

@@ -29,11 +29,10 @@ from groundfault.taxonomy.fitting.stability import Stability
 from groundfault.taxonomy.fitting.stored import (
     SCHEMA_VERSION,
     Numbers,
+    Stored,
     decode_versioned,
     restore_unknown,
     set_fields,
-    to_plain,
-    to_text,
 )
 
 Floats = NDArray[np.float64]
@@ -133,8 +132,12 @@ class TaxonomyData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     detectable: DetectableClasses | None = None
 
 
+_SHARED = "settings clusters tests stability dimensions evidence_hash title detectable".split()
+"""Fields that a taxonomy and the content of its file have in common."""
+
+
 @dataclass(frozen=True, eq=False)
-class Taxonomy:
+class Taxonomy(Stored):
     """A fitted taxonomy. `groundfault.taxonomy.fit` makes one, `load` reads one.
 
     Attributes
@@ -296,30 +299,15 @@ class Taxonomy:
         return TaxonomyData(
             groundfault_taxonomy=SCHEMA_VERSION,
             verdict=self.verdict,
-            evidence_hash=self.evidence_hash,
-            title=self.title,
-            settings=self.settings,
             models=self.matrix.models,
             examples=self.matrix.examples,
             rate=self.matrix.rate,
             apart=self.matrix.apart,
-            dimensions=self.dimensions,
             spread=self.partition.spread,
             coverage=self.partition.coverage,
             by_the_papers_rule=self.by_the_papers_rule,
-            tests=self.tests,
-            stability=self.stability,
-            clusters=self.clusters,
-            detectable=self.detectable,
+            **{name: getattr(self, name) for name in _SHARED},
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the whole taxonomy but its arrays, as plain words and numbers."""
-        return to_plain(self.data)
-
-    def to_json(self) -> str:
-        """Return the whole taxonomy but its arrays, as taxonomy.json has it."""
-        return to_text(self.data)
 
     def save(self, directory: str | Path) -> None:
         """Write ``taxonomy.json``, ``arrays.npz`` and ``examples.parquet`` into a directory."""
@@ -389,18 +377,9 @@ def _restore(data: TaxonomyData, arrays: dict[str, NDArray[Any]], table: pl.Data
     matrix = Matrix(*names, passes, trials, data.rate, table, data.apart, semantic)
     rule = {name[5:]: array for name, array in arrays.items() if name.startswith("rule_")}
     parts = {name: arrays[name] for name in ("labels", "whole", "points", "centroid")}
-    return Taxonomy(
-        data.settings,
-        matrix,
-        Partition(**parts, spread=data.spread, rule=rule),
-        data.clusters,
-        data.tests,
-        data.stability,
-        data.dimensions,
-        data.evidence_hash,
-        data.title,
-        data.detectable,
-    )
+    partition = Partition(**parts, spread=data.spread, rule=rule)
+    shared: dict[str, Any] = {name: getattr(data, name) for name in _SHARED}
+    return Taxonomy(matrix=matrix, partition=partition, **shared)
 
 
 def _make_rule(centroid: Floats, spread: float, level: float) -> dict[str, Floats]:

@@ -59,16 +59,13 @@ def add_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
             f"model {overlap[0]!r} is one that the clusters were made from: claims about it would "
             "be circular; fit the taxonomy without it"
         )
-    id = evidence.roles.id or ""
-    names = evidence.frame[id].cast(pl.String)
-    at = matrix.places
-    strange = names.filter(~names.is_in(list(at)))
-    if len(strange):
+    rows = matrix.find_rows(evidence)
+    if (rows < 0).any():
+        strange = evidence.frame[evidence.roles.id or ""][int((rows < 0).argmax())]
         raise InputError(
-            f"{len(strange)} rows are of examples that the matrix does not have, such as "
-            f"{strange[0]!r}"
+            f"{(rows < 0).sum()} rows are of examples that the matrix does not have, such as "
+            f"{str(strange)!r}"
         )
-    rows = np.array([at[name] for name in names], dtype=np.intp)
     # rules compare numbers, and have no NULL
     answers = np.nan_to_num(matrix.values, nan=-1.0)
     columns = {ANSWER + model: answers[rows, j] for j, model in enumerate(matrix.models)}
@@ -201,8 +198,7 @@ def select_answers(
         If a model was seen by the taxonomy, or answered none of its examples.
     """
     results = evidence.select_model(*models)
-    id = results.roles.id or ""
-    inside = results.frame[id].cast(pl.String).is_in(list(taxonomy.matrix.examples)).to_numpy()
+    inside = taxonomy.matrix.find_rows(results) >= 0
     if not inside.any():
         raise InputError(
             "no example of the taxonomy was answered by these models: the ids do not match"
@@ -217,8 +213,7 @@ def _replace_losses_by_excess(evidence: Evidence, taxonomy: Taxonomy, rounded: b
     item_fit = irt.fit(matrix.passed, matrix.trials, parameters=taxonomy.settings.parameters)
     # items are fixed at the fit to other models; only the ability is estimated here
     curve = irt.compute_curves(item_fit)
-    ids = evidence.frame[evidence.roles.id or ""].cast(pl.String)
-    rows = np.array([matrix.places[name] for name in ids], dtype=np.intp)
+    rows = matrix.find_rows(evidence)
     names = evidence.frame[evidence.roles.model or ""].cast(pl.String)
     loss = evidence.loss.fill_null(0.0).to_numpy()
     is_scored = evidence.loss.is_not_null().to_numpy()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +12,21 @@ from groundfault.base.reading import read_bytes
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError, first_line
 from groundfault.stats import irt
-from groundfault.taxonomy.fitting.stored import decode_versioned, set_fields, to_plain, to_text
+from groundfault.taxonomy.fitting.stored import Stored, decode_versioned, set_fields
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
-from groundfault.taxonomy.use import strategies
-from groundfault.taxonomy.use.basis import Basis, estimate_excesses, match_answers
-from groundfault.taxonomy.use.strategies import Allocation, Strategy
+from groundfault.taxonomy.use.basis import (
+    MIN_OF_EACH_CLUSTER,
+    Allocation,
+    Basis,
+    Strategy,
+    assign_groups,
+    check_strategy,
+    draw_by_group,
+    estimate_excesses,
+    match_answers,
+    measure_information,
+    normalise,
+)
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -176,8 +185,7 @@ def _posterior(basis: Basis, trials: Floats, failures_by_trial: Floats) -> Float
     passes, failures = basis.log_chances
     # log likelihood plus the log of a standard normal prior
     density = (trials - failures_by_trial) @ passes + failures_by_trial @ failures - irt.GRID**2 / 2
-    weight = np.exp(density - density.max(axis=1, keepdims=True))
-    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+    return normalise(density)
 
 
 def _borrow(basis: Basis, surprise: Floats, chance: Floats, count: Floats) -> tuple[Floats, Floats]:
@@ -231,7 +239,7 @@ class Weakness:
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Stored):
     """What a model's answers so far say, and what to ask it next.
 
     Attributes
@@ -280,14 +288,6 @@ class Diagnosis:
             f"After {self.answers:,} answers, the model departs from what its ability explains in "
             f"{names} ({self.level:.0%} intervals, one cluster at a time)."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain words and numbers."""
-        return to_plain(self)
-
-    def to_json(self) -> str:
-        """Return JSON; `load` reads it back."""
-        return to_text(self)
 
     @classmethod
     def load(cls, path: str | Path) -> Diagnosis:
@@ -346,7 +346,7 @@ def diagnose(
     PlanError
         If a word or the budget is impossible.
     """
-    strategies.check(strategy, allocation, budget)
+    check_strategy(strategy, allocation, budget)
     if not 0 < level < 1:
         raise PlanError(f"level must be in (0, 1), not {level:g}")
     matrix = taxonomy.matrix
@@ -379,14 +379,14 @@ def _choose_next(
         answers = (flags[None].astype(np.float64) for flags in (has_answer, has_answer & failures))
         weight = _posterior(basis, *answers)
         at = int(np.abs(irt.GRID - weight[0] @ irt.GRID).argmin())
-        worth = np.where(has_answer, -np.inf, strategies.measure_information(strategy, basis)[at])
+        worth = np.where(has_answer, -np.inf, measure_information(strategy, basis)[at])
         # random among equals, so that repeated diagnoses do not favour early names
         return np.lexsort((priority, -worth))[:count]
-    groups = strategies.assign_groups(strategy, basis)
+    groups = assign_groups(strategy, basis)
     # ``k_min`` of the paper, for its own strategy only
-    least = strategies.MIN_OF_EACH_CLUSTER if strategy == "taxonomy" else 0
+    least = MIN_OF_EACH_CLUSTER if strategy == "taxonomy" else 0
     draws = (groups, ~has_answer, priority, count)
-    return strategies.draw_by_group(*draws, min_each=least, how=allocation, has_answer=has_answer)
+    return draw_by_group(*draws, min_each=least, how=allocation, has_answer=has_answer)
 
 
 def _list_weaknesses(taxonomy: Taxonomy, estimates: Profile, level: float) -> tuple[Weakness, ...]:

@@ -11,11 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.core.evidence import Evidence
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, require_word
 from groundfault.stats import irt, low_rank
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
-from groundfault.taxonomy.use.basis import match_answers
+from groundfault.taxonomy.use.basis import match_answers, normalise
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer[Any]]
@@ -104,8 +104,7 @@ class Peers:
             theirs, by_ability = (chance[:, near].mean(axis=2) for chance in chances)
             return theirs, by_ability
         density = irt.compute_log_posterior(passes, trials, self._curve)
-        weight = np.exp(density - density.max(axis=1, keepdims=True))
-        one = self._curve @ (weight / weight.sum(axis=1, keepdims=True)).T
+        one = self._curve @ normalise(density).T
         if method == "ability":
             return one, one
         return self.factors.probability(self.factors.place(passes, trials)), one
@@ -170,8 +169,7 @@ def predict(taxonomy: Taxonomy, results: Evidence, *, method: Method = "ability"
     PlanError
         If the method is unknown.
     """
-    if method not in METHODS:
-        raise PlanError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    require_word("method", method, METHODS)
     has_answer, failures, _ = match_answers(results, taxonomy)
     if not has_answer.any():
         raise InputError(

@@ -16,7 +16,7 @@ import msgspec
 
 from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, PlanError, require_name
 from groundfault.models import Question, Target, get, replies
 from groundfault.models.replies import ModelRequest, Prompts, Reply, Unreadable, fence
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
@@ -183,8 +183,7 @@ def generate(
 def _select_kinds(kinds: Sequence[str], model: bool) -> list[str]:
     ours, theirs = list(RULES), [*LEVELS, *CHANGES]
     for kind in kinds:
-        if kind not in ours + theirs:
-            raise PlanError(f"there is no kind {kind!r}; there are {', '.join(ours + theirs)}")
+        require_name("kind", kind, ours + theirs)
         if kind in theirs and not model:
             raise PlanError(
                 f"kind {kind!r} needs a model (model=, or --model); without one there are "
@@ -196,9 +195,7 @@ def _select_kinds(kinds: Sequence[str], model: bool) -> list[str]:
 def _select_clusters(taxonomy: Taxonomy, clusters: Sequence[int]) -> list[int]:
     there = [cluster.number for cluster in taxonomy.clusters]
     for number in clusters:
-        if number not in there:
-            all_numbers = ", ".join(map(str, there)) or "none"
-            raise InputError(f"there is no cluster {number}; there are {all_numbers}")
+        require_name("cluster", number, there, InputError)
     numbers = list(dict.fromkeys(clusters)) or [cluster.number for cluster in taxonomy.published]
     if not numbers:
         raise InputError(

@@ -10,7 +10,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,10 +22,9 @@ from groundfault.stats.intervals import wilson
 from groundfault.stats.paired import student
 from groundfault.taxonomy.fitting.stored import (
     SCHEMA_VERSION,
+    Stored,
     decode_versioned,
     set_fields,
-    to_plain,
-    to_text,
 )
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 
@@ -148,7 +146,7 @@ class LabelAgreement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True)
-class Labelling:
+class Labelling(Stored):
     """Labels of a taxonomy's clusters. `label` makes one, `load` reads one.
 
     Attributes
@@ -219,14 +217,6 @@ class Labelling:
         # over clusters and not decisions, which depend on each other within a label
         ends = student(shares)
         return float(np.mean(shares)), ends and (max(ends[0], 0.0), min(ends[1], 1.0)), len(shares)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain words and numbers."""
-        return to_plain(self)
-
-    def to_json(self) -> str:
-        """Return the text of labels.json."""
-        return to_text(self)
 
     def save(self, directory: str | Path) -> None:
         """Write ``labels.json`` into a taxonomy's directory."""
