@@ -39,7 +39,7 @@ _TOKENS = 7  # of one decision in a reply, about
 
 
 class DescriptionAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How often a second annotator decides the same of a description.
+    """The share of texts on which a second annotator decides the same.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ _UNNAMED = ExampleDescription("it is an example", ("named",))
 
 @dataclass(frozen=True, eq=False)
 class DescriptionColumn(FittedColumn):
-    """Whether a description holds for each example; ``function`` is ``description``.
+    """A column that tells where a description holds; ``function`` is ``description``.
 
     Attributes
     ----------

@@ -49,7 +49,7 @@ _TOKENS = 40  # of one description in a reply, about
 
 @dataclass(frozen=True)
 class ProposingSettings:
-    """How descriptions are asked for.
+    """The settings with which descriptions are asked for.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class ProposingSettings:
 
 @dataclass(frozen=True)
 class ExampleDescription:
-    """What an example may be like, in words.
+    """A property that an example may have, in words.
 
     Attributes
     ----------

@@ -137,7 +137,7 @@ class SuspectSlices:
 @rename_fields(shown="max_validation")
 @dataclass(frozen=True)
 class Auditor:
-    """What an adaptive auditor would query next: where it expects failures after those so far.
+    """The next query of an adaptive auditor: where it expects failures after those so far.
 
     The policy of a sequential audit is shown the model's hits and misses on the validation
     examples, and asked to name at least the lowest 5 % of the pool. The batch is drawn among the

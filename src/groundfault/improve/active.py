@@ -135,7 +135,7 @@ def active_learning(
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What is learnt, by whom, and from what; classes as numbers from 0."""
+    """A learner, and the examples that it learns from; classes as numbers from 0."""
 
     trainer: Any
     embed: Embed | None

@@ -49,7 +49,7 @@ _DIRECTIONS = ("north", "east", "south", "west")
 
 @dataclass(frozen=True)
 class _Drawing:
-    """What a template makes of a generator."""
+    """A question that a template drew, with its key and a tempting wrong answer."""
 
     question: str
     answer: str

@@ -202,7 +202,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class BankCheck:
-    """What a bank and a grammar make.
+    """The prompts that a bank and a grammar make, counted and checked.
 
     Attributes
     ----------

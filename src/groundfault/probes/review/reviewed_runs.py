@@ -308,7 +308,7 @@ class QueueSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ReviewProgress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many items are decided, and by whom.
+    """The progress of a review: items decided, and by whom.
 
     Attributes
     ----------

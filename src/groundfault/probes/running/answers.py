@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Routing:
-    """Where a machine sends a response, and why; it never labels an error of the model.
+    """The way that a machine sends a response, and why; it never labels an error of the model.
 
     Attributes
     ----------

@@ -91,7 +91,7 @@ _SCORES = {"mismatch": 1.0, "match": 0.0}
 
 @dataclass(frozen=True, eq=False)
 class RunSpec:
-    """What the policy runs of a folder have in common.
+    """The settings and prompts that the policy runs of a folder have in common.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ _ARTEFACTS = 0.1  # share of the keys of one format whose right answers are read
 
 @dataclass(frozen=True, eq=False)
 class Landscape:
-    """What a model does with every prompt key, always the same.
+    """The answers of a model to every prompt key, always the same.
 
     Attributes
     ----------

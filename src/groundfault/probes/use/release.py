@@ -62,7 +62,7 @@ TableRenderer = Callable[["Package"], str]
 
 @dataclass(frozen=True)
 class Package:
-    """What is published: rows without responses, and decisions without names and notes.
+    """The published part of runs: rows without responses, decisions without names and notes.
 
     Attributes
     ----------
@@ -277,7 +277,7 @@ _UNREADABLE = (
 
 @dataclass(frozen=True)
 class PackageCheck:
-    """What a check of a package found.
+    """The result of a check of a package.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ then."""
 
 
 class ReviewCounts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How items were settled; empty where no decision was made.
+    """Counts of items by how they were settled; empty where no decision was made.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class ProbeTables(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class ProbeSummary(ProbeTables, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What ``groundfault probe report --json`` writes: sentences, review and all numbers.
+    """The content of ``groundfault probe report --json``: sentences, review and all numbers.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ Clusterer = Literal["means", "hdbscan"]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How examples are clustered, and what a cluster has to show before it is published.
+    """The rules by which examples are clustered, and a cluster is published.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ Axis = Literal["examples", "models", "seeds"]
 
 @dataclass(frozen=True)
 class Stability:
-    """How well a partition is found again.
+    """Similarity of a partition and those found again.
 
     Attributes
     ----------

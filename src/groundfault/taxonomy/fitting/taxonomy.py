@@ -190,7 +190,7 @@ class Taxonomy(Stored):
 
     @cached_property
     def labels(self) -> dict[str, int]:
-        """Number of the cluster of each example, by name; 0 for none."""
+        """Return the number of the cluster of each example, by name; 0 for none."""
         # numbers start at 1 in all that users see, and labels at 0; 0 stands for none
         return dict(zip(self.matrix.examples, (self.partition.labels + 1).tolist(), strict=True))
 

@@ -203,7 +203,7 @@ def _borrow(basis: Basis, surprise: Floats, chance: Floats, count: Floats) -> tu
 
 @dataclass(frozen=True)
 class Weakness:
-    """What is known of a model in one cluster.
+    """The failures of a model in one cluster, as far as they are known.
 
     Attributes
     ----------
@@ -240,7 +240,7 @@ class Weakness:
 
 @dataclass(frozen=True)
 class Diagnosis(Stored):
-    """What a model's answers so far say, and what to ask it next.
+    """The conclusion from a model's answers so far, and the examples to ask it next.
 
     Attributes
     ----------

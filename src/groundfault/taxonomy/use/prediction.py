@@ -126,7 +126,7 @@ class Peers:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What a model will do on examples it has not answered.
+    """The results expected of a model on examples that it has not answered.
 
     Attributes
     ----------

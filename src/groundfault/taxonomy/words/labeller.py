@@ -108,43 +108,39 @@ def label(
     texts = dict(zip(matrix.examples, says, strict=True))
     options |= {"progress": progress}
     first, other = get(model), None if second is None else get(second)
-    questions = [_make_request(cluster, texts, seed, 0) for cluster in taxonomy.clusters]
-    labels = _ask_labels(taxonomy.clusters, first, questions, options)
+    labels = _ask_labels(taxonomy.clusters, texts, first, seed, 0, options)
     prompts = {name: _PROMPTS.hash(name) for name in ("label", "membership")}
     prompts["again"] = OWN_PROMPTS.hash("again")
     labelling = Labelling(hash_taxonomy(taxonomy), first.name, labels, seed=seed, prompts=prompts)
     if other is None:
         return labelling
     # the same model needs another question, or its record would repeat the first reply
-    same = int(other.name == first.name)
-    questions = [_make_request(cluster, texts, seed + 1, same) for cluster in taxonomy.clusters]
-    again = _ask_labels(taxonomy.clusters, other, questions, options)
+    repeat = int(other.name == first.name)
+    again = _ask_labels(taxonomy.clusters, texts, other, seed + 1, repeat, options)
     membership = _check_membership(taxonomy, labels, texts, other, members, seed, options)
     return replace(labelling, second=other.name, second_labels=again, membership=membership)
 
 
-def _make_request(
-    cluster: Cluster, texts: dict[str, str | None], seed: int, repeat: int
-) -> ModelRequest[_LabelReply] | None:
-    examples = [text for name in cluster.exemplars if (text := texts.get(name))]
-    if not examples:
-        return None
-    prompt = _PROMPTS.fill("label", count=len(examples), **fence(examples))
-    return ModelRequest(Question(prompt, seed=seed, repeat=repeat), _read_label)
-
-
 def _ask_labels(
     clusters: Sequence[Cluster],
+    texts: dict[str, str | None],
     target: Target,
-    questions: Sequence[ModelRequest[_LabelReply] | None],
+    seed: int,
+    repeat: int,
     options: dict[str, Any],
 ) -> tuple[Label, ...]:
-    requests = [each for each in questions if each is not None]
-    replied = iter(replies.ask_for(target, requests, **options))
-    return tuple(
-        _make_label(c, None if q is None else next(replied))
-        for c, q in zip(clusters, questions, strict=True)
-    )
+    """Ask for the label of each cluster whose exemplars have texts."""
+    requests: dict[int, ModelRequest[_LabelReply]] = {}
+    for cluster in clusters:
+        examples = [text for name in cluster.exemplars if (text := texts.get(name))]
+        if examples:
+            prompt = _PROMPTS.fill("label", count=len(examples), **fence(examples))
+            requests[cluster.number] = ModelRequest(
+                Question(prompt, seed=seed, repeat=repeat), _read_label
+            )
+    replied = replies.ask_for(target, list(requests.values()), **options)
+    by_cluster = dict(zip(requests, replied, strict=True))
+    return tuple(_make_label(cluster, by_cluster.get(cluster.number)) for cluster in clusters)
 
 
 def _make_label(cluster: Cluster, reply: Reply[_LabelReply] | None) -> Label:
@@ -199,14 +195,13 @@ def _check_membership(
     results = []
     replied = replies.ask_for(target, requests, **options)
     for (one_label, names, members), reply in zip(checks, replied, strict=True):
+        counts = (0, 0, 0, 0)
+        if reply.value is not None:
+            fits = {names[i - 1] for i in reply.value}
+            inside, outside = members & set(names), set(names) - members
+            counts = (len(inside), len(outside), len(fits & inside), len(outside - fits))
         how = (one_label.cluster, reply.status, reply.reason)
-        if reply.value is None:
-            results.append(Membership(*how, question=reply.question))
-            continue
-        fits = {names[i - 1] for i in reply.value}
-        inside, outside = members & set(names), set(names) - members
-        counts = (len(inside), len(outside), len(fits & inside), len(outside - fits))
-        results.append(Membership(one_label.cluster, "read", "", *counts, reply.question))
+        results.append(Membership(*how, *counts, reply.question))
     return tuple(results)
 
 

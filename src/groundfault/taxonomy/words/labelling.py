@@ -76,7 +76,7 @@ class Label(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Membership(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether a second labeller tells a cluster's tasks from others by the label alone.
+    """A test whether a second labeller tells a cluster's tasks from others by the label alone.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Membership(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LabelAgreement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How often two labellers say the same of a cluster.
+    """The share of clusters of which two labellers say the same.
 
     Attributes
     ----------
