@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.base.arrays import Places
 from groundfault.base.files import write_bytes
 from groundfault.base.reading import MAX_DOCUMENT, read_text
 from groundfault.base.sheets import escape_cell, format_csv
@@ -136,7 +137,7 @@ def estimate_annotation(
     return CallEstimate.of((request.question for request in requests), _size_reply(blocks))
 
 
-def _deal(descriptions: Sequence[ExampleDescription], seed: int) -> list[NDArray[np.intp]]:
+def _deal(descriptions: Sequence[ExampleDescription], seed: int) -> list[Places]:
     """Return places of the descriptions that are asked about together, in the order of asking."""
     owing = np.array([one.owes_outcomes for one in descriptions], dtype=np.bool_)
     order = stream(seed, "order of descriptions").permutation(len(descriptions))
@@ -186,7 +187,7 @@ def measure_agreement(
 def _make_requests(
     texts: Sequence[str],
     descriptions: Sequence[ExampleDescription],
-    blocks: Sequence[NDArray[np.intp]],
+    blocks: Sequence[Places],
     seed: int,
     repeat: int,
 ) -> Iterator[ModelRequest[list[int]]]:
@@ -199,7 +200,7 @@ def _make_requests(
         yield ModelRequest(question, partial(_read, len(lines)))
 
 
-def _size_reply(blocks: Sequence[NDArray[np.intp]]) -> int:
+def _size_reply(blocks: Sequence[Places]) -> int:
     """Return tokens of a reply about the largest block."""
     return max(map(len, blocks), default=0) * _TOKENS
 

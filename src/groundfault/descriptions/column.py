@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools
 from groundfault.core.candidate import FittedColumn
 from groundfault.descriptions.annotating import MISSING, DescriptionAgreement, Marks
 from groundfault.descriptions.proposing import ExampleDescription
@@ -51,7 +52,7 @@ class DescriptionColumn(FittedColumn):
     annotator: str = ""
     prompt: str = ""
     keys: Keys = field(default_factory=lambda: np.empty(0, np.uint64), repr=False)
-    holds: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_), repr=False)
+    holds: Bools = field(default_factory=lambda: np.empty(0, np.bool_), repr=False)
     agreement: DescriptionAgreement | None = None
 
     def __post_init__(self) -> None:

@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools
 from groundfault.base.streams import stream
 from groundfault.errors import InputError, PlanError
 from groundfault.models.budget import CallBudget, CallEstimate
@@ -28,7 +28,6 @@ from groundfault.models.replies import (
 )
 from groundfault.models.target import Target
 
-Bools = NDArray[np.bool_]
 Arm = Literal["outcomes", "blind", "shuffled", "named"]
 
 ARMS: dict[Arm, str] = {

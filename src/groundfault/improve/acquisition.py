@@ -11,18 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.deprecation import rename_fields, rename_members
 from groundfault.errors import PlanError
 from groundfault.improve.selective import Slicer, fit_copy, suspect
 from groundfault.sequential import policies
 from groundfault.sequential.policies import History
 from groundfault.slicing.predictions import EXAMPLES_A_SLICE
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Order = NDArray[np.intp]
 
 # share of the pool that a policy has to name at least
 _LOWEST = 0.05
@@ -57,7 +53,7 @@ class AcquisitionRound:
     batch: int
 
     @property
-    def validation_errors(self) -> NDArray[np.bool_]:
+    def validation_errors(self) -> Bools:
         """Return where the model errs on the validation examples."""
         return np.asarray(self.validation_probability.argmax(axis=1) != self.validation_label)
 
@@ -69,7 +65,7 @@ class Acquisition(Protocol):
     def name(self) -> str:
         """Return its name in curves and tables."""
 
-    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
+    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Places:
         """Return rows of the pool, first those to label first: shape (n,).
 
         A pure function of round and generator.
@@ -82,7 +78,7 @@ class RandomOrder:
 
     name: str = "random"
 
-    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
+    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Places:
         """Rank by chance."""
         return rng.permutation(len(state.embedding))
 
@@ -93,7 +89,7 @@ class LeastConfident:
 
     name: str = "confidence"
 
-    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
+    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Places:
         """Rank by rising confidence."""
         return _rank_by(-state.probability.max(axis=1), rng)
 
@@ -119,7 +115,7 @@ class SuspectSlices:
         """Return the slicer's name."""
         return self.slicer.name
 
-    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
+    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Places:
         """Rank error-prone examples first, then by suspicion."""
         slices = min(
             self.slicer.get_params()["n_slices"], len(state.validation_label) // EXAMPLES_A_SLICE
@@ -168,7 +164,7 @@ class Auditor:
                 "from examples"
             )
 
-    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
+    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Places:
         """Rank the examples that the policy names first, in random order, then the rest."""
         policy = policies.get(self.policy) if isinstance(self.policy, str) else self.policy
         if self.max_validation is not None:
@@ -186,7 +182,7 @@ class Auditor:
         return _rank_by(queried.astype(np.float64), rng)
 
 
-def _rank_by(score: Floats, rng: np.random.Generator) -> Order:
+def _rank_by(score: Floats, rng: np.random.Generator) -> Places:
     """Return rows by falling score; of equals, any may come first."""
     # shuffled before a stable sort, so that equals come in random order
     order = rng.permutation(len(score))
@@ -220,7 +216,7 @@ def _history(state: AcquisitionRound, least: int) -> History:
     )
 
 
-def _groups(state: AcquisitionRound) -> Mapping[str, NDArray[np.bool_]]:
+def _groups(state: AcquisitionRound) -> Mapping[str, Bools]:
     """Return validation and pool examples by predicted class."""
     classes = np.concatenate([state.validation_probability, state.probability]).argmax(axis=1)
     return {f"class {number}": classes == number for number in np.unique(classes).tolist()}

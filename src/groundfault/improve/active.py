@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.base.machine import run_in_order
 from groundfault.base.reading import decode_json
 from groundfault.base.streams import stream
@@ -21,8 +22,6 @@ from groundfault.improve.acquisition import Acquisition, AcquisitionRound
 from groundfault.slicing.predictions import check_embedding, check_probability
 from groundfault.stats.paired import sign_flips
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Examples = tuple[Any, Any]
 Embed = Callable[[Any, Any], Any]
 
@@ -180,7 +179,7 @@ class _Task:
         sizes = [len(y) for y in self.y]
         return {"trainer": _describe(self.trainer), "sizes": sizes, "data": data.hexdigest()}
 
-    def train(self, rows: NDArray[np.intp], seed: int) -> Any:
+    def train(self, rows: Places, seed: int) -> Any:
         x, y = self.x[0][rows], self.classes[self.y[0][rows]]
         if not hasattr(self.trainer, "fit"):
             return self.trainer(x, y, seed)
@@ -223,7 +222,7 @@ class _Task:
             raise InputError(f"the examples are {kind}; {advice}")
         return check_embedding(x, "the array of examples")
 
-    def start(self, seed: int, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def start(self, seed: int, size: int) -> tuple[Places, Places]:
         """Return the same examples for all policies to start from, and the rest of the pool."""
         # depends on the seed alone, so that policies are paired
         order = stream(seed, "active/start").permutation(len(self.pool))
@@ -280,7 +279,7 @@ def _learn_curve(
     return tuple(curve)
 
 
-def _make_round(task: _Task, model: Any, rest: NDArray[np.intp], batch: int) -> AcquisitionRound:
+def _make_round(task: _Task, model: Any, rest: Places, batch: int) -> AcquisitionRound:
     pool, validation = task.x[0][rest], task.x[1]
     return AcquisitionRound(
         task.embedding(model, pool),
@@ -364,7 +363,7 @@ class Learning:
         return tuple(dict.fromkeys(policy for policy, _ in self.runs))
 
     @property
-    def labelled(self) -> NDArray[np.int64]:
+    def labelled(self) -> Ints:
         """Return how many examples had been learnt from at the start and after each round."""
         start, batch, rounds = (self.settings[name] for name in ("start", "batch", "rounds"))
         return np.asarray(start + batch * np.arange(rounds + 1))

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.deprecation import rename_fields
 from groundfault.errors import InputError, PlanError
 from groundfault.slicing.predictions import check_embedding, check_labels, check_probability
@@ -22,19 +23,19 @@ class Slicer(Protocol):
         """Return its name."""
 
     @property
-    def labels_(self) -> NDArray[np.int64]:
+    def labels_(self) -> Ints:
         """Return slice of each example that was fitted, shape (n,)."""
 
     def fit(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Any:
         """Find slices in labelled examples."""
 
-    def predict(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.int64]:
+    def predict(self, Z: ArrayLike, y_proba: ArrayLike) -> Ints:
         """Return slice of each example, its label unknown."""
 
-    def error_prone(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.bool_]:
+    def error_prone(self, Z: ArrayLike, y_proba: ArrayLike) -> Bools:
         """Return whether that is an error slice."""
 
-    def error_probability(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.float64]:
+    def error_probability(self, Z: ArrayLike, y_proba: ArrayLike) -> Floats:
         """Return how much each example is suspected, for their order."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -88,7 +89,7 @@ class SelectivePrediction:
         self.slicer_ = fit_copy(self.slicer, Z, y_true, y_proba)
         return self
 
-    def order(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.intp]:
+    def order(self, Z: ArrayLike, y_proba: ArrayLike) -> Places:
         """Return rows of the error-prone examples, the most suspected first.
 
         Of equals, the first.
@@ -115,9 +116,7 @@ class SelectivePrediction:
         return reject(suspicion, prone, probability, probability.argmax(axis=1) != label)
 
 
-def suspect(
-    slicer: Slicer, Z: ArrayLike, y_proba: ArrayLike
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def suspect(slicer: Slicer, Z: ArrayLike, y_proba: ArrayLike) -> tuple[Bools, Floats]:
     """Return whether each example is error-prone, and how much it is suspected.
 
     A slicer that has a method ``suspect``, as those of `groundfault.finders` do, computes both from
@@ -133,7 +132,7 @@ def suspect(
 
 def _suspect_labelled(
     estimator: Any, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Floats, Bools, Floats, Ints]:
     """Return suspicions, which examples are error-prone, probabilities and labels, checked."""
     error_prone, suspicion = suspect(require_slicer(estimator), Z, y_proba)
     probability = check_probability(y_proba, len(error_prone))
@@ -165,9 +164,6 @@ def require_slicer(estimator: Any) -> Slicer:
         )
     slicer: Slicer = estimator.slicer_
     return slicer
-
-
-Ints = NDArray[np.int64]
 
 
 @rename_fields(held="holdout_share")
@@ -281,7 +277,7 @@ class Flipping:
         parts = _suspect_labelled(self, Z, y_true, y_proba)
         return relabel(*parts, self._flip(Z, y_proba, parts[1]))
 
-    def _flip(self, Z: ArrayLike, y_proba: ArrayLike, error_prone: NDArray[np.bool_]) -> Ints:
+    def _flip(self, Z: ArrayLike, y_proba: ArrayLike, error_prone: Bools) -> Ints:
         """Return the model's labels, those of error-prone examples of low confidence flipped."""
         probability = np.asarray(y_proba, dtype=np.float64)
         label = probability.argmax(axis=1)
@@ -293,9 +289,7 @@ class Flipping:
         other = [self.majority_.get(s, own) for s, own in zip(slices, label, strict=True)]
         return np.asarray(np.where(flips, other, label), dtype=np.int64)
 
-    def _choose_threshold(
-        self, embedding: NDArray[np.float64], label: Ints, probability: NDArray[np.float64]
-    ) -> float:
+    def _choose_threshold(self, embedding: Floats, label: Ints, probability: Floats) -> float:
         """Return the threshold of most gain among the error-prone.
 
         The threshold in force relabels all.

@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.core.candidate import matrix
 from groundfault.errors import InputError, require_name
 from groundfault.improve.selective import Flipping, SelectivePrediction, Slicer, suspect
@@ -111,7 +111,7 @@ def suggest(
     act: Act,
     slicer: Slicer,
     labelled: ScoredExamples,
-    label: NDArray[np.int64],
+    label: Ints,
     fresh: ScoredExamples,
     *,
     seed: int = 0,
@@ -175,7 +175,7 @@ def _rank(
     act: Act,
     slicer: Slicer,
     labelled: ScoredExamples,
-    label: NDArray[np.int64],
+    label: Ints,
     fresh: ScoredExamples,
     seed: int,
 ) -> Sequence[Suggestion]:
@@ -197,7 +197,7 @@ def _rank(
 
 
 def _fit(
-    act: Act, slicer: Slicer, examples: ScoredExamples, label: NDArray[np.int64], seed: int
+    act: Act, slicer: Slicer, examples: ScoredExamples, label: Ints, seed: int
 ) -> SelectivePrediction | Flipping:
     parameters = slicer.get_params()
     parameters["n_slices"] = min(parameters["n_slices"], len(label) // EXAMPLES_A_SLICE)
@@ -206,7 +206,7 @@ def _fit(
     return how.fit(examples.embedding, label, examples.probability)
 
 
-def _last(curve: NDArray[np.float64]) -> float | None:
+def _last(curve: Floats) -> float | None:
     return float(curve[-1]) if len(curve) and not math.isnan(curve[-1]) else None
 
 
@@ -219,13 +219,13 @@ class ScoredExamples:
     embedding, probability : float64 arrays, shapes (n, d) and (n, c)
     """
 
-    embedding: NDArray[np.float64]
-    probability: NDArray[np.float64]
+    embedding: Floats
+    probability: Floats
 
     def __post_init__(self) -> None:
         check_probability(self.probability, len(self.embedding))
 
-    def take(self, rows: NDArray[np.intp]) -> ScoredExamples:
+    def take(self, rows: Places) -> ScoredExamples:
         """Return some of the examples."""
         return ScoredExamples(self.embedding[rows], self.probability[rows])
 
@@ -254,7 +254,7 @@ class LabelledTable:
     label_column: str
     classes: tuple[str, ...]
     labelled: ScoredExamples
-    label: NDArray[np.int64]
+    label: Ints
     fresh: ScoredExamples
     fresh_rows: tuple[int, ...]
     incomplete: int

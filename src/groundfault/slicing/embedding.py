@@ -16,14 +16,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats
 from groundfault.core.candidate import FittedColumn, decode_array, encode_array
 from groundfault.core.columns import Kind, list_examples, profile
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, MissingExtraError, first_line
-
-Floats = NDArray[np.float64]
 
 TFIDF = "tfidf"
 SENTENCE = "sentence"
@@ -324,7 +322,7 @@ class EmbeddedTextColumn(FittedColumn):
         return cls(str(data["source"]), "texts", columns, arrays, embedding)
 
 
-def embed_column(texts: pl.Series, embedding: Embedding) -> NDArray[np.float64]:
+def embed_column(texts: pl.Series, embedding: Embedding) -> Floats:
     """Return points of a column of texts, shape (n, d); NaN where a text is missing.
 
     Raises
@@ -339,7 +337,7 @@ def embed_column(texts: pl.Series, embedding: Embedding) -> NDArray[np.float64]:
     return points
 
 
-def make_points(points: NDArray[np.float64]) -> pl.Series:
+def make_points(points: Floats) -> pl.Series:
     """Return points as one column of a table."""
     return pl.Series(_POINTS, points, dtype=pl.Array(pl.Float64, points.shape[1]))
 

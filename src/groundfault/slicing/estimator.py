@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats
 from groundfault.errors import InputError, PlanError
 from groundfault.slicing.parameters import Parameters
 from groundfault.stats.mixture_predict import principal_axes
 
-Projection = tuple[NDArray[np.float64], NDArray[np.float64]]
+Projection = tuple[Floats, Floats]
 """Centre, shape (d,), and principal axes, shape (q, d)."""
 
 
@@ -51,12 +51,12 @@ class Estimator(Parameters):
             raise InputError(f"this {self.name} is not fitted; call fit(Z, y_true, y_proba) first")
         return self
 
-    def _project(self, embedding: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _project(self, embedding: Floats) -> Floats:
         """Fit the projection, and apply it."""
         self.projection_ = None if self.pca is None else principal_axes(embedding, self.pca)
         return self._reduce(embedding)
 
-    def _reduce(self, embedding: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _reduce(self, embedding: Floats) -> Floats:
         if self.projection_ is None:
             return embedding
         centre, axes = self.projection_

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from groundfault.base.arrays import Bools, Floats, Ints
 from groundfault.base.deprecation import rename_members
 from groundfault.base.machine import one_blas_thread
 from groundfault.core.candidate import Candidate, FittedColumn
@@ -43,7 +44,7 @@ from groundfault.slicing.predictions import (
 from groundfault.slicing.suspicion import Suspicion
 from groundfault.stats import mixture
 from groundfault.stats import mixture as em
-from groundfault.stats.mixture import Floats, Mixture
+from groundfault.stats.mixture import Mixture
 from groundfault.stats.mixture_predict import to_arrays
 
 
@@ -122,19 +123,19 @@ class MixtureSlicer(Estimator, ABC):
     mixture_: Mixture = field(init=False, repr=False)
     projection_: Projection | None = field(init=False, repr=False)
     n_classes_: int = field(init=False, repr=False)
-    labels_: NDArray[np.int64] = field(init=False, repr=False)
-    log_likelihood_: NDArray[np.float64] = field(init=False, repr=False)
+    labels_: Ints = field(init=False, repr=False)
+    log_likelihood_: Floats = field(init=False, repr=False)
     n_iter_: int = field(init=False, repr=False)
     converged_: bool = field(init=False, repr=False)
-    slice_sizes_: NDArray[np.int64] = field(init=False, repr=False)
-    slice_accuracies_: NDArray[np.float64] = field(init=False, repr=False)
-    error_slices_: NDArray[np.int64] = field(init=False, repr=False)
+    slice_sizes_: Ints = field(init=False, repr=False)
+    slice_accuracies_: Floats = field(init=False, repr=False)
+    error_slices_: Ints = field(init=False, repr=False)
     suspicion_: Suspicion | None = field(init=False, repr=False)
 
     uses_outcomes = True
 
     @abstractmethod
-    def _views(self, embedding: Floats, label: NDArray[np.int64], probability: Floats) -> Views:
+    def _views(self, embedding: Floats, label: Ints, probability: Floats) -> Views:
         """Return the views of examples whose label is known."""
 
     @abstractmethod
@@ -198,9 +199,7 @@ class MixtureSlicer(Estimator, ABC):
             self.suspicion_ = Suspicion.fit(blocks, probability, wrong, self.error_slices_)
         return self
 
-    def predict(
-        self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
-    ) -> NDArray[np.int64]:
+    def predict(self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None) -> Ints:
         """Return the likeliest slice of each example.
 
         Parameters
@@ -230,7 +229,7 @@ class MixtureSlicer(Estimator, ABC):
         joints = self._joints(Z, y_proba, y_true)
         return np.concatenate([em.responsibilities(joint) for joint in joints])
 
-    def error_prone(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.bool_]:
+    def error_prone(self, Z: ArrayLike, y_proba: ArrayLike) -> Bools:
         """Return whether the prediction for each example, its label unknown, is suspected.
 
         By slices: whether the likeliest slice is an error slice. Calibrated: whether
@@ -238,7 +237,7 @@ class MixtureSlicer(Estimator, ABC):
         """
         return self.suspect(Z, y_proba)[0]
 
-    def error_probability(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.float64]:
+    def error_probability(self, Z: ArrayLike, y_proba: ArrayLike) -> Floats:
         """Return how much each example, its label unknown, is suspected.
 
         Calibrated: the chance of an error. By slices: the share of the error slices in its
@@ -246,9 +245,7 @@ class MixtureSlicer(Estimator, ABC):
         """
         return self.suspect(Z, y_proba)[1]
 
-    def suspect(
-        self, Z: ArrayLike, y_proba: ArrayLike
-    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    def suspect(self, Z: ArrayLike, y_proba: ArrayLike) -> tuple[Bools, Floats]:
         """Return `error_prone` and `error_probability` of examples, from one pass over the data."""
         likeliest, shares = [], []
         for joint in self._joints(Z, y_proba, None):
@@ -362,7 +359,7 @@ class MixtureSlicer(Estimator, ABC):
             meaning = f"{self.name} puts the example in one of its {count} error slices"
             yield make(f"{self.name} error slices", f"{name} IN ({numbers})", meaning)
 
-    def _find_error_slices(self, right: NDArray[np.bool_]) -> None:
+    def _find_error_slices(self, right: Bools) -> None:
         self.slice_sizes_ = np.bincount(self.labels_, minlength=self.n_slices)
         good = np.bincount(self.labels_, weights=right, minlength=self.n_slices)
         sizes = self.slice_sizes_.astype(np.float64)
@@ -396,16 +393,14 @@ class MixtureSlicer(Estimator, ABC):
 
     def _share_out(
         self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
-    ) -> Iterator[NDArray[np.float64]]:
+    ) -> Iterator[Floats]:
         """Return responsibilities, block by block."""
         for joint in self._joints(Z, y_proba, y_true):
             responsibility = joint.astype(np.float64, copy=False)
             em.responsibilities(responsibility)  # in place
             yield responsibility
 
-    def _start(
-        self, embedding: Floats, label: NDArray[np.int64], probability: Floats
-    ) -> Iterator[Floats]:
+    def _start(self, embedding: Floats, label: Ints, probability: Floats) -> Iterator[Floats]:
         """Return responsibilities to start from, block by block."""
         rows, k, seed = len(embedding), self.n_slices, self.random_state
         if not isinstance(self.init, str):

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from groundfault.base.arrays import Bools, Floats, Ints
 from groundfault.core.candidate import matrix
 from groundfault.core.columns import match_attributes, select_example_rows
 from groundfault.core.evidence import Evidence
@@ -46,9 +47,9 @@ class EmbeddedPredictions:
 
     embedding_columns: tuple[str, ...]
     probability_columns: tuple[str, ...]
-    embedding: NDArray[np.float64]
-    probability: NDArray[np.float64]
-    label: NDArray[np.int64]
+    embedding: Floats
+    probability: Floats
+    label: Ints
     classes: tuple[str, ...]
 
     @property
@@ -57,7 +58,7 @@ class EmbeddedPredictions:
         return bool(self.probability_columns)
 
     @property
-    def wrong(self) -> NDArray[np.bool_]:
+    def wrong(self) -> Bools:
         """Return where the likeliest class is not the true one."""
         return np.asarray(self.probability.argmax(axis=1) != self.label)
 
@@ -150,9 +151,9 @@ class EmbeddedPredictions:
     def _complete(
         cls,
         columns: tuple[tuple[str, ...], tuple[str, ...]],
-        embedding: NDArray[np.float64],
-        probability: NDArray[np.float64],
-        label: NDArray[np.float64],
+        embedding: Floats,
+        probability: Floats,
+        label: Floats,
         classes: tuple[str, ...],
     ) -> EmbeddedPredictions:
         rows = ~np.isnan(np.column_stack([embedding, probability, label])).any(axis=1)
@@ -176,7 +177,7 @@ def _name_classes(columns: dict[str, str], count: int) -> tuple[str, ...]:
     return tuple(name.removeprefix(prefix).lstrip("_") or name for name, prefix in pairs)
 
 
-def _number_labels(labels: pl.Series, classes: Sequence[str]) -> NDArray[np.float64]:
+def _number_labels(labels: pl.Series, classes: Sequence[str]) -> Floats:
     """Return labels as class numbers, NaN where missing."""
     if labels.dtype == pl.Boolean or labels.dtype.is_float():
         labels = labels.cast(pl.Int64)
@@ -191,7 +192,7 @@ def _number_labels(labels: pl.Series, classes: Sequence[str]) -> NDArray[np.floa
     return names.replace_strict(list(classes), numbers, return_dtype=pl.Float64).to_numpy()
 
 
-def check_embedding(values: ArrayLike, what: str = "the embedding Z") -> NDArray[np.float64]:
+def check_embedding(values: ArrayLike, what: str = "the embedding Z") -> Floats:
     """Return embeddings as an array of shape (n, d).
 
     Raises
@@ -220,7 +221,7 @@ def check_embedding(values: ArrayLike, what: str = "the embedding Z") -> NDArray
     return array
 
 
-def check_shape(array: NDArray[np.float64], what: str) -> NDArray[np.float64]:
+def check_shape(array: Floats, what: str) -> Floats:
     """Return the same array, if it has a column for each of two or more classes.
 
     Raises
@@ -236,9 +237,7 @@ def check_shape(array: NDArray[np.float64], what: str) -> NDArray[np.float64]:
     return array
 
 
-def check_probability(
-    values: ArrayLike, rows: int, classes: int | None = None
-) -> NDArray[np.float64]:
+def check_probability(values: ArrayLike, rows: int, classes: int | None = None) -> Floats:
     """Return class probabilities as an array of shape (rows, c).
 
     Raises
@@ -271,7 +270,7 @@ def check_probability(
     return array
 
 
-def check_labels(values: ArrayLike, rows: int, classes: int) -> NDArray[np.int64]:
+def check_labels(values: ArrayLike, rows: int, classes: int) -> Ints:
     """Return true classes as whole numbers, shape (rows,).
 
     Raises
@@ -313,7 +312,7 @@ def require_errors(wrong: NDArray[Any]) -> None:
         )
 
 
-def _numeric(values: ArrayLike, what: str) -> NDArray[np.float64]:
+def _numeric(values: ArrayLike, what: str) -> Floats:
     try:
         return np.asarray(values, dtype=np.float64)
     except (ValueError, TypeError) as error:

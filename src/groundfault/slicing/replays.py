@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats, Ints
 from groundfault.base.machine import enough_threads
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
@@ -128,7 +128,7 @@ def describe_chance(best: float | None, searches: int, level: float = LEVEL) -> 
     return f"{always}; chance gives one as good as the best of these in {share}"
 
 
-def _score(evidence: Evidence, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
+def _score(evidence: Evidence, candidates: Sequence[Candidate]) -> Floats:
     """Return lifts over their standard deviations when errors are dealt out.
 
     Shape (candidates,).
@@ -146,7 +146,7 @@ def _score(evidence: Evidence, candidates: Sequence[Candidate]) -> NDArray[np.fl
     return np.where(np.isfinite(z), z, -np.inf)
 
 
-def _stack_units(evidence: Evidence) -> list[NDArray[np.int64]]:
+def _stack_units(evidence: Evidence) -> list[Ints]:
     """Return rows of the units of each composition, shape (units, rows of a unit)."""
     role = evidence.roles.model
     models = pl.repeat("", len(evidence), eager=True) if role is None else evidence.frame[role]

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from groundfault.base.arrays import Bools, Floats, Ints
 
 # examples that the error rate of all adds to each slice: small slices are not taken at their word
 _PRIOR = 2.0
@@ -58,8 +57,8 @@ class Suspicion:
         cls,
         responsibilities: Callable[[], Iterable[Floats]],
         probability: Floats,
-        wrong: NDArray[np.bool_],
-        error_slices: NDArray[np.int64],
+        wrong: Bools,
+        error_slices: Ints,
     ) -> Self:
         """Learn from examples whose outcome is known.
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from groundfault.base.arrays import Bools
 from groundfault.core.plan import Plan
 from groundfault.probes.policies import get
-from groundfault.probes.policies.history import Bools, Keys, PromptHistory, PromptPolicy
+from groundfault.probes.policies.history import Keys, PromptHistory, PromptPolicy
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault.sequential.answers import replay
 from groundfault.sequential.policies import Policy, Query

@@ -10,12 +10,11 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.random import Generator
 
+from groundfault.base.arrays import Bools, Floats
 from groundfault.base.deprecation import rename_attributes, rename_fields
 from groundfault.base.machine import one_thread
 from groundfault.errors import PlanError, require_name, require_word
 from groundfault.probes.policies.history import (
-    Bools,
-    Floats,
     Keys,
     NamedPolicy,
     PromptHistory,

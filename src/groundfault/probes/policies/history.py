@@ -11,11 +11,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.base.deprecation import rename_attributes
 
 Keys = NDArray[np.intp]
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +68,13 @@ class PromptHistory:
         return fresh
 
     @property
-    def per_task(self) -> NDArray[np.intp]:
+    def per_task(self) -> Places:
         """Return how often each task was asked: shape (tasks,)."""
         tasks = np.append(self.keys, self.waiting) // self.assignments
         return np.bincount(tasks, minlength=self.tasks)
 
     @property
-    def options(self) -> NDArray[np.intp]:
+    def options(self) -> Places:
         """Return the options of every assignment: shape (assignments, groups)."""
         return _list_options(self.sizes)
 
@@ -180,7 +179,7 @@ def _pick(weight: Floats, rng: Generator) -> int:
 
 
 @lru_cache(maxsize=32)
-def _list_options(sizes: tuple[int, ...]) -> NDArray[np.intp]:
+def _list_options(sizes: tuple[int, ...]) -> Places:
     return np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), sizes), axis=1)
 
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools
 from groundfault.base.files import make_file, make_folder, write_bytes
 from groundfault.base.holdout_events import Event
 from groundfault.base.reading import MAX_ROWS, read_bytes
@@ -117,7 +117,7 @@ class RunSpec:
         return tuple(map(len, self.groups.values()))
 
     @cached_property
-    def blocked(self) -> NDArray[np.bool_]:
+    def blocked(self) -> Bools:
         """Tell which prompts must not be asked: bool, shape (K,)."""
         return np.array([bool(probe.errors) for probe in self.probes])
 

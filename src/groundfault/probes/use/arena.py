@@ -12,13 +12,14 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from groundfault.base.arrays import Bools, Floats
 from groundfault.base.machine import run_in_order
 from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import MAX_ROWS, read_text
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError, require_name
 from groundfault.probes.policies import POLICIES, get
-from groundfault.probes.policies.history import Bools, Floats, Keys, PromptHistory, PromptPolicy
+from groundfault.probes.policies.history import Keys, PromptHistory, PromptPolicy
 from groundfault.stats.paired import ratio, student
 
 # the shipped bank and grammar: 18 tasks, three groups of three options

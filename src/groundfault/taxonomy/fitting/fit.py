@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from groundfault.base.arrays import Floats, Ints
 from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import matrix as numbers_of
 from groundfault.core.evidence import Evidence
@@ -28,8 +29,6 @@ from groundfault.taxonomy.fitting.partition import Partition, make_partition
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.stability import Replicates, Stability, measure_stability
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
-
-Floats = NDArray[np.float64]
 
 # the examples nearest to the centre, which stand for a cluster in reports and prompts
 _EXEMPLARS = 5
@@ -292,9 +291,7 @@ def _decide_publication(
     )
 
 
-def _measure_failures(
-    matrix: Matrix, labels: NDArray[np.int64], settings: Settings
-) -> tuple[Floats, Floats]:
+def _measure_failures(matrix: Matrix, labels: Ints, settings: Settings) -> tuple[Floats, Floats]:
     """Measure failures by cluster and model, and the share that ability and difficulty predict."""
     passes, trials = matrix.binary
     # item-response curves, so that a weak model on hard examples shows no excess

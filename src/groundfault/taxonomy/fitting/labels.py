@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Ints
 from groundfault.core.columns import Kind, profile
 from groundfault.stats.multiple import holm
-
-Labels = NDArray[np.int64]
 
 _TERMS = 5  # words of a cluster, as many as a line of a report shows
 _LEAST_SIZE = 5  # examples with a property: fewer reach no small p after Holm's adjustment
@@ -41,7 +39,7 @@ class EnrichedAttribute:
 
 
 def find_contrasting_terms(
-    texts: Sequence[str | None], labels: Labels, max_terms: int = _TERMS
+    texts: Sequence[str | None], labels: Ints, max_terms: int = _TERMS
 ) -> tuple[tuple[str, ...], ...]:
     """Find words that are frequent in each cluster and rare in the others, best first.
 
@@ -85,7 +83,7 @@ def find_contrasting_terms(
 
 
 def find_enriched_attributes(
-    attributes: pl.DataFrame, labels: Labels, level: float = 0.05, max_attributes: int = 6
+    attributes: pl.DataFrame, labels: Ints, level: float = 0.05, max_attributes: int = 6
 ) -> tuple[tuple[EnrichedAttribute, ...], ...]:
     """Find attributes more frequent in each cluster than outside it, by adjusted p-value.
 
@@ -141,7 +139,7 @@ def find_enriched_attributes(
 
 def _list_properties(
     table: pl.DataFrame,
-) -> Iterator[tuple[str, NDArray[np.bool_], NDArray[np.bool_]]]:
+) -> Iterator[tuple[str, Bools, Bools]]:
     """Yield names of true/false properties, where they are true, and where they are known."""
     if not table.width:
         return

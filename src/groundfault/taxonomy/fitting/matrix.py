@@ -9,18 +9,14 @@ from typing import Literal, get_args
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.deprecation import rename_members
 from groundfault.core.columns import Kind, profile
 from groundfault.core.columns import list_examples as attributes_of
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError, require_word
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 Imputation = Literal["column_mean", "row_mean", "half", "zero", "none"]
 
@@ -77,8 +73,8 @@ class Matrix:
 
     examples: tuple[str, ...]
     models: tuple[str, ...]
-    passed: Counts
-    trials: Counts
+    passed: Ints
+    trials: Ints
     rate: float = 0.5
     attributes: pl.DataFrame = field(default_factory=pl.DataFrame)
     apart: Exclusions = field(default_factory=Exclusions)
@@ -153,7 +149,7 @@ class Matrix:
         """Return the row of each example, by name."""
         return {name: row for row, name in enumerate(self.examples)}
 
-    def find_rows(self, evidence: Evidence) -> NDArray[np.intp]:
+    def find_rows(self, evidence: Evidence) -> Places:
         """Return the row of each example of evidence, -1 where there is none: shape (rows,)."""
         names = evidence.frame[evidence.roles.id or ""].cast(pl.String)
         return np.array([self.places.get(name, -1) for name in names], dtype=np.intp)
@@ -224,11 +220,11 @@ class Matrix:
         return float((self.trials == 0).mean()) if self.trials.size else 0.0
 
     @property
-    def binary(self) -> tuple[Counts, Counts]:
+    def binary(self) -> tuple[Ints, Ints]:
         """Return `passed` and `trials` with repeats reduced to one pass or fail a cell."""
         return (self.values == 1).astype(np.int64), (self.trials > 0).astype(np.int64)
 
-    def take(self, rows: NDArray[np.intp] | Bools) -> Matrix:
+    def take(self, rows: Places | Bools) -> Matrix:
         """Take some of the examples, by a mask or by their numbers in rising order."""
         at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return replace(
@@ -261,7 +257,7 @@ class Matrix:
         excluded = set(self.columns_of(models).tolist())
         return self.select([name for j, name in enumerate(self.models) if j not in excluded])
 
-    def columns_of(self, models: Sequence[str]) -> NDArray[np.intp]:
+    def columns_of(self, models: Sequence[str]) -> Places:
         """Return the columns of models, by name and in rising order.
 
         Raises
@@ -402,7 +398,7 @@ def check_thresholds(score: float, rate: float) -> None:
             raise PlanError(f"{name} must be in (0, 1], not {value:g}")
 
 
-def _index(column: pl.Series) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+def _index(column: pl.Series) -> tuple[tuple[str, ...], Places]:
     text = column.cast(pl.String)
     # dense ranks are positions in the sorted names
     return tuple(text.unique().sort()), (text.rank("dense").to_numpy() - 1).astype(np.intp)

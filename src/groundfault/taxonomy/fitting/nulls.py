@@ -9,7 +9,6 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.errors import InputError
 from groundfault.stats.irt import OneAbility
@@ -25,7 +24,6 @@ from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.stability import Replicates
 from groundfault.taxonomy.fitting.stored import set_fields
 
-Floats = NDArray[np.float64]
 Kind = Literal["one ability", "column shuffle"]
 KINDS: tuple[Kind, ...] = ("one ability", "column shuffle")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.errors import MissingExtraError
 from groundfault.stats import irt
 from groundfault.stats.centroids import find_nearest
@@ -14,9 +14,6 @@ from groundfault.stats.mixture_predict import principal_axes
 from groundfault.stats.silhouette import combine, silhouette
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.settings import Settings
-
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 MAX_COMPARED = 3000
 """Silhouettes of more examples are those of so many of them, evenly spread over their order."""
@@ -46,7 +43,7 @@ class Partition:
         these models; empty where the reduction cannot be applied again.
     """
 
-    labels: Labels
+    labels: Ints
     whole: Floats = field(repr=False)
     points: Floats = field(repr=False)
     centroid: Floats = field(repr=False)
@@ -63,7 +60,7 @@ class Partition:
         """Return share of the examples that are in a cluster."""
         return float((self.labels >= 0).mean()) if len(self.labels) else 0.0
 
-    def list_nearest(self, cluster: int) -> NDArray[np.intp]:
+    def list_nearest(self, cluster: int) -> Places:
         """List the examples of a cluster, from 0, by their distance from its centroid."""
         inside = np.flatnonzero(self.labels == cluster)
         # in the reduced space, where the clusters were formed
@@ -187,7 +184,7 @@ def _umap(whole: Floats, dimensions: int, seed: int) -> Floats:
 
 def cluster_points(
     points: Floats, settings: Settings, dimension: int, seed: int
-) -> tuple[Labels, float]:
+) -> tuple[Ints, float]:
     """Label points; also return the variance about a centroid where the clusterer has one."""
     if settings.clusterer == "hdbscan":
         return _hdbscan(points, settings), 0.0
@@ -206,7 +203,7 @@ def cluster_points(
     return np.where(is_large, labels, -1), variance
 
 
-def _hdbscan(points: Floats, settings: Settings) -> Labels:
+def _hdbscan(points: Floats, settings: Settings) -> Ints:
     from sklearn.cluster import HDBSCAN
 
     # HDBSCAN raises on so few points
@@ -219,8 +216,8 @@ def _hdbscan(points: Floats, settings: Settings) -> Labels:
 
 
 def _split_large(
-    labels: Labels, signature: Floats, semantic: Floats | None, settings: Settings
-) -> Labels:
+    labels: Ints, signature: Floats, semantic: Floats | None, settings: Settings
+) -> Ints:
     """Split each cluster above the limit: by answers, failing that by what the examples say."""
     if settings.split is None or settings.clusterer != "hdbscan":
         return labels
@@ -239,7 +236,7 @@ def _split_large(
     return labels
 
 
-def _number_by_size(labels: Labels) -> Labels:
+def _number_by_size(labels: Ints) -> Ints:
     """Number clusters from 0 by falling size; of equals, the one met first goes first."""
     numbers, first, size = np.unique(labels[labels >= 0], return_index=True, return_counts=True)
     rank = np.full(labels.max() + 2, -1, dtype=np.int64)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.base.files import write_text
 from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import MAX_ROWS, read_text
@@ -26,8 +26,6 @@ from groundfault.taxonomy.fitting.partition import Partition, cluster_points, ma
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.stored import Numbers, restore_unknown
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 Axis = Literal["examples", "models", "seeds"]
 
 
@@ -149,11 +147,11 @@ class _Refits:
             return _plain(adjusted_rand(labels[rows], again))
         return _plain(adjusted_rand(labels, self.cluster_part("examples", rows)))
 
-    def cluster_part(self, axis: Axis, part: NDArray[np.intp]) -> Labels:
+    def cluster_part(self, axis: Axis, part: Places) -> Ints:
         """Return the labels of examples clustered again by a part of the examples or models."""
         # -2 is apart from noise: an example outside of the half was not clustered at all
         out = np.full(len(self.matrix), -2, dtype=np.int64)
-        rows: NDArray[np.intp] | slice = part if axis == "examples" else slice(None)
+        rows: Places | slice = part if axis == "examples" else slice(None)
         names = [self.matrix.models[j] for j in part] if axis == "models" else []
         some = self.matrix.select(names) if names else self.matrix.take(part)
         try:
@@ -166,7 +164,7 @@ class _Refits:
         return out
 
 
-def _jaccard(labels: Labels, again: Labels, clusters: int) -> Floats:
+def _jaccard(labels: Ints, again: Ints, clusters: int) -> Floats:
     clustered_again = again > -2
     # compared on examples that both have, else small halves would look unstable
     return best_jaccard(labels[clustered_again], again[clustered_again], clusters)

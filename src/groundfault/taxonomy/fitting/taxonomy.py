@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats
 from groundfault.base.files import write_bytes, write_text
 from groundfault.base.folders import replace_folder
 from groundfault.base.reading import MAX_ROWS, read_bytes
@@ -34,8 +35,6 @@ from groundfault.taxonomy.fitting.stored import (
     restore_unknown,
     set_fields,
 )
-
-Floats = NDArray[np.float64]
 
 ANSWER = "answer of "
 """What columns of the models' answers begin with, where a rule reads them; see `with_answers`."""

@@ -8,19 +8,14 @@ from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError, require_word
 from groundfault.stats import irt
 from groundfault.taxonomy.fitting.matrix import SLACK, Matrix
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
-
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
-
-Bools = NDArray[np.bool_]
 
 # a spread of a third of a point in failure rates: less cannot be distinguished from none
 _LEAST = 1e-5
@@ -50,15 +45,15 @@ class Basis:
         Where each example comes from.
     """
 
-    labels: Labels
+    labels: Ints
     difficulty: Floats
     items: irt.ItemResponse
     covariance: Floats
     weights: Floats
-    benchmark: Labels | None = None
+    benchmark: Ints | None = None
 
     @classmethod
-    def of(cls, matrix: Matrix, labels: Labels, benchmark: str | None = None) -> Basis:
+    def of(cls, matrix: Matrix, labels: Ints, benchmark: str | None = None) -> Basis:
         """Read a basis off the answers of other models.
 
         Parameters
@@ -108,12 +103,12 @@ class Basis:
         return np.log(p), np.log1p(-p)
 
 
-def _members(labels: Labels) -> Floats:
+def _members(labels: Ints) -> Floats:
     return np.asarray(labels[:, None] == np.arange(labels.max(initial=-1) + 1), dtype=np.float64)
 
 
 def _measure_excess(
-    failures: Labels, trials: Labels, items: irt.ItemResponse, inside: Floats
+    failures: Ints, trials: Ints, items: irt.ItemResponse, inside: Floats
 ) -> tuple[Floats, Floats]:
     """Measure excess failures by model and cluster, and their chance variance: (m, clusters)."""
     p = items.probability()
@@ -259,8 +254,8 @@ def check_strategy(strategy: str, allocation: str = "proportional", budget: int 
 
 
 def divide_budget(
-    size: Labels, budget: int, *, min_each: int = 0, how: Allocation = "proportional"
-) -> Labels:
+    size: Ints, budget: int, *, min_each: int = 0, how: Allocation = "proportional"
+) -> Ints:
     """Divide a budget: how many examples of each group to ask.
 
     Parameters
@@ -313,7 +308,7 @@ def divide_budget(
     return counts
 
 
-def assign_groups(strategy: Strategy, basis: Basis) -> Labels:
+def assign_groups(strategy: Strategy, basis: Basis) -> Ints:
     """Assign each example to a group, by strategy; -1 is asked last.
 
     Raises
@@ -338,7 +333,7 @@ def assign_groups(strategy: Strategy, basis: Basis) -> Labels:
 
 
 def draw_by_group(
-    groups: Labels,
+    groups: Ints,
     open_: Bools,
     priority: Floats,
     budget: int,
@@ -346,7 +341,7 @@ def draw_by_group(
     min_each: int = 0,
     how: Allocation = "proportional",
     has_answer: Bools | None = None,
-) -> NDArray[np.intp]:
+) -> Places:
     """Draw examples to ask, at random within groups, in the order of the draw.
 
     Parameters

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.base.reading import read_bytes
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError, first_line
@@ -27,9 +27,6 @@ from groundfault.taxonomy.use.basis import (
     measure_information,
     normalise,
 )
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 _LEAST = 1e-9  # variance of chance, kept above 0 for a division
 _NOTHING = 1e6  # variance of a share that was not seen
@@ -371,7 +368,7 @@ def _choose_next(
     allocation: Allocation,
     budget: int,
     rng: np.random.Generator,
-) -> NDArray[np.intp]:
+) -> Places:
     count = min(budget, int((~has_answer).sum()))
     priority = rng.random(len(basis))
     # both take the best at the present ability; a batch is not adaptive within itself

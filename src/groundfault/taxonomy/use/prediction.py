@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, require_word
 from groundfault.stats import irt, low_rank
@@ -17,7 +18,6 @@ from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.use.basis import match_answers, normalise
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.integer[Any]]
 
 Method = Literal["majority", "nearest", "neighbours", "ability", "low_rank"]
@@ -44,8 +44,8 @@ class Peers:
 
     values: Floats
     items: irt.ItemResponse
-    passes: NDArray[np.int64]
-    trials: NDArray[np.int64]
+    passes: Ints
+    trials: Ints
     rank: int | None = None
 
     @classmethod
@@ -109,7 +109,7 @@ class Peers:
             return one, one
         return self.factors.probability(self.factors.place(passes, trials)), one
 
-    def nearest(self, passes: Integers, trials: Integers, count: int) -> NDArray[np.intp]:
+    def nearest(self, passes: Integers, trials: Integers, count: int) -> Places:
         """Return the models that agree best with each new one: shape (q, count), best first.
 
         Ties go to the model met first; with nothing in common, all agree by half.

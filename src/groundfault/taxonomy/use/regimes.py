@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from groundfault.base.deprecation import rename_attributes, rename_fields, rename_parameters
 from groundfault.core.evidence import Evidence
@@ -16,8 +15,6 @@ from groundfault.errors import InputError, PlanError
 from groundfault.stats.intervals import mcnemar, newcombe_pairs, wilson
 from groundfault.stats.multiple import holm
 from groundfault.taxonomy.fitting.matrix import SLACK, check_thresholds
-
-Floats = NDArray[np.float64]
 
 
 def depth_profile(
