@@ -65,8 +65,8 @@ NAMED = {("groundfault.core.evidence", "readers")}
 # rooms whose files are known one by one: a new one is a decision
 CLOSED = {
     "": "__init__ __main__ errors plugins pytest_plugin",
-    "base": "__init__ anchors database deprecation digests files folders holdout_events json_diff"
-    " ledger ledgers machine progress reading registry row_sketch sheets streams",
+    "base": "__init__ anchors arrays database deprecation digests files folders holdout_events"
+    " json_diff ledger ledgers machine progress reading registry row_sketch sheets streams",
     "core": "__init__ candidate column_names columns counted_units equivalence evidence finding"
     " judge pairs plan roles row_names rules status time_split units",
 }
