@@ -160,7 +160,7 @@ def test_terminal_json_and_control() -> None:
     out = Console(file=StringIO(), width=100)
     show(make_page(created, "runs"), out)
     assert "Matched comparison" in out.file.getvalue()  # type: ignore[attr-defined]
-    content = json.loads(json.dumps(created.to_dict(), allow_nan=False))
+    content = json.loads(json.dumps(created.tables.to_dict(), allow_nan=False))
     assert content["control"] == "stratified"
     assert {tuple(each["policies"]) for each in content["shared_keys"]} == {
         ("gp", "stratified"),

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -72,7 +73,10 @@ def rename_fields(**new_names: str) -> Callable[[type[T]], type[T]]:
 
 
 def rename_members(**new_names: str) -> Callable[[type[T]], type[T]]:
-    """Decorate a class whose methods or properties have new names; ``old="new"`` for each."""
+    """Decorate a class whose methods or properties have new names; ``old="new"`` for each.
+
+    A new name may be that of a part of an attribute: ``old="tables.new"``.
+    """
 
     def decorate(cls: type[T]) -> type[T]:
         for old, new in new_names.items():
@@ -85,7 +89,7 @@ def rename_members(**new_names: str) -> Callable[[type[T]], type[T]]:
 def _renamed_property(owner: str, old: str, new: str) -> property:
     def read(self: object) -> Any:
         warn_renamed(f"{owner}.{old}", f"{owner}.{new}")
-        return getattr(self, new)
+        return attrgetter(new)(self)
 
     return property(read, doc=f"The old name of `{new}`.")
 

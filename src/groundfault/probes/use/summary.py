@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from groundfault.base.deprecation import rename_members
 from groundfault.base.reading import MAX_ROWS, read_bytes
 from groundfault.errors import InputError, PlanError, first_line
 from groundfault.probes.bank.grammar import Grammar
@@ -150,6 +151,13 @@ class ProbeSummary(ProbeTables, frozen=True, forbid_unknown_fields=True, kw_only
         )
 
 
+@rename_members(
+    differences="tables.differences",
+    duels="tables.best_scores",
+    rates="tables.rates",
+    effects="tables.effects",
+    to_dict="tables.to_dict",
+)
 @dataclass(frozen=True)
 class Summary:
     """Everything that is reported of runs.
