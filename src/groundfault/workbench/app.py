@@ -50,7 +50,7 @@ def make_app(bench: OpenedReport, access: Access | None = None) -> Starlette:
         Left out, a new one, at ``app.state.access``.
     """
     access = access or Access()
-    screens = tuple(screen for screen in SCREENS if screen.shown(bench))
+    screens = tuple(screen for screen in SCREENS if screen.is_shown(bench))
     routes = [route for screen in screens for route in screen.routes]
     files = StaticFiles(directory=str(resources.files("groundfault.workbench") / "static"))
     app = Starlette(

@@ -238,18 +238,11 @@ def try_rules(bench: OpenedReport, query: RowQuery) -> None:
     except (RuleError, InputError):
         return  # the page says what is wrong
     hashes = bench.audited.hashes
+    names = ("evidence", "outcome", "split", "plan")
     for rule, counts in untried.items():
         assert bench.ledger is not None
-        body = {
-            "evidence": hashes.evidence,
-            "outcome": hashes.outcome,
-            "split": hashes.split,
-            "plan": hashes.plan,
-            "rule": rule,
-            "counts": counts,
-            "via": "web",
-        }
-        bench.ledger.append(TRIED, body)
+        body = {name: getattr(hashes, name) for name in names}
+        bench.ledger.append(TRIED, {**body, "rule": rule, "counts": counts, "via": "web"})
 
 
 def freeze_rules(bench: OpenedReport, rules: Sequence[str]) -> Library:

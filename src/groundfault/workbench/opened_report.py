@@ -140,6 +140,15 @@ class OpenedReport:
         return self.report
 
     @property
+    def rivals(self) -> tuple[str, ...] | None:
+        """Return the models, and the earlier report, to compare; None for one model alone."""
+        if self.report is None:
+            return None
+        names = self.report.manifest.compare or self.report.outcomes
+        earlier = ("the earlier report",) if self.baseline else ()
+        return (*names, *earlier) if len(names) + len(earlier) > 1 else None
+
+    @property
     def folder(self) -> Path:
         """Return the folder of the report."""
         return self.place if self.place.is_dir() else self.place.parent

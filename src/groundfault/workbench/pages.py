@@ -59,7 +59,7 @@ def show_page(
     """
     content |= {
         "bench": bench_of(request),
-        "screens": [s for s in request.app.state.screens if s.shown(bench_of(request))],
+        "screens": [s for s in request.app.state.screens if s.is_shown(bench_of(request))],
         "path": request.scope["path"].removeprefix(request.scope.get("root_path", "")) or "/",
         "link": lambda path, **query: make_link(request, path, **query),
     }
@@ -185,8 +185,8 @@ class Screen:
         Keys and what they do, for the page that ``?`` opens; elements with ``data-key`` obey them.
     key : str
         Leads there from anywhere.
-    shown : callable
-        True where there is anything to show for what was opened; left out, where a report is.
+    needs : str
+        The attribute of what was opened without which there is nothing to show.
     """
 
     title: str
@@ -194,4 +194,8 @@ class Screen:
     routes: tuple[Route, ...]
     keys: tuple[tuple[str, str], ...] = ()
     key: str = ""
-    shown: Callable[[OpenedReport], bool] = lambda bench: bench.report is not None
+    needs: str = "report"
+
+    def is_shown(self, bench: OpenedReport) -> bool:
+        """Return whether there is anything to show."""
+        return getattr(bench, self.needs) is not None

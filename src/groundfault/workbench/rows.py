@@ -23,7 +23,7 @@ from groundfault.core.rules import Rule, quote_character
 from groundfault.core.status import Status
 from groundfault.core.units import Marks, Units, average_losses
 from groundfault.errors import InputError
-from groundfault.modes.examples import find_text_columns
+from groundfault.modes.examples import find_failures, find_text_columns
 from groundfault.render.highlights import find_patterns, highlight
 
 if TYPE_CHECKING:
@@ -119,10 +119,7 @@ class Rows:
     @cached_property
     def fails(self) -> NDArray[np.bool_]:
         """Mark rows that failed: half wrong at least or, if none is, worse than the mean."""
-        fails = self.loss >= 0.5
-        if not fails.any() and not np.isnan(self.loss).all():
-            return np.asarray(self.loss > np.nanmean(self.loss))
-        return np.asarray(fails)
+        return find_failures(self.loss, ~np.isnan(self.loss))
 
     @cached_property
     def passes(self) -> NDArray[np.bool_]:
@@ -272,7 +269,8 @@ class RowView:
     id, model : str
     fails : bool or None
         None where it was not scored.
-    loss : float or None
+    loss : float
+        NaN where it was not scored.
     fields : tuple of Field
     """
 
@@ -280,7 +278,7 @@ class RowView:
     id: str
     model: str
     fails: bool | None
-    loss: float | None
+    loss: float
     fields: tuple[Field, ...]
 
 
@@ -318,21 +316,17 @@ def show_rows(
     roles = rows.evidence.roles
     ids = rows.frame[roles.id or ""][places].cast(pl.String)
     models = rows.frame[roles.model][places].cast(pl.String) if roles.model else [""] * len(places)
-    views = []
-    for number, place in enumerate(places):
-        loss = float(rows.loss[place])
-        scored = not np.isnan(loss)
-        views.append(
-            RowView(
-                int(place),
-                str(ids[number]),
-                str(models[number] or ""),
-                bool(rows.fails[place]) if scored else None,
-                loss if scored else None,
-                tuple(fields[name][number] for name in columns),
-            )
+    return tuple(
+        RowView(
+            int(place),
+            str(ids[number]),
+            str(models[number] or ""),
+            None if np.isnan(rows.loss[place]) else bool(rows.fails[place]),
+            float(rows.loss[place]),
+            tuple(fields[name][number] for name in columns),
         )
-    return tuple(views)
+        for number, place in enumerate(places)
+    )
 
 
 def _set_column(column: pl.Series, patterns: Sequence[str], length: int, mark: bool) -> list[Field]:

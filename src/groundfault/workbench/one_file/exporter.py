@@ -26,7 +26,7 @@ from groundfault.exports import ReportSlices
 from groundfault.render import audit_tables, words
 from groundfault.render.audit_words import Outline
 from groundfault.render.html import make_environment
-from groundfault.render.page import Block, Columns, Entry, Paragraph, make_table
+from groundfault.render.page import Block, Columns, Entry, Number, Paragraph, Words, tabulate
 from groundfault.workbench.one_file.content import FileContent, list_blocks
 from groundfault.workbench.one_file.packing import RowValues, pack_json, pack_spans
 
@@ -153,16 +153,14 @@ def _list_openings(report: Report, outline: Outline) -> Iterator[Block]:
     opening = report.ledger
     if opening is None:
         return
-    looks = [
-        (
-            str(place),
-            look.rule or words.NONE,
-            words.NONE if look.level is None else f"{look.level:g}",
+    if opening.looks:
+        yield tabulate(
+            "Looks at these outcomes",
+            list(enumerate(opening.looks, 1)),
+            Number("Look", lambda pair: pair[0]),
+            Words("Rule", lambda pair: pair[1].rule or None),
+            Number("Level", lambda p: None if p[1].level is None else f"{p[1].level:g}"),
         )
-        for place, look in enumerate(opening.looks, 1)
-    ]
-    if looks:
-        yield make_table("Looks at these outcomes", "ntn", ("Look", "Rule", "Level"), looks)
     yield Paragraph(("Recorded as ", opening.head, "."), "small")
 
 
@@ -173,16 +171,14 @@ def _list_checks(slices: ReportSlices) -> Iterator[Block]:
         stored = read_report(slices.folder)
         library = Library.load(slices.folder / "library.json")
         checks += check_record(slices.folder, stored, library, True)
-    # where a ledger lies is nobody's business but its owner's
-    rows = [
-        (
-            check.name,
-            check.status,
-            _LEDGER.get(check.status, check.detail) if check.name == "ledger" else check.detail,
-        )
-        for check in checks
-    ]
-    yield make_table("Checks", "ttt", ("What", "Status", "Detail"), rows)
+    yield tabulate(
+        "Checks",
+        checks,
+        Words("What", lambda check: check.name),
+        Words("Status", lambda check: check.status),
+        # where a ledger lies is nobody's business but its owner's
+        Words("Detail", lambda c: _LEDGER.get(c.status) if c.name == "ledger" else c.detail),
+    )
     yield Paragraph((_UNCHECKED,))
 
 

@@ -6,6 +6,7 @@ second for what was recorded, here or elsewhere; a label cannot be taken back.""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
@@ -77,7 +78,7 @@ REVIEW = Screen(
         ("s", "skip the item"),
         ("o", "note; Esc leaves it"),
     ),
-    shown=lambda bench: bench.review is not None,
+    needs="review",
 )
 
 
@@ -85,21 +86,19 @@ def show_progress(request: Request) -> Response:
     """Show how far a review is and how its reviewers agree, from the decisions as they are now."""
     reviewed = bench_of(request).progress
     assert reviewed is not None
-    measures = summarize_agreement(reviewed.decisions, seed=reviewed.queue.seed)
+    table = tabulate_agreement(summarize_agreement(reviewed.decisions, seed=reviewed.queue.seed))
     return show_page(
         request,
         "review_progress.html.j2",
         progress=ReviewProgress.of(reviewed),
-        agreement=tabulate_agreement(measures),
+        table=replace(table, note=""),
+        notes=table.note.split("\n"),
     )
 
 
 # a reviewer's own workbench has no such page: what others decided would sway them
 PROGRESS = Screen(
-    title="Review",
-    path="/review/progress",
-    routes=(Route("/review/progress", show_progress),),
-    shown=lambda bench: bench.progress is not None,
+    "Review", "/review/progress", (Route("/review/progress", show_progress),), needs="progress"
 )
 
 
@@ -117,12 +116,7 @@ def show_probes(request: Request) -> Response:
     return show_page(request, "sections.html.j2", content=page, command="", reason="")
 
 
-PROBES = Screen(
-    title="Probes",
-    path="/probes",
-    routes=(Route("/probes", show_probes),),
-    shown=lambda bench: bench.progress is not None,
-)
+PROBES = Screen("Probes", "/probes", (Route("/probes", show_probes),), needs="progress")
 
 
 def show_taxonomy(request: Request) -> Response:
@@ -138,12 +132,7 @@ def show_taxonomy(request: Request) -> Response:
     )
 
 
-TAXONOMY = Screen(
-    title="Taxonomy",
-    path="/taxonomy",
-    routes=(Route("/taxonomy", show_taxonomy),),
-    shown=lambda bench: bench.taxonomy is not None,
-)
+TAXONOMY = Screen("Taxonomy", "/taxonomy", (Route("/taxonomy", show_taxonomy),), needs="taxonomy")
 
 
 def show_case(request: Request) -> Response:
@@ -162,13 +151,7 @@ def show_case(request: Request) -> Response:
     )
 
 
-CASE = Screen(
-    title="Case",
-    path="/case",
-    routes=(Route("/case", show_case),),
-    key="O",
-    shown=lambda bench: bench.case is not None,
-)
+CASE = Screen("Case", "/case", (Route("/case", show_case),), key="O", needs="case")
 
 
 def _live_of(request: Request) -> LiveDesk:
@@ -236,5 +219,5 @@ LIVE = Screen(
         ("Enter", "record the label"),
         ("b", "take the last label back"),
     ),
-    shown=lambda bench: bench.live is not None,
+    needs="live",
 )

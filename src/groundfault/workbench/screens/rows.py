@@ -342,14 +342,6 @@ def _show_models(request: Request, bench: OpenedReport, params: QueryParams) -> 
     )
 
 
-def _has_two(bench: OpenedReport) -> bool:
-    report = bench.report
-    if report is None:
-        return False
-    models = len(report.outcomes) > 1 or report.manifest.compare is not None
-    return models or bench.baseline is not None
-
-
 COMPARISON = Screen(
     "Comparison",
     "/compare",
@@ -361,5 +353,5 @@ COMPARISON = Screen(
         ("4", "Neither fails"),
     ),
     key="C",
-    shown=_has_two,
+    needs="rivals",
 )
