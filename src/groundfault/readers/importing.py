@@ -39,6 +39,8 @@ NamedLog = tuple[str, LogFile]
 
 CONFLICTS = ("error", "keep")
 _TABLE, _CARD, _SCORES = "observations.parquet", "evidence.json", "scores.parquet"
+# what a card says of the rows of all scorers
+_TOLD = ("measured", "headlines", "conflicts", "notes")
 # a pattern that matches a whole disk should end in a message, not in hours of reading
 _MAX_LOGS = 100_000
 # rows that are written at a time
@@ -165,8 +167,11 @@ def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progres
         report(f"reading log {i + 1:,} of {len(logs):,}: {path.name}")
         log = reader.read(path)
         rows, scorers, figure = 0, dict[str, None](), log.official
+        # the log that rows are from, its run, and an origin where they have one
+        marks = {"log": pl.lit(i, pl.Int32), RUN: pl.lit(log.run or None, pl.String)}
         for frame, columns in log.tables():
-            packed.add(_mark(frame, i, log.run))
+            origin = {} if ORIGIN in frame.columns else {ORIGIN: pl.lit(None, pl.String)}
+            packed.add(frame.with_columns(**marks, **origin))
             measured_columns |= dict.fromkeys(sorted(columns))
             rows += frame.height
             figure = figure and figure.add_rows(frame)
@@ -184,14 +189,6 @@ def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progres
     rest = tuple(p for p in unread if Path(p).resolve() not in beside)
     logs_read, leaders = tuple(log_accounts), tuple(headlines)
     return LogRows(table, tuple(measured_columns), logs_read, rest, leaders, notes=notes)
-
-
-def _mark(frame: pl.DataFrame, log_number: int, run: str) -> pl.DataFrame:
-    """Mark rows with the log that they are from, its run, and an origin where they have one."""
-    marks = [pl.lit(log_number, pl.Int32).alias("log"), pl.lit(run or None, pl.String).alias(RUN)]
-    if ORIGIN not in frame.columns:
-        marks.append(pl.lit(None, pl.String).alias(ORIGIN))
-    return frame.with_columns(marks)
 
 
 def write_directory(
@@ -227,7 +224,8 @@ def write_directory(
         _write_table(frame, new / _TABLE)
         if rows is not None and account is not None:
             _write_table(rows.frame, new / _SCORES)
-            card["scores"] = _describe_rows(rows, new / _SCORES)
+            card["scores"] = {name: getattr(rows, name) for name in _TOLD}
+            card["scores"]["sha256"] = _sha256(new / _SCORES)
         write_text(new / _CARD, json.dumps(card, indent=1, ensure_ascii=False))
 
 
@@ -242,12 +240,6 @@ def save(evidence: Any, directory: str | Path) -> None:
     """Save evidence under the old name of `Evidence.save`."""
     warn_renamed("groundfault.readers.importing.save", "groundfault.Evidence.save")
     evidence.save(directory)
-
-
-def _describe_rows(rows: LogRows, path: Path) -> dict[str, Any]:
-    """Return what a card says of the rows of all scorers, written to a file."""
-    names = ("measured", "headlines", "conflicts", "notes")
-    return {name: getattr(rows, name) for name in names} | {"sha256": _sha256(path)}
 
 
 def _read_directory(
@@ -284,8 +276,8 @@ def _read_rows(place: Path, card: dict[str, Any], account: Account | None) -> Lo
     if not path.is_file() or _sha256(path) != card["sha256"]:
         raise InputError(f"{path} is not the table that was imported; import it again")
     measured, headlines, notes = (tuple(card[name]) for name in ("measured", "headlines", "notes"))
-    frame, (logs, unread) = pl.scan_parquet(escape_pattern(path)), (account.logs, account.unread)
-    return LogRows(frame, measured, logs, unread, headlines, card["conflicts"], notes)
+    frame, own = pl.scan_parquet(escape_pattern(path)), (account.logs, account.unread)
+    return LogRows(frame, measured, *own, headlines, card["conflicts"], notes)
 
 
 def _range(scale: tuple[float, float] | None) -> tuple[float, float] | None:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from groundfault.core.roles import Roles
 from groundfault.core.status import Status
-from groundfault.readers import merge, scorers
+from groundfault.errors import InputError
+from groundfault.readers import scorers
 from groundfault.readers.account import Account, LogRead
-from groundfault.readers.log import COLUMNS
+from groundfault.readers.log import COLUMNS, ORIGIN, RUN, WORDING
 from groundfault.readers.scorers import ScorerSelection
 
 GRADER_ERRORS = "grader_errors"
 """Column: share of an example's answers that have no score because their grader failed."""
+
+_KEY = ("example_id", "model", "epoch")
+_PUT_ASIDE = ("retried", "duplicated", "conflicting")
+# statuses that a later run may have replaced: no answer, and an answer that ended in an error
+_TO_RETRY = {str(Status.MISSING): 0, str(Status.ERROR): 1}
+# above both: an answer that is there stands
+_SETTLED = 2
+# rows whose questions are hashed at a time
+_HASHED = 100_000
 
 _ROW = "\0row"
 _OUTCOME = ("scorer", "status", "value", GRADER_ERRORS)
@@ -90,21 +103,19 @@ class LogRows:
             each other.
         """
         scores, selection, counts = self._select(names, disagreement, scale)
-        n_read = sum(counts.values())
-        beside = n_read - scores.height - selection.n_left_out
-        changes = {"left_out": selection.n_left_out, "beside": beside}
+        beside = sum(counts.values()) - scores.height - selection.n_left_out
+        changes: dict[str, Any] = {"left_out": selection.n_left_out, "beside": beside}
         answers = self._add_columns(scores)
         del scores
         if disagreement:
             # where two differ, one of them is far from their agreement
             answers = answers.drop(scorers.DISAGREE, strict=False)
-        answers, merged = merge.reconcile(merge.prefix_tasks(answers), self.conflicts, self.logs)
-        notes = (*self.notes, *selection.notes)
+        answers, merged = _reconcile(_prefix_tasks(answers), self.conflicts, self.logs)
+        more = changes | merged | _count_examples(answers)
         # one scorer alone is nothing to speak of
-        outcome = selection.outcome if len(counts.keys() - {""}) > 1 else ()
-        account = merge.account(
-            answers, list(self.logs), list(self.unread), counts, changes | merged, notes, outcome
-        )
+        more["outcome"] = selection.outcome if len(counts.keys() - {""}) > 1 else ()
+        notes = (*self.notes, *selection.notes)
+        account = Account(self.logs, self.unread, counts, notes=notes, **more)
         frame, roles = _add_roles(answers, self.measured)
         if disagreement:
             columns = [f"score_{name}" for name in disagreement]
@@ -126,7 +137,6 @@ class LogRows:
         scores : polars.DataFrame
             One row an answer: `_OUTCOME`, scores of other scorers, and the row of `frame`.
         selection : ScorerSelection
-            Without its answers.
         counts : dict of str to int
             Rows of each scorer.
         """
@@ -143,12 +153,11 @@ class LogRows:
         if disagreement:
             table = scorers.add_agreement(table, disagreement, scale)
             names, scale = (scorers.name_agreement(disagreement),), None
-        selection = scorers.select_scorer(table, tuple(names), self.headlines)
-        scores = scorers.rescale(selection.answers, scale)
+        answers, selection = scorers.select_scorer(table, tuple(names), self.headlines)
+        scores = scorers.rescale(answers, scale)
         scores = scorers.add_other_scores(scores, table, selection.others)
         scores = scores.drop(*scorers.KEYS, scorers.ANSWER, "response")
-        texts = scores.with_columns(pl.col("scorer", "status").cast(pl.String))
-        return texts, replace(selection, answers=scores.clear()), counts
+        return scores.with_columns(pl.col("scorer", "status").cast(pl.String)), selection, counts
 
     def _add_columns(self, scores: pl.DataFrame) -> pl.DataFrame:
         """Add everything else that the logs say of answers to their scores, part by part."""
@@ -229,3 +238,167 @@ def add_grader_errors(table: pl.DataFrame) -> pl.DataFrame:
         return table
     share = failed.sum().over("task", "example_id") / has_answer.sum().over("task", "example_id")
     return table.with_columns(share.fill_nan(None).alias(GRADER_ERRORS))
+
+
+def _prefix_tasks(table: pl.DataFrame) -> pl.DataFrame:
+    """Put the task in front of ids where there are several, which may share their ids."""
+    if table["task"].n_unique() > 1:
+        prefix = pl.when(pl.col("task") == "").then(pl.lit("")).otherwise(pl.format("{}/", "task"))
+        return table.with_columns(pl.concat_str(prefix, "example_id").alias("example_id"))
+    return table
+
+
+def _reconcile(
+    table: pl.DataFrame, conflicts: str, logs: Sequence[LogRead]
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Return the table with one row for each answer, and the numbers of rows that were put aside.
+
+    They are the rows ``retried``, ``duplicated`` and ``conflicting`` of `Account`.
+    """
+    # two files of the same bytes are one log and its copy; of two others without a name for their
+    # run, groundfault cannot know that they are one
+    files = {i: log.sha256 for i, log in enumerate(logs)}
+    file = pl.col("log").replace_strict(files, return_dtype=pl.String)
+    table = table.with_columns(
+        _hash_texts(table["prompt"]), *(pl.coalesce(c, file).alias(c) for c in (ORIGIN, RUN))
+    )
+    if table["example_id"].n_unique() == table.height:
+        return table.drop(ORIGIN, RUN, WORDING), dict.fromkeys(_PUT_ASIDE, 0)
+    last = _last_tries(table, conflicts)
+    unique = _drop_copies(last, conflicts)
+    _require_one_result(unique, logs)
+    words = _require_same_questions(unique, logs)
+    texts = pl.col("question_hash").drop_nulls().n_unique().over("example_id", *words) > 1
+    other_text = unique.filter(texts)
+    if other_text.height and conflicts == "error":
+        raise InputError(
+            f"same id, other text: {_example(other_text, logs)}; if they are different examples, "
+            "conflicts='keep' (--conflicts keep) reads them as such; if they are one question in "
+            "the words of two configurations, name these: base=LOGS new=LOGS"
+        )
+    if other_text.height:
+        tagged = pl.concat_str("example_id", pl.lit("#"), pl.col("question_hash").str.slice(0, 8))
+        is_tagged = texts & pl.col("question_hash").is_not_null()
+        ids = pl.when(is_tagged).then(tagged).otherwise("example_id").alias("example_id")
+        unique = unique.with_columns(pl.coalesce("group", "example_id").alias("group"), ids)
+    again = unique.filter(pl.struct(_KEY).is_duplicated())
+    if again.height and conflicts == "error":
+        raise InputError(
+            f"same example and model, other result: {_example(again, logs)}; name one of the logs, "
+            "or read them as repeats by conflicts='keep' (--conflicts keep)"
+        )
+    if again.height:
+        unique = _number_repeats(unique)
+    heights = table.height, last.height, unique.height
+    changes = heights[0] - heights[1], heights[1] - heights[2], other_text.height + again.height
+    return unique.drop(ORIGIN, RUN, WORDING), dict(zip(_PUT_ASIDE, changes, strict=True))
+
+
+def _require_same_questions(rows: pl.DataFrame, logs: Sequence[LogRead]) -> list[str]:
+    """Raise where configurations ask an example in other words and expect another answer.
+
+    Returns the column within which an example has one text, where there is one.
+    """
+    reworded = rows.filter(pl.col(WORDING) != "")
+    if not reworded.height:
+        return []
+    both = pl.col("question_hash", "target").drop_nulls().n_unique().over("example_id") > 1
+    apart = reworded.filter(pl.all_horizontal(both))
+    if apart.height:
+        raise InputError(
+            f"same id, other text and other target: {_example(apart, logs)}; these configurations "
+            "were asked different examples, and cannot be compared one by one"
+        )
+    return [WORDING]
+
+
+def _drop_copies(last: pl.DataFrame, conflicts: str) -> pl.DataFrame:
+    """Drop rows that are copies of another.
+
+    Where repeats are kept, only a row of the same origin is a copy. That another run came to the
+    same answer is no reason to drop it: an example on which runs agree would then have fewer rows
+    than one on which they differ, and its loss another weight.
+    """
+    same = [*_KEY, "scorer", "value", "status", "question_hash", "response"]
+    if conflicts != "keep":
+        return last.unique(same, keep="first", maintain_order=True)
+    # repeats within one log may have equal answers, and count
+    same.append(ORIGIN)
+    nth = pl.int_range(pl.len()).over(*same, "log").alias("\0nth")
+    numbered = last.with_columns(nth)
+    return numbered.unique([*same, "\0nth"], keep="first", maintain_order=True).drop("\0nth")
+
+
+def _require_one_result(rows: pl.DataFrame, logs: Sequence[LogRead]) -> None:
+    """Raise where one answer is scored otherwise in another log: neither score is the last."""
+    apart = rows.filter(pl.col("log").n_unique().over(*_KEY, ORIGIN) > 1)
+    if apart.height:
+        raise InputError(
+            f"the same answer, other result: {_example(apart, logs)}; the logs hold one run, which "
+            "was scored anew or edited: name one of them"
+        )
+
+
+def _last_tries(table: pl.DataFrame, conflicts: str) -> pl.DataFrame:
+    """Drop missing answers and errors that another log replaces.
+
+    Where repeats are kept, only another log of the same run does: an answer that failed in one of
+    five runs has four repeats, as it would in one run of five epochs.
+    """
+    if table["log"].n_unique() == 1 or not table["status"].is_in(list(_TO_RETRY)).any():
+        return table
+    key = (*_KEY, RUN) if conflicts == "keep" else _KEY
+    reached = pl.col("status").replace_strict(_TO_RETRY, default=_SETTLED, return_dtype=pl.Int8)
+    # of an answer that failed in every log one row stays, so that it stays in the denominator
+    best = (reached == reached.max().over(key)) & (
+        (reached == _SETTLED) | pl.col("status").is_first_distinct().over(key)
+    )
+    return table.filter(best | (pl.col("log").n_unique().over(key) == 1))
+
+
+def _number_repeats(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return epochs through all logs, and positions of answers that go on from log to log."""
+    epoch = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("example_id", "model")
+    rows = rows.with_columns(epoch.alias("epoch"))
+    if "position" not in rows.columns or not rows["position"].dtype.is_integer():
+        return rows
+    # as in one log of several epochs: the second place in each of five logs is no property of an
+    # example
+    last = rows.group_by("log").agg(pl.col("position").max().fill_null(0)).sort("log")
+    before = last["position"].cum_sum() - last["position"]
+    shift = pl.col("log").replace_strict(last["log"], before, return_dtype=pl.Int64)
+    return rows.with_columns(pl.col("position") + shift)
+
+
+def _hash_texts(prompts: pl.Series) -> pl.Series:
+    """Return the hash of each question."""
+
+    def hash_part(part: pl.Series) -> pl.Series:
+        texts = part.unique().drop_nulls()
+        codes = [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts]
+        return part.replace_strict(texts, codes, default=None, return_dtype=pl.String)
+
+    # in parts: as Python's, all texts would take twice the memory of the column
+    parts = [hash_part(prompts.slice(i, _HASHED)) for i in range(0, len(prompts), _HASHED)]
+    return pl.concat(parts or [pl.Series(dtype=pl.String)]).alias("question_hash")
+
+
+def _example(rows: pl.DataFrame, logs: Sequence[LogRead]) -> str:
+    ids = rows["example_id"].unique(maintain_order=True)
+    log_numbers = rows.filter(pl.col("example_id") == ids[0])["log"].unique(maintain_order=True)
+    places = ", ".join(os.path.relpath(logs[i].path) for i in log_numbers[:3])
+    return f"{len(ids)} examples, such as {ids[0]!r} in {places}"
+
+
+def _count_examples(answers: pl.DataFrame) -> dict[str, Any]:
+    """Count examples, those that every model answered, and those that each model lacks."""
+    pairs = answers.select("example_id", "model")
+    # otherwise they are one a row, and looking for others takes as much memory as many columns
+    if answers["epoch"].n_unique() > 1:
+        pairs = pairs.unique()
+    examples = pairs["example_id"].n_unique()
+    rows_of = dict(pairs["model"].value_counts().sort("model").iter_rows())
+    each = pairs["example_id"].value_counts()
+    missing = {str(m): examples - int(n) for m, n in rows_of.items()} if len(rows_of) > 1 else {}
+    matched = int((each["count"] == len(rows_of)).sum())
+    return {"examples": examples, "matched": matched, "missing": missing}

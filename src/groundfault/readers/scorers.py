@@ -29,11 +29,10 @@ _MAX_NAMES = 12
 
 @dataclass(frozen=True, eq=False)
 class ScorerSelection:
-    """The rows of one scorer for each answer.
+    """Say which scorers were chosen.
 
     Attributes
     ----------
-    answers : polars.DataFrame
     outcome, others : tuple of str
         The scorers whose score is the outcome, and those whose is not.
     n_left_out : int
@@ -42,8 +41,7 @@ class ScorerSelection:
         For the account.
     """
 
-    answers: pl.DataFrame
-    outcome: tuple[str, ...] = ()
+    outcome: tuple[str, ...]
     others: tuple[str, ...] = ()
     n_left_out: int = 0
     notes: tuple[str, ...] = ()
@@ -66,8 +64,8 @@ def number_answers(table: pl.DataFrame) -> pl.DataFrame:
 
 def select_scorer(
     table: pl.DataFrame, scorers: tuple[str, ...], headlines: Sequence[str]
-) -> ScorerSelection:
-    """Return the rows of one scorer for each answer.
+) -> tuple[pl.DataFrame, ScorerSelection]:
+    """Return the rows of one scorer for each answer, and which scorers these are.
 
     Parameters
     ----------
@@ -89,7 +87,7 @@ def select_scorer(
     if unknown:
         raise InputError(f"no scorer {unknown[0]!r}; there are {name_some(present) or 'none'}")
     if not scorers and len(present) < 2:
-        return ScorerSelection(table, tuple(present))
+        return table, ScorerSelection(tuple(present))
     if scorers:
         mine = table.filter(pl.col("scorer").is_in(scorers))
         _require_one_score(mine)
@@ -107,16 +105,12 @@ def select_scorer(
     skipped_rows = table.select(ANSWER).join(answers, on=ANSWER, how="anti")
     outcome = scorers or tuple(sorted(mine["scorer"].unique()))
     others = tuple(name for name in present if name not in outcome)
-    notes = _note_skipped(skipped_rows, outcome)
-    return ScorerSelection(answers, outcome, others, skipped_rows.height, notes)
-
-
-def _note_skipped(rows: pl.DataFrame, scorers: Sequence[str]) -> tuple[str, ...]:
-    if not rows.height:
-        return ()
-    n_lost = rows.unique().height
-    subject, verb = ("1 answer has", "was") if n_lost == 1 else (f"{n_lost:,} answers have", "were")
-    return (f"{subject} no score by {' or '.join(map(repr, scorers))} and {verb} left out",)
+    notes = []
+    if lost := skipped_rows.unique().height:
+        subject, verb = ("1 answer has", "was") if lost == 1 else (f"{lost:,} answers have", "were")
+        names = " or ".join(map(repr, outcome))
+        notes = [f"{subject} no score by {names} and {verb} left out"]
+    return answers, ScorerSelection(outcome, others, skipped_rows.height, tuple(notes))
 
 
 def _require_one_score(mine: pl.DataFrame) -> None:
