@@ -143,18 +143,14 @@ class ZeroEval(JsonFormat):
             "set is not known here"
         )
         for position, row in enumerate(rows, 1):
-            outputs, dataset, target = (
-                row.get("output"),
-                row.get("dataset"),
-                text(row.get("answer")),
-            )
+            outputs, dataset = row.get("output"), row.get("dataset")
+            target = text(row.get("answer"))
             asked = next(iter(listing(row.get("chat_history"))), None)
             for epoch, output in enumerate(outputs if isinstance(outputs, list) else [outputs], 1):
                 response = text(output)
                 answer = None if response is None else _find_answer(response)
-                score = settle(None)
-                if response is not None and target is not None:
-                    score = _grade(str(dataset), answer, target)
+                is_whole = response is not None and target is not None
+                score = _grade(str(dataset), answer, target or "") if is_whole else settle(None)
                 yield Observation(
                     str(row.get("id", row.get("session_id"))),
                     *score,
@@ -193,10 +189,9 @@ def _grade(dataset: str, answer: str | None, target: str) -> tuple[float | None,
         # without outer quotes, and with line breaks as in a Python literal
         bare, right = (words.strip("'\"").replace("\n", "\\n") for words in (answer, target))
         return settle(bare == right)
-    numbers = [
-        _NUMBER.search(words.replace("$", "").replace(",", "")) for words in (answer, target)
-    ]
-    return settle(all(numbers) and len({float(match[0]) for match in numbers if match}) == 1)
+    bare = (words.replace("$", "").replace(",", "") for words in (answer, target))
+    numbers = [float(match[0]) if match else None for match in map(_NUMBER.search, bare)]
+    return settle(None not in numbers and numbers[0] == numbers[1])
 
 
 _RESULTS_NAME = re.compile(r"(?P<model>.+)_max\d+_(?P<task>.+)\.results")

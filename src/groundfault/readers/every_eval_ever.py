@@ -85,24 +85,22 @@ class EveryEvalEver(JsonFormat):
 
 
 def _read_record(record: _Record, position: int) -> Observation:
-    evaluation, attribution = record.evaluation, _find_terminal(record.answer_attribution)
+    evaluation = record.evaluation
+    # how the final answer was taken from the output
+    each = [mapping(a) for a in listing(record.answer_attribution)] or [{}]
+    attribution = next((a for a in reversed(each) if a.get("is_terminal")), each[-1])
     noted = {key: _parse_value(value) for key, value in mapping(record.metadata).items()}
     score = number(dig(evaluation, "score"))
-    value, status = settle(
-        dig(evaluation, "is_correct") if score is None else score,
-        _read_status(record.error) if record.error else None,
-    )
-    epoch, group, logprob, confidence = (
-        noted.pop(name, None) for name in ("epoch", "group", "logprob", "confidence")
-    )
-    names = [key for key in noted if key.startswith(_MEASURED)]
-    measurements = {key.removeprefix(_MEASURED): noted.pop(key) for key in names}
+    right = dig(evaluation, "is_correct") if score is None else score
+    names = ("epoch", "group", "logprob", "confidence")
+    epoch, group, logprob, confidence = (noted.pop(name, None) for name in names)
+    own = [key for key in noted if key.startswith(_MEASURED)]
+    measurements = {key.removeprefix(_MEASURED): noted.pop(key) for key in own}
     choices = listing(dig(record.input, "choices"))
     scorer = record.evaluation_result_id or attribution.get("extraction_method") or "score"
     return Observation(
-        example_id=str(record.sample_id),
-        value=value,
-        status=status,
+        str(record.sample_id),
+        *settle(right, _read_status(record.error) if record.error else None),
         scorer=str(scorer),
         model=record.model_id,
         task=record.evaluation_name,
@@ -143,12 +141,6 @@ def _read_status(error: Any) -> str:
     if word in UNSCORED:
         return word
     return Status.REFUSED if _REFUSED.search(str(error)) else Status.ERROR
-
-
-def _find_terminal(attributions: Any) -> dict[str, Any]:
-    """Return how the final answer was taken from the output."""
-    each = [mapping(a) for a in attributions] if isinstance(attributions, list) else []
-    return next((a for a in reversed(each) if a.get("is_terminal")), each[-1] if each else {})
 
 
 def _read_response(record: _Record) -> str | None:
@@ -216,6 +208,9 @@ def _to_record(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]
     # sample_hash is of the question alone, so that files of several models can be joined by it
     question = {"raw": prompt, "reference": references}
     hashed = json.dumps(question, sort_keys=True, separators=(",", ":"))
+    answer = row.get("answer")
+    source = {"source": "output.raw", "extracted_value": answer, "extraction_method": scorer}
+    source = {"turn_idx": 0, **source, "is_terminal": True}
     record: dict[str, Any] = {
         "schema_version": SCHEMA,
         "evaluation_id": f"{task}/{model}",
@@ -228,7 +223,7 @@ def _to_record(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]
         "interaction_type": "single_turn",
         "input": question,
         "output": {"raw": [] if row.get("response") is None else [row["response"]]},
-        "answer_attribution": _attribution(row.get("answer"), scorer),
+        "answer_attribution": [source] if answer is not None else [],
         "evaluation": {
             "score": value if status == Status.SCORED else 0.0,
             "is_correct": value == 1.0,
@@ -241,13 +236,6 @@ def _to_record(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]
     if status != Status.SCORED:
         record["error"] = f"{status}: {row['error']}" if row.get("error") else status
     return record | ({"metadata": metadata} if metadata else {})
-
-
-def _attribution(answer: str | None, scorer: str) -> list[dict[str, Any]]:
-    if answer is None:
-        return []
-    source = {"source": "output.raw", "extracted_value": answer, "extraction_method": scorer}
-    return [{"turn_idx": 0, **source, "is_terminal": True}]
 
 
 def _token_usage(row: dict[str, Any]) -> dict[str, Any]:

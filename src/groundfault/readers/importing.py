@@ -224,8 +224,8 @@ def write_directory(
         _write_table(frame, new / _TABLE)
         if rows is not None and account is not None:
             _write_table(rows.frame, new / _SCORES)
-            card["scores"] = {name: getattr(rows, name) for name in _TOLD}
-            card["scores"]["sha256"] = _sha256(new / _SCORES)
+            told = {name: getattr(rows, name) for name in _TOLD}
+            card["scores"] = told | {"sha256": _sha256(new / _SCORES)}
         write_text(new / _CARD, json.dumps(card, indent=1, ensure_ascii=False))
 
 

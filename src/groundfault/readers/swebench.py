@@ -80,8 +80,8 @@ class SweBench:
     def read(self, path: Path) -> Log:
         """Read outcomes of the instances."""
         content = json_file(path, dict[str, Any])
-        named = {_name_list(name): ids for name, ids in content.items() if isinstance(ids, list)}
-        lists = {name: ids for name, ids in named.items() if name}
+        named = {n.removesuffix("_ids"): ids for n, ids in content.items() if isinstance(ids, list)}
+        lists = {name: ids for name, ids in named.items() if name in (*_LISTS, _GENERATED)}
         if not lists:
             return Log(list(_read_map(path, content)), "swebench")
         notes: list[str] = []
@@ -89,22 +89,15 @@ class SweBench:
         return Log(rows, "swebench", notes, official=_read_figure(content, lists, rows))
 
 
-def _name_list(name: str) -> str | None:
-    short = name.removesuffix("_ids")
-    return short if short in _LISTS or short == _GENERATED else None
-
-
 def _read_figure(
     content: dict[str, Any], lists: dict[str, list[Any]], rows: list[Observation]
 ) -> OfficialFigure | None:
     """Return how many of all instances are resolved."""
-    total = number(content.get("total_instances"))
-    resolved = len({str(instance) for instance in lists.get("resolved", [])})
     if not rows or "resolved" not in lists:
         return None
-    return OfficialFigure(
-        "SWE-bench", rows[0].model, resolved, len(rows) if total is None else int(total)
-    )
+    total = number(content.get("total_instances"))
+    counts = len(set(map(str, lists["resolved"]))), len(rows) if total is None else int(total)
+    return OfficialFigure("SWE-bench", rows[0].model, *counts)
 
 
 def _read_run(path: Path, lists: dict[str, list[Any]], notes: list[str]) -> Iterator[Observation]:
@@ -116,9 +109,14 @@ def _read_run(path: Path, lists: dict[str, list[Any]], notes: list[str]) -> Iter
             outcomes.setdefault(str(instance), _LISTS[name])
     for instance in _list_failed(path, lists, outcomes, notes):
         outcomes.setdefault(instance, _LISTS["unresolved"])
+    # <model>.<run>.json, or the folder that is the agent's own
+    name = _RUN_NAME.fullmatch(path.stem)
+    model = _name_folder(path) if path.stem in _GENERIC else path.stem
+    if name and path.stem not in _GENERIC:
+        model = name[1] or name[2]
     # the order is that of the lists, and so of the outcomes: no position
     for instance, outcome in outcomes.items():
-        yield _make_observation(instance, _name_run(path), outcome, {})
+        yield _make_observation(instance, model, outcome, {})
 
 
 def _list_failed(
@@ -150,14 +148,6 @@ def _list_failed(
     return instances
 
 
-def _name_run(path: Path) -> str:
-    """Return the model: by ``<model>.<run>.json``, else the folder that is the agent's own."""
-    if path.stem in _GENERIC:
-        return _name_folder(path)
-    name = _RUN_NAME.fullmatch(path.stem)
-    return (name[1] or name[2]) if name else path.stem
-
-
 def _name_folder(path: Path) -> str:
     names = (folder.name for folder in path.absolute().parents)
     return next((name for name in names if name not in _GENERIC), path.stem)
@@ -169,18 +159,14 @@ def _read_map(path: Path, content: dict[str, Any]) -> Iterator[Observation]:
     model = _name_folder(path) if short in _GENERIC else short
     for position, (instance, verdict) in enumerate(content.items(), 1):
         if not isinstance(verdict, bool | dict | None):
-            raise InputError(
-                f"{path}: the outcome of {instance!r} is {type(verdict).__name__}, not true, false "
-                "or a report"
-            )
+            what = f"{type(verdict).__name__}, not true, false or a report"
+            raise InputError(f"{path}: the outcome of {instance!r} is {what}")
         if path.stem == "report" and path.parent.name == instance:
             model = path.parent.parent.name
         details = mapping(verdict)
-        reason = None
-        if details.get("infra_failure"):
-            reason = Status.ERROR
-        elif details.get("patch_is_None") or details.get("patch_exists") is False:
-            reason = Status.UNPARSED
+        is_empty = details.get("patch_is_None") or details.get("patch_exists") is False
+        reason = Status.UNPARSED if is_empty else None
+        reason = Status.ERROR if details.get("infra_failure") else reason
         score = settle(details.get("resolved") if details else verdict, reason)
         flags = {name: flag for name, flag in details.items() if isinstance(flag, bool)}
         flags.pop("resolved", None)
@@ -190,11 +176,11 @@ def _read_map(path: Path, content: dict[str, Any]) -> Iterator[Observation]:
 def _make_observation(
     instance: str, model: str, score: tuple[float | None, str], measurements: dict[str, Any]
 ) -> Observation:
-    name_match = _INSTANCE.fullmatch(instance)
-    attributes = {"repo": f"{name_match['org']}/{name_match['repo']}"} if name_match else {}
-    version = name_match["version"] if name_match else None
+    match, attributes, version = _INSTANCE.fullmatch(instance), {}, ""
+    if match:
+        attributes, version = {"repo": f"{match['org']}/{match['repo']}"}, match["version"] or ""
     return Observation(
-        instance.removesuffix(version or ""),
+        instance.removesuffix(version),
         *score,
         scorer="resolved",
         model=model.replace("__", "/"),
