@@ -56,13 +56,12 @@ class Bfcl(JsonFormat):
         """Read one observation an entry."""
         name_match = _NAME.fullmatch(path.stem)
         category = name_match["category"] if name_match else path.stem
+        own = {"category": category}
         lines = json_lines(path, dict[str, Any])
         header = next(lines, {})
         if "total_count" not in header:
-            raise InputError(
-                f"{path}: the first line does not give accuracy and counts, as score files of BFCL "
-                "do"
-            )
+            lack = "the first line does not give accuracy and counts, as score files of BFCL do"
+            raise InputError(f"{path}: {lack}")
         # the score file lists failures only: passes are the entries of the result file it lacks
         results = {
             str(row.get("id", position)): row
@@ -76,10 +75,9 @@ class Bfcl(JsonFormat):
                 "entries: the denominator is unknown without the result file"
             )
         for position, name in enumerate(dict.fromkeys([*results, *failures]), 1):
-            observation = _read_entry(name, failures.get(name), results.get(name, {}), position)
-            observation.model, observation.task = _name_model(path), category
-            observation.attributes = {"category": category}
-            yield observation
+            one = _read_entry(name, failures.get(name), results.get(name, {}), position)
+            one.model, one.task, one.attributes = _name_model(path), category, own
+            yield one
 
 
 def _name_model(path: Path) -> str:
@@ -100,9 +98,8 @@ def _read_entry(
     answer = result.get("result", row.get("model_result_raw", row.get("model_result")))
     # a failed request is written as the answer's text, and scored as a wrong call
     is_error = str(result.get("result")).startswith("Error during inference")
-    reason = Status.ERROR if is_error or str(error_type).endswith(":inference_error") else None
-    if reason is None and error_type in _NO_CALL:
-        reason = Status.UNPARSED
+    reason = Status.UNPARSED if error_type in _NO_CALL else None
+    reason = Status.ERROR if is_error or str(error_type).endswith(":inference_error") else reason
     measurements = {
         "position": position,
         "error_type": text(error_type),

@@ -123,11 +123,7 @@ def _score_case(base: Observation, case: _Case, position: int) -> Iterator[Obser
 def _read_case(case: _Case, name: str, run: _Run) -> Observation:
     """Read what the scores of a case share."""
     turns = case.turns or []
-    lists = {
-        "context": case.context,
-        "retrieval_context": case.retrieval_context,
-        "tags": case.tags,
-    }
+    names = ("comments", "context", "retrieval_context", "tags")
     return Observation(
         name,
         model=_find_model(case, run),
@@ -135,7 +131,7 @@ def _read_case(case: _Case, name: str, run: _Run) -> Observation:
         prompt=text(case.input) or case.scenario or next(iter(texts_by(turns, "user")), None),
         response=text(case.actual_output) or "\n".join(texts_by(turns, "assistant")) or None,
         target=text(case.expected_output) or case.expected_outcome,
-        attributes=drop_empty({**(case.metadata or {}), "comments": case.comments, **lists}),
+        attributes=drop_empty({**(case.metadata or {}), **{n: getattr(case, n) for n in names}}),
         measured={
             "seconds": number(case.completion_time) or number(case.run_duration),
             "input_tokens": case.input_token_count,

@@ -57,10 +57,8 @@ class EvalPlus(JsonFormat):
         model = name["model"].replace("--", "/") if name else path.parent.resolve().name
         for position, (task, content) in enumerate(tasks.items(), 1):
             if not isinstance(content, list | dict):
-                raise InputError(
-                    f"{path}: the results of {task!r} are {type(content).__name__}, not a list of "
-                    "answers"
-                )
+                what = f"{type(content).__name__}, not a list of answers"
+                raise InputError(f"{path}: the results of {task!r} are {what}")
             answers = content if isinstance(content, list) else _list_answers(content)
             for epoch, answer in enumerate(map(mapping, answers or [{}]), 1):
                 for scorer, value in _list_values(answer).items():
@@ -105,9 +103,8 @@ def _list_values(answer: dict[str, Any]) -> dict[str, float | None]:
         return {"pass": _read_status(answer["status"])}
     if "pass" in answer:
         return {"pass": number(answer["pass"])}
-    percents = {
-        name: number(answer[name]) for name in ("pass@1", "dps", "dps_norm") if name in answer
-    }
+    names = ("pass@1", "dps", "dps_norm")
+    percents = {name: number(answer[name]) for name in names if name in answer}
     return {name: n if n is None else n / 100 for name, n in percents.items()} or {"pass": None}
 
 

@@ -188,6 +188,7 @@ class _Run:
         output = sample.output or Output()
         choice = output.choices[0] if output.choices else Choice()
         metadata = _resolve(sample.metadata or {}, attachments)
+        tokens = listing(dig(choice.logprobs, "content"))
         base = Observation(
             example_id=str(sample.id),
             model=self.header.eval.model,
@@ -197,9 +198,7 @@ class _Run:
             response=_resolve(_response(output), attachments),
             target=_resolve(text(sample.target), attachments),
             # of the whole answer
-            logprob=add_numbers(
-                [dig(t, "logprob") for t in listing(dig(choice.logprobs, "content"))]
-            ),
+            logprob=add_numbers([dig(t, "logprob") for t in tokens]),
             attributes={"choices": len(sample.choices), **metadata} if sample.choices else metadata,
             measured=self._measurements(sample, output, choice, position),
             # a retry takes over the samples that were done, with their uuid
@@ -236,10 +235,9 @@ class _Run:
             "limit": limit,
             "output_model": output.model or None,
         }
-        if sample.error is not None:
-            error = text(dig(sample.error, "message")) or text(sample.error)
-            measurements["error"] = _shorten_error(error)
-        return {**measurements, **self.arguments}
+        error = text(dig(sample.error, "message")) or text(sample.error)
+        own = {} if sample.error is None else {"error": _shorten_error(error)}
+        return {**measurements, **own, **self.arguments}
 
     def _scores(
         self, sample: Sample, base: Observation, attachments: Attachments
@@ -252,7 +250,7 @@ class _Run:
             reason = _reason(score)
             remarks = self._remarks(name, score, reason)
             answer = _resolve(text(score.answer), attachments)
-            for scorer, raw in _single(name, score.value):
+            for scorer, raw in _split(name, score.value).items():
                 value = _read_value(raw, reason, is_blocked)
                 if base.status != Status.SCORED:
                     value = settle(None, base.status)
@@ -292,13 +290,12 @@ class _Run:
         return next(filter(None, grader_names), None) or _model_name(in_role) or itself
 
 
-def _single(name: str, value: Any) -> list[tuple[str, Any]]:
+def _split(name: str, value: Any) -> dict[str, Any]:
     """Return a score of several values as several scores of one value."""
-    if isinstance(value, Mapping):
-        return [(f"{name}.{key}", each) for key, each in value.items()]
     if isinstance(value, list):
-        return [(f"{name}[{i}]", each) for i, each in enumerate(value)]
-    return [(name, value)]
+        return {f"{name}[{i}]": each for i, each in enumerate(value)}
+    is_several = isinstance(value, Mapping)
+    return {f"{name}.{key}": each for key, each in value.items()} if is_several else {name: value}
 
 
 def _read_value(raw: Any, reason: str | None, is_blocked: bool) -> tuple[float | None, str]:
@@ -317,14 +314,10 @@ def _read_value(raw: Any, reason: str | None, is_blocked: bool) -> tuple[float |
 
 
 def _reason(score: Score) -> str | None:
-    if isinstance(score.reason, str):
-        return score.reason
-    noted = dig(score.metadata, "unscored_reason")
-    if isinstance(noted, str):
-        return noted
-    if isinstance(score.explanation, str) and score.explanation.startswith(_NO_GRADE):
-        return "grader_failed"
-    return None
+    noted = (score.reason, dig(score.metadata, "unscored_reason"))
+    ungraded = str(score.explanation).startswith(_NO_GRADE)
+    given = next((reason for reason in noted if isinstance(reason, str)), None)
+    return "grader_failed" if given is None and ungraded else given
 
 
 def _prompt(prompt: Any) -> str | None:
@@ -357,9 +350,8 @@ def _model_name(model: Any) -> str | None:
 
 
 def _is_short(value: Any) -> bool:
-    return isinstance(value, bool | int | float) or (
-        isinstance(value, str) and len(value) <= _MAX_REMARK
-    )
+    is_text = isinstance(value, str)
+    return len(value) <= _MAX_REMARK if is_text else isinstance(value, bool | int | float)
 
 
 def _shorten_error(message: str | None) -> str | None:
