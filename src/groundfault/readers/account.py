@@ -43,9 +43,9 @@ class OfficialFigure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def add_rows(self, frame: pl.DataFrame) -> OfficialFigure:
         """Return the figure beside further rows of the log."""
-        scored = frame.filter(pl.col("status") == Status.SCORED)["value"].sum()
+        score = float(frame.filter(status=str(Status.SCORED))["value"].sum() or 0.0)
         rows = {str(status): int(n) for status, n in frame["status"].value_counts().iter_rows()}
-        return self.add(OfficialFigure(self.tool, self.model, 0, 0, float(scored or 0.0), rows))
+        return self.add(OfficialFigure(self.tool, self.model, 0, 0, score, rows))
 
     def add(self, other: OfficialFigure) -> OfficialFigure:
         """Return the sum of two figures of one tool and model."""
@@ -150,25 +150,20 @@ class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         lacking = {model: n for model, n in self.missing.items() if n}
         each = (f"{model} has no row for {_count(n, 'example')}" for model, n in lacking.items())
         lines += [f"missing: {words}" for words in _some(each)]
-        if len(lacking) > _MAX_LINES:
-            lines.append(
-                f"missing: {_count(len(lacking) - _MAX_LINES, 'more model')} lack examples"
-            )
+        if (more := len(lacking) - _MAX_LINES) > 0:
+            lines.append(f"missing: {_count(more, 'more model')} lack examples")
         lines += self.notes
+        apart = "of examples that several runs answered, or of ids with several texts"
         put_aside = (
             ("beside", self.beside, "of scorers that are not the outcome"),
             ("retried", self.retried, "without an answer, which another log has"),
             ("duplicated", self.duplicated, "found twice, counted once"),
-            (
-                "kept apart",
-                self.conflicting,
-                "of examples that several runs answered, or of ids with several texts",
-            ),
+            ("kept apart", self.conflicting, apart),
         )
         lines += [f"{name}: {_count(n, 'row')} {words}" for name, n, words in put_aside if n]
         if self.unread:
-            more = f" and {len(self.unread) - 3:,} more" if len(self.unread) > 3 else ""
-            lines.append(f"not read, as no reader knows them: {', '.join(self.unread[:3])}{more}")
+            rest = f" and {len(self.unread) - 3:,} more" if len(self.unread) > 3 else ""
+            lines.append(f"not read, as no reader knows them: {', '.join(self.unread[:3])}{rest}")
         return [*lines, *self.list_log_notes()]
 
     def _name_scorers(self) -> str:
@@ -233,15 +228,11 @@ def _compare(figure: OfficialFigure, count_as_failed: Collection[str]) -> str:
     scored = figure.rows.get(str(Status.SCORED), 0) + failed
     if not figure.total or not scored or figure.score * figure.total == figure.passes * scored:
         return ""
-    apart = {
-        status: n
-        for status, n in figure.rows.items()
-        if n and status != Status.SCORED and status not in count_as_failed
-    }
+    counted = (Status.SCORED, *count_as_failed)
+    apart = {status: n for status, n in figure.rows.items() if n and status not in counted}
     unread = figure.total - sum(figure.rows.values())
     reasons = " and ".join(f"{n:,} {status}" for status, n in apart.items())
-    countable = [status for status in apart if status in COUNTABLE]
-    switch = " ".join(f"--count-as-failed {status}" for status in countable)
+    switch = " ".join(f"--count-as-failed {status}" for status in apart if status in COUNTABLE)
     return (
         f"{figure.tool} itself counts {figure.passes:,} of {figure.total:,} passed "
         f"({figure.passes / figure.total:.1%}) for {figure.model}, and here "

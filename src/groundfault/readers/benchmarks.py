@@ -189,8 +189,8 @@ def _grade(dataset: str, answer: str | None, target: str) -> tuple[float | None,
         # without outer quotes, and with line breaks as in a Python literal
         bare, right = (words.strip("'\"").replace("\n", "\\n") for words in (answer, target))
         return settle(bare == right)
-    bare = (words.replace("$", "").replace(",", "") for words in (answer, target))
-    numbers = [float(match[0]) if match else None for match in map(_NUMBER.search, bare)]
+    plain = (words.replace("$", "").replace(",", "") for words in (answer, target))
+    numbers = [float(match[0]) if match else None for match in map(_NUMBER.search, plain)]
     return settle(None not in numbers and numbers[0] == numbers[1])
 
 

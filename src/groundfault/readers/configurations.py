@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -117,9 +117,9 @@ def _name_chosen(
         if setups[log].name:
             of_name.setdefault(setups[log].name, {})[model] = None
     names = {
-        (log, model): _name_model(model, setups[log].name, of_name[setups[log].name])
+        (log, model): name if len(of_name[name]) < 2 or not model else f"{model} ({name})"
         for _, model, log in models.iter_rows()
-        if setups[log].name
+        if (name := setups[log].name)
     }
     notes = tuple(
         f"configuration {name}: {', '.join(filter(None, each))}{_describe(name, setups)}"
@@ -127,10 +127,6 @@ def _name_chosen(
         if any(each)
     )
     return names, notes
-
-
-def _name_model(model: str, name: str, models: Iterable[str]) -> str:
-    return name if len(list(models)) < 2 or not model else f"{model} ({name})"
 
 
 def _describe(name: str, setups: Sequence[Setup]) -> str:
@@ -171,13 +167,10 @@ def _tell_apart(
         for group in _find_shared(table.filter(pl.col("model") == model)):
             keys |= _find_differences([setups[log].settings for log in group if log in logs])
         labels = _label([setups[log].settings for log in logs], sorted(keys))
-        new = {
-            (log, model): f"{model} ({x})" if x else model
-            for log, x in zip(logs, labels, strict=True)
-        }
+        new = [f"{model} ({label})" if label else model for label in labels]
         if keys:
-            names |= new
-            each = ", ".join(dict.fromkeys(new.values()))
+            names |= {(log, model): name for log, name in zip(logs, new, strict=True)}
+            each = ", ".join(dict.fromkeys(new))
             notes.append(f"told apart by {', '.join(sorted(keys))}: {each}")
     return names, tuple(notes)
 

@@ -167,7 +167,7 @@ def _read_archive(archive: Archive) -> Iterator[tuple[Sample, Attachments]]:
             continue
         sample = archive.json(name, Sample)
         if name_match[2] == ".json":
-            yield sample, lambda name=name: archive.json(name, _Attached).attachments or {}
+            yield sample, partial(_read_attachments, archive, name)
         else:
             # large samples are written in parts, each an entry of its own
             folder = name.removesuffix("sample.json")
@@ -176,11 +176,15 @@ def _read_archive(archive: Archive) -> Iterator[tuple[Sample, Attachments]]:
             yield sample, partial(_read_attachment_parts, archive, f"{folder}attachments/")
 
 
+def _read_attachments(archive: Archive, name: str) -> dict[str, str]:
+    return archive.json(name, _Attached).attachments or {}
+
+
 def _read_attachment_parts(archive: Archive, folder: str) -> dict[str, str]:
     """Read attachments of a sample in parts: lists of texts, referred to by number."""
     ends = (name.removeprefix(folder) for name in archive.names() if name.startswith(folder))
     starts = (end.removesuffix(".json") for end in ends if end.endswith(".json"))
-    texts = {}
+    texts: dict[str, str] = {}
     for start in sorted(int(start) for start in starts if start.isdecimal()):
         parts = archive.json(f"{folder}{start}.json", list[str])
         texts |= {str(start + i): part for i, part in enumerate(parts)}

@@ -57,7 +57,8 @@ def _read_rows(path: Path, frame: pl.DataFrame, notes: list[str]) -> Iterator[Ob
     model = _name_model(path)
     for position, row in enumerate(frame.iter_rows(named=True), 1):
         doc, response, metrics = _split_row(row)
-        measured = {"position": position, "output_tokens": _count(response.get("output_tokens"))}
+        tokens = listing(response.get("output_tokens"))
+        n_tokens = len(listing(tokens[0])) or 1 if tokens else None
         base = Observation(
             str(doc.get("id") or position - 1),
             model=model,
@@ -66,7 +67,7 @@ def _read_rows(path: Path, frame: pl.DataFrame, notes: list[str]) -> Iterator[Ob
             response=text(next(iter(listing(response.get("text"))), response.get("text"))),
             target=_read_target(doc),
             attributes=mapping(doc.get("specific")),
-            measured=measured,
+            measured={"position": position, "output_tokens": n_tokens},
             **_read_choices(doc, response),
         )
         for scorer, score in _select_numbers(metrics, notes).items():
@@ -89,11 +90,8 @@ def _split_row(row: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dic
 
 def _select_numbers(metrics: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     """Return the metrics that are a number for each example; the others are noted once."""
-    single = {
-        name: value
-        for name, value in metrics.items()
-        if value is None or isinstance(value, bool | int | float)
-    }
+    numbers = bool | int | float | None
+    single = {name: value for name, value in metrics.items() if isinstance(value, numbers)}
     for name in metrics.keys() - single.keys():
         note = f"{name} is not one number for each example: it is left out"
         if note not in notes:
@@ -117,11 +115,6 @@ def _read_target(doc: dict[str, Any]) -> str | None:
     choices, gold = listing(doc.get("choices")), doc.get("gold_index")
     which = [i for i in listing(gold) or [gold] if isinstance(i, int) and 0 <= i < len(choices)]
     return text([str(choices[i]) for i in which]) if which else text(doc.get("gold"))
-
-
-def _count(tokens: Any) -> int | None:
-    token_lists = listing(tokens)
-    return len(listing(token_lists[0])) or 1 if token_lists else None
 
 
 def _name_model(path: Path) -> str:

@@ -230,7 +230,7 @@ class _Run:
 
     def _is_per_document(self, metric: str, value: Any) -> bool:
         """Return whether a metric is a number of each document; what is none is noted."""
-        if metric != "bypass" and (value is None or isinstance(value, bool | int | float)):
+        if metric != "bypass" and isinstance(value, bool | int | float | None):
             return True
         # metrics such as F1 leave a pair or list a row, from which the task's number is computed
         note = (

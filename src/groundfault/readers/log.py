@@ -277,15 +277,12 @@ def _read_nested(rows: list[Mapping[str, Any]]) -> dict[str, list[Any]]:
                 continue
             for name, inner in _flat({key: value}):
                 if name not in values:
-                    _allow(name, values)
+                    if len(values) >= _MAX_ATTRIBUTES:
+                        many = f"over {_MAX_ATTRIBUTES} attributes, the last {name!r}"
+                        raise InputError(f"its examples have {many}")
                     values[name] = [None] * len(rows)
                 values[name][i] = inner
     return values
-
-
-def _allow(name: str, values: dict[str, Any]) -> None:
-    if len(values) >= _MAX_ATTRIBUTES:
-        raise InputError(f"its examples have over {_MAX_ATTRIBUTES} attributes, the last {name!r}")
 
 
 def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -125,13 +125,12 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return TableLog(frame=_cast(frame, where), measured=frozenset(self.measured))
 
     def _melt(self, frame: pl.DataFrame, where: str) -> pl.DataFrame:
-        models = [c for c in frame.columns if any(fnmatchcase(c, pattern) for pattern in self.wide)]
-        models = [c for c in models if c not in self.columns.values()]
+        others = [c for c in frame.columns if c not in self.columns.values()]
+        models = [c for c in others if any(fnmatchcase(c, pattern) for pattern in self.wide)]
         if not models:
             raise InputError(f"{where}: no column matches [wide] models = {list(self.wide)}")
         index = [c for c in frame.columns if c not in models]
-        clash = {"model", "value"} & set(index)
-        if clash:
+        if clash := {"model", "value"} & set(index):
             raise InputError(
                 f"{where}: column {clash.pop()!r} cannot be there beside one column a model; leave "
                 "it out by ignore"
@@ -152,11 +151,10 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         value = pl.select(pl.coalesce(value, number.fill_nan(None))).to_series()
         status = self._status(frame, words, value, where)
         is_scored = status == Status.SCORED
-        bad = frame.filter(is_scored & value.is_null())
-        if bad.height:
-            word = words.filter(is_scored & value.is_null())[0]
+        bad = words.filter(is_scored & value.is_null())
+        if len(bad):
             raise InputError(
-                f"{where}: value {word!r} ({bad.height} such rows) is no number; say what it means"
+                f"{where}: value {bad[0]!r} ({len(bad)} such rows) is no number; say what it means"
                 " under [values] or [statuses] of the mapping"
             )
         value = pl.select(pl.when(is_scored).then(value)).to_series()
@@ -221,12 +219,9 @@ def _unnest(frame: pl.DataFrame) -> pl.DataFrame:
         name = struct_columns[0]
         inner = frame[name].struct.unnest()
         inner = inner.rename({c: f"{name}_{c}" for c in inner.columns})
-        clash = set(inner.columns) & set(frame.columns)
-        if clash:
-            raise InputError(
-                f"two columns would be named {clash.pop()!r} once {name!r} is taken apart; rename "
-                "one"
-            )
+        if clash := set(inner.columns) & set(frame.columns):
+            both = f"two columns would be named {clash.pop()!r}"
+            raise InputError(f"{both} once {name!r} is taken apart; rename one")
         frame = frame.drop(name).hstack(inner)
     return frame
 
@@ -245,18 +240,16 @@ def _rename(frame: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
 
 def _cast(frame: pl.DataFrame, where: str) -> pl.DataFrame:
     """Return every column of a log, in its order and type."""
-    empty = pl.DataFrame(schema=COLUMNS)
     known = {name: dtype for name, dtype in COLUMNS.items() if name in frame.columns}
+    casts = [pl.col(name).cast(dtype, strict=False) for name, dtype in known.items()]
     try:
-        cast_frame = frame.with_columns(
-            pl.col(name).cast(dtype, strict=False) for name, dtype in known.items()
-        )
+        cast_frame = frame.with_columns(casts)
     except pl.exceptions.PolarsError as error:
         raise InputError(f"{where}: {first_line(error)}") from None
     for name in (c for c, dtype in known.items() if dtype != pl.String):
         unreadable = frame[name].is_not_null() & cast_frame[name].is_null()
         if unreadable.any():
             raise InputError(f"{where}: {name} {frame[name].filter(unreadable)[0]!r} is no number")
-    whole = stack([empty, cast_frame])
+    whole = stack([pl.DataFrame(schema=COLUMNS), cast_frame])
     blank = pl.col("task", "model", "scorer").fill_null("")
     return whole.with_columns(blank, pl.col("epoch").fill_null(1))

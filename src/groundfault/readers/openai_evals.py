@@ -95,7 +95,7 @@ def _read_scores(name: str, kind: str, data: dict[str, Any]) -> Iterator[Observa
     choice = text(data.get("choice"))
     reason = Status.UNPARSED if choice == "__invalid__" else None
     for metric, raw in data.items():
-        if raw is None or isinstance(raw, bool | int | float):
+        if isinstance(raw, bool | int | float | None):
             score = settle(raw, reason)
             yield Observation(name, *score, scorer=metric, measured={"label": choice})
 

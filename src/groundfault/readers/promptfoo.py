@@ -71,10 +71,8 @@ class _Row(msgspec.Struct, rename="camel"):
     @property
     def label(self) -> str:
         """Return the name of the prompt, else its template."""
-        prompt = mapping(self.prompt)
-        return str(
-            prompt.get("label") or prompt.get("display") or prompt.get("raw") or self.prompt or ""
-        )
+        names = map(mapping(self.prompt).get, ("label", "display", "raw"))
+        return str(next(filter(None, names), self.prompt or ""))
 
 
 @dataclass
@@ -180,9 +178,8 @@ class _Run:
             if not _NAME.fullmatch(label):
                 short[label] = f"prompt {place}"
                 self.notes.append(f"{short[label]} is {first_line(ValueError(label))!r}")
-        if len(providers) < 2:
-            return {(label, provider): short[label] for label, provider in pairs}
-        return {(label, provider): f"{provider} ({short[label]})" for label, provider in pairs}
+        form = "{1}" if len(providers) < 2 else "{0} ({1})"
+        return {(label, name): form.format(name, short[label]) for label, name in pairs}
 
     def _base(self, row: _Row, model: str, position: int) -> Observation:
         test, response = mapping(row.test_case), _read_response(row)
@@ -197,8 +194,7 @@ class _Run:
         metadata = mapping(test.get("metadata")).items()
         attributes = {k: v for k, v in metadata if not k.startswith("_promptfoo")}
         attributes["vars"] = variables
-        if test.get("description"):
-            attributes["description"] = test["description"]
+        attributes |= {k: v for k, v in test.items() if k == "description" and v}
         return Observation(
             example_id=test_id,
             model=model,
@@ -257,9 +253,7 @@ def _measurements(
     parts = listing(dig(row.grading_result, "componentResults"))
     asserted = [mapping(dig(part, "assertion")) for part in parts]
     graders = [each["provider"] for each in asserted if each.get("provider")]
-    default = dig(test, "options", "provider")
-    if not graders and default:
-        graders = [default]
+    graders = graders or list(filter(None, [dig(test, "options", "provider")]))
     measurements = {
         "position": position,
         "score": number(row.score),
@@ -271,9 +265,8 @@ def _measurements(
         "cached": response.get("cached"),
         "cost": number(row.cost),
         "judge": ", ".join(dict.fromkeys(map(_name_provider, graders))) or None,
+        "edited": any(each.get("type") == "human" for each in asserted) or None,
     }
-    if any(each.get("type") == "human" for each in asserted):
-        measurements["edited"] = True
     return drop_empty(measurements)
 
 
@@ -300,8 +293,8 @@ def _read_prompt(prompt: Any) -> str | None:
 def _read_target(test: dict[str, Any]) -> str | None:
     asserted = listing(test.get("assert"))
     values = [dig(one, "value") for one in asserted if _EXPECTED.fullmatch(str(dig(one, "type")))]
-    texts = [words for value in values if (words := text(value)) is not None]
-    return text(list(dict.fromkeys(texts))) if texts else None
+    texts = dict.fromkeys(words for words in map(text, values) if words is not None)
+    return text(list(texts)) if texts else None
 
 
 def _read_csv(path: Path) -> Iterator[_Row]:

@@ -142,24 +142,15 @@ def _find_headlines(score_rows: pl.DataFrame, headlines: Sequence[str]) -> pl.Da
 
 
 def _several(score_rows: pl.DataFrame) -> str:
-    by_task = {
-        task: sorted(names)
-        for task, names in score_rows.group_by("task").agg(pl.col("scorer").unique()).iter_rows()
-    }
-    if len(set(map(tuple, by_task.values()))) == 1:
-        names = name_some([repr(name) for name in next(iter(by_task.values()))])
-        return (
-            f"several scorers ({names}); choose one (scorer=..., or --scorer): they are never "
-            "averaged"
-        )
-    each = [
-        f"{name_some([repr(name) for name in names])} of {task!r}"
-        for task, names in sorted(by_task.items())[:_MAX_NAMES]
-    ]
-    return (
-        f"several scorers: {'; '.join(each)}; choose one of each task (scorer=[...], or --scorer A "
-        "--scorer B)"
-    )
+    tasks = score_rows.group_by("task").agg(pl.col("scorer").unique())
+    by_task = {task: name_some(list(map(repr, sorted(names)))) for task, names in tasks.iter_rows()}
+    if len(set(by_task.values())) == 1:
+        names = next(iter(by_task.values()))
+        advice = "choose one (scorer=..., or --scorer): they are never averaged"
+        return f"several scorers ({names}); {advice}"
+    each = [f"{names} of {task!r}" for task, names in sorted(by_task.items())[:_MAX_NAMES]]
+    advice = "choose one of each task (scorer=[...], or --scorer A --scorer B)"
+    return f"several scorers: {'; '.join(each)}; {advice}"
 
 
 def name_some(names: Sequence[str]) -> str:
@@ -175,8 +166,8 @@ def add_other_scores(
 
     A scorer whose values are not all in [0, 1] does not count as disagreeing.
     """
-    columns = {name: f"score_{name}" for name in others[:_MAX_OTHERS]}
-    is_scored = pl.col("scorer").is_in(list(columns)) & (pl.col("status") == Status.SCORED)
+    is_other = pl.col("scorer").is_in(list(others[:_MAX_OTHERS]))
+    is_scored = is_other & (pl.col("status") == Status.SCORED)
     scores = table.filter(is_scored).select(
         ANSWER, pl.format("score_{}", "scorer").alias("scorer"), "value"
     )

@@ -89,9 +89,8 @@ def _read_rows(path: Path) -> Iterator[dict[str, Any]]:
         content: Any = json_file(path, object)
         for row in listing(dig(content, "data")) or listing(content) or [content]:
             if not isinstance(row, dict):
-                raise InputError(
-                    f"{path} holds {type(row).__name__} where a row of the export should be"
-                )
+                what = type(row).__name__
+                raise InputError(f"{path} holds {what} where a row of the export should be")
             yield row
     else:
         yield from json_lines(path, dict[str, Any])
@@ -184,10 +183,8 @@ def _pair_annotations(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dic
         runs = {str(dig(run, "id")): mapping(run) for run in listing(row.get("task_runs"))}
         for each in map(mapping, listing(row["evaluation_runs"])):
             run = runs.get(str(each.get("experiment_run_id")), {})
-            yield (
-                run | {"example_id": run.get("dataset_example_id")},
-                each | mapping(each.get("result")),
-            )
+            run = run | {"example_id": run.get("dataset_example_id")}
+            yield run, each | mapping(each.get("result"))
         return
     # annotations of spans, as a data frame of the client: columns such as result.score
     if "span_id" in row and "annotator_kind" in row:
@@ -245,10 +242,8 @@ class Langfuse(ServerExport):
         scores = (each for row in _read_rows(path) for each in _list_scores(row))
         for position, (source, score, epoch) in enumerate(scores, 1):
             trace, raw = text(_either(source, "traceId")), score.get("value")
-            category = text(_either(score, "stringValue")) or (
-                raw if isinstance(raw, str) else None
-            )
-            value = _read_number(raw)
+            words = raw if isinstance(raw, str) else None
+            category, value = text(_either(score, "stringValue")) or words, _read_number(raw)
             # the number beside a category is one that the project assigned to it, not a measure
             if value is None or _either(score, "dataType") in ("CATEGORICAL", "TEXT", "CORRECTION"):
                 value = _judge(category)
@@ -407,9 +402,8 @@ def _read_decision(
         for ours, names in _WORDS.items()
     }
     who = annotation.get("completed_by", annotation.get("annotator"))
-    judge = (dig(who, "email") or dig(who, "id")) if isinstance(who, dict) else who
     measurements = {
-        "judge": text(judge),
+        "judge": text(who.get("email") or who.get("id") if isinstance(who, dict) else who),
         "seconds": number(annotation.get("lead_time")),
         "label": None if score is not None else text(decision),
         "skipped": True if annotation.get("was_cancelled") else None,

@@ -110,10 +110,10 @@ def _read_run(path: Path, lists: dict[str, list[Any]], notes: list[str]) -> Iter
     for instance in _list_failed(path, lists, outcomes, notes):
         outcomes.setdefault(instance, _LISTS["unresolved"])
     # <model>.<run>.json, or the folder that is the agent's own
-    name = _RUN_NAME.fullmatch(path.stem)
+    run = _RUN_NAME.fullmatch(path.stem)
     model = _name_folder(path) if path.stem in _GENERIC else path.stem
-    if name and path.stem not in _GENERIC:
-        model = name[1] or name[2]
+    if run and path.stem not in _GENERIC:
+        model = run[1] or run[2]
     # the order is that of the lists, and so of the outcomes: no position
     for instance, outcome in outcomes.items():
         yield _make_observation(instance, model, outcome, {})

@@ -65,21 +65,18 @@ def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def _read_jsonl(path: Path) -> pl.DataFrame:
+def _parse_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
+    kind = path.suffix.lower()
+    if kind in (".csv", ".tsv"):
+        return _read_csv(path, text)
+    if kind not in _TEXT_FORMATS:
+        is_parquet = kind in _PARQUET
+        return pl.read_parquet(escape_pattern(path)) if is_parquet else read_arrow(path)
     try:
         return pl.read_ndjson(escape_pattern(path), infer_schema_length=_ROWS)
     except pl.exceptions.PolarsError:
         # slower, but it reads NaN as Python writes it, and names the line that is wrong
         return pl.DataFrame(list(json_lines(path, dict[str, Any])), infer_schema_length=None)
-
-
-def _parse_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
-    kind = path.suffix.lower()
-    if kind in _PARQUET:
-        return pl.read_parquet(escape_pattern(path))
-    if kind in (".csv", ".tsv"):
-        return _read_csv(path, text)
-    return _read_jsonl(path) if kind in _TEXT_FORMATS else read_arrow(path)
 
 
 def read_table(
@@ -192,9 +189,8 @@ def _read_named(
 
 def _from_other(source: Any) -> pl.DataFrame:
     try:
-        if hasattr(
-            source, "__arrow_c_stream__"
-        ):  # pandas, Arrow, DuckDB and others speak this protocol
+        # pandas, Arrow, DuckDB and others speak this protocol
+        if hasattr(source, "__arrow_c_stream__"):
             return pl.DataFrame(_spell_out(source))
         if hasattr(source, "pl"):
             return pl.DataFrame(source.pl())
@@ -236,9 +232,8 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
         raise InputError(f"the directory {path} has no {_KINDS} file")
     kinds = sorted({p.suffix.lower() for p in files})
     if len(kinds) > 1:
-        raise InputError(
-            f"the directory {path} mixes {' and '.join(kinds)} files; keep one kind, or name a file"
-        )
+        mix = " and ".join(kinds)
+        raise InputError(f"the directory {path} mixes {mix} files; keep one kind, or name a file")
     warn_of_size(files)
     frames = [_read_file(p, text) for p in files]
     try:
@@ -268,14 +263,10 @@ def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
     except pl.exceptions.NoDataError:
         raise InputError(f"{path} is empty") from None
     except _DAMAGED as error:
-        message = first_line(error)
-        if "utf-8" in message.lower() or "utf8" in message.lower():
-            raise InputError(
-                f"{path} is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)"
-            ) from None
-        raise InputError(
-            f"{path} cannot be read as a table of kind {path.suffix[1:]}: {message}"
-        ) from None
+        what = f"cannot be read as a table of kind {path.suffix[1:]}: {first_line(error)}"
+        if re.search("utf-?8", first_line(error), re.IGNORECASE):
+            what = "is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)"
+        raise InputError(f"{path} {what}") from None
 
 
 def is_dataset(source: Any) -> bool:
@@ -363,14 +354,12 @@ def read_arrow(path: Path) -> pl.DataFrame:
 
 
 def _choose_split(path: Path) -> Path:
-    splits = [
-        path / str(name)
-        for name in listing(json_file(path / _SPLITS, dict[str, Any]).get("splits"))
-    ]
+    names = listing(json_file(path / _SPLITS, dict[str, Any]).get("splits"))
+    splits = [path / str(name) for name in names]
     if len(splits) == 1 and splits[0].parent == path and is_saved(splits[0]):
         return splits[0]
-    names = ", ".join(str(place) for place in splits) or "none"
-    raise InputError(f"{path} has several splits, and one is audited: name it ({names})")
+    some = ", ".join(map(str, splits)) or "none"
+    raise InputError(f"{path} has several splits, and one is audited: name it ({some})")
 
 
 def _name_labels(
