@@ -547,3 +547,19 @@ def test_what_does_better_is_a_strength_and_no_weakness() -> None:
     assert "lang = de" in {f.name for f in report.strengths}
     assert {f.name for f in report.weaknesses} == {"lang = en", "lang = fr"}
     assert len(report.strengths) + len(report.weaknesses) == len(report.confirmed)
+
+
+def test_an_audit_that_ends_without_a_report_spends_no_level(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence = Evidence.from_table(make_planted_table(300), id="id", outcome="error")
+    broken = "groundfault.auditing.flow.assemble"
+    for fault in (broken, "groundfault.auditing.flow.name_modes"):
+        with monkeypatch.context() as patch:
+            patch.setattr(fault, lambda *_, **__: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                groundfault.audit(evidence, ledger=tmp_path / "ledger.db")
+    report = groundfault.audit(evidence, Plan(seed=5), ledger=tmp_path / "ledger.db")
+    assert report.ledger is not None
+    assert report.ledger.times == 1
+    assert len(report.ledger.looks) == 1

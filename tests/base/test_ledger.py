@@ -379,6 +379,26 @@ def test_each_look_and_its_level_are_counted_once(tmp_path: Path) -> None:
     assert unknown.times == 3
 
 
+def test_an_audit_that_crashed_has_looked_at_nothing(place: str) -> None:
+    ledger = Ledger(place)
+    first = _open(place)
+    with pytest.raises(KeyboardInterrupt), ledger.forgive_crash(first):
+        raise KeyboardInterrupt
+    assert ledger.events()[-1].body == {"opening": first.head, "error": "KeyboardInterrupt"}
+    # another plan needs no reason, and is the first look
+    second = _open(place, plan="other")
+    assert (second.times, second.plans, second.replay) == (1, 1, False)
+    assert ledger.describe_opening(second.head, {"plan": "other"}) == second
+    with pytest.raises(LedgerError, match="of a crashed audit"):
+        ledger.describe_opening(first.head, {"plan": "p"})
+    # the crash of a replay takes nothing away from what was seen before
+    again = _open(place, plan="other")
+    with pytest.raises(ValueError, match="broken"), ledger.forgive_crash(again):
+        raise ValueError("broken")
+    with pytest.raises(LedgerError, match="with another plan"):
+        _open(place)
+
+
 def test_another_comparison_is_another_look(tmp_path: Path) -> None:
     _open(tmp_path / "l.db")
     with pytest.raises(LedgerError, match="with another comparison"):

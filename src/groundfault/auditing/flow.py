@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +134,8 @@ def audit(
             progress=progress,
         )
         report_progress("writing the report")
-        return assemble(results)
+        with _forgive_crash(results.witness, results.opening):
+            return assemble(results)
 
 
 def judge_audit(
@@ -171,31 +173,37 @@ def judge_audit(
     # recorded before a held-out loss is read: an audit killed after this has used its holdout
     book = find_ledger(ledger)
     opening = None if book is None else _open(prepared, book, reopen, modes=modes)
-    report_progress(f"judging {size} candidates by {prepared.judge.name}")
-    losses = prepared.losses()
-    results = AuditResults(
-        prepared, losses, *prepared.judge_losses(losses), opening=opening, witness=book
-    )
-    if any(n for status, n in prepared.statuses.items() if status != Status.SCORED):
-        # if both verdicts agree with that of the scored, it does not depend on the others
-        extremes = {
-            name: prepared.judge_losses(prepared.losses(unscored))[0]
-            for name, unscored in (("all_failed", 1), ("all_passed", 0))
-        }
-        results = replace(results, sensitivity=extremes)
-    if robustness:
-        from groundfault.auditing.results import confirmation_frequency
-
-        report_progress(f"repeating over {robustness} splits")
-        frequency = confirmation_frequency(
-            prepared.judge, prepared.plan, results.full, robustness, jobs
+    with _forgive_crash(book, opening):
+        report_progress(f"judging {size} candidates by {prepared.judge.name}")
+        losses = prepared.losses()
+        results = AuditResults(
+            prepared, losses, *prepared.judge_losses(losses), opening=opening, witness=book
         )
-        results = replace(results, frequency=frequency)
-    if modes:
-        report_progress("looking for failure modes")
-        named, search = name_modes(prepared, losses, texts=texts)
-        results = replace(results, modes=named, mode_search=search)
+        if any(n for status, n in prepared.statuses.items() if status != Status.SCORED):
+            # if both verdicts agree with that of the scored, it does not depend on the others
+            extremes = {
+                name: prepared.judge_losses(prepared.losses(unscored))[0]
+                for name, unscored in (("all_failed", 1), ("all_passed", 0))
+            }
+            results = replace(results, sensitivity=extremes)
+        if robustness:
+            from groundfault.auditing.results import confirmation_frequency
+
+            report_progress(f"repeating over {robustness} splits")
+            frequency = confirmation_frequency(
+                prepared.judge, prepared.plan, results.full, robustness, jobs
+            )
+            results = replace(results, frequency=frequency)
+        if modes:
+            report_progress("looking for failure modes")
+            named, search = name_modes(prepared, losses, texts=texts)
+            results = replace(results, modes=named, mode_search=search)
     return results
+
+
+def _forgive_crash(book: Ledger | None, opening: Opening | None) -> AbstractContextManager[None]:
+    """Let an audit that ends without a report be no look at its outcomes."""
+    return nullcontext() if book is None or opening is None else book.forgive_crash(opening)
 
 
 def _open(prepared: PreparedAudit, book: Ledger, reopen: str | None, *, modes: bool) -> Opening:

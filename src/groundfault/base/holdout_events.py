@@ -13,6 +13,9 @@ REPLAYED = "holdout_replayed"
 TRIED = "rule_tried"
 """Kind of an event: somebody counted failures under a rule, on units whose outcomes are free."""
 
+CRASHED = "audit_crashed"
+"""Kind of an event: an audit ended without a report, so nobody saw anything of its opening."""
+
 ALL = "all outcomes"
 """What an event says that it looked at, where that is more than a holdout."""
 
@@ -157,12 +160,18 @@ class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def select_looks(events: Sequence[Event], outcomes: Collection[str]) -> list[Event]:
-    """Return the events that looked at any of these outcomes, replays included, in their order."""
+    """Return the events that looked at any of these outcomes, replays included, in their order.
+
+    Audits that crashed are left out.
+    """
+    crashed = {event.body.get("opening") for event in events if event.kind == CRASHED}
     # by outcomes: new attributes or another version of the evidence do not make labels fresh
     return [
         event
         for event in events
-        if event.kind in (OPENED, REPLAYED) and event.body.get("outcome") in outcomes
+        if event.kind in (OPENED, REPLAYED)
+        and event.body.get("outcome") in outcomes
+        and event.hash not in crashed
     ]
 
 
@@ -188,7 +197,7 @@ def describe_opening(path: str, events: Sequence[Event], event: Event) -> Openin
     overlaps: Mapping[str, float] = body.get("overlaps", {})
     rescored: Mapping[str, float] = body.get("rescored", {})
     same = {outcome, *overlaps, *rescored}
-    looks = [e for e in select_looks(events, same) if e.seq <= event.seq]
+    looks = select_looks([e for e in events if e.seq <= event.seq], same)
     distinct = [e for e in looks if e.kind == OPENED]
     others = [e.body["outcome"] for e in distinct if e.body["outcome"] in overlaps]
     several = {key: len({e.body.get(key) for e in distinct}) for key in _HASHES}

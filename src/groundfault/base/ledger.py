@@ -15,7 +15,8 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from groundfault.base.database import Connection, Database, DatabaseTable
 from groundfault.base.holdout_events import (
     ALL,
+    CRASHED,
     OPENED,
     REPLAYED,
     Event,
@@ -33,7 +35,7 @@ from groundfault.base.holdout_events import (
     is_same_audit,
     select_looks,
 )
-from groundfault.errors import InputError, LedgerError
+from groundfault.errors import GroundfaultError, InputError, LedgerError
 
 if TYPE_CHECKING:
     from groundfault.base.row_sketch import RowSample
@@ -240,6 +242,21 @@ class Ledger:
             event = _append(connection, REPLAYED if replay else OPENED, _canonical(body))
         return describe_opening(self.place, [*events, event], event)
 
+    @contextmanager
+    def forgive_crash(self, opening: Opening) -> Iterator[None]:
+        """Record, if an error or an interrupt ends this block, that nobody saw what was opened.
+
+        The opening then is no look: another audit needs no reason, and no level is spent. A process
+        that is killed records nothing, and has looked.
+        """
+        try:
+            yield
+        except BaseException as error:
+            # the error at hand is what its reader needs, whatever becomes of the ledger
+            with suppress(GroundfaultError):
+                self.append(CRASHED, {"opening": opening.head, "error": type(error).__name__})
+            raise
+
     def describe_opening(self, head: str, hashes: Mapping[str, str]) -> Opening:
         """Return what a report says of an opening, counted again from the events up to it.
 
@@ -265,6 +282,8 @@ class Ledger:
         if event.kind not in (OPENED, REPLAYED) or other:
             what = f"of another {other[0]}" if event.kind in (OPENED, REPLAYED) else "no opening"
             raise LedgerError(f"event {head[:12]} of the ledger {self.place} is {what}")
+        if any(e.kind == CRASHED and e.body.get("opening") == head for e in events):
+            raise LedgerError(f"event {head[:12]} of the ledger {self.place} is of a crashed audit")
         return describe_opening(self.place, events, event)
 
     def refuse_earlier(
