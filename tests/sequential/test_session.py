@@ -1200,11 +1200,11 @@ BAD_POOLS = {
     ),
     "NaN in the embedding": (
         lambda: Pool.from_arrays(["a", "b"], embedding=[[1.0], [float("nan")]]),
-        "NaN or infinite entries, the first in row 1",
+        "the embedding holds nan in row 1, column 0",
     ),
     "NULL in the embedding": (
         lambda: Pool.from_table(table(e=[1.0, None, 2, 3]), id="id", embedding="e"),
-        "NaN",
+        "the embedding holds nan in row 1",
     ),
     "embedding of another length": (
         lambda: Pool.from_arrays(["a", "b"], embedding=[[1.0]]),

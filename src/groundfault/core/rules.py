@@ -155,9 +155,8 @@ class Rule:
         except Exception as error:
             raise RuleError(f"cannot evaluate {self.sql!r}: {first_line(error)}") from None
 
-    def holds(self, frame: pl.DataFrame) -> pl.Series:
-        """Tell for which rows of a table the rule is true: Boolean, false where values are
-        missing.
+    def evaluate(self, frame: pl.DataFrame) -> pl.Series:
+        """Evaluate the rule for each row of a table: Boolean, NULL where it is neither.
 
         Raises
         ------
@@ -172,7 +171,17 @@ class Rule:
             raise RuleError(f"cannot evaluate {self.sql!r}: {first_line(error)}") from None
         if values.dtype not in (pl.Boolean, pl.Null):
             raise RuleError(f"{self.sql!r} is {values.dtype}, not true or false")
-        return values.cast(pl.Boolean).fill_null(False)
+        return values.cast(pl.Boolean)
+
+    def holds(self, frame: pl.DataFrame) -> pl.Series:
+        """Tell for which rows of a table the rule is true: false where values are missing.
+
+        Raises
+        ------
+        RuleError
+            As `evaluate`.
+        """
+        return self.evaluate(frame).fill_null(False)
 
 
 @lru_cache(maxsize=100_000)

@@ -173,10 +173,7 @@ class Pool:
         recorded = None if scores is None else pool_parsing.read_scores(frame, scores, where)
         if recorded is not None and positive_is_good is False:
             recorded = 1 - recorded
-        points = None
-        if embedding is not None:
-            points = pool_parsing.read_embedding(frame, embedding, id, where)
-        numeric = pool_parsing.find_embedding_columns(frame, embedding)
+        points, numeric = pool_parsing.read_embedding(frame, embedding, id, where)
         return _assemble(
             cls(
                 tuple(ids), (), np.zeros((0, len(ids)), dtype=np.bool_),

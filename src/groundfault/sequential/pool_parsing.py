@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from groundfault.core.candidate import Candidate
-from groundfault.errors import InputError
+from groundfault.core.candidate import Candidate, matrix
+from groundfault.errors import InputError, RuleError
 from groundfault.readers.table import read_table
+from groundfault.slicing import predictions
 from groundfault.slicing.embedding import embed
 
 if TYPE_CHECKING:
@@ -96,78 +97,41 @@ def _apply_rule(frame: pl.DataFrame, candidate: Candidate, where: str) -> Bools:
     for name in candidate.columns:
         get_column(frame, name, where)
     try:
-        values = frame.select(candidate.parsed.to_polars().alias("on")).to_series()
-    except pl.exceptions.PolarsError as error:
-        message = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"group {candidate.name!r}: cannot evaluate {candidate.rule!r}: {message}"
-        ) from None
-    if values.dtype not in (pl.Boolean, pl.Null):
-        raise InputError(
-            f"group {candidate.name!r}: {candidate.rule!r} is {values.dtype}, not true or false"
-        )
+        values = candidate.parsed.evaluate(frame)
+    except RuleError as error:
+        raise InputError(f"group {candidate.name!r}: {error}") from None
     if values.null_count() and candidate.missing != "off":
         raise InputError(
             f"group {candidate.name!r} is neither true nor false of {values.null_count()} cases; "
             "write a rule that covers them, for example with IS NOT NULL"
         )
-    return values.cast(pl.Boolean).fill_null(False).to_numpy()
+    return values.fill_null(False).to_numpy()
 
 
-def read_embedding(frame: pl.DataFrame, embedding: Any, id: str | None, where: str) -> Any:
-    """Return an embedding from a column of texts or lists, numeric columns, or a table of the same
-    ids.
+def read_embedding(
+    frame: pl.DataFrame, embedding: Any, id: str | None, where: str
+) -> tuple[Any, list[str]]:
+    """Return an embedding, and the columns that hold its numbers.
+
+    It is a column of texts or lists, numeric columns, a table of the same ids, or an array.
     """
-    names = _list_names(embedding)
-    if names is None:
-        return embedding
-    if _is_text(frame, names):
-        return embed(frame[names[0]])
-    hits = find_embedding_columns(frame, embedding)
-    if not hits and len(names) == 1 and Path(names[0]).is_file():
-        return _join_embedding(frame, Path(names[0]), id, where)
-    if not hits:
-        raise InputError(
-            f"{where} has no column, and there is no file, {', '.join(names)!r} for an embedding"
-        )
-    if len(hits) == 1 and isinstance(frame[hits[0]].dtype, pl.List | pl.Array):
-        rows = frame[hits[0]].to_list()
-        if len({None if row is None else len(row) for row in rows}) != 1:
-            raise InputError(
-                f"{where}: the lists in column {hits[0]!r} differ in length; an embedding is a "
-                "matrix"
-            )
-        return rows
-    wrong = [c for c in hits if not frame[c].dtype.is_numeric()]
-    if wrong:
-        raise InputError(
-            f"{where}: column {wrong[0]!r} (of the embedding) holds "
-            f"{frame[wrong[0]].dtype}, not numbers"
-        )
-    return _to_numbers(frame.select(hits))
-
-
-def find_embedding_columns(frame: pl.DataFrame, embedding: Any) -> list[str]:
-    """Return the columns of a table that hold the numbers of an embedding; texts are left out."""
-    names = _list_names(embedding) or []
-    if _is_text(frame, names):
-        return []
-    return [c for c in frame.columns if any(c == name or fnmatchcase(c, name) for name in names)]
-
-
-def _is_text(frame: pl.DataFrame, names: list[str]) -> bool:
-    return len(names) == 1 and frame.schema.get(names[0]) == pl.String
-
-
-def _list_names(embedding: Any) -> list[str] | None:
     names = [embedding] if isinstance(embedding, str | Path) else embedding
-    textual = isinstance(names, list | tuple) and all(
-        isinstance(name, str | Path) for name in names
+    if not isinstance(names, list | tuple) or not all(isinstance(n, str | Path) for n in names):
+        return embedding, []
+    patterns = [str(name) for name in names]
+    if len(patterns) == 1 and frame.schema.get(patterns[0]) == pl.String:
+        return embed(frame[patterns[0]]), []
+    columns = [c for c in frame.columns if any(c == p or fnmatchcase(c, p) for p in patterns)]
+    if columns:
+        return matrix(frame, columns), columns
+    if len(patterns) == 1 and Path(patterns[0]).is_file():
+        return _join_embedding(frame, Path(patterns[0]), id, where), []
+    raise InputError(
+        f"{where} has no column, and there is no file, {', '.join(patterns)!r} for an embedding"
     )
-    return [str(name) for name in names] if textual else None
 
 
-def _join_embedding(frame: pl.DataFrame, path: Path, id: str | None, where: str) -> Any:
+def _join_embedding(frame: pl.DataFrame, path: Path, id: str | None, where: str) -> Floats:
     table, _ = read_table(path)
     if id is None or id not in table.columns:
         raise InputError(f"{path} cannot be joined to {where}: name an id column that both have")
@@ -183,11 +147,7 @@ def _join_embedding(frame: pl.DataFrame, path: Path, id: str | None, where: str)
     numbers = [c for c, dtype in table.schema.items() if c != id and dtype.is_numeric()]
     if not numbers:
         raise InputError(f"{path} has no numeric columns for an embedding")
-    return _to_numbers(ids.join(others, on=id, how="left", maintain_order="left").select(numbers))
-
-
-def _to_numbers(frame: pl.DataFrame) -> Floats:
-    return frame.select(pl.all().cast(pl.Float64).fill_null(float("nan"))).to_numpy()
+    return matrix(ids.join(others, on=id, how="left", maintain_order="left"), numbers)
 
 
 def check_embedding(embedding: Any, rows: int) -> Floats:
@@ -198,21 +158,12 @@ def check_embedding(embedding: Any, rows: int) -> Floats:
     InputError
         If it is no matrix with a row a case, or has NaN or infinite entries.
     """
-    try:
-        matrix = np.asarray(embedding, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("the embedding is not a matrix of numbers") from None
-    if matrix.ndim != 2 or matrix.shape[0] != rows or not matrix.shape[1]:
+    points = predictions.check_embedding(embedding, "the embedding")
+    if len(points) != rows:
         raise InputError(
-            f"the embedding has shape {matrix.shape}; give a row for each of {rows} cases"
+            f"the embedding has shape {points.shape}; give a row for each of {rows} cases"
         )
-    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
-    if len(bad):
-        raise InputError(
-            f"the embedding of {len(bad)} cases has NaN or infinite entries, the first in row "
-            f"{bad[0]}"
-        )
-    return matrix
+    return points
 
 
 def read_scores(frame: pl.DataFrame, name: str, where: str) -> Floats:
