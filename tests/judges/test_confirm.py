@@ -156,10 +156,10 @@ def test_ratios_count_in_both_directions(effect: str) -> None:
 def test_support_is_asked_for_on_both_sides() -> None:
     tables = draw_units().tables[np.arange(6)]
     plan = replace(PLAN, hold_min_on=int(tables.on.max()) + 1)
-    assert not has_support(tables, plan).any()
-    assert has_support(tables, replace(PLAN, hold_min_on=1, hold_min_off=1)).all()
+    assert not has_support(tables.on, tables.off, plan).any()
+    assert has_support(tables.on, tables.off, replace(PLAN, hold_min_on=1, hold_min_off=1)).all()
     least = {"hold_min_on": int(tables.on.min()), "hold_min_off": int(tables.off.min())}
-    assert has_support(tables, replace(PLAN, **least)).all()
+    assert has_support(tables.on, tables.off, replace(PLAN, **least)).all()
 
 
 def test_a_direction_that_turns_within_strata_is_noticed() -> None:

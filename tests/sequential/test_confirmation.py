@@ -127,12 +127,11 @@ def test_labels_drawn_for_another_slice_do_not_enter_the_lift():
 def simulate(losses, on, direction, seed, alpha=0.1):
     """Label to the end; which nulls fell at any time, and the labels that the first took."""
     rng = np.random.default_rng(seed)
-    tests, fell, first = SliceTests.begin(on, direction), np.zeros(len(on), dtype=bool), None
+    tests, first = SliceTests.begin(on, direction, level=alpha), None
     for step, unit in enumerate(rng.permutation(len(losses)), start=1):
         tests = tests.update(int(unit), losses[unit], ~tests.labelled)
-        fell |= tests.reach(alpha)
-        first = first or (step if fell.any() else None)
-    return fell, first
+        first = first or (step if tests.confirmed.any() else None)
+    return tests.confirmed, first
 
 
 def null_world(seed, units=40, slices=3):

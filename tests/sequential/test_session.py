@@ -301,7 +301,7 @@ def test_labels_of_overlapping_groups_count_in_each():
     low = sum(int(r.query.id) < 10 for r in audit.rounds)
     row = next(row for row in audit.groups if row.group == "low")
     assert row.labelled == low
-    assert audit.counts.thresholds_after("low", 0, 0.0).model == pytest.approx(5 / (10 - low))
+    assert audit.counts.find_thresholds("low").model == pytest.approx(5 / (10 - low))
 
 
 def test_a_declared_group_may_not_be_searched():

@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 
 from groundfault import Candidate, Evidence, InputError, Plan, PlanError
 from groundfault.sequential import SequentialConfirmation
-from groundfault.sequential.slice_tests import (
-    GradedSlice,
-    SliceTests,
-    find_units_to_label,
-    read_grades,
-)
+from groundfault.sequential.slice_tests import GradedSlice, SliceTests, read_grades
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -29,17 +24,15 @@ def confirm(
     """Which slices are confirmed with so many labels, and after how many the first was."""
     rng = np.random.default_rng(seed)
     tests = SliceTests.begin(on, np.ones(len(on), dtype=int), grades=grades, level=ALPHA)
-    confirmed, first = np.zeros(len(on), dtype=bool), budget + 1
+    first = budget + 1
     for step in range(1, budget + 1):
-        undecided = np.flatnonzero(~confirmed)
-        if not len(undecided):
+        if tests.confirmed.all():
             break
-        free = ~tests.labelled if grades is None else find_units_to_label(tests, undecided)
+        free = ~tests.labelled if grades is None else tests.find_units()
         unit = int(rng.choice(np.flatnonzero(free)))
         tests = tests.update(unit, float(losses[unit]), free)
-        confirmed |= tests.reach(ALPHA)
-        first = min(first, step) if confirmed.any() else first
-    return confirmed, first
+        first = min(first, step) if tests.confirmed.any() else first
+    return tests.confirmed, first
 
 
 def draw(rates: list[float], accuracy: float, seed: int) -> tuple[Floats, Bools, Floats]:
@@ -108,7 +101,7 @@ def count_misses(replicates: int) -> int:
         tests = SliceTests.begin(on, np.ones(1, dtype=int), grades=biased, level=ALPHA)
         rng = np.random.default_rng([seed, 1])
         for _ in range(50):
-            free = find_units_to_label(tests, np.array([0]))
+            free = tests.find_units()
             unit = int(rng.choice(np.flatnonzero(free)))
             tests = tests.update(unit, float(losses[unit]), free)
         (test,) = tests.tests

@@ -25,7 +25,7 @@ from groundfault.case.parts import (
     select_answers,
     write_case,
 )
-from groundfault.case.probing import PAIRS, PROBE, begin_probe, open_probe
+from groundfault.case.probing import PROBE, begin_probe, open_probe
 from groundfault.case.settings import CHOICE, CaseSettings, ModeChoice, name_mode
 from groundfault.case.summary import CaseSummary, summarize_case
 from groundfault.case.wordings import locate_runs, summarize_wordings
@@ -43,10 +43,8 @@ if TYPE_CHECKING:
 
     from groundfault.base.progress import Progress
     from groundfault.case.parts import Answer
-    from groundfault.case.settings import ProbeChoice
     from groundfault.core.plan import Number
     from groundfault.models import Target
-    from groundfault.probes.bank.grammar import Grammar
     from groundfault.probes.running.runs import Runs
     from groundfault.sequential.policies import Query
 
@@ -382,22 +380,7 @@ class Case:
             copy_database(Path(self.ledger.place), copy)
             return make_confirmation(self, choice, Ledger(copy)).result
 
-    def probe(
-        self,
-        modes: Sequence[int] | None = None,
-        *,
-        question: str,
-        target: str,
-        pairs: int = PAIRS,
-        grammar: Grammar | None = None,
-    ) -> ProbeChoice:
-        """Write probe/: fresh tasks inside modes, and their twins outside, in other words.
-
-        Parameters and errors are those of `groundfault.case.probing.begin_probe`.
-        """
-        return begin_probe(
-            self, modes, question=question, target=target, pairs=pairs, grammar=grammar
-        )
+    probe = begin_probe
 
     def ask(self, target: Target | str, *, progress: Progress | None = None) -> Runs:
         """Ask a model every prompt of the probe, or go on where that was interrupted.
@@ -438,9 +421,7 @@ class Case:
 
     # --------------------------------------------------------------------------------- what it says
 
-    def summarize(self) -> CaseSummary:
-        """Summarize where the case stands, by its audit and its ledger."""
-        return summarize_case(self)
+    summarize = summarize_case
 
     def write_confirmation(self) -> Confirmation | None:
         """Write confirm/: what the labels so far come to, as JSON and pages."""

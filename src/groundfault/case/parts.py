@@ -90,9 +90,7 @@ def count_answers(evidence: Evidence) -> int:
 
 def name_answers(evidence: Evidence) -> list[Answer]:
     """Return the unit and the model of each row."""
-    whole = join_copies(evidence)
-    names = whole.unit_names.gather(whole.unit_index)
-    return list(zip(names, _name_models(evidence), strict=True))
+    return list(zip(_list_unit_names(evidence), _name_models(evidence), strict=True))
 
 
 def name_answer(query: Query, model: str | None) -> Answer:
@@ -280,10 +278,14 @@ def list_units(evidence: Evidence) -> pl.DataFrame:
 
 def _name_units(evidence: Evidence) -> dict[str, str]:
     """Return the unit of each example."""
+    ids = evidence.frame[evidence.roles.id or ""].cast(pl.String)
+    return dict(zip(ids, _list_unit_names(evidence), strict=True))
+
+
+def _list_unit_names(evidence: Evidence) -> pl.Series:
+    """Return the unit of each row, copies joined."""
     whole = join_copies(evidence)
-    ids = whole.frame[whole.roles.id or ""].cast(pl.String)
-    units = ids if whole.clusters is None else whole.clusters
-    return dict(zip(ids.to_list(), units.to_list(), strict=True))
+    return whole.unit_names.gather(whole.unit_index)
 
 
 def find_losses(answers: Evidence) -> dict[Answer, float | None]:

@@ -147,7 +147,7 @@ def begin_probe(
     pairs: int = PAIRS,
     grammar: Grammar | None = None,
 ) -> ProbeChoice:
-    """Draw the tasks, and write probe/ with their bank, their wordings and how they are asked.
+    """Write probe/: fresh tasks inside modes, and their twins outside, in other words.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ import hashlib
 import json
 from fractions import Fraction
 from pathlib import Path
-from typing import ClassVar, Final, Literal, Self, TypeVar
+from typing import ClassVar, Final, Literal, Self
 
 import msgspec
 
@@ -30,10 +30,42 @@ SHARES: Final[dict[Step, Fraction]] = {
 """Each step's share of the level of the case. They are fixed: who chose them later could choose by
 what was seen. Probes and reviews get little, since their tests are of many answers to each task."""
 
-_T = TypeVar("_T")
+
+class _CaseFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something that was decided for good, in a file of its own."""
+
+    FILE: ClassVar[str]
+
+    @classmethod
+    def load(cls, folder: Path) -> Self | None:
+        """Read it from the folder of a case; None where nothing was decided yet.
+
+        Raises
+        ------
+        InputError
+            If it is something else, or of a later version.
+        """
+        path = folder / cls.FILE
+        if not path.is_file():
+            return None
+        content = read_json_object(path)
+        version = content.get("groundfault_case")
+        if isinstance(version, int) and version > VERSION:
+            raise InputError(
+                f"{path} is of layout {version}, and this version of groundfault reads up to "
+                f"{VERSION}: install a newer one"
+            )
+        try:
+            return msgspec.convert(content, cls)
+        except msgspec.ValidationError as error:
+            raise InputError(f"{path} cannot be read as part of a case ({error})") from None
+
+    def write(self, folder: Path) -> None:
+        """Write it into the folder of a case."""
+        write_text(folder / self.FILE, json.dumps(to_plain(self), indent=1, ensure_ascii=False))
 
 
-class CaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CaseSettings(_CaseFile, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that is decided when a case begins.
 
     Attributes
@@ -62,6 +94,8 @@ class CaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         Where there are several.
     """
 
+    FILE: ClassVar[str] = CASE
+
     version: int = msgspec.field(name="groundfault_case", default=VERSION)
     sources: tuple[str, ...]
     alpha: str
@@ -86,23 +120,12 @@ class CaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         InputError
             If there is none, or it is of a later version.
         """
-        path = folder / CASE
-        if not path.is_file():
+        settings = super().load(folder)
+        if settings is None:
             raise InputError(
                 f"{folder} is no case: it has no {CASE}; begin one with groundfault case new"
             )
-        content = read_json_object(path)
-        version = content.get("groundfault_case")
-        if isinstance(version, int) and version > VERSION:
-            raise InputError(
-                f"{path} is of layout {version}, and this version of groundfault reads up to "
-                f"{VERSION}: install a newer one"
-            )
-        return _convert(content, cls, path)
-
-    def write(self, folder: Path) -> None:
-        """Write case.json."""
-        write_text(folder / CASE, json.dumps(to_plain(self), indent=1, ensure_ascii=False))
+        return settings
 
     @property
     def seal(self) -> str:
@@ -125,29 +148,7 @@ class CaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return Plan(alpha=alpha, seed=self.seed, judge="split-holm", min_lift=0)
 
 
-class _Choice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Something that was decided for good, in a file of its own."""
-
-    FILE: ClassVar[str]
-
-    @classmethod
-    def load(cls, folder: Path) -> Self | None:
-        """Read it from the folder of a case; None where nothing was decided yet.
-
-        Raises
-        ------
-        InputError
-            If it is something else.
-        """
-        path = folder / cls.FILE
-        return _convert(read_json_object(path), cls, path) if path.is_file() else None
-
-    def write(self, folder: Path) -> None:
-        """Write it into the folder of a case."""
-        write_text(folder / self.FILE, json.dumps(to_plain(self), indent=1, ensure_ascii=False))
-
-
-class ModeChoice(_Choice, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModeChoice(_CaseFile, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which modes are confirmed, as confirm.json holds it from before the first label.
 
     Attributes
@@ -166,7 +167,7 @@ class ModeChoice(_Choice, frozen=True, kw_only=True, forbid_unknown_fields=True)
     budget: int | None
 
 
-class ProbeChoice(_Choice, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProbeChoice(_CaseFile, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is asked in other wordings, as probe.json and the ledger hold it before any question.
 
     Attributes
@@ -194,10 +195,3 @@ class ProbeChoice(_Choice, frozen=True, kw_only=True, forbid_unknown_fields=True
 def name_mode(number: int) -> str:
     """Return the name of a mode as a candidate."""
     return f"mode {number}"
-
-
-def _convert(content: object, kind: type[_T], path: Path) -> _T:
-    try:
-        return msgspec.convert(content, kind)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{path} cannot be read as part of a case ({error})") from None

@@ -15,13 +15,8 @@ from groundfault.case.parts import group_modes, mark_units, select_answers
 from groundfault.core.plan import to_fraction
 from groundfault.core.units import average_losses
 from groundfault.errors import PlanError
-from groundfault.sequential.slice_tests import (
-    GradedSlice,
-    SliceTest,
-    SliceTests,
-    find_units_to_label,
-    read_grades,
-)
+from groundfault.judges.confirm import has_support
+from groundfault.sequential.slice_tests import GradedSlice, SliceTest, SliceTests, read_grades
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -79,8 +74,7 @@ class FreshRows:
             self.on[rows], np.ones(len(rows), dtype=np.int64), grades=grades, level=level
         )
         tests = replace(tests, tests=tuple(map(_thin, tests.tests)))
-        numbers = tuple(self.numbers[k] for k in rows)
-        return _Run(numbers, losses, level, rng, tests, np.zeros(len(rows), dtype=np.bool_))
+        return _Run(tuple(self.numbers[k] for k in rows), losses, rng, tests)
 
 
 @dataclass(eq=False)
@@ -89,21 +83,18 @@ class _Run:
 
     numbers: tuple[int, ...]
     losses: Floats
-    level: float
     rng: np.random.Generator
     tests: SliceTests
-    confirmed: Bools
     labelled: int = 0
 
     @property
     def is_finished(self) -> bool:
-        return self.labelled == len(self.losses) or bool(self.confirmed.all())
+        return self.labelled == len(self.losses) or bool(self.tests.confirmed.all())
 
     def label(self) -> None:
-        free = find_units_to_label(self.tests, np.flatnonzero(~self.confirmed))
+        free = self.tests.find_units()
         unit = int(self.rng.choice(np.flatnonzero(free)))
         self.tests = self.tests.update(unit, float(self.losses[unit]), free)
-        self.confirmed |= self.tests.reach(self.level)
         self.labelled += 1
 
 
@@ -138,7 +129,7 @@ def simulate(
     confirmed = {
         number: bool(is_confirmed)
         for one in runs
-        for number, is_confirmed in zip(one.numbers, one.confirmed, strict=True)
+        for number, is_confirmed in zip(one.numbers, one.tests.confirmed, strict=True)
     }
     return sum(one.labelled for one in runs), confirmed
 
@@ -187,22 +178,12 @@ def imagine_rows(
         rates = np.full(on.shape[1], base)
         for mode, row in reversed(list(zip(modes, on, strict=True))):
             rates[row] = find_rate(mode, base)
-        rows = _find_testable(case, on)
+        inside = on.sum(axis=1)
+        plan = case.settings.confirmation_plan
+        rows = np.flatnonzero(has_support(inside, on.shape[1] - inside, plan))
         chosen = tuple(numbers[k] for k in rows)
         groups.append(FreshRows(chosen, on[rows], rates, _read_grades_by_loss(case, audited)))
     return groups, rates_elsewhere
-
-
-def _find_testable(case: Case, on: Bools) -> NDArray[np.intp]:
-    """Return modes with enough fresh units inside and outside to be confirmed: rows of ``on``, (K,
-    N).
-    """
-    plan, inside = case.settings.confirmation_plan, on.sum(axis=1)
-    is_large = inside >= (plan.hold_min_on or plan.min_on)
-    rows: NDArray[np.intp] = np.flatnonzero(
-        is_large & (on.shape[1] - inside >= (plan.hold_min_off or plan.min_off))
-    )
-    return rows
 
 
 def _find_rate_elsewhere(evidence: Evidence, modes: Sequence[Mode]) -> float:

@@ -142,12 +142,12 @@ def _list_modes(
     case: Case, report: Report | None, choice: ModeChoice | None, labels: Confirmation | None
 ) -> Iterator[LabelledMode]:
     """Yield the modes of the audit with what labels say of them."""
-    states = {} if labels is None else {state.name: state for state in labels.survivors}
+    states = {state.name: state for state in labels.survivors} if labels else {}
     inside: dict[int, int] = {}
     for numbers in group_modes(report).values():
         counts = case.mark_fresh_units(numbers).sum(axis=1)
         inside |= dict(zip(numbers, counts.tolist(), strict=True))
-    for number, mode in enumerate(() if report is None else report.modes, 1):
+    for number, mode in enumerate(report.modes if report else (), 1):
         state = states.get(name_mode(number))
         standing: Standing = "not chosen"
         if choice is not None and number in choice.modes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from groundfault.auditing.verification import verify
@@ -25,6 +26,8 @@ from groundfault.sequential.confirmation import ASKED
 from groundfault.sequential.verification import CONFIRMATION
 
 _AGAIN = "write them again with groundfault case report"
+_Step = Callable[[Case], str | Iterable[VerificationCheck] | None]
+"""A step says what holds, or gives its checks; None where there is nothing to check."""
 
 
 def verify_case(folder: str | Path) -> Verification:
@@ -48,41 +51,48 @@ def verify_case(folder: str | Path) -> Verification:
         If there is no case in the folder.
     """
     case = Case(folder)
-    checks = [_check_seal(case), *_try("evidence", _check_rows, case)]
+    checks: list[VerificationCheck] = []
     # what follows from rows or a record that were altered, would only repeat that
     for steps in (
-        (("choice", _check_choice),),
-        (
-            ("audit", _check_audit),
-            ("probe", _check_probe),
-            ("confirmation", _check_labels),
-            ("report", _check_report),
-        ),
+        {"case": _check_seal, "evidence": _check_rows},
+        {"choice": _check_choice},
+        {
+            "audit": _check_audit,
+            "probe": _check_probe,
+            "confirmation": _check_labels,
+            "report": _check_report,
+        },
     ):
         if all(check.status == "passed" for check in checks):
-            checks += [check for name, step in steps for check in _try(name, step, case)]
+            checks += [check for name, step in steps.items() for check in _try(name, step, case)]
     return Verification(tuple(checks))
 
 
-def _check_seal(case: Case) -> VerificationCheck:
+def _try(name: str, step: _Step, case: Case) -> list[VerificationCheck]:
+    """Make the checks of a step; one that raises, or cannot be made, has failed."""
+    try:
+        result = step(case)
+        if isinstance(result, str):
+            return [VerificationCheck(name, "passed", result)]
+        return list(result or ())
+    except (LedgerError, InputError, PlanError) as error:
+        return [VerificationCheck(name, "failed", str(error))]
+
+
+def _check_seal(case: Case) -> str:
     place = case.folder / LEDGER
     if not place.exists():
         if case.report is None:
-            return VerificationCheck("case", "passed", "nothing was looked at yet")
-        return VerificationCheck("case", "failed", f"{LEDGER} is missing")
+            return "nothing was looked at yet"
+        raise LedgerError(f"{LEDGER} is missing")
     book = Ledger(place)
-    try:
-        book.check()
-        events = book.events()
-    except (LedgerError, InputError) as error:
-        return VerificationCheck("case", "failed", str(error))
+    book.check()
+    events = book.events()
     seals = [event.body.get("case") for event in events if event.kind == SEALED]
     # the first event: what was decided, was decided before any look
     if seals != [case.settings.seal] or events[0].kind != SEALED:
-        detail = "case.json is not what the ledger says was decided before the first look"
-        return VerificationCheck("case", "failed", detail)
-    detail = "the ledger is unbroken, and begins with what case.json says was decided"
-    return VerificationCheck("case", "passed", detail)
+        raise LedgerError("case.json is not what the ledger says was decided before the first look")
+    return "the ledger is unbroken, and begins with what case.json says was decided"
 
 
 def _check_rows(case: Case) -> Iterator[VerificationCheck]:
@@ -94,28 +104,27 @@ def _check_rows(case: Case) -> Iterator[VerificationCheck]:
         answers = case.read_part("answers")
         stated["answers"], hashes["answers"] = settings.answers, answers.hash
         if hide_outcomes(answers).hash != fresh:
-            detail = "the answers are not of the fresh rows"
-            yield VerificationCheck("evidence", "failed", detail)
-            return
+            raise InputError("the answers are not of the fresh rows")
     differences = tuple(
         f"{places / name}: {stated[name]:.12}, {hashes[name]:.12}"
         for name in stated
         if stated[name] != hashes[name]
     )
+    state = partial(VerificationCheck, "evidence")
     if differences:
-        detail = "the rows are not those that the case was begun with"
-        yield VerificationCheck("evidence", "failed", detail, differences)
+        yield state("failed", "the rows are not those that the case was begun with", differences)
     else:
-        detail = "the rows are those that the case began with"
-        yield VerificationCheck("evidence", "passed", detail)
+        yield state("passed", "the rows are those that the case began with")
 
 
-def _check_choice(case: Case) -> Iterator[VerificationCheck]:
+def _check_choice(case: Case) -> str | None:
     if case.choice is not None:
-        yield VerificationCheck("choice", "passed", "labels are bought for modes of the audit")
-    elif _list_events(case, ASKED):
-        detail = f"{CHOICE} is missing, and the ledger holds labels of the modes that it named"
-        yield VerificationCheck("choice", "failed", detail)
+        return "labels are bought for modes of the audit"
+    if _list_events(case, ASKED):
+        raise LedgerError(
+            f"{CHOICE} is missing, and the ledger holds labels of the modes that it named"
+        )
+    return None
 
 
 def _check_audit(case: Case) -> Iterator[VerificationCheck]:
@@ -126,22 +135,18 @@ def _check_audit(case: Case) -> Iterator[VerificationCheck]:
         yield replace(check, name=f"audit {check.name}")
 
 
-def _check_probe(case: Case) -> Iterator[VerificationCheck]:
+def _check_probe(case: Case) -> str | None:
     choice = ProbeChoice.load(case.folder)
     if choice is None:
         if _list_events(case, PLANNED):
-            detail = f"{PROBE_CHOICE} is missing, and the ledger holds what it decided"
-            yield VerificationCheck("probe", "failed", detail)
-        return
+            raise LedgerError(f"{PROBE_CHOICE} is missing, and the ledger holds what it decided")
+        return None
     open_probe(case)
     bank = make_bank(case, choice.modes, choice.pairs, choice.question, choice.target)
     summarize_wordings(case)
     if bank.hash != choice.bank:
-        detail = "the tasks are not those that the seed draws from the fresh rows"
-        yield VerificationCheck("probe", "failed", detail)
-    else:
-        detail = "tasks, wordings, answers and reviews are as they were recorded"
-        yield VerificationCheck("probe", "passed", detail)
+        raise LedgerError("the tasks are not those that the seed draws from the fresh rows")
+    return "tasks, wordings, answers and reviews are as they were recorded"
 
 
 def _check_labels(case: Case) -> Iterator[VerificationCheck]:
@@ -155,19 +160,6 @@ def _check_report(case: Case) -> Iterator[VerificationCheck]:
     if (case.folder / REPORT).is_dir():
         summary = case.summarize()
         yield _compare(case.folder / REPORT, make_result_pages(SUMMARY, summary), "report")
-
-
-def _try(
-    name: str, step: Callable[[Case], Iterable[VerificationCheck]], case: Case
-) -> list[VerificationCheck]:
-    """Make the checks of a step; one that cannot be made has failed."""
-    checks = []
-    try:
-        for check in step(case):
-            checks.append(check)
-    except (LedgerError, InputError, PlanError) as error:
-        checks.append(VerificationCheck(name, "failed", str(error)))
-    return checks
 
 
 def _list_events(case: Case, kind: str) -> list[Event]:

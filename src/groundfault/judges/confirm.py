@@ -149,13 +149,11 @@ def confirm(
     return HoldoutResult(stands, p, p_adjusted, failures, too_small)
 
 
-def has_support(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
-    """Return which candidates have enough held-out units on both sides."""
-    return np.asarray(
-        # decided by counts without outcomes, so that it cannot depend on what the holdout shows
-        (tables.on >= (plan.hold_min_on or plan.min_on))
-        & (tables.off >= (plan.hold_min_off or plan.min_off))
-    )
+def has_support(on: NDArray[np.int64], off: NDArray[np.int64], plan: Plan) -> NDArray[np.bool_]:
+    """Return which candidates have enough held-out units on both sides, by their numbers."""
+    # decided by counts without outcomes, so that it cannot depend on what the holdout shows
+    min_on, min_off = plan.hold_min_on or plan.min_on, plan.hold_min_off or plan.min_off
+    return np.asarray((on >= min_on) & (off >= min_off))
 
 
 def is_at_most(p: NDArray[np.float64], level: Number) -> NDArray[np.bool_]:
@@ -234,11 +232,9 @@ def compute_p_values(
     on_sum = np.asarray(units.tables[hypotheses].on_sum, dtype=np.float64)
     if units.strata is None:
         distributions, which, _ = units.null_distributions(hypotheses, pooled=False)
-        return (
-            distributions.two_sided(which, on_sum)
-            if direction is None
-            else distributions.one_sided(which, on_sum, direction)
-        )
+        if direction is None:
+            return distributions.two_sided(which, on_sum)
+        return distributions.one_sided(which, on_sum, direction)
     exceed = np.zeros(len(hypotheses), dtype=np.int64)
     for at, expected, sums in units.redraw(hypotheses, draws, rng):
         gap, draw_gap = on_sum[at] - expected, sums - expected

@@ -117,11 +117,10 @@ def _rule(
     reasons = find_obstacles(plan, discovery, whole)
     eligible = np.flatnonzero([not r for r in reasons]).astype(np.intp)
     outcomes = len(discovery.losses)
-    representatives = (
-        _find_representatives(whole, outcomes, eligible, not isinstance(discovery, Pairs))
-        if judge.distinct
-        else np.arange(len(reasons), dtype=np.intp)
-    )
+    representatives = np.arange(len(reasons), dtype=np.intp)
+    if judge.distinct:
+        both = not isinstance(discovery, Pairs)
+        representatives = _find_representatives(whole, outcomes, eligible, both)
     hypotheses = np.unique(representatives[eligible])
     if len(hypotheses) == 0:
         return Ruling(
@@ -152,11 +151,9 @@ def _rule(
         )
     ruling = Ruling((), (), hypotheses, representatives, screening, holdout_result)
     ruling.require_numbers(judge.name)
-    support = (
-        np.ones(len(reasons), dtype=np.bool_)
-        if holdout is None
-        else has_support(holdout.tables, plan)
-    )
+    support = np.ones(len(reasons), dtype=np.bool_)
+    if holdout is not None:
+        support = has_support(holdout.tables.on, holdout.tables.off, plan)
     parts = [discovery] if holdout is None else [discovery, holdout]
     gaps = find_gaps_by_outcome(parts, plan, plan.rng(f"{purpose}/gaps"))
     verdicts, codes = _give_verdicts(ruling, reasons, support, gaps)
@@ -216,10 +213,7 @@ def find_duplicates(marks: Marks, *, complements: bool = True) -> NDArray[np.int
         if marks.unusable[j]:
             continue
         defined = everywhere if marks.valid is None else marks.valid[j]
-        key, mirror = (
-            on.tobytes() + defined.tobytes(),
-            (on ^ defined).tobytes() + defined.tobytes(),
-        )
+        key, mirror = (bits.tobytes() + defined.tobytes() for bits in (on, on ^ defined))
         out[j] = first.setdefault(key, first.get(mirror, j) if complements else j)
     return out
 

@@ -147,12 +147,8 @@ _ALLOWED: dict[str, tuple[str, ...]] = {
 
 def check_name(reviewer: str) -> str:
     """Return the name of a reviewer, or raise `InputError`."""
-    if (
-        not reviewer.strip()
-        or reviewer != reviewer.strip()
-        or len(reviewer) > _MAX_NAME
-        or not reviewer.isprintable()
-    ):
+    is_name = reviewer and reviewer == reviewer.strip() and reviewer.isprintable()
+    if not is_name or len(reviewer) > _MAX_NAME:
         raise InputError(
             f"a reviewer has a name of at most {_MAX_NAME} printable characters, "
             f"not {reviewer[:100]!r}"
@@ -263,19 +259,16 @@ def _resolve_item(decisions: Sequence[Decision], reviewers: int) -> Resolution:
 def _find_majority(decisions: Sequence[Decision]) -> Verdict | None:
     """Return the verdict of more than half; None where there is none, or most are unsure."""
     counts = Counter(each.verdict for each in decisions).most_common(1)
-    return (
-        counts[0][0]
-        if counts and 2 * counts[0][1] > len(decisions) and counts[0][0] != "unsure"
-        else None
-    )
+    if not counts or 2 * counts[0][1] <= len(decisions) or counts[0][0] == "unsure":
+        return None
+    return counts[0][0]
 
 
 _MEASURED: dict[str, tuple[str, ...]] = {
-    "prompt_valid": ANSWERS,
-    "extraction_valid": ANSWERS,
-    "model_wrong": ANSWERS,
+    **dict.fromkeys(("prompt_valid", "extraction_valid", "model_wrong"), ANSWERS),
     "verdict": VERDICTS,
 }
+_MEASURES = {"raw": stats.raw, "kappa": stats.cohen, "alpha": stats.krippendorff, "ac1": stats.gwet}
 
 
 def agreement(
@@ -327,14 +320,8 @@ def _measure(
 ) -> dict[str, Agreement]:
     ratings = _tabulate(decisions, question)
     size = len(_MEASURED[question])
-    measures = {
-        "raw": stats.raw,
-        "kappa": stats.cohen,
-        "alpha": stats.krippendorff,
-        "ac1": stats.gwet,
-    }
     results: dict[str, Agreement] = {}
-    for name, measure in measures.items():
+    for name, measure in _MEASURES.items():
         # Cohen (1960) defined it for two; more need alpha or AC1
         if name == "kappa" and ratings.shape[1] != 2:
             reason = f"Cohen's kappa is of two reviewers, not {ratings.shape[1]}"
@@ -353,7 +340,6 @@ def _tabulate(decisions: list[Decision], question: str) -> NDArray[np.int64]:
     for decision in decisions:
         answer = getattr(decision, question)
         if answer is not None:
-            table[items[decision.item], people[decision.reviewer]] = _MEASURED[question].index(
-                answer
-            )
+            cell = items[decision.item], people[decision.reviewer]
+            table[cell] = _MEASURED[question].index(answer)
     return table

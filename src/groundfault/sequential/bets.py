@@ -141,10 +141,9 @@ class Bet:
         _check_names(self)
         _check_numbers(self)
         object.__setattr__(self, "grid", tuple(sorted(float(point) for point in self.grid)))
-        object.__setattr__(
-            self, "alternative", None if self.alternative is None else float(self.alternative)
-        )
-        object.__setattr__(self, "burn_in", None if self.burn_in is None else int(self.burn_in))
+        for name, kind in (("alternative", float), ("burn_in", int)):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, kind(value))
 
     @property
     def source(self) -> str:
@@ -222,27 +221,23 @@ class Bet:
         log_start = float(np.log(share)) if share > 0 else -np.inf
         rule = "max" if self.name.startswith("cusum-") else "sum"
         if not stake.any():
-            return wealth._replace(
-                log_arms=betting.accumulate(wealth.log_arms, np.zeros(1), log_start, rule)
-            )
+            log_arms = betting.accumulate(wealth.log_arms, np.zeros(1), log_start, rule)
+            return wealth._replace(log_arms=log_arms)
         factors = betting.factor(score, self._forecasts(wealth, threshold, forecast), threshold)
         log_weights, moments = wealth.log_weights, wealth.moments
         if self.source == "lr-ui":
             # the weights that bet on this score come from earlier scores; those it teaches are used
             # from the next one on
             mixture, new_weights = betting.weigh(log_weights, factors, self.eta)
-            factors, log_weights = (
-                mixture[None],
-                new_weights if stake.all() else np.where(stake, new_weights, log_weights),
-            )
+            log_weights = new_weights if stake.all() else np.where(stake, new_weights, log_weights)
+            factors = mixture[None]
         elif self.source == "agrapa":
             moments = np.where(stake, betting.observe(moments, score), moments)
         # beyond what any score can reach, the null is impossible and counting decides
         log_steps = np.where(betting.is_refuted(threshold), np.inf, np.log(factors))
         log_steps = log_steps if stake.all() else np.where(stake, log_steps, 0.0)
-        return Wealth(
-            betting.accumulate(wealth.log_arms, log_steps, log_start, rule), log_weights, moments
-        )
+        log_arms = betting.accumulate(wealth.log_arms, log_steps, log_start, rule)
+        return Wealth(log_arms, log_weights, moments)
 
     def log_e(self, wealth: Wealth, step: int) -> Floats:
         """Return the natural log of the e-value after ``step`` steps, (N,) array; 0 before the

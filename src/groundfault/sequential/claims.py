@@ -214,9 +214,7 @@ class Claim:
         # a draw from k cases gives none a chance above 1/k; the literal null (worst epsilon N
         # cases) bounds the mean of such draws only, by Rockafellar and Uryasev's dual
         if self.guaranteed:
-            return self.plan.min_cases(
-                len(self.pool.groups) if self.pool.generated else len(self.pool)
-            )
+            return self.plan.min_cases(len(self.pool.groups if self.pool.generated else self.pool))
         return int((self.plan.epsilon or 0.0) * max(0, available - 1)) + 1
 
     def find_eligible(self, query: Query, available: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -243,20 +241,16 @@ class Claim:
             if eligible.shape != available.shape or np.any(eligible & ~available):
                 raise PlanError(f"the policy {policy} named cases that are not on offer")
         elif query.group in self.pool.groups:
-            eligible, what = (
-                self.pool.members[self.pool.groups.index(query.group)],
-                f"the group {query.group!r}",
-            )
+            eligible = self.pool.members[self.pool.groups.index(query.group)]
+            what = f"the group {query.group!r}"
         else:
             raise PlanError(
                 f"the policy {policy} named {query.group!r}, which is no declared group"
             )
         # the draw itself is uniform: a policy chooses the set, never the case in it
         eligible = eligible & available
-        count, min_eligible = (
-            int(eligible.sum()),
-            self.min_eligible(int(available.sum())) if self.guaranteed else 1,
-        )
+        count = int(eligible.sum())
+        min_eligible = self.min_eligible(int(available.sum())) if self.guaranteed else 1
         if count == 0:
             raise PlanError(f"the policy {policy} asked for {what}, which has no case left")
         if count < min_eligible:
@@ -281,11 +275,9 @@ class Claim:
                 f"of at least {self.plan.epsilon:g} of the cases has expected score {q} or more"
             )
         if self.plan.claim == "literal":
-            kinds = (
-                f"{len(pool.groups)} categories in equal parts"
-                if pool.generated
-                else f"the {len(pool)} cases"
-            )
+            kinds = f"the {len(pool)} cases"
+            if pool.generated:
+                kinds = f"{len(pool.groups)} categories in equal parts"
             return (
                 f"every group that makes up at least {self.plan.epsilon:g} of {kinds} has expected "
                 f"score {q} or more"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from groundfault.base.deprecation import rename_fields, rename_members
 from groundfault.core.plan import AUTO, Plan, to_fraction
 from groundfault.core.row_names import sampler_of
 from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.judges.confirm import has_support
 from groundfault.judges.rule import rule
 from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
 from groundfault.sequential.draws import pick
@@ -26,12 +28,7 @@ from groundfault.sequential.labelling import EventKinds, RecordedSession, check_
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import to_hex
 from groundfault.sequential.record import AuditRecord
-from groundfault.sequential.slice_tests import (
-    GradedSlice,
-    SliceTests,
-    find_units_to_label,
-    read_grades,
-)
+from groundfault.sequential.slice_tests import GradedSlice, SliceTests, read_grades
 from groundfault.stats import bits
 
 if TYPE_CHECKING:
@@ -81,43 +78,32 @@ def select_survivors(
     direction: int | None = None,
 ) -> tuple[tuple[str, ...], SliceTests]:
     """Select candidates that survive the screen and that the holdout can support."""
-    marks = case.marks.take(holdout)
     ruling = rule(case.judge, case.plan, discovery, None, case.marks)
-    survivors = (
-        np.zeros(0, dtype=np.intp)
-        if ruling.screening is None
-        else ruling.hypotheses[ruling.screening.survives]
-    )
+    survivors = np.zeros(0, dtype=np.intp)
+    if ruling.screening is not None:
+        survivors = ruling.hypotheses[ruling.screening.survives]
     # screening used discovery rows only; of the holdout it is the slice's size that is read here,
     # never an outcome
-    valid = np.ones((len(case.library), len(holdout)), dtype=np.bool_)
+    marks = case.marks.take(holdout).select(survivors)
+    valid = np.ones((len(survivors), len(holdout)), dtype=np.bool_)
     if marks.valid is not None:
         valid = bits.unpack(marks.valid, len(holdout))
     on = bits.unpack(marks.on, len(holdout)) & valid
-    min_on, min_off = (
-        case.plan.hold_min_on or case.plan.min_on,
-        case.plan.hold_min_off or case.plan.min_off,
-    )
-    supported = (on.sum(axis=1) >= min_on) & ((valid & ~on).sum(axis=1) >= min_off)
-    survivors = survivors[supported[survivors]]
-    signs = discovery.tables[survivors].sign
-    if direction is not None:
-        signs = np.full_like(signs, direction)
-    names = tuple(candidate.name for candidate in case.library)
+    kept = has_support(on.sum(axis=1), (valid & ~on).sum(axis=1), case.plan)
+    signs = discovery.tables[survivors[kept]].sign
     tests = SliceTests.begin(
-        on[survivors],
-        signs,
-        defined=valid[survivors],
+        on[kept],
+        signs if direction is None else np.full_like(signs, direction),
+        defined=valid[kept],
         errors=discovery.denominator == 1,
         grades=grades,
         level=float(to_fraction(case.plan.alpha)),
+        least_lift=float(to_fraction(case.plan.min_lift or 0)),
     )
-    return tuple(names[k] for k in survivors), tests
+    return tuple(case.library[int(k)].name for k in survivors[kept]), tests
 
 
 ASKED, TOLD, UNDONE = "holdout_asked", "holdout_told", "holdout_undone"
-# a lift or an e-value that equals its bound on paper may come out a few ulp below it
-_ROUNDING = 1e-12
 
 
 @rename_fields(limit="budget")
@@ -245,8 +231,6 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
 
     def _restart(self) -> None:
         self.tests = self._fresh_tests
-        self._confirmed = np.zeros(len(self.names), dtype=np.bool_)
-        self._best = np.ones(len(self.names))
         self._open: Query | None = None
         self.scores: list[tuple[Query, float | None]] = []
 
@@ -317,7 +301,8 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
         # fewer labels
         if self.finished:
             return None
-        step, free = self.labelled + 1, self._find_free()
+        # which units are on offer depends on earlier labels alone, so every draw stays predictable
+        step, free = self.labelled + 1, self.tests.find_units()
         among = np.flatnonzero(free)
         unit = int(among[pick(int(self.screen.plan.seed), "holdout", step, len(among))])
         return {
@@ -326,10 +311,6 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
             "drawn_from": to_hex(free),
             "eligible": len(among),
         }
-
-    def _find_free(self) -> Bools:
-        # which units are on offer depends on earlier labels alone, so every draw stays predictable
-        return find_units_to_label(self.tests, np.flatnonzero(~self._confirmed))
 
     def _take_query(self, body: Mapping[str, Any]) -> None:
         if body != self._draw_event():
@@ -342,16 +323,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
     def _take_score(self, query: Query, score: float | None) -> None:
         self.scores.append((query, score))
         unit, loss = self._ids.index(query.id), None if score is None else 1.0 - score
-        self.tests, self._open = self.tests.update(unit, loss, self._find_free()), None
-        # the running maximum may be used: Ville's inequality bounds the largest e-value ever
-        # reached
-        self._best = np.maximum(self._best, self.tests.adjusted)
-        plan = self.screen.plan
-        enough = (
-            self.tests.direction * np.nan_to_num(self.tests.lifts)
-            >= float(to_fraction(plan.min_lift or 0)) - _ROUNDING
-        )
-        self._confirmed |= (self._best >= (1 - _ROUNDING) / float(to_fraction(plan.alpha))) & enough
+        self.tests, self._open = self.tests.update(unit, loss, self.tests.find_units()), None
 
     def _case(self, unit: int) -> dict[str, Any]:
         evidence = self.screen.evidence
@@ -405,17 +377,14 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
     @property
     def finished(self) -> bool:
         """Return whether all survivors are confirmed, no unit is left, or the budget is spent."""
-        is_spent = self.labelled >= min(
-            len(self._holdout_units), self.budget or len(self._holdout_units)
-        )
-        return is_spent or bool(self._confirmed.all())
+        n_units = len(self._holdout_units)
+        is_spent = self.labelled >= min(n_units, self.budget or n_units)
+        return is_spent or bool(self.tests.confirmed.all())
 
     @property
     def confirmed(self) -> tuple[str, ...]:
         """Return the names of what is confirmed so far; nothing that comes can take it back."""
-        return tuple(
-            name for name, stands in zip(self.names, self._confirmed, strict=True) if stands
-        )
+        return tuple(itertools.compress(self.names, self.tests.confirmed))
 
     def find_rates(self, name: str) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return intervals of the failure rates of both sides, by labels and grades.
@@ -458,7 +427,7 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
             sign = int(self.tests.direction[k])
             on, off = test.counts if sign > 0 else test.counts[::-1]
             lift = None if not (on and off) else sign * test.gap
-            e, stands = float(self._best[k]), bool(self._confirmed[k])
+            e, stands = float(self.tests.best[k]), bool(self.tests.confirmed[k])
             reason = f"e-value {e:.3g} of {bar:g} after {on + off} labels"
             if e >= bar and not stands:
                 reason += "; the lift is below the plan's smallest"

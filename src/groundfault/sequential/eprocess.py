@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _WARM = 5  # the reference lets the last five warm-up scores move the grid weights, and no others
-# what `to_json` calls the fields of Wealth, since version 0.1.0
-_KEYS = {"log_arms": "log_arms", "log_weights": "log_weights", "moments": "seen"}
+# the names in `to_json` of the fields of Wealth, in their order, since version 0.1.0
+_KEYS = ("log_arms", "log_weights", "seen")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +81,8 @@ class EProcess:
         """Return the natural log of the e-value, (N,) array; ``inf`` once the null is
         impossible.
         """
-        values = [
-            bet.log_e(wealth, self.steps)
-            for bet, wealth in zip(self.bets, self.wealth, strict=True)
-        ]
+        pairs = zip(self.bets, self.wealth, strict=True)
+        values = [bet.log_e(wealth, self.steps) for bet, wealth in pairs]
         if len(values) == 1:
             return values[0].copy()
         # an average of e-values is one, under any dependence; a maximum or the best bet is not
@@ -116,9 +114,8 @@ class EProcess:
             )
         level, wealth = _numbers(threshold, "threshold"), self.wealth
         for column in columns:
-            wealth = tuple(
-                bet.warm(w, column, level) for bet, w in zip(self.bets, wealth, strict=True)
-            )
+            pairs = zip(self.bets, wealth, strict=True)
+            wealth = tuple(bet.warm(w, column, level) for bet, w in pairs)
         return EProcess(self.bets, wealth)
 
     def update(
@@ -164,10 +161,7 @@ class EProcess:
 
     def to_json(self) -> str:
         """Serialise exactly: ``EProcess.from_json`` returns a process that goes on bit for bit."""
-        wealth = [
-            {_KEYS[name]: _encode(array) for name, array in w._asdict().items()}
-            for w in self.wealth
-        ]
+        wealth = [dict(zip(_KEYS, map(_encode, w), strict=True)) for w in self.wealth]
         bets = [to_stored_names(asdict(bet)) for bet in self.bets]
         return json.dumps(
             {"groundfault_eprocess": 1, "steps": self.steps, "bets": bets, "wealth": wealth}
@@ -185,30 +179,15 @@ class EProcess:
         try:
             data = decode_json(text, "the text")
             bets = tuple(_read_bet(bet) for bet in data["bets"])
-            wealth = tuple(
-                Wealth(**{name: _decode(w[key]) for name, key in _KEYS.items()})
-                for w in data["wealth"]
-            )
-            process, fresh = (
-                cls(bets, wealth, int(data["steps"])),
-                cls.begin(bets, wealth[0].log_arms.shape[1]),
-            )
+            wealth = tuple(Wealth(*(_decode(w[key]) for key in _KEYS)) for w in data["wealth"])
+            process = cls(bets, wealth, int(data["steps"]))
+            fresh = cls.begin(bets, process.sequences)
             # a stored state is outside data: shapes and NaN are checked before it goes on betting
             shapes, due = ([[a.shape for a in w] for w in p.wealth] for p in (process, fresh))
-            if (
-                shapes != due
-                or process.steps < 0
-                or any(np.isnan(a).any() for w in wealth for a in w)
-            ):
+            has_nan = any(np.isnan(a).any() for w in wealth for a in w)
+            if shapes != due or process.steps < 0 or has_nan:
                 raise ValueError("its parts do not fit together")
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            IndexError,
-            AttributeError,
-            OverflowError,
-        ) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
             raise InputError(
                 f"not a serialised e-process ({error}); replay the recorded scores instead"
             ) from None
@@ -219,11 +198,8 @@ class EProcess:
     ) -> EProcess:
         step = self.steps + 1
         pairs = zip(self.bets, self.wealth, strict=True)
-        return EProcess(
-            self.bets,
-            tuple(bet.advance(w, step, score, threshold, forecast, stake) for bet, w in pairs),
-            step,
-        )
+        wealth = (bet.advance(w, step, score, threshold, forecast, stake) for bet, w in pairs)
+        return EProcess(self.bets, tuple(wealth), step)
 
 
 @rename_parameters(budget="burn_in")
@@ -311,21 +287,14 @@ def e_process(
         process = process.warm_start(warm_start, levels[0])
     result = np.empty(columns.shape)
     for step in range(len(columns)):
-        process = process._advance(
-            columns[step],
-            levels[step],
-            None if forecasts is None else forecasts[step],
-            stakes[step],
-        )
+        expected = None if forecasts is None else forecasts[step]
+        process = process._advance(columns[step], levels[step], expected, stakes[step])
         result[step] = process.log_e
     return np.ascontiguousarray(result.T).reshape(table.shape)
 
 
 def _scores(values: ArrayLike, what: str) -> Floats:
-    try:
-        array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"a {what} is not a number; {what}s lie in [0, 1]") from None
+    array = _to_floats(values, f"a {what} is not a number; {what}s lie in [0, 1]")
     wrong = ~((array >= 0) & (array <= 1))
     if wrong.any():
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -335,13 +304,17 @@ def _scores(values: ArrayLike, what: str) -> Floats:
 
 
 def _numbers(values: ArrayLike, what: str) -> Floats:
-    try:
-        array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"a {what} is not a number") from None
+    array = _to_floats(values, f"a {what} is not a number")
     if np.isnan(array).any():
         raise InputError(f"a {what} is NaN; give a number for each step")
     return np.atleast_1d(array)
+
+
+def _to_floats(values: ArrayLike, message: str) -> Floats:
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(message) from None
 
 
 def _check_constant(threshold: ArrayLike, bets: Sequence[Bet]) -> None:

@@ -120,9 +120,8 @@ class StopEarly:
         for name in ("eval_id", "task_id"):
             if value := getattr(task, name, None):
                 _listen()[value] = self
-        strange = [
-            sample.id for sample in samples if str(sample.id) not in self.audit.pool.position
-        ]
+        known = self.audit.pool.position
+        strange = [sample.id for sample in samples if str(sample.id) not in known]
         if strange:
             raise InputError(
                 f"the sample {strange[0]!r} is not in the audit: give the task stopping.dataset"
@@ -203,11 +202,8 @@ class StopEarly:
                 f"the task has the scorers {', '.join(names)}: say which is tested (scorer=)"
             )
         chosen = str(self._scorer).rpartition("/")[2]
-        if (
-            self._scorer is not None
-            and names
-            and not any(chosen.startswith(name.rpartition("/")[2]) for name in names)
-        ):
+        is_there = any(chosen.startswith(name.rpartition("/")[2]) for name in names)
+        if self._scorer is not None and names and not is_there:
             raise InputError(f"the task has no scorer {self._scorer!r}, but {', '.join(names)}")
 
     def _score(self, id: str | int, scores: Mapping[str, SampleScore]) -> float | None:
@@ -262,11 +258,7 @@ def _read_labels(samples: Sequence[Sample], name: str) -> list[Any]:
     if lacking:
         raise InputError(f"the sample {lacking[0]!r} has no metadata {name!r} to be grouped by")
     values = [(sample.metadata or {})[name] for sample in samples]
-    return (
-        values
-        if all(isinstance(value, bool) for value in values)
-        else [str(value) for value in values]
-    )
+    return values if all(isinstance(v, bool) for v in values) else [str(v) for v in values]
 
 
 def _order_ids(audit: SequentialAudit) -> list[str]:

@@ -70,11 +70,9 @@ class LabelCounts:
             return ~self._unavailable
         available = np.zeros(len(pool), dtype=np.bool_)
         for name, members in zip(pool.groups, pool.members, strict=True):
-            fresh = np.flatnonzero(members & ~self._unavailable)
-            if len(fresh):
-                available[fresh[self.draws.pick(f"offer {name}", self.rounds + 1, len(fresh))]] = (
-                    True
-                )
+            fresh = members & ~self._unavailable
+            if fresh.any():
+                available[self._pick(f"offer {name}", fresh)] = True
         return available
 
     def draw(self, query: Query, eligible: Bools) -> int:
@@ -115,20 +113,17 @@ class LabelCounts:
         if self.claim.conditional:
             self._count()
 
-    def thresholds(self, query: Query) -> EProcessPair:
-        """Return the thresholds of the next score of a query, under each of the two nulls."""
-        return self.thresholds_after(query.group, 0, 0.0)
+    def find_thresholds(
+        self, group: str | None, count: int = 0, score: float = 0.0
+    ) -> EProcessPair:
+        """Return the thresholds of a group's next score, under each of the two nulls.
 
-    def thresholds_after(self, group: str | None, count: int, score: float) -> EProcessPair:
-        """Return the thresholds of a group after ``count`` more cases of it, each of that score."""
+        They are those after ``count`` more cases of it, each of a score.
+        """
         plan, g = self.claim.plan, -1 if group is None else self.claim.pool.groups.index(group)
         if g < 0 or not (self.claim.conditional or self.claim.by_cell):
             return EProcessPair(plan.threshold, plan.threshold)
-        size, label_count, more = (
-            self.claim.pool.sizes[g],
-            self._label_counts[g] + count,
-            count * score,
-        )
+        size, label_count = self.claim.pool.sizes[g], self._label_counts[g] + count
         # only a forecast of stopping times asks for more cases than the group has
         if label_count > size:
             return EProcessPair(np.inf, np.inf)
@@ -137,10 +132,9 @@ class LabelCounts:
             return EProcessPair(float(low[g]), float(high[g]))
         # without replacement the target q moves: the unlabelled rest must have mean (N q - sum so
         # far) / (N - n), or a lucky start looks like evidence (Waudby-Smith and Ramdas, 2020)
-        totals = np.array([self._high[g] + more, self._low[g] + more])
-        return EProcessPair(
-            *conditional_threshold(plan.threshold, size, label_count, totals).tolist()
-        )
+        totals = np.array([self._high[g], self._low[g]]) + count * score
+        pair = conditional_threshold(plan.threshold, size, label_count, totals)
+        return EProcessPair(*pair.tolist())
 
     def _cell_thresholds(self) -> tuple[Floats, Floats]:
         return self.claim.cells.compute_thresholds(self.claim.plan.threshold, self.find_available())
@@ -177,10 +171,8 @@ class LabelCounts:
             rest_targets = self._rest(self._low)
         else:
             rest_targets = np.full(len(pool.groups), claim.plan.threshold)
-        where = {name: g for g, name in enumerate(pool.groups)}
-        group_indices = [
-            -1 if query.group is None else where[query.group] for query in self._queries
-        ]
+        places = {name: g for g, name in enumerate(pool.groups)}
+        group_indices = [-1 if q.group is None else places[q.group] for q in self._queries]
         arrays = (
             available,
             rest_targets,

@@ -256,31 +256,33 @@ class SequentialPlan:
         *above, nearer = (1 - (1 - q) * share for share in _AUDITOR_SHARES)
         filled: dict[str, Any] = {
             "bet": (bet,) if isinstance(bet, str) else tuple(bet),
-            "alternative": below[-1] if self.alternative is None else self.alternative,
-            "grid": below if self.grid is None else tuple(self.grid),
-            "auditor_alternative": nearer
-            if self.auditor_alternative is None
-            else self.auditor_alternative,
-            "auditor_grid": tuple(above) if self.auditor_grid is None else tuple(self.auditor_grid),
-            "shares": self.shares or ("uniform" if paper else "heavy-tailed"),
-            "idle_mass": not paper if self.idle_mass is None else bool(self.idle_mass),
-            "claim": self.claim or ("declared-groups" if paper else "population"),
-            "eta": self.eta if self.eta is not None else _PAPER_ETA if paper else _FAST_ETA,
+            "alternative": below[-1],
+            "grid": below,
+            "auditor_alternative": nearer,
+            "auditor_grid": tuple(above),
+            "shares": "uniform" if paper else "heavy-tailed",
+            "idle_mass": not paper,
+            "claim": "declared-groups" if paper else "population",
+            "eta": _PAPER_ETA if paper else _FAST_ETA,
+            "epsilon": _LITERAL_EPSILON if any_set else None,
         }
-        if self.epsilon is None and (paper or self.claim == "literal"):
-            filled["epsilon"] = _LITERAL_EPSILON
         for name, value in filled.items():
-            object.__setattr__(self, name, value)
+            own = getattr(self, name)
+            if name == "bet" or own is None:
+                object.__setattr__(self, name, value)
+            elif isinstance(value, tuple | bool):
+                object.__setattr__(self, name, type(value)(own))
 
     def bets(self, null: Null) -> tuple[Bet, ...]:
         """Return the bets against a null that are placed on all rounds alike."""
         names = list(self.bet or ())
         if null == "model":
-            return self._make_bets([n for n in names if not n.startswith((_APART, _JOINT))], null)
+            names = [name for name in names if not name.startswith((_APART, _JOINT))]
+            return self._make_bets(names, null, self.alternative, self.grid)
         # the auditor's bets start at m at once, so there are no shares to start later
         for start in (_APART, _JOINT, "sr-", "cusum-"):
             names = [name.removeprefix(start) for name in names]
-        return self._make_bets(names, null)
+        return self._make_bets(names, null, self.auditor_alternative, self.auditor_grid)
 
     @property
     def group_bets(self) -> tuple[Bet, ...]:
@@ -296,37 +298,26 @@ class SequentialPlan:
         names = [n.removeprefix(kind) for n in self.bet or () if n.startswith(kind)]
         for name in names:
             if name not in SOURCES:
-                raise PlanError(
-                    f"bet={kind + name!r} is not one of "
-                    f"{', '.join(kind + source for source in SOURCES)}"
-                )
-        return self._make_bets(names, "model")
+                choices = ", ".join(kind + source for source in SOURCES)
+                raise PlanError(f"bet={kind + name!r} is not one of {choices}")
+        return self._make_bets(names, "model", self.alternative, self.grid)
 
-    def _make_bets(self, names: Sequence[str], null: Null) -> tuple[Bet, ...]:
-        model = null == "model"
-        return tuple(
-            Bet(
-                name,
-                null,
-                self.alternative if model else self.auditor_alternative,
-                tuple((self.grid if model else self.auditor_grid) or ()),
-                _FAST_ETA if self.eta is None else self.eta,
-                self.burn_in,
-                self.shares or "heavy-tailed",
-                bool(self.idle_mass),
-            )
-            for name in dict.fromkeys(names)
-        )
+    def _make_bets(
+        self, names: Sequence[str], null: Null, point: float | None, grid: Sequence[float] | None
+    ) -> tuple[Bet, ...]:
+        assert self.eta is not None
+        assert self.shares is not None
+        settings = (self.eta, self.burn_in, self.shares, bool(self.idle_mass))
+        points = tuple(grid or ())
+        return tuple(Bet(name, null, point, points, *settings) for name in dict.fromkeys(names))
 
     def min_cases(self, total: int) -> int:
         """Return the fewest cases with a share of at least epsilon among ``cases``; 1 without an
         epsilon.
         """
-        return (
-            1
-            if self.epsilon is None
-            else max(1, ceil(to_fraction(self.epsilon, "epsilon") * total))
-        )
+        if self.epsilon is None:
+            return 1
+        return max(1, ceil(to_fraction(self.epsilon, "epsilon") * total))
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -378,11 +378,9 @@ def _assemble(pool: Pool, masks: Iterable[tuple[str, Bools]]) -> Pool:
         if not mask.any():
             raise InputError(f"the group {name!r} has no cases; leave it out")
     order = np.array(sorted(range(len(pool)), key=pool.ids.__getitem__))
-    embedding = (
-        None
-        if pool.embedding is None
-        else pool_parsing.check_embedding(pool.embedding, len(pool))[order]
-    )
+    embedding = pool.embedding
+    if embedding is not None:
+        embedding = pool_parsing.check_embedding(embedding, len(pool))[order]
     return replace(
         pool,
         ids=tuple(pool.ids[i] for i in order),

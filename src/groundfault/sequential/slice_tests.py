@@ -33,6 +33,8 @@ _EDGE = 0.01
 """No score is forecast nearer to 0 than this, so that none costs all."""
 _LIFTS = np.array([[0.05], [0.1], [0.15], [0.2], [0.3], [0.4], [0.6]])
 """Lifts to bet on, each with an equal share."""
+_ROUNDING = 1e-12
+"""A lift or an e-value that equals its bound on paper may come out a few ulp below it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +173,7 @@ class SliceTest:
 
     Attributes
     ----------
-    units, labelled : int
+    units : int
     share : float
         Of the units, on the high side.
     sums, counts : pair of float, pair of int
@@ -195,7 +197,6 @@ class SliceTest:
     cells: tuple[Floats, Floats]
     log_high: Floats
     log_low: Floats
-    labelled: int = 0
     sums: tuple[float, float] = (0.0, 0.0)
     counts: tuple[int, int] = (0, 0)
     bet_sums: tuple[float, float] = (0.0, 0.0)
@@ -242,11 +243,8 @@ class SliceTest:
         """
         log_high, log_low = self.log_high, self.log_low
         if bet:
-            steps = np.where(
-                is_refuted(self._find_threshold(high)),
-                np.inf,
-                np.log(self._compute_factors(loss, high)),
-            )
+            steps = np.log(self._compute_factors(loss, high))
+            steps = np.where(is_refuted(self._find_threshold(high)), np.inf, steps)
             log_high, log_low = (log_high + steps, log_low) if high else (log_high, log_low + steps)
         # one stake carried over both sides, or a stake on each: both are martingales at the true
         # rate, and their average too
@@ -256,7 +254,6 @@ class SliceTest:
             self,
             log_high=log_high,
             log_low=log_low,
-            labelled=self.labelled + 1,
             sums=_add(self.sums, loss, high),
             counts=_add(self.counts, 1, high),
             bet_sums=_add(self.bet_sums, loss * bet, high),
@@ -264,16 +261,18 @@ class SliceTest:
             log_e=float(_log_average(np.stack([together, apart])).min()),
         )
 
+    @property
+    def labelled(self) -> int:
+        """Return the number of labels."""
+        return sum(self.counts)
+
     def _find_threshold(self, high: bool) -> Floats:
         """Return the least mean of a side's next score under the null: passes if high, losses if
         low.
         """
-        lower, upper = self.cells
-        total = sum(self.sums)
+        (lower, upper), total = self.cells, sum(self.sums)
         if high:
-            return conditional_threshold(
-                1.0 - upper, self.units, self.labelled, self.labelled - total
-            )
+            lower, total = 1.0 - upper, self.labelled - total
         return conditional_threshold(lower, self.units, self.labelled, total)
 
     def _compute_factors(self, loss: float, high: bool) -> Floats:
@@ -316,9 +315,14 @@ class SliceTests:
         1 where the slice is held to have the higher losses, -1 where the lower.
     labelled : bool array, shape (N,)
     tests : tuple of SliceTest or of GradedSlice, length K
-    adjusted : float64 array, shape (K,)
-        e-values after e-Holm. ``P(any of a true null ever reaches 1 / alpha) <= alpha``, under any
-        dependence.
+    adjusted, best : float64 arrays, shape (K,)
+        e-values after e-Holm, and the largest so far.
+    confirmed : bool array, shape (K,)
+        Whose e-value has reached 1 / level, with a lift of at least `least_lift` then.
+        ``P(any null that is true is ever confirmed) <= level``, under any dependence.
+    level : float
+    least_lift : float, optional
+        Counted in the direction of the slice; None asks for none.
     grades : float64 array, shape (N,), optional
         A grader's loss of every unit, where the tests use it.
     """
@@ -329,7 +333,11 @@ class SliceTests:
     labelled: Bools
     tests: tuple[SliceTest | GradedSlice, ...]
     adjusted: Floats
-    grades: Floats | None = None
+    best: Floats
+    confirmed: Bools
+    level: float
+    least_lift: float | None
+    grades: Floats | None
 
     @classmethod
     def begin(
@@ -341,10 +349,9 @@ class SliceTests:
         errors: bool = True,
         grades: Floats | None = None,
         level: float = 0.1,
+        least_lift: float | None = None,
     ) -> SliceTests:
-        """Begin before the first label; ``level`` is the family-wise error, for tests with
-        grades.
-        """
+        """Begin before the first label; ``level`` is the family-wise error."""
         covered = np.ones_like(on) if defined is None else defined
         high = on == (direction > 0)[:, None]
         tests: tuple[SliceTest | GradedSlice, ...]
@@ -358,8 +365,11 @@ class SliceTests:
                 GradedSlice.begin(grades[row], side[row], level, len(on))
                 for row, side in zip(covered, high, strict=True)
             )
-        free = np.zeros(on.shape[1], dtype=np.bool_)
-        return cls(on, covered, direction, free, tests, np.ones(len(on)), grades)
+        labelled, confirmed = np.zeros(on.shape[1], np.bool_), np.zeros(len(on), np.bool_)
+        e = np.ones(len(on))
+        return cls(
+            on, covered, direction, labelled, tests, e, e, confirmed, level, least_lift, grades
+        )
 
     def update(self, unit: int, loss: float | None, eligible: Bools) -> SliceTests:
         """Return the test after one more label.
@@ -386,15 +396,19 @@ class SliceTests:
                 high = bool(on[unit]) == (sign > 0)
                 own = float(not high) if loss is None else loss
                 tests[k] = tests[k].update(own, grade, high=high, bet=fair)
-        new_labelled = self.labelled.copy()
-        new_labelled[unit] = True
+        labelled = self.labelled.copy()
+        labelled[unit] = True
         # exp overflows at 709; beyond 700 every plausible alpha has been passed long ago
-        e = np.exp(np.minimum([test.log_e for test in tests], 700.0))
-        return replace(self, labelled=new_labelled, tests=tuple(tests), adjusted=e_holm(e))
-
-    def reach(self, alpha: float) -> Bools:
-        """Return whose e-values are now at 1 / alpha or above: bool, shape (K,)."""
-        return np.asarray(np.log(self.adjusted) >= -log(alpha) - 1e-12)
+        e = e_holm(np.exp(np.minimum([test.log_e for test in tests], 700.0)))
+        # the running maximum may be used: Ville's inequality bounds the largest e-value ever
+        # reached
+        best = np.maximum(self.best, e)
+        after = replace(self, labelled=labelled, tests=tuple(tests), adjusted=e, best=best)
+        reached = best >= (1 - _ROUNDING) / self.level
+        if self.least_lift is not None:
+            lifts = self.direction * np.nan_to_num(after.lifts)
+            reached &= lifts >= self.least_lift - _ROUNDING
+        return replace(after, confirmed=self.confirmed | reached)
 
     @property
     def lifts(self) -> Floats:
@@ -406,50 +420,39 @@ class SliceTests:
             [int(sign) * test.gap for test, sign in zip(self.tests, self.direction, strict=True)]
         )
 
+    def find_units(self) -> Bools:
+        """Return units from which to draw the next label, of all units alike: bool, shape (N,).
 
-def find_units_to_label(tests: SliceTests, undecided: NDArray[np.intp]) -> Bools:
-    """Return units from which to draw the next label, of all units alike: bool, shape (N,).
+        Without grades these are all unlabelled ones; for the last slice that is not confirmed,
+        those of the side that has fewer labels. With grades a label inside a slice serves that
+        slice, and one drawn from all is fair for every slice.
+        """
+        undecided = np.flatnonzero(~self.confirmed | self.confirmed.all())
+        if self.grades is not None:
+            return self._find_units_with_grades(undecided)
+        return self._find_lagging_side(undecided[0]) if len(undecided) == 1 else ~self.labelled
 
-    Without grades these are all unlabelled ones; for the last undecided slice, those of the side
-    that has fewer labels. With grades a label inside a slice serves that slice, and one drawn from
-    all is fair for every slice.
+    def _find_units_with_grades(self, undecided: NDArray[np.intp]) -> Bools:
+        """Return the units to label where a label inside of a slice serves that slice alone.
 
-    Parameters
-    ----------
-    tests : SliceTests
-    undecided : int array
-        Slices that no label has confirmed yet; at least one.
-    """
-    if tests.grades is not None:
-        return _find_units_with_grades(tests, undecided)
-    if len(undecided) == 1:
-        return _find_lagging_side(tests, int(undecided[0]))
-    return ~tests.labelled
+        The slice that has fewest of either is served, and one that has evidence already before
+        others: it is nearest to its end.
+        """
+        free = ~self.labelled
+        needs = [
+            (min(test.bet_counts) / (1.0 + max(test.log_e, 0.0)), int(k), test.bet_counts)
+            for k in undecided
+            for test in (self.tests[k],)
+        ]
+        _, k, (high_count, low_count) = min(needs)
+        inside = free & self.defined[k] & (self.on[k] == (self.direction[k] > 0))
+        return free if high_count > low_count or not inside.any() else inside
 
-
-def _find_units_with_grades(tests: SliceTests, undecided: NDArray[np.intp]) -> Bools:
-    """Return the units to label where a label inside of a slice serves that slice alone.
-
-    The slice that has fewest of either is served, and one that has evidence already before others:
-    it is nearest to its end.
-    """
-    free = ~tests.labelled
-    needs = [
-        (min(test.bet_counts) / (1.0 + max(test.log_e, 0.0)), int(k), test.bet_counts)
-        for k in undecided
-        if isinstance(test := tests.tests[k], GradedSlice)
-    ]
-    _, k, (high_count, low_count) = min(needs)
-    inside = free & tests.defined[k] & (tests.on[k] == (tests.direction[k] > 0))
-    return free if high_count > low_count or not inside.any() else inside
-
-
-def _find_lagging_side(tests: SliceTests, k: int) -> Bools:
-    """Return unlabelled units of the side with fewer labels; of the other, where it has none
-    left.
-    """
-    free = tests.defined[k] & ~tests.labelled
-    on, off = free & tests.on[k], free & ~tests.on[k]
-    labelled = tests.labelled & tests.defined[k]
-    fewer = on if (labelled & tests.on[k]).sum() <= (labelled & ~tests.on[k]).sum() else off
-    return fewer if fewer.any() else free if free.any() else ~tests.labelled
+    def _find_lagging_side(self, k: np.intp) -> Bools:
+        """Return unlabelled units of the side with fewer labels; of the other, where it has none
+        left.
+        """
+        free, labelled = self.defined[k] & ~self.labelled, self.labelled & self.defined[k]
+        on, off = free & self.on[k], free & ~self.on[k]
+        fewer = on if (labelled & self.on[k]).sum() <= (labelled & ~self.on[k]).sum() else off
+        return fewer if fewer.any() else free if free.any() else ~self.labelled

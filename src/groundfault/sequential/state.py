@@ -107,7 +107,7 @@ class AuditState(RecordedSession[Verdict]):
             id=self.pool.ids[position],
             stake=query.stake and step > self.plan.warm_up,
         )
-        thresholds = self.counts.thresholds(query)
+        thresholds = self.counts.find_thresholds(query.group)
         # the bet is worked out for both outcomes before either is seen; scores in between use the
         # same stake
         self._outcomes = {score: self._after(query, thresholds, score) for score in (0.0, 1.0)}
@@ -164,11 +164,8 @@ class AuditState(RecordedSession[Verdict]):
 
     def _redraw(self, body: Mapping[str, Any]) -> Round | None:
         """Return the round as it is made now, from the group that the record says was chosen."""
-        query = (
-            self.choose(None)
-            if body["step"] <= self.plan.warm_up
-            else read_query(body, len(self.pool))
-        )
+        is_warm_up = body["step"] <= self.plan.warm_up
+        query = self.choose(None) if is_warm_up else read_query(body, len(self.pool))
         try:
             return None if query is None or self.decided else self.draw_round(query)
         except PlanError as error:
@@ -264,22 +261,19 @@ class AuditState(RecordedSession[Verdict]):
 
         Certificates store it, and verification compares it: the words stay as they are.
         """
-        q, cases = (
-            f"{self.plan.threshold:g}",
-            f"{self.tested} tested cases ({self.labelled} labelled)",
-        )
+        q, cases = self.plan.threshold, f"{self.tested} tested cases ({self.labelled} labelled)"
         if self.verdict == "failure mode found":
             if self._groups_below:
                 name = self._groups_below[0]
-                return f"counted: {name} is below {q} whatever its other cases would score"
+                return f"counted: {name} is below {q:g} whatever its other cases would score"
             reached = f"{self.wealth.model:.4g}"
             return f"the e-value against the model's null reached {reached} after {cases}"
         if self.verdict == "audit passed":
             if self.counts.reached.all():
-                return f"counted: every declared group has a mean score of {q} or more"
+                return f"counted: every declared group has a mean score of {q:g} or more"
             if self._groups_reached:
                 name = self._groups_reached[0]
-                return f"counted: {name}, which the auditor claimed, has a mean of {q} or more"
+                return f"counted: {name}, which the auditor claimed, has a mean of {q:g} or more"
             return (
                 f"the e-value against the auditor's null reached {self.wealth.auditor:.4g} after "
                 f"{cases}: this auditor ({self.plan.policy}), given {self.plan.burn_in} cases to "

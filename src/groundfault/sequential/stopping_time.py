@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from math import isfinite, log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
+import msgspec
 import numpy as np
 
 from groundfault.base.deprecation import rename_attributes, rename_fields, rename_parameters
@@ -17,6 +18,7 @@ from groundfault.sequential.policies import History, Policy, Query
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import Round
 from groundfault.sequential.session import SequentialAudit
+from groundfault.sequential.two_null_test import Verdict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,18 +54,17 @@ def count_to_stop(audit: SequentialAudit) -> ToStop:
 def _count_in_a_row(audit: SequentialAudit, group: str | None, score: float) -> int | None:
     """Count how many times ``score`` in a row would stop the audit."""
     cut, test = -log(audit.plan.alpha), audit.test
-    before = audit.counts.thresholds_after(group, 0, score)
+    before = audit.counts.find_thresholds(group)
     for count in range(1, _FARTHEST + 1):
         if not isfinite(before.model):
             return None
         test = test.update(score, before, claim=True, group=group, forecast=audit.plan.threshold)
-        before = audit.counts.thresholds_after(group, count, score)
-        is_counted = (
-            before.model > 1.0
-            if score == 0
-            else before.auditor <= 0.0 and test.steps >= audit.plan.burn_in
-        )
-        if is_counted or (test.log_e.model if score == 0 else test.log_e.auditor) >= cut:
+        before = audit.counts.find_thresholds(group, count, score)
+        log_e, is_counted = test.log_e.model, before.model > 1.0
+        if score:
+            log_e = test.log_e.auditor
+            is_counted = before.auditor <= 0.0 and test.steps >= audit.plan.burn_in
+        if is_counted or log_e >= cut:
             return count
     return None
 
@@ -100,14 +101,8 @@ class StoppingForecast:
         """Return the forecast as plain words and numbers, by the keys that version 0.1.0 wrote, but
         for the burn-in.
         """
-        return {
-            "world": self.world,
-            "burn_in": self.burn_in,
-            "found": self.failure_rate,
-            "passed": self.pass_rate,
-            "inconclusive": self.inconclusive_rate,
-            "labels": list(self.labels),
-        }
+        names = ("world", "burn_in", "found", "passed", "inconclusive", "labels")
+        return dict(zip(names, msgspec.to_builtins(astuple(self)), strict=True))
 
 
 @rename_parameters(budgets="burn_ins")
@@ -160,9 +155,8 @@ def forecast_stopping(
         If an accuracy is outside [0, 1], there is no such group, or a number is out of range.
     """
     base = 1 - (1 - plan.threshold) / 3 if base is None else base
-    levels = (
-        tuple(max(0.0, plan.threshold - gap) for gap in (0.10, 0.25)) if at is None else tuple(at)
-    )
+    # a mild failure, and a plain one
+    levels = tuple(max(0.0, plan.threshold - gap) for gap in (0.10, 0.25)) if at is None else at
     if not all(0 <= p <= 1 for p in (base, *levels)):
         raise PlanError("base and at are chances of a pass: numbers in [0, 1]")
     if failing is not None and failing not in pool.groups:
@@ -184,11 +178,13 @@ def forecast_stopping(
             delayed(_simulate_audits)(pool, plans, policy, chance, r)
             for r, chance in enumerate(worlds)
         )
-        name = (
-            f"everywhere {base:.3g}" if level is None else f"{failing or 'one group'} {level:.3g}"
+        place = (
+            f"{failing or 'one group'} {level:.3g}"
+            if level is not None
+            else f"everywhere {base:.3g}"
         )
         forecasts += [
-            _summarize_runs(name, own.burn_in, [run[i] for run in runs])
+            _summarize_runs(place, own.burn_in, [run[i] for run in runs])
             for i, own in enumerate(plans)
         ][::-1]
     return forecasts
@@ -230,11 +226,9 @@ def _simulate_audits(
 
         def answer(query: Query, anew: np.random.Generator = anew) -> float:
             position = pool.position[query.id]
-            return (
-                float(anew.random() < chance[position])
-                if plans[0].claim == "rates"
-                else float(scores[position])
-            )
+            if plans[0].claim == "rates":
+                return float(anew.random() < chance[position])
+            return float(scores[position])
 
         results.append((audit.run(answer), audit.labelled))
         if current is policy:
@@ -263,17 +257,10 @@ class _Script:
 
 
 def _summarize_runs(world: str, burn_in: int, runs: Sequence[tuple[str, int]]) -> StoppingForecast:
-    verdicts = [verdict for verdict, _ in runs]
-    failure_rate, pass_rate = (
-        verdicts.count(v) / len(runs) for v in ("failure mode found", "audit passed")
-    )
-    low, middle, high = np.quantile(
-        [labels for _, labels in runs], (0.1, 0.5, 0.9), method="inverted_cdf"
-    )
-    share = verdicts.count("inconclusive") / len(runs)
-    return StoppingForecast(
-        world, burn_in, failure_rate, pass_rate, share, (int(low), int(middle), int(high))
-    )
+    verdicts, labels = zip(*runs, strict=True)
+    failed, passed, neither = (verdicts.count(one) / len(runs) for one in get_args(Verdict))
+    low, middle, high = map(int, np.quantile(labels, (0.1, 0.5, 0.9), method="inverted_cdf"))
+    return StoppingForecast(world, burn_in, failed, passed, neither, (low, middle, high))
 
 
 def advise_burn_in(forecasts: Sequence[StoppingForecast], alpha: float) -> int | None:

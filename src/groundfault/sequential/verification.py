@@ -207,9 +207,13 @@ def compare_results(certificate: Certificate, state: AuditState) -> list[str]:
     return list(differences_of(_select_stable(certificate), _select_stable(again)))
 
 
-def read_key(book: Ledger, seal: str) -> Mapping[str, Any]:
+def read_key(book: Ledger | None, seal: str) -> Mapping[str, Any]:
     """Return the key of an audit's draws as a ledger holds it; empty where there is none."""
-    bodies = [event.body for event in book.events(OPENED)]
+    try:
+        bodies = [] if book is None else [event.body for event in book.events(OPENED)]
+    except (InputError, LedgerError):
+        # what is wrong with the ledger is said where its rounds are compared
+        return {}
     header = next((b for b in bodies if isinstance(b, dict) and b.get("audit") == seal), {})
     draws = header.get("draws")
     return draws if isinstance(draws, dict) else {}
@@ -335,7 +339,7 @@ def _find_draws(certificate: Certificate, book: Ledger | None) -> tuple[Draws | 
     if sealed is None:
         return None, "the certificate has neither a seed nor the hash of a random key"
     if sealed.key is None:
-        key = _read_ledger_key(certificate, book)
+        key = read_key(book, certificate.seal).get("key")
         if key is None or hash_key(key) != sealed.hash:
             return None, (
                 "their key is sealed until the audit has ended; name the ledger that has it "
@@ -348,14 +352,6 @@ def _find_draws(certificate: Certificate, book: Ledger | None) -> tuple[Draws | 
         "they follow from a random key that was sealed until the audit ended, and fits the hash "
         "that was written down before the first draw"
     )
-
-
-def _read_ledger_key(certificate: Certificate, book: Ledger | None) -> str | None:
-    try:
-        return None if book is None else read_key(book, certificate.seal).get("key")
-    except (InputError, LedgerError):
-        # what is wrong with the ledger is said where its rounds are compared
-        return None
 
 
 def _list_entries(

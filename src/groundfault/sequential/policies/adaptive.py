@@ -257,19 +257,16 @@ class Adaptive:
         N).
         """
         has_score = ~np.isnan(history.scores)
-        positions, scores = (
-            history.positions[has_score],
-            history.scores[has_score].astype(np.float32),
-        )
+        positions = history.positions[has_score]
+        scores = history.scores[has_score].astype(np.float32)
         inputs = self._features.of(history).inputs
         state = self._memory.get("last")
         # what is kept only saves time: from the first score on, the same answer is worked out to
         # the last bit
         if state is None or not state.leads_to(inputs, positions, scores):
             state = _EnsembleState(inputs)
-        for case, score in zip(
-            positions[len(state.positions) :], scores[len(state.positions) :], strict=True
-        ):
+        old = len(state.positions)
+        for case, score in zip(positions[old:], scores[old:], strict=True):
             state = state.after(case, score)
         self._memory["last"] = state
         return state.predict() if state.stages else np.full((1, len(inputs)), history.threshold)
@@ -336,14 +333,12 @@ class _EnsembleState:
     def after(self, case: np.intp, score: np.float32) -> _EnsembleState:
         """Return the state after one more score."""
         positions, scores = np.append(self.positions, case), np.append(self.scores, score)
-        state = replace(
-            self, positions=positions, scores=scores, loss=self._loss(case, float(score))
-        )
+        loss = self._loss(case, float(score))
+        state = replace(self, positions=positions, scores=scores, loss=loss)
         if len(positions) < _MIN_SCORES:
             return state
-        stages = train(
-            self.inputs[positions], scores, widths=_WIDTHS, epochs=_EPOCHS, members=_MEMBERS
-        )
+        inputs = self.inputs[positions]
+        stages = train(inputs, scores, widths=_WIDTHS, epochs=_EPOCHS, members=_MEMBERS)
         return replace(state, stages=stages)
 
     def _loss(self, case: np.intp, score: float) -> Floats:

@@ -306,10 +306,8 @@ def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) ->
     parts = [np.ones((len(embedded), 1)), embedded, labels.features.groups]
     widths = [part.shape[1] for part in parts]
     kinds = [(_INTERCEPT,), *(_SCALES if width else (0.0,) for width in widths[1:])]
-    columns, scales = (
-        np.hstack(parts),
-        np.array([np.repeat(draws, widths) for draws in product(*kinds)]),
-    )
+    columns = np.hstack(parts)
+    scales = np.array([np.repeat(draws, widths) for draws in product(*kinds)])
     mode, precision, evidence = _laplace(
         columns[labels.positions] * scales[:, None], labels.scores, labels.logit
     )
@@ -357,10 +355,8 @@ def boosted(labels: LabelledData, rng: np.random.Generator) -> Floats:
         chance = _sigmoid(logits[:, labels.positions])
         slope, curve = weights * (labels.scores - chance), weights * chance * (1 - chance)
         inside, bend = slope @ rows, curve @ rows + _PENALTY
-        outside, other = (
-            slope.sum(axis=1)[:, None] - inside,
-            curve.sum(axis=1)[:, None] - bend + 2 * _PENALTY,
-        )
+        outside = slope.sum(axis=1)[:, None] - inside
+        other = curve.sum(axis=1)[:, None] - bend + 2 * _PENALTY
         best = (inside**2 / bend + outside**2 / other).argmax(axis=1)
         bag = np.arange(_BAGS)
         up, down = (inside / bend)[bag, best], (outside / other)[bag, best]
