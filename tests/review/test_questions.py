@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from groundfault.errors import InputError
-from groundfault.review import Decision, Item
-from groundfault.review.queue import QUESTIONS, find_next, find_open
+from groundfault.review import Decision
+from groundfault.review.decision import QUESTIONS, find_next, find_open
 
 
 def list_ways(question: str | None = "prompt_valid") -> Iterator[dict[str, str]]:
@@ -37,7 +37,7 @@ def test_every_way_through_the_questions_is_a_decision_and_no_part_of_it_is() ->
 
 
 def test_a_question_is_worded_for_what_was_read() -> None:
-    some, none = (Item("t", "How many?", "5", text, "So 5.") for text in ("5", None))
+    some, none = "5", None
     assert QUESTIONS["extraction_valid"].word(some).startswith("Is what was read")
     assert QUESTIONS["extraction_valid"].word(none).startswith("Nothing was read")
     assert QUESTIONS["prompt_valid"].word(some) == QUESTIONS["prompt_valid"].word(none)

@@ -8,13 +8,16 @@ hold every text as it is.
 
 from __future__ import annotations
 
+import csv
 import io
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import polars as pl
 from polars import selectors
 
 from groundfault.base.files import write_bytes
+from groundfault.base.reading import MAX_DOCUMENT, read_text
 from groundfault.errors import InputError
 
 # with the wide forms of East Asian keyboards, which some spreadsheets take for the narrow ones
@@ -66,6 +69,46 @@ def format_csv(frame: pl.DataFrame, *, for_excel: bool = False) -> bytes:
         cells.write_csv(include_header=False, line_terminator=end),
     ]
     return (_BOM if for_excel else b"") + "".join(lines).encode()
+
+
+def read_sheet_text(path: Path) -> str:
+    """Return the text of a sheet that somebody filled in.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is not UTF-8.
+    """
+    try:
+        return read_text(path)
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text; save it as CSV UTF-8") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def split_rows(
+    text: str, path: Path, columns: Iterable[str]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield where each row of a CSV sheet stands, in words, and its cells by column.
+
+    Raises
+    ------
+    InputError
+        If it is no CSV, or lacks a column.
+    """
+    csv.field_size_limit(MAX_DOCUMENT)
+    head = text.partition("\n")[0]
+    between = max(",;\t", key=head.count)  # spreadsheets of some countries write semicolons
+    try:
+        sheet = csv.DictReader(io.StringIO(text, newline=""), delimiter=between, strict=True)
+        lacking = [name for name in columns if name not in (sheet.fieldnames or ())]
+        if lacking:
+            raise InputError(f"{path} has no column {lacking[0]!r}: it is no such sheet")
+        for number, row in enumerate(sheet, start=2):
+            yield f"{path}, row {number}", row
+    except csv.Error as error:
+        raise InputError(f"{path} cannot be read as CSV: {error}") from None
 
 
 def write_table(frame: pl.DataFrame, path: str | Path) -> None:

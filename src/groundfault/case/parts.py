@@ -6,9 +6,6 @@ was not given: those of rows that have none yet, or of a part that was kept apar
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.auditing.copies import join_copies
-from groundfault.base.files import explain_failure, folder_mode
+from groundfault.base.folders import replace_folder
 from groundfault.base.streams import stream
 from groundfault.case.settings import CaseSettings, Freshness
 from groundfault.core.evidence import Evidence
@@ -338,22 +335,11 @@ def write_case(
         fresh_answers=count_answers(parts.fresh),
         models=evidence.models if len(evidence.models) > 1 else (),
     )
-    with explain_failure(home):
-        home.parent.mkdir(parents=True, exist_ok=True)
-        # beside it, so that it takes its place in one step
-        new = Path(tempfile.mkdtemp(prefix=f".{home.name}-", dir=home.parent))
-    try:
+    with replace_folder(home) as new:
         for name in ("audit", "fresh", "answers"):
             if (part := getattr(parts, name)) is not None:
                 part.save(new / "evidence" / name)
         settings.write(new)
-        with explain_failure(home):
-            new.chmod(folder_mode())
-            with suppress(FileNotFoundError):
-                home.rmdir()
-            new.rename(home)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
 
 
 def _require_grades(parts: CaseParts, grader: str) -> None:

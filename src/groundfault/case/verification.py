@@ -53,16 +53,7 @@ def verify_case(folder: str | Path) -> Verification:
     case = Case(folder)
     checks: list[VerificationCheck] = []
     # what follows from rows or a record that were altered, would only repeat that
-    for steps in (
-        {"case": _check_seal, "evidence": _check_rows},
-        {"choice": _check_choice},
-        {
-            "audit": _check_audit,
-            "probe": _check_probe,
-            "confirmation": _check_labels,
-            "report": _check_report,
-        },
-    ):
+    for steps in _STEPS:
         if all(check.status == "passed" for check in checks):
             checks += [check for name, step in steps.items() for check in _try(name, step, case)]
     return Verification(tuple(checks))
@@ -160,6 +151,19 @@ def _check_report(case: Case) -> Iterator[VerificationCheck]:
     if (case.folder / REPORT).is_dir():
         summary = case.summarize()
         yield _compare(case.folder / REPORT, make_result_pages(SUMMARY, summary), "report")
+
+
+_STEPS: tuple[dict[str, _Step], ...] = (
+    {"case": _check_seal, "evidence": _check_rows},
+    {"choice": _check_choice},
+    {
+        "audit": _check_audit,
+        "probe": _check_probe,
+        "confirmation": _check_labels,
+        "report": _check_report,
+    },
+)
+"""Steps by their names; each group is checked where all before it passed."""
 
 
 def _list_events(case: Case, kind: str) -> list[Event]:

@@ -23,7 +23,7 @@ from groundfault.render.words import clean, plural
 if TYPE_CHECKING:
     from groundfault.probes.review.reviewed_runs import ReviewedRuns, ReviewProgress
     from groundfault.review import Decision, Item, Session
-    from groundfault.review.queue import ReviewQuestion
+    from groundfault.review.decision import ReviewQuestion
 
 _HELP = (
     "Unsure leaves the item to others. Every decision is kept at once; b goes back to change one."
@@ -67,7 +67,8 @@ def show_items(
 
 def _decide(session: Session, console: Console, read_key: Callable[[], str]) -> bool:
     """Decide one item; return False to quit."""
-    from groundfault.review.queue import GUIDANCE, QUESTIONS, find_open
+    from groundfault.review.decision import QUESTIONS, find_open
+    from groundfault.review.queue import GUIDANCE
 
     item = session.item
     assert item is not None
@@ -150,7 +151,7 @@ def _lines(text: str, max_length: int | None) -> str:
 
 def _prompt(question: ReviewQuestion, item: Item, console: Console) -> None:
     keys = ", ".join(f"{key} {word}" for key, word in question.words.items())
-    console.print(Text(question.word(item), style="bold"))
+    console.print(Text(question.word(item.extracted), style="bold"))
     console.print(Text(f"  {keys}   |   b back, s skip, t note, q quit, ? help > "), end="")
 
 

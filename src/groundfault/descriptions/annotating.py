@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,8 +16,7 @@ from numpy.typing import NDArray
 
 from groundfault.base.arrays import Places
 from groundfault.base.files import write_bytes
-from groundfault.base.reading import MAX_DOCUMENT, read_text
-from groundfault.base.sheets import escape_cell, format_csv
+from groundfault.base.sheets import escape_cell, format_csv, read_sheet_text, split_rows
 from groundfault.base.streams import stream
 from groundfault.descriptions.proposing import PROMPTS, ExampleDescription
 from groundfault.errors import InputError
@@ -265,7 +262,9 @@ def read_sheet(path: str | Path, texts: Sequence[str], descriptions: Sequence[st
     rows = {_fold(text): i for i, text in enumerate(texts)}
     columns = {_fold(text): j for j, text in enumerate(descriptions)}
     marks = np.full((len(texts), len(descriptions)), MISSING, dtype=np.int64)
-    for where, text, description, decision in _read_rows(Path(path)):
+    file = Path(path)
+    for where, row in split_rows(read_sheet_text(file), file, _HEADS):
+        text, description, decision = (row[name] or "" for name in _HEADS)
         place = rows.get(_fold(text)), columns.get(_fold(description))
         if None in place:
             what = "text" if place[0] is None else "description"
@@ -286,25 +285,3 @@ def _fold(text: str) -> str:
     An apostrophe before a formula, its line ends.
     """
     return escape_cell(text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
-def _read_rows(path: Path) -> list[tuple[str, str, str, str]]:
-    csv.field_size_limit(MAX_DOCUMENT)
-    try:
-        text = read_text(path)
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text; save it as CSV UTF-8") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    head = text.partition("\n")[0]
-    between = max(",;\t", key=head.count)  # spreadsheets of some countries write semicolons
-    try:
-        sheet = csv.DictReader(io.StringIO(text, newline=""), delimiter=between, strict=True)
-        if not set(_HEADS) <= set(sheet.fieldnames or ()):
-            raise InputError(f"{path} has not the columns {', '.join(_HEADS)}: it is no such sheet")
-        return [
-            (f"{path}, row {number}", *(row[name] or "" for name in _HEADS))  # type: ignore[misc]
-            for number, row in enumerate(sheet, start=2)
-        ]
-    except csv.Error as error:
-        raise InputError(f"{path} cannot be read as CSV: {error}") from None

@@ -23,12 +23,99 @@ Verdict = Literal[
 ]
 
 ANSWERS: tuple[Answer, ...] = get_args(Answer)
-ARTEFACTS: tuple[Artefact, ...] = get_args(Artefact)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 SAID = ("prompt_valid", "extraction_valid", "artefact", "model_wrong", "note")
 
 # a name has to fit in a table, a note on a page
 _MAX_NAME, _MAX_NOTE = 80, 4000
+
+
+_WORDS = {"y": "yes", "n": "no", "u": "unsure"}
+
+
+@dataclass(frozen=True)
+class ReviewQuestion:
+    """One question about an item.
+
+    Attributes
+    ----------
+    name : str
+        The field of a `Decision` that holds the answer.
+    text : str
+    words : mapping of str to str
+        The answer that each key gives.
+    required : str
+        Why it has to be answered, in a message.
+    unread : str
+        The text where no answer was read; empty where that changes nothing.
+    """
+
+    name: str
+    text: str
+    words: Mapping[str, str]
+    required: str
+    unread: str = ""
+
+    def word(self, extracted: str | None) -> str:
+        """Return the question as it is asked about an answer as it was read."""
+        return self.unread if self.unread and extracted is None else self.text
+
+
+QUESTIONS = {
+    question.name: question
+    for question in (
+        ReviewQuestion(
+            "prompt_valid",
+            "Does the prompt still ask the task, so that the expected answer is right?",
+            _WORDS,
+            "it is yes, no, unsure",
+        ),
+        ReviewQuestion(
+            "extraction_valid",
+            "Is what was read the response's final answer?",
+            _WORDS,
+            "it may be left out only if prompt_valid is no",
+            "Nothing was read. Is that right: does the response give no final answer?",
+        ),
+        ReviewQuestion(
+            "artefact",
+            "Why not: did the extraction misread it, or is the form of the answer to blame?",
+            {"e": "extraction", "f": "format"},
+            "extraction_valid is no, so say whether extraction or format",
+        ),
+        ReviewQuestion(
+            "model_wrong",
+            "Is the response's final answer wrong?",
+            _WORDS,
+            "it may be left out only after a no",
+            "Is that wrong? To give no answer is, where there is one.",
+        ),
+    )
+}
+"""All questions by their names, in the order in which they are asked."""
+
+
+def find_next(question: str, answer: str) -> str | None:
+    """Return the question that follows an answer; None where what is left is moot.
+
+    Examples
+    --------
+    >>> find_next("prompt_valid", "yes"), find_next("prompt_valid", "no")
+    ('extraction_valid', None)
+    """
+    if question == "prompt_valid":
+        return None if answer == "no" else "extraction_valid"
+    if question == "extraction_valid":
+        return "artefact" if answer == "no" else "model_wrong"
+    return None
+
+
+def find_open(answers: Mapping[str, str]) -> str | None:
+    """Return the first question that is neither answered nor moot."""
+    question: str | None = "prompt_valid"
+    while question is not None and question in answers:
+        question = find_next(question, answers[question])
+    return question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,20 +175,10 @@ class Decision:
                 raise InputError(
                     f"{name} is {value!r}; it is {', '.join(choices[:-1])} or {choices[-1]}"
                 )
-        if self.prompt_valid is None:
-            raise InputError(f"prompt_valid is missing; it is {', '.join(ANSWERS)}")
-        if self.prompt_valid != "no":
-            if self.extraction_valid is None:
-                raise InputError(
-                    "extraction_valid is missing; it may be left out only if prompt_valid is no"
-                )
-            if self.extraction_valid == "no" and self.artefact is None:
-                raise InputError(
-                    "artefact is missing: extraction_valid is no, so say whether extraction or "
-                    "format"
-                )
-            if self.extraction_valid != "no" and self.model_wrong is None:
-                raise InputError("model_wrong is missing; it may be left out only after a no")
+        answers = {name: getattr(self, name) for name in QUESTIONS}
+        question = find_open({name: word for name, word in answers.items() if word is not None})
+        if question is not None:
+            raise InputError(f"{question} is missing; {QUESTIONS[question].required}")
         if self.artefact is not None and self.extraction_valid != "no":
             raise InputError(f"artefact is {self.artefact!r}, but extraction_valid is not no")
         if len(self.note) > _MAX_NOTE:
@@ -137,10 +214,7 @@ class Decision:
 
 
 _ALLOWED: dict[str, tuple[str, ...]] = {
-    "prompt_valid": ANSWERS,
-    "extraction_valid": ANSWERS,
-    "artefact": ARTEFACTS,
-    "model_wrong": ANSWERS,
+    **{name: tuple(question.words.values()) for name, question in QUESTIONS.items()},
     "role": get_args(Role),
 }
 

@@ -5,19 +5,16 @@ whole, the texts that were shown among it, before any of it counts."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 
 from groundfault.base.files import write_bytes, write_text
-from groundfault.base.reading import MAX_DOCUMENT, read_text
-from groundfault.base.sheets import escape_cell, format_csv
+from groundfault.base.sheets import escape_cell, format_csv, read_sheet_text, split_rows
 from groundfault.errors import InputError, first_line
 from groundfault.review.decision import SAID, Decision, Role
 from groundfault.review.queue import Item, normalize
@@ -205,7 +202,7 @@ def _get_text(row: Mapping[str, Any], name: str, where: str) -> str:
 
 
 def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    text = _read_text(path)
+    text = read_sheet_text(path)
     start = text.lstrip()[:1]
     try:
         if start == "[":
@@ -218,37 +215,17 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 if line.strip()
             )
         else:
-            yield from _read_csv(text, path)
-    except (ValueError, RecursionError, csv.Error) as error:
+            for where, row in split_rows(text, path, ("item", *SAID)):
+                if None in row or None in row.values():
+                    raise InputError(f"{where} has another number of cells than the header")
+                yield where, row
+    except (ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} cannot be read as a sheet: {first_line(error)}") from None
-
-
-def _read_csv(text: str, path: Path) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    csv.field_size_limit(MAX_DOCUMENT)
-    head = text.partition("\n")[0]
-    between = max(",;\t", key=head.count)  # spreadsheets of some countries write semicolons
-    sheet = csv.DictReader(io.StringIO(text, newline=""), delimiter=between, strict=True)
-    lacking = [name for name in ("item", *SAID) if name not in (sheet.fieldnames or ())]
-    if lacking:
-        raise InputError(f"{path} has no column {lacking[0]!r}: it is no sheet of this review")
-    for number, row in enumerate(sheet, start=2):
-        if None in row or None in row.values():
-            raise InputError(f"{path}, row {number} has another number of cells than the header")
-        yield f"{path}, row {number}", row
 
 
 def _require_mapping(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise InputError("a line of the sheet is no JSON object")
     return value
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return read_text(path)
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text; save it as CSV UTF-8") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None

@@ -149,10 +149,9 @@ class AuditRecord:
         """
         if self.ledger is None:
             return header
-        opened = self._find_header()
+        openings, opened = self._find_header()
         if opened is None:
             self.ledger.refuse_earlier(OPENED, lambda e: _asks_the_same(e, header), "these cases")
-            openings = self.ledger.events(OPENED) if self._exists() else []
             others = [event for event in openings if _asks_the_same(event.body, header)]
             reason = " ".join((reopen or "").split())
             # trying plans until one gives the wanted verdict is not covered by any e-value, so a
@@ -164,19 +163,19 @@ class AuditRecord:
                     f"settings ({settings}), begun {others[-1].time}: go on with those, or say why "
                     "you begin anew (reopen); the reason stays in the record"
                 )
-            self.ledger.append(
-                OPENED,
-                {"audit": self.seal, **header, "reason": reason or None, "before": len(others)},
-            )
+            history = {"reason": reason or None, "before": len(others)}
+            self.ledger.append(OPENED, {"audit": self.seal, **header, **history})
             # another process may have opened it at the same time: the first one's header counts
-            opened = self._find_header()
+            _, opened = self._find_header()
         assert opened is not None
         return opened
 
-    def _find_header(self) -> Mapping[str, Any] | None:
+    def _find_header(self) -> tuple[list[Event], Mapping[str, Any] | None]:
+        """Return all openings of audits, and with what this one was opened."""
         assert self.ledger is not None
-        openings = self.ledger.events(OPENED) if self._exists() else []
-        return next((e.body for e in openings if e.body["audit"] == self.seal), None)
+        exists = "://" in self.ledger.place or Path(self.ledger.place).exists()
+        openings = self.ledger.events(OPENED) if exists else []
+        return openings, next((e.body for e in openings if e.body["audit"] == self.seal), None)
 
     def append(self, kind: str, body: Mapping[str, Any]) -> tuple[AuditEvent, list[AuditEvent]]:
         """Write an event down; once this returns it is on disk.
@@ -225,10 +224,6 @@ class AuditRecord:
         self.ledger.check()
         place = {"path": self.ledger.place, "head": self.ledger.head}
         return place | count_audits(self.ledger.events(OPENED), self.seal)
-
-    def _exists(self) -> bool:
-        assert self.ledger is not None
-        return "://" in self.ledger.place or Path(self.ledger.place).exists()
 
 
 def count_audits(openings: Sequence[Event], seal: str) -> dict[str, Any]:

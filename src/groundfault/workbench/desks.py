@@ -17,8 +17,8 @@ from groundfault.render import words
 from groundfault.render.drawing import Figure
 from groundfault.render.sequential_page import draw_wealth, format_e_value
 from groundfault.review.annotators import PanelSeat
-from groundfault.review.decision import Decision
-from groundfault.review.queue import QUESTIONS, Item, find_next, normalize
+from groundfault.review.decision import QUESTIONS, Decision, find_next
+from groundfault.review.queue import Item, normalize
 from groundfault.review.session import Session
 from groundfault.sequential.answers import read_label, select_fields
 from groundfault.sequential.certificate import Certificate, WealthPoint
@@ -95,7 +95,7 @@ class ItemView:
             tuple(
                 QuestionView(
                     name,
-                    question.word(item),
+                    question.word(item.extracted),
                     tuple((k, w, find_next(name, w) or "") for k, w in question.words.items()),
                     getattr(previous, name, None) or "",
                 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -93,20 +93,9 @@ def train(
     Mean cross-entropy, Adam at rate .01, batches of min(32, n // 2) + 1 cases in an order of its
     own for each member, weights drawn uniformly within one over the root of the number of inputs:
     as in the reference implementation of https://doi.org/10.48550/arXiv.2605.07002."""
-    return tuple(_stages(features, scores, tuple(widths), tuple(epochs), members, seed))
-
-
-def _stages(
-    features: Singles,
-    scores: Singles,
-    widths: tuple[int, ...],
-    epochs: tuple[int, ...],
-    members: int,
-    seed: int,
-) -> Iterator[Networks]:
-    count = len(features)
+    count, stages = len(features), []
     rows = np.concatenate([features, np.ones((count, 1), dtype=np.float32)], axis=1)
-    nets = _begin(rows.shape[1], widths, members, seed)
+    nets = _begin(rows.shape[1], tuple(widths), members, seed)
     parts = (nets.hidden, nets.out, nets.bias)
     moments = [(np.zeros_like(part), np.zeros_like(part), np.empty_like(part)) for part in parts]
     shuffles = np.random.default_rng([seed, _ORDERS, count])
@@ -120,7 +109,8 @@ def _stages(
             ):
                 _adam(part, gradient, moment, step)
         if epoch in epochs:
-            yield Networks(widths, *(part.copy() for part in parts))
+            stages.append(Networks(nets.widths, *(part.copy() for part in parts)))
+    return tuple(stages)
 
 
 def _begin(inputs: int, widths: tuple[int, ...], members: int, seed: int) -> Networks:

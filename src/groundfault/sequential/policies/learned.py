@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -438,21 +438,7 @@ def _compute_gain(means: Floats, targets: Floats) -> Floats:
     return np.where(p < q, p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q)), 0.0)
 
 
-def make_logistic() -> Learned:
-    """Make the policy that learns by Bayesian logistic regression."""
-    return Learned("logistic", logistic)
-
-
-def make_gp() -> Learned:
-    """Make the policy that learns by a Gaussian process."""
-    return Learned("gp", gaussian_process)
-
-
-def make_boosted() -> Learned:
-    """Make the policy that learns by gradient-boosted stumps."""
-    return Learned("boosted", boosted)
-
-
-def make_thompson() -> Learned:
-    """Make the policy of Thompson sampling, by Bayesian logistic regression."""
-    return Learned("thompson", logistic, thompson=True)
+make_logistic = partial(Learned, "logistic", logistic)
+make_gp = partial(Learned, "gp", gaussian_process)
+make_boosted = partial(Learned, "boosted", boosted)
+make_thompson = partial(Learned, "thompson", logistic, thompson=True)
