@@ -144,18 +144,15 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
         """Return every mode that labels can confirm; an e-value of 1 over the whole level
         confirms.
         """
-        return tuple(
-            self._adjust(state, to_fraction(test.screen.plan.alpha) / to_fraction(self.plan.alpha))
-            for test in self.tests
-            for state in test.survivors
-        )
-
-    def _adjust(self, state: SurvivorState, part: Any) -> SurvivorState:
-        if part == 1:
-            return state
-        e, bar = state.e_value * float(part), 1 / float(to_fraction(self.plan.alpha))
-        reason = f"e-value {e:.3g} of {bar:g} after {state.on + state.off} labels"
-        return msgspec.structs.replace(state, e_value=e, reason=reason)
+        alpha, adjusted = to_fraction(self.plan.alpha), []
+        for test in self.tests:
+            part = to_fraction(test.screen.plan.alpha) / alpha
+            for state in test.survivors:
+                e, labels = state.e_value * float(part), state.on + state.off
+                reason = f"e-value {e:.3g} of {1 / float(alpha):g} after {labels} labels"
+                own = msgspec.structs.replace(state, e_value=e, reason=reason)
+                adjusted.append(state if part == 1 else own)
+        return tuple(adjusted)
 
     @property
     def result(self) -> Confirmation:
@@ -204,29 +201,24 @@ def make_confirmation(case: Case, choice: ModeChoice, ledger: Ledger | None) -> 
             Candidate(name_mode(number), rules[number], missing="off", source="modes")
             for number in numbers
         ]
-        tests.append(
-            SequentialConfirmation(
-                _join_answers(case, outcome, candidates),
-                replace(plan, alpha=str(part)),
-                candidates,
-                finders=[],
-                budget=choice.budget,
-                grader=case.settings.grader,
-                direction=1,
-                ledger=ledger if ledger is not None else False,
-            )
+        test = SequentialConfirmation(
+            _join_answers(case, outcome, candidates),
+            replace(plan, alpha=str(part)),
+            candidates,
+            finders=[],
+            budget=choice.budget,
+            grader=case.settings.grader,
+            direction=1,
+            ledger=ledger if ledger is not None else False,
         )
+        tests.append(test)
     model = case.fresh_evidence.roles.model
     return CaseConfirmation(tests, plan, choice.budget, case.settings.fresh_answers, model)
 
 
 def _join_answers(case: Case, outcome: str, candidates: Sequence[Candidate]) -> Evidence:
-    evidence = join_parts(
-        *(
-            select_answers(part, outcome, case.settings.seed)
-            for part in (case.audit_evidence, case.fresh_evidence)
-        )
-    )
+    parts = (case.audit_evidence, case.fresh_evidence)
+    evidence = join_parts(*(select_answers(part, outcome, case.settings.seed) for part in parts))
     columns = sorted({column for each in candidates for column in each.columns})
     # the audit has decided what leaks; a hole, which fails always, looks like a leak
     roles = evidence.roles.join(None, None, {"allow_leakage": columns})

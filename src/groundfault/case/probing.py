@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 from math import ceil, log2
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -185,14 +186,8 @@ def begin_probe(
     bank = make_bank(case, numbers, pairs, question, target)
     words = Grammar.shipped() if grammar is None else grammar
     words = words.fitting({slot for task in bank for slot in task.slots})
-    choice = ProbeChoice(
-        modes=numbers,
-        pairs=pairs,
-        question=question,
-        target=target,
-        bank=bank.hash,
-        grammar=words.hash,
-    )
+    hashes = {"bank": bank.hash, "grammar": words.hash}
+    choice = ProbeChoice(modes=numbers, pairs=pairs, question=question, target=target, **hashes)
     _require_same(case, choice)
     prompts = len(bank) * len(words)
     with replace_folder(case.folder / PROBE) as place:
@@ -283,13 +278,8 @@ def count_least_pairs(case: Case) -> int:
 
 def _list_labelled(case: Case) -> set[str]:
     """Return units that somebody was asked to label before the tasks were drawn, or so far."""
-    names: set[str] = set()
-    for event in case.ledger.events():
-        if event.kind == PLANNED:
-            break
-        if event.kind == ASKED:
-            names.add(str(event.body["id"]))
-    return names
+    before = takewhile(lambda event: event.kind != PLANNED, case.ledger.events())
+    return {str(event.body["id"]) for event in before if event.kind == ASKED}
 
 
 def _write_tasks(fresh: Evidence, drawn: dict[int, list[Pair]], question: str, target: str) -> Bank:

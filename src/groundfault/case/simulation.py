@@ -116,21 +116,17 @@ def simulate(
     run : int
         Names the draw: the same run has the same failures, whichever modes are confirmed.
     """
-    runs = []
-    for group in groups:
-        share = sum(number in chosen for number in group.numbers) / len(chosen)
-        if (one := group.begin(chosen, alpha * share, run)) is not None:
-            runs.append(one)
+    shares = [sum(number in chosen for number in group.numbers) / len(chosen) for group in groups]
+    begun = (g.begin(chosen, alpha * share, run) for g, share in zip(groups, shares, strict=True))
+    runs = [one for one in begun if one is not None]
     # in turns as `CaseConfirmation` has it
     while sum(one.labelled for one in runs) < most and (
         unfinished := [one for one in runs if not one.is_finished]
     ):
         min(unfinished, key=lambda one: one.labelled / len(one.numbers)).label()
-    confirmed = {
-        number: bool(is_confirmed)
-        for one in runs
-        for number, is_confirmed in zip(one.numbers, one.tests.confirmed, strict=True)
-    }
+    confirmed: dict[int, bool] = {}
+    for one in runs:
+        confirmed |= dict(zip(one.numbers, one.tests.confirmed.tolist(), strict=True))
     return sum(one.labelled for one in runs), confirmed
 
 
@@ -145,12 +141,8 @@ def _thin(test: SliceTest | GradedSlice) -> SliceTest | GradedSlice:
     steps = np.sin(np.linspace(0.0, np.pi / 2, _CELLS)) ** 2
     places = np.unique(np.rint(steps * (len(test.cells[0]) - 1)).astype(np.intp))
     lower, upper = test.cells
-    return replace(
-        test,
-        cells=(lower[places], upper[places]),
-        log_high=test.log_high[:, places],
-        log_low=test.log_low[:, places],
-    )
+    log_high, log_low = test.log_high[:, places], test.log_low[:, places]
+    return replace(test, cells=(lower[places], upper[places]), log_high=log_high, log_low=log_low)
 
 
 def imagine_rows(
@@ -377,12 +369,8 @@ def forecast_confirmation(case: Case) -> Forecast | None:
     numbers = [mode.number for mode in modes]
     alpha = float(to_fraction(case.settings.share_alpha("confirm")))
     groups, _ = imagine_rows(case, lambda mode, _: mode.rate)
-    runs = [
-        simulate(groups, numbers, alpha, min(limit, _MOST_LABELS), run)
-        for run in range(FORECAST_RUNS)
-    ]
-    shares = {
-        number: float(np.mean([confirmed.get(number, False) for _, confirmed in runs]))
-        for number in numbers
-    }
-    return Forecast(FORECAST_RUNS, limit, int(np.median([labels for labels, _ in runs])), shares)
+    most = min(limit, _MOST_LABELS)
+    runs = [simulate(groups, numbers, alpha, most, run) for run in range(FORECAST_RUNS)]
+    labels, confirmed = zip(*runs, strict=True)
+    shares = {k: float(np.mean([each.get(k, False) for each in confirmed])) for k in numbers}
+    return Forecast(FORECAST_RUNS, limit, int(np.median(labels)), shares)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -132,17 +133,16 @@ def judge_wordings(
             for side, tasks in sides.items()
             for effect in _compare_options(losses, grammar, side, tasks, factor, level)
         )
-        judged.append(
-            ReworkedMode(
-                number=number,
-                pairs=len(pairs),
-                rate=rate,
-                rate_outside=rate_outside,
-                p=p,
-                holds=p <= level and rate > rate_outside,
-                effects=tuple(effects),
-            )
+        one = ReworkedMode(
+            number=number,
+            pairs=len(pairs),
+            rate=rate,
+            rate_outside=rate_outside,
+            p=p,
+            holds=p <= level and rate > rate_outside,
+            effects=tuple(effects),
         )
+        judged.append(one)
     return tuple(judged)
 
 
@@ -166,27 +166,19 @@ def _compare_options(
     for place, group in enumerate(grammar.groups):
         plain = group.options[0].name
         for option in group.options[1:]:
-            names.append((group.name, option.name, plain))
-            table.append(
-                [_contrast(losses.get(task, {}), place, option.name, plain) for task in tasks]
-            )
+            names.append({"group": group.name, "option": option.name, "plain": plain})
+            contrast = partial(_contrast, place=place, option=option.name, plain=plain)
+            table.append([contrast(losses.get(task, {})) for task in tasks])
     if not names:
         return
     # a task without both sides carries no information: 0 has no weight in the test
     columns = [[0.0 if d is None else d for d in column] for column in table]
     ps = sign_flips(list(zip(*columns, strict=True)))
-    for (group_name, option_name, plain), column, raw in zip(names, table, ps, strict=True):
+    for name, column, raw in zip(names, table, ps, strict=True):
         differences = [d for d in column if d is not None]
-        p = min(1.0, factor * float(raw))
+        mean, p = fmean(differences or [0.0]), min(1.0, factor * float(raw))
         yield WordingEffect(
-            side=side,
-            group=group_name,
-            option=option_name,
-            plain=plain,
-            tasks=len(differences),
-            difference=fmean(differences) if differences else 0.0,
-            p=p,
-            differs=p <= level,
+            side=side, tasks=len(differences), difference=mean, p=p, differs=p <= level, **name
         )
 
 
@@ -334,11 +326,7 @@ class _Answers:
         )
 
     def _judge(self, losses: Losses, step: Step) -> tuple[ReworkedMode, ...]:
+        modes, alpha = self.choice.modes, self.settings.share_alpha(step)
         return judge_wordings(
-            losses,
-            self.bank,
-            self.grammar,
-            self.choice.modes,
-            tests=self.n_modes,
-            alpha=self.settings.share_alpha(step),
+            losses, self.bank, self.grammar, modes, tests=self.n_modes, alpha=alpha
         )

@@ -241,10 +241,11 @@ def compute_p_values(
         # expected sums are means of strata, which round
         slack = 1e-9 * np.maximum(np.abs(gap), 1e-12)
         if direction is None:
-            exceed[at] += (np.abs(draw_gap) >= np.abs(gap) - slack).sum(axis=0)
+            draw_gap, gap = np.abs(draw_gap), np.abs(gap)
         else:
             side = np.where(direction[at] > 0, 1, -1)
-            exceed[at] += (side * draw_gap >= side * gap - slack).sum(axis=0)
+            draw_gap, gap = side * draw_gap, side * gap
+        exceed[at] += (draw_gap >= gap - slack).sum(axis=0)
     # the data count as one draw: unbiased tests need it (Phipson and Smyth 2010,
     # doi:10.2202/1544-6115.1585)
     return (1 + exceed) / (draws + 1)

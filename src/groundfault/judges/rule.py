@@ -108,56 +108,39 @@ def rule(
         Names the random streams, so that repeats differ and reruns do not.
     """
     with enough_threads(whole.size * len(whole.on)):
-        return _rule(judge, plan, discovery, holdout, whole, purpose)
-
-
-def _rule(
-    judge: Judge, plan: Plan, discovery: Units, holdout: Units | None, whole: Marks, purpose: str
-) -> Ruling:
-    reasons = find_obstacles(plan, discovery, whole)
-    eligible = np.flatnonzero([not r for r in reasons]).astype(np.intp)
-    outcomes = len(discovery.losses)
-    representatives = np.arange(len(reasons), dtype=np.intp)
-    if judge.distinct:
-        both = not isinstance(discovery, Pairs)
-        representatives = _find_representatives(whole, outcomes, eligible, both)
-    hypotheses = np.unique(representatives[eligible])
-    if len(hypotheses) == 0:
-        return Ruling(
-            (Verdict.UNTESTABLE,) * len(reasons),
-            tuple(reasons),
-            hypotheses,
-            representatives,
-            None,
-            None,
-        )
-    screening = judge.screen(discovery, hypotheses, plan, plan.rng(f"{purpose}/screen"))
-    if holdout is None and discovery.strata is not None:
-        # a two-sided p-value within strata may stand for the other direction than the lift
-        same = keeps_sign_within_strata(discovery, hypotheses)
-        small = None if screening.too_small is None else screening.too_small & same
-        screening = replace(screening, survives=screening.survives & same, too_small=small)
-    holdout_result = None
-    if holdout is not None:
-        direction = discovery.tables[hypotheses].sign
-        holdout_result = confirm(
-            holdout,
-            hypotheses,
-            screening.survives,
-            direction,
-            plan,
-            exact_p=judge.confirmation == "exact",
-            rng=plan.rng(f"{purpose}/confirm"),
-        )
-    ruling = Ruling((), (), hypotheses, representatives, screening, holdout_result)
-    ruling.require_numbers(judge.name)
-    support = np.ones(len(reasons), dtype=np.bool_)
-    if holdout is not None:
-        support = has_support(holdout.tables.on, holdout.tables.off, plan)
-    parts = [discovery] if holdout is None else [discovery, holdout]
-    gaps = find_gaps_by_outcome(parts, plan, plan.rng(f"{purpose}/gaps"))
-    verdicts, codes = _give_verdicts(ruling, reasons, support, gaps)
-    return Ruling(verdicts, codes, hypotheses, representatives, screening, holdout_result)
+        reasons = find_obstacles(plan, discovery, whole)
+        eligible = np.flatnonzero([not r for r in reasons]).astype(np.intp)
+        outcomes = len(discovery.losses)
+        representatives = np.arange(len(reasons), dtype=np.intp)
+        if judge.distinct:
+            both = not isinstance(discovery, Pairs)
+            representatives = _find_representatives(whole, outcomes, eligible, both)
+        hypotheses = np.unique(representatives[eligible])
+        if len(hypotheses) == 0:
+            nothing = (Verdict.UNTESTABLE,) * len(reasons)
+            return Ruling(nothing, tuple(reasons), hypotheses, representatives, None, None)
+        screening = judge.screen(discovery, hypotheses, plan, plan.rng(f"{purpose}/screen"))
+        if holdout is None and discovery.strata is not None:
+            # a two-sided p-value within strata may stand for the other direction than the lift
+            same = keeps_sign_within_strata(discovery, hypotheses)
+            small = None if screening.too_small is None else screening.too_small & same
+            screening = replace(screening, survives=screening.survives & same, too_small=small)
+        holdout_result = None
+        if holdout is not None:
+            direction = discovery.tables[hypotheses].sign
+            exact_p, rng = judge.confirmation == "exact", plan.rng(f"{purpose}/confirm")
+            holdout_result = confirm(
+                holdout, hypotheses, screening.survives, direction, plan, exact_p=exact_p, rng=rng
+            )
+        ruling = Ruling((), (), hypotheses, representatives, screening, holdout_result)
+        ruling.require_numbers(judge.name)
+        support = np.ones(len(reasons), dtype=np.bool_)
+        if holdout is not None:
+            support = has_support(holdout.tables.on, holdout.tables.off, plan)
+        parts = [discovery] if holdout is None else [discovery, holdout]
+        gaps = find_gaps_by_outcome(parts, plan, plan.rng(f"{purpose}/gaps"))
+        verdicts, codes = _give_verdicts(ruling, reasons, support, gaps)
+        return Ruling(verdicts, codes, hypotheses, representatives, screening, holdout_result)
 
 
 def find_obstacles(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str, ...]]:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from inspect_ai.scorer import SampleScore
     from inspect_ai.util import EarlyStop
 
-    from groundfault.base.ledgers import LedgerChoice
-
 
 class StopEarly:
     """Stops an Inspect evaluation when either null of an audit of its samples falls.
@@ -44,12 +42,9 @@ class StopEarly:
         One that does not look at scores, such as ``uniform`` or ``stratified``: Inspect runs
         samples in their order, and under another policy the audit waits for the sample it asks for.
         Left out, ``stratified`` where there are groups.
-    ledger : Ledger, path, URL or bool, optional
-        Where each round is recorded; a repeated evaluation then goes on where the first was
-        interrupted.
-    reopen : str, optional
     **settings
-        Further settings of an `SequentialPlan`.
+        Further arguments of a `SequentialAudit`. With a ledger, a repeated evaluation goes on where
+        the first was interrupted.
 
     Attributes
     ----------
@@ -80,8 +75,6 @@ class StopEarly:
         groups: Sequence[str] = (),
         scorer: str | None = None,
         policy: str | None = None,
-        ledger: LedgerChoice = None,
-        reopen: str | None = None,
         **settings: Any,
     ) -> None:
         try:
@@ -102,8 +95,6 @@ class StopEarly:
             pool,
             threshold=threshold,
             policy=policy or ("stratified" if groups else "uniform"),
-            ledger=ledger,
-            reopen=reopen,
             **settings,
         )
         of = {str(sample.id): sample for sample in samples}

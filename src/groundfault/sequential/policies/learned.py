@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -280,12 +281,8 @@ class LabelledData:
         return float(np.log(self.threshold / (1 - self.threshold)))
 
 
-class Learner(Protocol):
-    """A function from scores to draws; pure but for the generator."""
-
-    def __call__(self, labels: LabelledData, rng: np.random.Generator) -> Floats:
-        """Return draws, shape (K, N)."""
-        ...
+Learner = Callable[[LabelledData, np.random.Generator], NDArray[np.float64]]
+"""A function from scores to draws, shape (K, N); pure but for the generator."""
 
 
 def logistic(labels: LabelledData, rng: np.random.Generator) -> Floats:
