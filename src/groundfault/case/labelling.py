@@ -108,11 +108,8 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
     @property
     def _labels(self) -> dict[Answer, float | None]:
         """Return the labels so far, each once."""
-        return {
-            name_answer(query, self._model): score
-            for test in self.tests
-            for query, score in test.scores
-        }
+        scores = [each for test in self.tests for each in test.scores]
+        return {name_answer(query, self._model): score for query, score in scores}
 
     # ------------------------------------------------------------------------------- the results
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from groundfault.auditing.report import Report
     from groundfault.core.evidence import Evidence
     from groundfault.core.plan import Number
+    from groundfault.core.roles import Roles
     from groundfault.modes.mode import Mode
     from groundfault.sequential.policies import Query
 
@@ -207,11 +208,14 @@ def _part(evidence: Evidence, is_fresh: NDArray[np.bool_]) -> list[Evidence]:
     return parts
 
 
+def _forget_statuses(roles: Roles) -> Roles:
+    """Return the roles of a table in which a row without an outcome was not scored yet."""
+    return replace(roles, null_outcome=str(Status.MISSING), status=None, count_as_failed=())
+
+
 def hide_outcomes(evidence: Evidence) -> Evidence:
     """Return the same rows as if nobody had scored them yet."""
-    roles = replace(
-        evidence.roles, null_outcome=str(Status.MISSING), status=None, count_as_failed=()
-    )
+    roles = _forget_statuses(evidence.roles)
     frame = evidence.frame.with_columns(pl.lit(None, pl.Float64).alias(roles.outcome))
     hidden = [name for name in (evidence.roles.status,) if name]
     return Evidence.from_frame(frame.drop(hidden), roles)
@@ -230,13 +234,7 @@ def join_parts(audit: Evidence, fresh: Evidence) -> Evidence:
     The outcomes are made of losses again, so that both parts have a column of the same type; what
     was not scored in the audit stays without a loss.
     """
-    roles = replace(
-        audit.roles,
-        split=PART,
-        status=None,
-        null_outcome=str(Status.MISSING),
-        count_as_failed=(),
-    )
+    roles = replace(_forget_statuses(audit.roles), split=PART)
     outcome = roles.outcome
     words = [name for name in (audit.roles.status,) if name]
     frames = [

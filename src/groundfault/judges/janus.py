@@ -49,12 +49,9 @@ class JanusA:
         levels = np.unique(scores)
         decoy_counts = count_expected_decoys(units, hypotheses, levels, plan, rng)
         floor = decoys.procedure_a(scores, decoy_counts, float(to_fraction(plan.q)))
-        return Screening(
-            floor.survives(scores),
-            p=compute_p_values(units, hypotheses, plan, rng),
-            floor=floor,
-            decoys=decoy_counts[np.searchsorted(levels, scores)],
-        )
+        p = compute_p_values(units, hypotheses, plan, rng)
+        above = decoy_counts[np.searchsorted(levels, scores)]
+        return Screening(floor.survives(scores), p=p, floor=floor, decoys=above)
 
     def find_bar(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
@@ -108,13 +105,9 @@ def count_expected_decoys(
         return decoys.scale_counts(scores, levels, len(hypotheses), plan.correction)
     # units of different size classes are not exchangeable, and the exact distribution has no strata
     if units.strata is not None:
-        return decoys.scale_counts(
-            # "inside" is valid for any number of draws, the paper's plain ratio only for many
-            redraw_scores(units, hypotheses, plan, rng),
-            levels,
-            len(hypotheses),
-            "inside",
-        )
+        scores = redraw_scores(units, hypotheses, plan, rng)
+        # "inside" is valid for any number of draws, the paper's plain ratio only for many
+        return decoys.scale_counts(scores, levels, len(hypotheses), "inside")
     distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
     return distributions.pool_tail(counts, levels, plan.effect)
 
@@ -126,19 +119,14 @@ def redraw_scores(
     hypothesis."""
     # at least ten expected decoys at a floor of q, or the estimated proportion would be mostly
     # noise
-    draws = int(
-        np.ceil(
-            max(plan.permutations, 10 * len(hypotheses) / float(to_fraction(plan.q)))
-            / len(hypotheses)
-        )
-    )
+    wanted = max(plan.permutations, 10 * len(hypotheses) / float(to_fraction(plan.q)))
+    draws = int(np.ceil(wanted / len(hypotheses)))
     tables = units.tables[hypotheses]
-    return np.concatenate(
-        [
-            replace(tables[np.tile(at, len(sums))], on_sum=sums.reshape(-1)).score(plan.effect)
-            for at, _, sums in units.redraw(hypotheses, draws, rng)
-        ]
-    )
+    scores = [
+        replace(tables[np.tile(at, len(sums))], on_sum=sums.reshape(-1)).score(plan.effect)
+        for at, _, sums in units.redraw(hypotheses, draws, rng)
+    ]
+    return np.concatenate(scores)
 
 
 def draw_scores(
@@ -195,12 +183,9 @@ class JanusLite:
             # it
             threshold = float(decoy_scores[int(np.ceil(_LITE_LEVEL * len(decoy_scores))) - 1])
         floor = Floor(threshold, None, False, distinct, real, decoy_counts[::-1].copy())
-        return Screening(
-            floor.survives(scores),
-            p=compute_p_values(units, hypotheses, plan, rng),
-            floor=floor,
-            decoys=decoy_counts[np.searchsorted(distinct[::-1], scores)],
-        )
+        p = compute_p_values(units, hypotheses, plan, rng)
+        above = decoy_counts[np.searchsorted(distinct[::-1], scores)]
+        return Screening(floor.survives(scores), p=p, floor=floor, decoys=above)
 
     def find_bar(
         self,

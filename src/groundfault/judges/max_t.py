@@ -76,14 +76,8 @@ def _permute(
     if isinstance(units, CountedUnits):
         joint = units.joint
         assert joint is not None, "an audit by counts counts the candidates of max-t jointly"
-        return pattern_cells.max_t(
-            joint.on[hypotheses],
-            joint.defined[hypotheses],
-            joint.scored,
-            joint.errors,
-            plan.permutations,
-            rng,
-        )
+        on, defined = joint.on[hypotheses], joint.defined[hypotheses]
+        return pattern_cells.max_t(on, defined, joint.scored, joint.errors, plan.permutations, rng)
     outcomes = len(units.losses)
     # a candidate's marks are packed once for all outcomes
     candidates, position = np.unique(hypotheses // outcomes, return_inverse=True)

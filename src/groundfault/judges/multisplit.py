@@ -172,12 +172,8 @@ class MultiSplit:
             in_discovery = np.zeros(len(units), dtype=np.bool_)
             # halves: discovery chooses the weights, the holdout supplies the evidence
             in_discovery[rng.permutation(len(units))[: len(units) // 2]] = True
-            e += (
-                _compute_split_e_values(
-                    units.select_units(in_discovery), units.select_units(~in_discovery), hypotheses
-                )
-                / plan.splits
-            )
+            one, two = (units.select_units(half) for half in (in_discovery, ~in_discovery))
+            e += _compute_split_e_values(one, two, hypotheses) / plan.splits
         selected = multiple.e_benjamini_hochberg(e, float(plan.q))
         large = is_big_enough(units.tables[hypotheses], plan)
         p = compute_p_values(units, hypotheses, plan, rng)
@@ -196,15 +192,9 @@ class MultiSplit:
         for world in draw_null_worlds(units, hypotheses, rng):
             half = rng.permutation(len(units)) < len(units) // 2
             rivals.append(_weigh_all(world.select_units(half), hypotheses).sum())
+        errors, n, log_odds = round(rate * len(units)), len(hypotheses), np.log(_ODDS_RATIOS)
         evidence = SplitEvidence(
-            len(units),
-            round(rate * len(units)),
-            len(hypotheses),
-            plan.splits,
-            np.array(rivals),
-            _weigh,
-            np.log(_ODDS_RATIOS),
-            rng,
+            len(units), errors, n, plan.splits, np.array(rivals), _weigh, log_odds, rng
         )
         return ConfirmationBar(make_find_level(evidence, float(plan.q)))
 

@@ -91,12 +91,8 @@ class AnnotatorPanel:
             raise InputError(f"{labeller} adjudicates: {', '.join(self.waiting())} judge first")
         if labeller not in (*self.labellers, self.adjudicator):
             raise InputError(f"{labeller} is not on the panel of {', '.join(self.labellers)}")
-        body = {
-            "step": query.step,
-            "id": query.id,
-            "labeller": labeller,
-            "score": check_score(score, query),
-        }
+        value = check_score(score, query)
+        body = {"step": query.step, "id": query.id, "labeller": labeller, "score": value}
         # judgements are events of the audit's own record: a resumed panel knows who has spoken
         for entry in self.audit.record.append(REVIEWED, body)[1]:
             self.audit.replay(entry)
@@ -116,20 +112,14 @@ class AnnotatorPanel:
 
     def _judgements(self, step: int) -> dict[str, float | None]:
         """Return the last judgement of each person on a round."""
-        return {
-            review["labeller"]: review["score"]
-            for review in self.audit.reviews
-            if review["step"] == step
-        }
+        reviews = [review for review in self.audit.reviews if review["step"] == step]
+        return {review["labeller"]: review["score"] for review in reviews}
 
     def agreement(self) -> tuple[int, int]:
         """Count settled cases that all labellers judged alike, and that all of them judged."""
         judgements = [self._judgements(r.query.step) for r in self.audit.rounds if r.closed]
-        both = [
-            [scores[name] for name in self.labellers]
-            for scores in judgements
-            if set(self.labellers) <= set(scores)
-        ]
+        whole = [scores for scores in judgements if set(self.labellers) <= set(scores)]
+        both = [[scores[name] for name in self.labellers] for scores in whole]
         return sum(len(set(scores)) == 1 for scores in both), len(both)
 
 

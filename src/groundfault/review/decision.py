@@ -25,6 +25,7 @@ Verdict = Literal[
 ANSWERS: tuple[Answer, ...] = get_args(Answer)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 SAID = ("prompt_valid", "extraction_valid", "artefact", "model_wrong", "note")
+_STORED = ("reviewer", "item", *SAID, "role")
 
 # a name has to fit in a table, a note on a page
 _MAX_NAME, _MAX_NOTE = 80, 4000
@@ -201,16 +202,12 @@ class Decision:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as the store keeps it; time, place and blinding are the store's to add."""
-        return {
-            name: value
-            for name, value in asdict(self).items()
-            if name not in ("time", "seq", "unblinded")
-        }
+        return {name: getattr(self, name) for name in _STORED}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], **stored: Any) -> Decision:
         """Make a decision of the dict that `to_dict` made."""
-        return cls(**{name: data[name] for name in ("reviewer", "item", *SAID, "role")}, **stored)
+        return cls(**{name: data[name] for name in _STORED}, **stored)
 
 
 _ALLOWED: dict[str, tuple[str, ...]] = {
@@ -238,7 +235,8 @@ def select_latest(decisions: Iterable[Decision]) -> dict[tuple[str, str, Role], 
     for decision in decisions:
         key = (decision.item, decision.reviewer, decision.role)
         # a revision is a new event: history is kept, and the last word of a person counts
-        if key not in last or _age(decision) >= _age(last[key]):
+        before = last.setdefault(key, decision)
+        if (decision.seq, decision.time) >= (before.seq, before.time):
             last[key] = decision
     return last
 
@@ -252,10 +250,6 @@ def select_changes(decisions: Iterable[Decision], earlier: Iterable[Decision]) -
         if (last := standing.get((decision.item, decision.reviewer, decision.role))) is None
         or last.to_dict() != decision.to_dict()
     ]
-
-
-def _age(decision: Decision) -> tuple[int, str]:
-    return decision.seq, decision.time
 
 
 How = Literal["waiting", "settled", "disputed", "adjudicated"]

@@ -96,12 +96,8 @@ class Store:
         # ids that were sealed stay sealed: the chain is read again only for one that is new here
         unknown = {decision.item for decision in decisions} - self._sealed_items
         if unknown:
-            self._sealed_items = {
-                item
-                for event in self._events()
-                if event.kind == SEALED
-                for item in event.body["items"]
-            }
+            sealings = (event for event in self._events() if event.kind == SEALED)
+            self._sealed_items = {item for event in sealings for item in event.body["items"]}
             if not self._sealed_items:
                 raise LedgerError(
                     "no queue is sealed: the items are fixed before the first decision"
@@ -191,11 +187,8 @@ class Session:
         decisions = store.decisions()
         self._open = open_items(queue, decisions, reviewer, adjudicate=adjudicate)
         self.total = len(self._open) if adjudicate else len(queue.of(reviewer))
-        mine = [
-            d
-            for (_, name, role), d in select_latest(decisions).items()
-            if (name, role) == (reviewer, self.role)
-        ]
+        latest = select_latest(decisions).values()
+        mine = [d for d in latest if (d.reviewer, d.role) == (reviewer, self.role)]
         self._mine = {d.item: d for d in sorted(mine, key=lambda d: d.seq)}
         # decisions made before are behind the present place, so that one can go back to revise them
         earlier = [queue.by_id[item] for item in self._mine if item in queue.by_id]

@@ -106,10 +106,8 @@ def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]
     if format == "labelstudio":
         config = place.with_name(place.stem + "-config.xml")
         write_text(config, CONFIG)
-        write_text(
-            place,
-            json.dumps([make_task(item) for item in items], indent=1, ensure_ascii=False),
-        )
+        tasks = [make_task(item) for item in items]
+        write_text(place, json.dumps(tasks, indent=1, ensure_ascii=False))
         return [place, config]
     rows = [{"item": item.id, **item.visible_texts, **dict.fromkeys(SAID, "")} for item in items]
     if format == "jsonl":
@@ -208,12 +206,9 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if start == "[":
             yield from read_rows(json.loads(text), str(path))
         elif start == "{":
-            lines = enumerate(text.split("\n"), start=1)
-            yield from (
-                (f"{path}, line {number}", _require_mapping(json.loads(line)))
-                for number, line in lines
-                if line.strip()
-            )
+            for number, line in enumerate(text.split("\n"), start=1):
+                if line.strip():
+                    yield f"{path}, line {number}", _require_mapping(json.loads(line))
         else:
             for where, row in split_rows(text, path, ("item", *SAID)):
                 if None in row or None in row.values():

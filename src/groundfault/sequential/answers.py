@@ -96,19 +96,12 @@ def command(
 
     def answer(query: Query) -> float | None:
         where = f"the command failed for case {query.id!r}"
-        request = {
-            "step": query.step,
-            "id": query.id,
-            "group": query.group,
-            "case": dict(query.case),
-        }
+        case = dict(query.case)
+        request = {"step": query.step, "id": query.id, "group": query.group, "case": case}
+        text = json.dumps(request, default=str)
         try:
             result = subprocess.run(
-                list(arguments),
-                input=json.dumps(request, default=str),
-                capture_output=True,
-                text=True,
-                timeout=timeout,
+                list(arguments), input=text, capture_output=True, text=True, timeout=timeout
             )
         except subprocess.TimeoutExpired:
             raise InputError(f"{where}: no answer in {timeout:g} s; run again to go on") from None

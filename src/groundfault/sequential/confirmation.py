@@ -303,14 +303,9 @@ class SequentialConfirmation(RecordedSession[tuple[str, ...]]):
             return None
         # which units are on offer depends on earlier labels alone, so every draw stays predictable
         step, free = self.labelled + 1, self.tests.find_units()
-        among = np.flatnonzero(free)
-        unit = int(among[pick(int(self.screen.plan.seed), "holdout", step, len(among))])
-        return {
-            "step": step,
-            "id": self._ids[unit],
-            "drawn_from": to_hex(free),
-            "eligible": len(among),
-        }
+        among, size = np.flatnonzero(free), int(free.sum())
+        unit = int(among[pick(int(self.screen.plan.seed), "holdout", step, size)])
+        return {"step": step, "id": self._ids[unit], "drawn_from": to_hex(free), "eligible": size}
 
     def _take_query(self, body: Mapping[str, Any]) -> None:
         if body != self._draw_event():

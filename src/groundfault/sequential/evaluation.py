@@ -87,16 +87,10 @@ class StopEarly:
         samples = [copy(sample) for sample in dataset]
         for number, sample in enumerate(samples, start=1):
             sample.id = number if sample.id is None else sample.id
-        pool = Pool.from_arrays(
-            [sample.id for sample in samples],
-            {name: _read_labels(samples, name) for name in groups},
-        )
-        self.audit = SequentialAudit(
-            pool,
-            threshold=threshold,
-            policy=policy or ("stratified" if groups else "uniform"),
-            **settings,
-        )
+        labels = {name: _read_labels(samples, name) for name in groups}
+        pool = Pool.from_arrays([sample.id for sample in samples], labels)
+        policy = policy or ("stratified" if groups else "uniform")
+        self.audit = SequentialAudit(pool, threshold=threshold, policy=policy, **settings)
         of = {str(sample.id): sample for sample in samples}
         self.dataset: MemoryDataset = MemoryDataset([of[name] for name in _order_ids(self.audit)])
         self._scorer = scorer
@@ -157,14 +151,8 @@ class StopEarly:
         # verdict
         self._scores = dict.fromkeys(self._running, None) | self._scores
         self._tell()
-        audit = self.audit
-        return {
-            "verdict": audit.verdict,
-            "reason": audit.reason,
-            "null": audit.null,
-            "labelled": audit.labelled,
-            "seal": audit.seal,
-        }
+        names = ("verdict", "reason", "null", "labelled", "seal")
+        return {name: getattr(self.audit, name) for name in names}
 
     def _refuse(self, name: str) -> str:
         """Return why a sample need not be run; empty if it has to be."""

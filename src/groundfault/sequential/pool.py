@@ -174,17 +174,11 @@ class Pool:
         if recorded is not None and positive_is_good is False:
             recorded = 1 - recorded
         points, numeric = pool_parsing.read_embedding(frame, embedding, id, where)
-        return _assemble(
-            cls(
-                tuple(ids), (), np.zeros((0, len(ids)), dtype=np.bool_),
-                embedding=points,
-                cases=frame.drop(*numeric, *([scores] if scores else [])),
-                recorded=recorded,
-                generated=generated,
-                sources=sources,
-            ),
-            [pair for group in groups for pair in pool_parsing.parse_groups(frame, group, where)],
-        )  # fmt: skip
+        masks = [
+            pair for group in groups for pair in pool_parsing.parse_groups(frame, group, where)
+        ]
+        cases = frame.drop(*numeric, *([scores] if scores else []))
+        return _assemble(ids, masks, points, cases, recorded, sources, generated=generated)
 
     @classmethod
     def from_evidence(
@@ -202,18 +196,13 @@ class Pool:
             raise InputError(
                 "the evidence has several rows an example; select one model and one repeat first"
             )
-        outcome_columns = {evidence.roles.outcome, evidence.roles.status, *evidence.roles.ignore}
-        pool = cls.from_table(
-            frame.drop(c for c in frame.columns if c in outcome_columns),
-            id=name,
-            groups=groups,
-            embedding=embedding,
-        )
+        hidden = {evidence.roles.outcome, evidence.roles.status, *evidence.roles.ignore}
+        table = frame.drop(c for c in frame.columns if c in hidden)
+        pool = cls.from_table(table, id=name, groups=groups, embedding=embedding)
         scores = (1.0 - evidence.loss).fill_null(float("nan"))
         of = dict(zip(frame[name].cast(pl.String), scores, strict=True))
-        return replace(
-            pool, recorded=_freeze([of[i] for i in pool.ids]), sources=evidence.provenance
-        )
+        recorded = _freeze([of[i] for i in pool.ids])
+        return replace(pool, recorded=recorded, sources=evidence.provenance)
 
     @classmethod
     def from_arrays(
@@ -248,7 +237,8 @@ class Pool:
         >>> Pool.from_arrays(["a", "b", "c", "d"], {"long": [True, False, True, True]}).sizes
         array([4, 3])
         """
-        pool_parsing.check_ids([str(i) for i in ids])
+        names = [str(i) for i in ids]
+        pool_parsing.check_ids(names)
         masks: list[tuple[str, Bools]] = []
         for name, values in (groups or {}).items():
             array = np.asarray(values)
@@ -259,21 +249,12 @@ class Pool:
             if array.dtype == np.bool_:
                 masks.append((name, array))
             else:
-                masks += [
-                    (f"{name}={level}", mask)
-                    for level, mask in pool_parsing.split_levels(array.astype(str), name)
-                ]
+                levels = pool_parsing.split_levels(array.astype(str), name)
+                masks += [(f"{name}={level}", mask) for level, mask in levels]
         recorded = None
         if scores is not None:
             recorded = pool_parsing.check_scores(scores, len(ids), "the array of scores")
-        pool = cls(
-            tuple(str(i) for i in ids), (), np.zeros((0, len(ids)), dtype=np.bool_),
-            embedding=None if embedding is None else np.asarray(embedding),
-            recorded=recorded,
-            generated=generated,
-            sources=("arrays",),
-        )  # fmt: skip
-        return _assemble(pool, masks)
+        return _assemble(names, masks, embedding, None, recorded, ("arrays",), generated=generated)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -317,14 +298,9 @@ class Pool:
 
     @property
     def _content(self) -> dict[str, Any]:
-        return {
-            "ids": list(self.ids),
-            "groups": {
-                name: to_hex(mask) for name, mask in zip(self.groups, self.members, strict=True)
-            },
-            "generated": self.generated,
-            "embedding": self.embedded,
-        }
+        groups = dict(zip(self.groups, map(to_hex, self.members), strict=True))
+        ids, embedding = list(self.ids), self.embedded
+        return {"ids": ids, "groups": groups, "generated": self.generated, "embedding": embedding}
 
     def outline(self) -> dict[str, Any]:
         """Return ids and groups as JSON holds them, to draw again and check the hash."""
@@ -359,16 +335,25 @@ class Pool:
         return pool if is_current else replace(pool, stored_hash=outline["hash"])
 
 
-def _assemble(pool: Pool, masks: Iterable[tuple[str, Bools]]) -> Pool:
-    """Return the pool with its groups, sorted by id, checked and frozen."""
+def _assemble(
+    ids: Sequence[str],
+    masks: Iterable[tuple[str, Bools]],
+    embedding: Any,
+    cases: pl.DataFrame | None,
+    recorded: Floats | None,
+    sources: tuple[str, ...],
+    *,
+    generated: bool,
+) -> Pool:
+    """Return a pool, sorted by id, checked and frozen."""
     # by name: neither draws nor the hash depend on the order in which groups were given
     masks = sorted(masks, key=lambda pair: pair[0])
-    if pool.generated and (not masks or np.any(np.sum([mask for _, mask in masks], axis=0) != 1)):
+    if generated and (not masks or np.any(np.sum([mask for _, mask in masks], axis=0) != 1)):
         raise InputError(
             "generated cases need one category each: name one column, or columns joined by *"
         )
-    if not pool.generated:
-        masks = [(ALL, np.ones(len(pool), dtype=np.bool_)), *masks]
+    if not generated:
+        masks = [(ALL, np.ones(len(ids), dtype=np.bool_)), *masks]
     names = [name for name, _ in masks]
     for name, mask in masks:
         if names.count(name) > 1:
@@ -377,19 +362,21 @@ def _assemble(pool: Pool, masks: Iterable[tuple[str, Bools]]) -> Pool:
             )
         if not mask.any():
             raise InputError(f"the group {name!r} has no cases; leave it out")
-    order = np.array(sorted(range(len(pool)), key=pool.ids.__getitem__))
-    embedding = pool.embedding
+    order = np.array(sorted(range(len(ids)), key=ids.__getitem__))
+    points, embedded = None, ""
     if embedding is not None:
-        embedding = pool_parsing.check_embedding(embedding, len(pool))[order]
-    return replace(
-        pool,
-        ids=tuple(pool.ids[i] for i in order),
-        groups=tuple(names),
-        members=_freeze(np.stack([mask for _, mask in masks])[:, order]),
-        embedding=None if embedding is None else _freeze(embedding),
-        cases=None if pool.cases is None else pool.cases[order],
-        recorded=None if pool.recorded is None else _freeze(pool.recorded[order]),
-        embedded="" if embedding is None else hashlib.sha256(embedding.tobytes()).hexdigest(),
+        points = _freeze(pool_parsing.check_embedding(embedding, len(ids))[order])
+        embedded = hashlib.sha256(points.tobytes()).hexdigest()
+    return Pool(
+        tuple(ids[i] for i in order),
+        tuple(names),
+        _freeze(np.stack([mask for _, mask in masks])[:, order]),
+        points,
+        None if cases is None else cases[order],
+        None if recorded is None else _freeze(recorded[order]),
+        generated,
+        sources,
+        embedded,
     )
 
 

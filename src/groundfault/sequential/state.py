@@ -92,21 +92,16 @@ class AuditState(RecordedSession[Verdict]):
         if self.claim.anywhere:
             return Query(items=available, stake=False)
         fresh = np.flatnonzero((self.pool.members & available).any(axis=1))
-        return Query(
-            self.pool.groups[fresh[self.draws.pick("warm-up", step, len(fresh))]], stake=False
-        )
+        group = fresh[self.draws.pick("warm-up", step, len(fresh))]
+        return Query(self.pool.groups[group], stake=False)
 
     def draw_round(self, query: Query) -> Round:
         """Draw the case, and fix what is bet on it."""
         step = self.counts.rounds + 1
         eligible = self.claim.find_eligible(query, self.counts.find_available())
         position = self.counts.draw(query, eligible)
-        query = replace(
-            query,
-            step=step,
-            id=self.pool.ids[position],
-            stake=query.stake and step > self.plan.warm_up,
-        )
+        stake = query.stake and step > self.plan.warm_up
+        query = replace(query, step=step, id=self.pool.ids[position], stake=stake)
         thresholds = self.counts.find_thresholds(query.group)
         # the bet is worked out for both outcomes before either is seen; scores in between use the
         # same stake

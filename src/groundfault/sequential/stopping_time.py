@@ -178,11 +178,9 @@ def forecast_stopping(
             delayed(_simulate_audits)(pool, plans, policy, chance, r)
             for r, chance in enumerate(worlds)
         )
-        place = (
-            f"{failing or 'one group'} {level:.3g}"
-            if level is not None
-            else f"everywhere {base:.3g}"
-        )
+        place = f"everywhere {base:.3g}"
+        if level is not None:
+            place = f"{failing or 'one group'} {level:.3g}"
         forecasts += [
             _summarize_runs(place, own.burn_in, [run[i] for run in runs])
             for i, own in enumerate(plans)
@@ -270,12 +268,8 @@ def advise_burn_in(forecasts: Sequence[StoppingForecast], alpha: float) -> int |
     """
     # the claim to keep is against the failing model that is hardest to notice
     failing = [p for p in forecasts if p.world != forecasts[0].world]
-    fit = [
-        p.burn_in
-        for p in failing
-        if all(o.pass_rate <= alpha for o in failing if o.burn_in == p.burn_in)
-    ]
-    return min(fit, default=None)
+    unfit = {p.burn_in for p in failing if p.pass_rate > alpha}
+    return min({p.burn_in for p in failing} - unfit, default=None)
 
 
 __getattr__ = rename_attributes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -77,11 +77,7 @@ class ModelWealth:
         cls, alike: Sequence[Bet], apart: Sequence[Bet], groups: int, joint: Sequence[Bet] = ()
     ) -> ModelWealth:
         """Return the wealth before the first score."""
-        kinds: tuple[tuple[Sharing, Sequence[Bet]], ...] = (
-            ("alike", alike),
-            ("apart", apart),
-            ("joint", joint),
-        )
+        kinds = zip(get_args(Sharing), (alike, apart, joint), strict=True)
         parts = (GroupWealth(kind, EProcess.begin(bets)) for kind, bets in kinds if bets)
         return cls(tuple(parts), groups)
 

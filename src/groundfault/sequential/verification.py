@@ -297,10 +297,8 @@ def verify_certificate(
     differences += _compare_rounds(certificate, outline, draws, policy=policy)
     what = "every draw, bet, e-value and the verdict follow from the scores"
     absent: CheckStatus = "waived" if is_waived(ledger) else "unchecked"
-    checks = [
-        judge_differences(differences, what),
-        check_record(certificate, book, draws, absent),
-    ]
+    record = check_record(certificate, book, draws, absent)
+    checks = [judge_differences(differences, what), record]
     if file is not None and with_pages:
         checks.append(check_result_pages(file, certificate, absent))
     if anchor is not None:

@@ -400,18 +400,15 @@ class Learned:
 
     name: str
     learner: Learner
-    thompson: bool = False
+    thompson: bool = field(default=False, kw_only=True)
     _features: Cache = field(default_factory=Cache, init=False, repr=False, compare=False)
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
         """Return the group of largest gain; None where none is left that could fall short."""
         has_score = ~np.isnan(history.scores)
-        labels = LabelledData(
-            self._features.of(history),
-            history.positions[has_score],
-            history.scores[has_score],
-            history.threshold,
-        )
+        positions, scores = history.positions[has_score], history.scores[has_score]
+        features = self._features.of(history)
+        labels = LabelledData(features, positions, scores, history.threshold)
         # threads change the last bit, and a resumed audit must ask the same
         with one_thread():
             draws = self.learner(labels, rng)
