@@ -271,62 +271,53 @@ def summarize_wordings(case: Case) -> tuple[Wordings | None, ReviewedWordings | 
     choice, report = ProbeChoice.load(case.folder), case.report
     if choice is None or report is None:
         return None, None
-    answers = _Answers(case, choice, len(report.modes))
-    return answers.summarize(), answers.summarize_review()
+    bank, grammar = open_probe(case)
+    reviewed, rows = _read_answers(locate_runs(case), choice)
+    valid = sum(not probe.errors for probe in probes(bank, grammar))
+    is_whole = len({row.key for row in rows}) == valid
+    modes = choice.modes
+
+    def judge(losses: Losses, step: Step) -> tuple[ReworkedMode, ...]:
+        alpha = case.settings.share_alpha(step)
+        return judge_wordings(losses, bank, grammar, modes, tests=len(report.modes), alpha=alpha)
+
+    wordings = Wordings(
+        modes=modes,
+        tasks=len(bank),
+        prompts=valid,
+        invalid=len(bank) * len(grammar) - valid,
+        model=rows[0].model if rows else "",
+        answers=dict(sorted(Counter(row.signal for row in rows).items())),
+        judged=judge(collect_losses(rows, lambda row: row.score), "probe") if is_whole else (),
+    )
+    if reviewed is None or not (reviewed.runs.folder / REVIEWS).exists():
+        return wordings, None
+    queue, statuses, resolutions = reviewed.queue, reviewed.statuses, reviewed.resolutions
+    n_settled = sum(id in resolutions and bool(resolutions[id].verdict) for id in queue.by_id)
+    losses = collect_losses(rows, lambda row: score_row(row, statuses)[0])
+    is_reviewed = is_whole and n_settled == len(queue.items)
+    return wordings, ReviewedWordings(
+        items=len(queue.items),
+        settled=n_settled,
+        unblinded=sum(decision.unblinded for decision in reviewed.decisions),
+        statuses=dict(sorted(Counter(statuses.values()).items())),
+        controls=reviewed.control_errors,
+        judged=judge(losses, "review") if is_reviewed else (),
+    )
 
 
-class _Answers:
-    """The answers to the tasks that a case chose."""
-
-    def __init__(self, case: Case, choice: ProbeChoice, n_modes: int) -> None:
-        self.settings, self.choice, self.n_modes = case.settings, choice, n_modes
-        self.bank, self.grammar = open_probe(case)
-        home = locate_runs(case)
-        # answers that are not what the run recorded are refused here
-        self.review = ReviewedRuns(home) if (home / MANIFEST).is_file() else None
-        runs = None if self.review is None else self.review.runs
-        self.rows = [] if runs is None else runs.rows
-        if runs and (runs.bank.hash, runs.grammar.hash) != (choice.bank, choice.grammar):
-            raise LedgerError(f"{home} holds other tasks or wordings than the case recorded")
-        self.models = {row.model for row in self.rows}
-        if len(self.models) > 1:
-            raise LedgerError(
-                f"{home} holds answers of {len(self.models)} models, and a probe asks one"
-            )
-        self.valid = sum(not probe.errors for probe in probes(self.bank, self.grammar))
-        self.is_whole = len({row.key for row in self.rows}) == self.valid
-
-    def summarize(self) -> Wordings:
-        losses = collect_losses(self.rows, lambda row: row.score)
-        return Wordings(
-            modes=self.choice.modes,
-            tasks=len(self.bank),
-            prompts=self.valid,
-            invalid=len(self.bank) * len(self.grammar) - self.valid,
-            model=next(iter(self.models), ""),
-            answers=dict(sorted(Counter(row.signal for row in self.rows).items())),
-            judged=self._judge(losses, "probe") if self.is_whole else (),
-        )
-
-    def summarize_review(self) -> ReviewedWordings | None:
-        reviewed = self.review
-        if reviewed is None or not (reviewed.runs.folder / REVIEWS).exists():
-            return None
-        queue, statuses, resolutions = reviewed.queue, reviewed.statuses, reviewed.resolutions
-        n_settled = sum(id in resolutions and bool(resolutions[id].verdict) for id in queue.by_id)
-        losses = collect_losses(self.rows, lambda row: score_row(row, statuses)[0])
-        is_reviewed = self.is_whole and n_settled == len(queue.items)
-        return ReviewedWordings(
-            items=len(queue.items),
-            settled=n_settled,
-            unblinded=sum(decision.unblinded for decision in reviewed.decisions),
-            statuses=dict(sorted(Counter(statuses.values()).items())),
-            controls=reviewed.control_errors,
-            judged=self._judge(losses, "review") if is_reviewed else (),
-        )
-
-    def _judge(self, losses: Losses, step: Step) -> tuple[ReworkedMode, ...]:
-        modes, alpha = self.choice.modes, self.settings.share_alpha(step)
-        return judge_wordings(
-            losses, self.bank, self.grammar, modes, tests=self.n_modes, alpha=alpha
-        )
+def _read_answers(
+    home: Path, choice: ProbeChoice
+) -> tuple[ReviewedRuns | None, Sequence[ProbeRow]]:
+    """Return the answers to the tasks that a case chose, and their review; none before a run."""
+    if not (home / MANIFEST).is_file():
+        return None, ()
+    # answers that are not what the run recorded are refused here
+    reviewed = ReviewedRuns(home)
+    runs = reviewed.runs
+    if (runs.bank.hash, runs.grammar.hash) != (choice.bank, choice.grammar):
+        raise LedgerError(f"{home} holds other tasks or wordings than the case recorded")
+    models = {row.model for row in runs.rows}
+    if len(models) > 1:
+        raise LedgerError(f"{home} holds answers of {len(models)} models, and a probe asks one")
+    return reviewed, runs.rows

@@ -283,21 +283,22 @@ def _check_numbers(bet: Bet) -> None:
             f"{bet.name} needs grid=, the expected scores to consider if the null is wrong"
         )
     for point in (*bet.grid, *(() if bet.alternative is None else (bet.alternative,))):
-        if not (_is_number(point) and 0 < point < 1):
+        if not (is_number(point) and 0 < point < 1):
             raise PlanError(
                 f"an alternative is {point!r}; alternatives lie strictly between 0 and 1"
             )
-    if not (_is_number(bet.eta) and 0 <= bet.eta < np.inf):
+    if not (is_number(bet.eta) and 0 <= bet.eta < np.inf):
         raise PlanError(f"eta={bet.eta!r} must be a finite number, 0 or more")
     if bet.burn_in is None and (bet.null == "auditor" or bet.starts == "uniform"):
         raise PlanError(
             f"{bet.name} against the {bet.null}'s null needs burn_in=, a whole number of 1 or more"
         )
     if bet.burn_in is not None and not (
-        _is_number(bet.burn_in) and bet.burn_in >= 1 and bet.burn_in % 1 == 0
+        is_number(bet.burn_in) and bet.burn_in >= 1 and bet.burn_in % 1 == 0
     ):
         raise PlanError(f"burn_in={bet.burn_in!r} must be a whole number of 1 or more")
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Return whether a setting is a number; a truth value is none."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -17,7 +17,7 @@ from groundfault.base.deprecation import rename_members
 from groundfault.base.streams import stream
 from groundfault.core.plan import to_fraction
 from groundfault.errors import PlanError
-from groundfault.sequential.bets import SOURCES, Bet, Null, Shares
+from groundfault.sequential.bets import SOURCES, Bet, Null, Shares, is_number
 
 T = TypeVar("T")
 
@@ -227,11 +227,7 @@ class SequentialPlan:
 
     def _number(self, name: str) -> float:
         value = getattr(self, name)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float | np.integer | np.floating)
-            or value != value
-        ):
+        if not is_number(value) or value != value:
             raise PlanError(f"{name}={value!r} must be a number")
         object.__setattr__(self, name, float(value))
         return float(value)

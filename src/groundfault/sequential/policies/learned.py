@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,9 +161,7 @@ class PreLearned:
 
     name: ClassVar[str] = "prelearned"
     warm_up: ClassVar[int] = 32
-    _last: list[tuple[History, NDArray[np.float64]]] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )
+    _last: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:  # noqa: ARG002
         """Return the lowest prediction among what is left.
@@ -186,20 +184,15 @@ class PreLearned:
     def _predict(self, history: History) -> NDArray[np.float64]:
         """Return the predictions from the warm-up, worked out once."""
         rounds = _find_warm_up(history)
-        if self._last:
-            last, predictions = self._last[0]
-            before = _find_warm_up(last)
-            # the arrays of a pool cannot be written to: the same array holds the same numbers
-            if (
-                last.members is history.members
-                and last.embedding is history.embedding
-                and np.array_equal(last.positions[before], history.positions[rounds])
-                and np.array_equal(last.scores[before], history.scores[rounds])
-            ):
-                return predictions
-        predictions = predict_by_ridge(history, rounds)
-        self._last[:] = [(history, predictions)]
-        return predictions
+        labels = (history.positions[rounds].tobytes(), history.scores[rounds].tobytes())
+        # the arrays of a pool cannot be written to: the same array holds the same numbers
+        key = (id(history.members), id(history.embedding), *labels)
+        if self._last.get("key") != key:
+            predictions = predict_by_ridge(history, rounds)
+            # the history too, so that no other array comes to stand in the place of its own
+            self._last.update(key=key, history=history, predictions=predictions)
+        kept: NDArray[np.float64] = self._last["predictions"]
+        return kept
 
 
 def _find_warm_up(history: History) -> NDArray[np.intp]:
