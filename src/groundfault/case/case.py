@@ -36,11 +36,9 @@ from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.run import run
 from groundfault.sequential.confirmation_result import Confirmation
 from groundfault.sequential.verification import CONFIRMATION
+from groundfault.stats.arrays import Bools
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from groundfault.base.progress import Progress
     from groundfault.case.parts import Answer
     from groundfault.core.plan import Number
@@ -223,7 +221,7 @@ class Case:
         """
         return join_copies(select_answers(self.fresh_evidence, outcome, self.settings.seed))
 
-    def mark_fresh_units(self, numbers: Sequence[int]) -> NDArray[np.bool_]:
+    def mark_fresh_units(self, numbers: Sequence[int]) -> Bools:
         """Return which fresh units modes of one outcome, by number, hold for: (modes, units)."""
         assert self.report is not None
         modes = [self.report.modes[number - 1] for number in numbers]

@@ -25,11 +25,10 @@ from groundfault.core.units import average_losses
 from groundfault.errors import InputError, PlanError
 from groundfault.modes.mode import EVERY_MODEL
 from groundfault.sequential.slice_tests import read_grades
+from groundfault.stats.arrays import Bools, Places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
     from groundfault.auditing.report import Report
     from groundfault.core.evidence import Evidence
@@ -64,7 +63,7 @@ def select_answers(evidence: Evidence, outcome: str, seed: int) -> Evidence:
     units, codes = whole.unit_index, _code_models(evidence)
     answered = np.zeros((whole.unit_count, len(models)), dtype=np.bool_)
     answered[units, codes] = True
-    by_all: NDArray[np.bool_] = np.asarray(answered.all(axis=1))
+    by_all: Bools = np.asarray(answered.all(axis=1))
     lot = stream(seed, "model of a unit").integers(len(models), size=whole.unit_count)
     chosen = (codes == lot[units]) & by_all[units]
     # the models are one here: the column that names them says whose answer a row is, and no more
@@ -104,7 +103,7 @@ def _name_models(evidence: Evidence) -> list[str]:
     return evidence.frame[column].cast(pl.String).to_list()
 
 
-def _code_models(evidence: Evidence) -> NDArray[np.intp]:
+def _code_models(evidence: Evidence) -> Places:
     codes = {name: code for code, name in enumerate(evidence.models)}
     return np.array([codes[name] for name in _name_models(evidence)], dtype=np.intp)
 
@@ -192,7 +191,7 @@ def divide(evidence: Evidence, keep: Number | None = None, seed: int = 0) -> Cas
     return CaseParts(audit, hide_outcomes(answers), answers, "kept apart")
 
 
-def _part(evidence: Evidence, is_fresh: NDArray[np.bool_]) -> list[Evidence]:
+def _part(evidence: Evidence, is_fresh: Bools) -> list[Evidence]:
     """Return the rows of the audit, and the fresh ones, as they are once stored and read again."""
     parts = [
         Evidence.from_frame(evidence.frame.filter(pl.Series(rows)), evidence.roles)
@@ -255,7 +254,7 @@ def join_parts(audit: Evidence, fresh: Evidence) -> Evidence:
     return replace(joined, clusters=clusters)
 
 
-def mark_units(evidence: Evidence, modes: Sequence[Mode]) -> NDArray[np.bool_]:
+def mark_units(evidence: Evidence, modes: Sequence[Mode]) -> Bools:
     """Return which units each mode holds for: shape (modes, units)."""
     on = np.zeros((len(modes), evidence.unit_count), dtype=np.bool_)
     for row, mode in zip(on, modes, strict=True):

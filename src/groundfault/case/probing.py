@@ -22,11 +22,10 @@ from groundfault.modes.mode import EVERY_MODEL
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.sequential.confirmation import ASKED
+from groundfault.stats.arrays import Bools, Floats
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from groundfault.auditing.report import Report
     from groundfault.case.case import Case
@@ -38,11 +37,11 @@ Pair = tuple[str, str]
 
 def draw_pairs(
     fresh: Evidence,
-    on: Mapping[int, NDArray[np.bool_]],
+    on: Mapping[int, Bools],
     rule_columns: Mapping[int, Collection[str]],
     modes: Sequence[int],
     *,
-    free: NDArray[np.bool_],
+    free: Bools,
     most: int,
     seed: int,
 ) -> dict[int, list[Pair]]:
@@ -88,7 +87,7 @@ def draw_pairs(
     return pairs
 
 
-def _code_attributes(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
+def _code_attributes(frame: pl.DataFrame, names: Sequence[str]) -> Floats:
     """Return attributes as numbers whose differences add up: shape (units, codes), each in [0, 1].
 
     A number counts by its rank; two different words or truth values differ by one. Columns with a

@@ -17,19 +17,15 @@ from groundfault.core.units import average_losses
 from groundfault.errors import PlanError
 from groundfault.judges.confirm import has_support
 from groundfault.sequential.slice_tests import GradedSlice, SliceTest, SliceTests, read_grades
+from groundfault.stats.arrays import Bools, Floats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from numpy.typing import NDArray
-
+    from groundfault.base.progress import Progress
     from groundfault.case.case import Case
     from groundfault.core.evidence import Evidence
     from groundfault.modes.mode import Mode
-
-    Bools = NDArray[np.bool_]
-    Floats = NDArray[np.float64]
-    from groundfault.base.progress import Progress
 
 _CELLS: Final = 100
 """Values of the mean loss in a simulated test; see `_thin`."""

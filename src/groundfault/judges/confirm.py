@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from math import log
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.core.counted_units import CountedUnits
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Number, Plan, to_fraction
 from groundfault.core.units import Marks, Units
 from groundfault.stats import bits, flips, multiple, permutation
+from groundfault.stats.arrays import Bools, Floats, Ints, Places
 from groundfault.stats.contingency import ContingencyTables
 from groundfault.stats.lifts import centre_losses
 
@@ -23,11 +23,11 @@ GAP_LEVEL = 0.1
 
 def compute_graded_p_values(
     units: Units,
-    hypotheses: NDArray[np.intp],
+    hypotheses: Places,
     draws: int,
     rng: np.random.Generator,
-    direction: NDArray[np.int64] | None = None,
-) -> NDArray[np.float64]:
+    direction: Ints | None = None,
+) -> Floats:
     """Return (1 + exceedances) / (1 + draws) of studentised lifts, within strata if there are any.
 
     A slice whose losses vary more than the rest, or less, has no small p where the means are equal;
@@ -58,8 +58,8 @@ def compute_graded_p_values(
 
 
 def _redraw(
-    units: Units, hypotheses: NDArray[np.intp], draws: int, rng: np.random.Generator
-) -> Iterator[tuple[NDArray[np.intp], Iterator[NDArray[np.float64]]]]:
+    units: Units, hypotheses: Places, draws: int, rng: np.random.Generator
+) -> Iterator[tuple[Places, Iterator[Floats]]]:
     """Yield hypotheses of one population, and their lifts: first of the data, then of
     permutations."""
     if isinstance(units, CountedUnits):
@@ -94,18 +94,18 @@ class HoldoutResult:
         effect alone.
     """
 
-    passes: NDArray[np.bool_]
-    p: NDArray[np.float64]
-    p_adjusted: NDArray[np.float64]
+    passes: Bools
+    p: Floats
+    p_adjusted: Floats
     failure: tuple[str, ...]
-    too_small: NDArray[np.bool_]
+    too_small: Bools
 
 
 def confirm(
     holdout: Units,
-    hypotheses: NDArray[np.intp],
-    survives: NDArray[np.bool_],
-    direction: NDArray[np.int64],
+    hypotheses: Places,
+    survives: Bools,
+    direction: Ints,
     plan: Plan,
     *,
     exact_p: bool,
@@ -149,20 +149,20 @@ def confirm(
     return HoldoutResult(stands, p, p_adjusted, failures, too_small)
 
 
-def has_support(on: NDArray[np.int64], off: NDArray[np.int64], plan: Plan) -> NDArray[np.bool_]:
+def has_support(on: Ints, off: Ints, plan: Plan) -> Bools:
     """Return which candidates have enough held-out units on both sides, by their numbers."""
     # decided by counts without outcomes, so that it cannot depend on what the holdout shows
     min_on, min_off = plan.hold_min_on or plan.min_on, plan.hold_min_off or plan.min_off
     return np.asarray((on >= min_on) & (off >= min_off))
 
 
-def is_at_most(p: NDArray[np.float64], level: Number) -> NDArray[np.bool_]:
+def is_at_most(p: Floats, level: Number) -> Bools:
     """Return which p-values are at most a level; one that equals it but for rounding is."""
     # 9/90 computed as a sum of probabilities may come out just above 0.1
     return p <= float(to_fraction(level)) * (1 + 1e-12)
 
 
-def is_big_enough(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
+def is_big_enough(tables: ContingencyTables, plan: Plan) -> Bools:
     """Return which effects reach the least one worth confirming."""
     if plan.effect == "risk_difference":
         # as rationals: 0.1 as a float is larger than 1/10
@@ -180,7 +180,7 @@ def least_score(plan: Plan) -> float:
     return log(to_fraction(plan.min_ratio))
 
 
-def keeps_sign_within_strata(units: Units, hypotheses: NDArray[np.intp]) -> NDArray[np.bool_]:
+def keeps_sign_within_strata(units: Units, hypotheses: Places) -> Bools:
     """Return which lifts have the same direction among units of one stratum as among all units.
 
     Parameters
@@ -206,12 +206,12 @@ def keeps_sign_within_strata(units: Units, hypotheses: NDArray[np.intp]) -> NDAr
 
 def compute_p_values(
     units: Units,
-    hypotheses: NDArray[np.intp],
+    hypotheses: Places,
     plan: Plan,
     rng: np.random.Generator,
     *,
-    direction: NDArray[np.int64] | None = None,
-) -> NDArray[np.float64]:
+    direction: Ints | None = None,
+) -> Floats:
     """Return permutation p-values: exact for 0/1 losses, else (1 + exceedances) / (1 + draws).
 
     Of graded losses the studentised lift is permuted, so that a slice whose losses vary more than
@@ -251,14 +251,12 @@ def compute_p_values(
     return (1 + exceed) / (draws + 1)
 
 
-def _count_draws(hypotheses: NDArray[np.intp], plan: Plan) -> int:
+def _count_draws(hypotheses: Places, plan: Plan) -> int:
     # at least ten draws for each Holm level alpha / H, or the smallest p could not reach it
     return max(plan.permutations, int(10 * len(hypotheses) / float(to_fraction(plan.alpha))))
 
 
-def find_gaps_by_outcome(
-    parts: Sequence[Units], plan: Plan, rng: np.random.Generator
-) -> NDArray[np.bool_]:
+def find_gaps_by_outcome(parts: Sequence[Units], plan: Plan, rng: np.random.Generator) -> Bools:
     """Return hypotheses whose rule lacks a value more often, or less, where losses are high.
 
     Such a rule is associated with the outcome by what is missing, and not by what it says: if

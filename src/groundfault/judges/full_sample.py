@@ -7,13 +7,13 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
 from groundfault.stats import multiple
+from groundfault.stats.arrays import Places
 
 _ADJUST = {
     "holm": multiple.holm,
@@ -47,7 +47,7 @@ class FullSample:
         return "if they depend positively" if self.name == "bh" else ""
 
     def screen(
-        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
     ) -> Screening:
         """Confirm what is significant after correction and big enough."""
         p = compute_p_values(units, hypotheses, plan, rng)
@@ -60,7 +60,7 @@ class FullSample:
     def find_bar(
         self,
         units: Units,  # noqa: ARG002
-        hypotheses: NDArray[np.intp],
+        hypotheses: Places,
         plan: Plan,
         rng: np.random.Generator,  # noqa: ARG002
     ) -> ConfirmationBar:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan, to_fraction
@@ -14,6 +13,7 @@ from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values
 from groundfault.judges.null_worlds import draw_null_worlds
 from groundfault.stats import decoys
+from groundfault.stats.arrays import Floats, Places
 from groundfault.stats.contingency import ContingencyTables
 from groundfault.stats.decoys import Floor, count_levels
 from groundfault.stats.power import lone_floor
@@ -40,7 +40,7 @@ class JanusA:
     bounds: ErrorRate = "none"
 
     def screen(
-        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
     ) -> Screening:
         """Keep what clears the floor of Procedure A."""
         tables = units.tables[hypotheses]
@@ -54,7 +54,7 @@ class JanusA:
         return Screening(floor.survives(scores), p=p, floor=floor, decoys=above)
 
     def find_bar(
-        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
     ) -> ConfirmationBar:
         """Return the floor that one hypothesis above null ones gets, and the null ones that clear
         it."""
@@ -94,11 +94,11 @@ class Janus(JanusA):
 
 def count_expected_decoys(
     units: Units,
-    hypotheses: NDArray[np.intp],
-    levels: NDArray[np.float64],
+    hypotheses: Places,
+    levels: Floats,
     plan: Plan,
     rng: np.random.Generator,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return expected decoys at or above each ascending level, exact or from a sample."""
     if plan.decoys is not None:
         scores = draw_scores(units, hypotheses, plan.decoys, plan.effect, rng)
@@ -112,9 +112,7 @@ def count_expected_decoys(
     return distributions.pool_tail(counts, levels, plan.effect)
 
 
-def redraw_scores(
-    units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def redraw_scores(units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator) -> Floats:
     """Return sizes of effect of decoys permuted among groups of one size, equally many a
     hypothesis."""
     # at least ten expected decoys at a floor of q, or the estimated proportion would be mostly
@@ -130,8 +128,8 @@ def redraw_scores(
 
 
 def draw_scores(
-    units: Units, hypotheses: NDArray[np.intp], count: int, effect: str, rng: np.random.Generator
-) -> NDArray[np.float64]:
+    units: Units, hypotheses: Places, count: int, effect: str, rng: np.random.Generator
+) -> Floats:
     """Return sizes of effect of ``count`` drawn decoys, each hypothesis the source in turn."""
     # every descriptor is a source equally often, as far as the count allows
     sources = hypotheses[rng.permutation(len(hypotheses))[np.arange(count) % len(hypotheses)]]
@@ -162,7 +160,7 @@ class JanusLite:
     bounds: ErrorRate = "none"
 
     def screen(
-        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
     ) -> Screening:
         """Keep what lies above the percentile."""
         tables = units.tables[hypotheses]
@@ -190,7 +188,7 @@ class JanusLite:
     def find_bar(
         self,
         units: Units,
-        hypotheses: NDArray[np.intp],
+        hypotheses: Places,
         plan: Plan,
         rng: np.random.Generator,  # noqa: ARG002
     ) -> ConfirmationBar:

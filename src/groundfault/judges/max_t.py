@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.core.counted_units import CountedUnits
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
@@ -15,6 +14,7 @@ from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
 from groundfault.judges.null_worlds import draw_null_worlds, standardise
 from groundfault.stats import flips, pattern_cells, permutation
+from groundfault.stats.arrays import Floats, Places
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class MaxT:
     bounds: ErrorRate = "family-wise"
 
     def screen(
-        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
     ) -> Screening:
         """Confirm what the largest of all permuted statistics seldom reaches, and is big enough."""
         p_adjusted = (
@@ -48,7 +48,7 @@ class MaxT:
         return Screening(significant & large, p, p_adjusted, too_small=significant & ~large)
 
     def find_bar(
-        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
     ) -> ConfirmationBar:
         """Return what the largest statistic seldom reaches, as a p-value; it depends on no support.
 
@@ -69,9 +69,7 @@ class MaxT:
         return ConfirmationBar(find_level)
 
 
-def _permute(
-    units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _permute(units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator) -> Floats:
     """Return adjusted p-values from permuting units."""
     if isinstance(units, CountedUnits):
         joint = units.joint

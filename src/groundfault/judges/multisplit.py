@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan
@@ -15,14 +14,13 @@ from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_big_enough
 from groundfault.judges.null_worlds import draw_null_worlds
 from groundfault.stats import multiple, null_distributions
+from groundfault.stats.arrays import Floats, Ints, Places
 from groundfault.stats.contingency import ContingencyTables
 
 # discovery p-value above which a candidate gets no weight in that split
 _PROMISING = 0.2
 # alternatives that the likelihood ratio averages over: small effects to large ones
 _ODDS_RATIOS = (1.5, 2.0, 3.0, 5.0, 8.0)
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _REPEATS = 5
 """Audits of the same counts that are simulated, each with all its splits."""
@@ -140,7 +138,7 @@ def _table(n: int, on: Ints | int, total: Ints | int, on_sum: Ints) -> Contingen
 
 def _distributions(
     tables: ContingencyTables,
-) -> tuple[null_distributions.NullDistributions, NDArray[np.intp], Floats]:
+) -> tuple[null_distributions.NullDistributions, Places, Floats]:
     distinct, which, counts = null_distributions.find_distinct(tables)
     return null_distributions.from_errors(distinct, pooled=False), which, counts
 
@@ -163,7 +161,7 @@ class MultiSplit:
     bounds: ErrorRate = "false discovery"
 
     def screen(
-        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
     ) -> Screening:
         """Confirm what e-BH selects from the averaged e-values, and is big enough."""
         e = np.zeros(len(hypotheses))
@@ -180,7 +178,7 @@ class MultiSplit:
         return Screening(selected & large, p, multiple.e_adjusted(e), too_small=selected & ~large)
 
     def find_bar(
-        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
     ) -> ConfirmationBar:
         """Return simulated splits of errors, of graded losses as of errors that vary as much."""
         present = units.losses if units.scored is None else units.losses[units.scored]
@@ -199,11 +197,11 @@ class MultiSplit:
         return ConfirmationBar(make_find_level(evidence, float(plan.q)))
 
 
-def _weigh(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def _weigh(p: Floats) -> Floats:
     return np.where(p <= _PROMISING, np.maximum(p, 1e-300) ** -0.5, 0.0)
 
 
-def _weigh_all(discovery: Units, hypotheses: NDArray[np.intp]) -> NDArray[np.float64]:
+def _weigh_all(discovery: Units, hypotheses: Places) -> Floats:
     """Return the weight of each hypothesis, from discovery alone."""
     tables = discovery.tables[hypotheses]
     distributions, which, _ = discovery.null_distributions(hypotheses, pooled=False)
@@ -211,9 +209,7 @@ def _weigh_all(discovery: Units, hypotheses: NDArray[np.intp]) -> NDArray[np.flo
     return np.asarray(_weigh(p) * ((tables.on > 0) & (tables.off > 0)))
 
 
-def _compute_split_e_values(
-    discovery: Units, holdout: Units, hypotheses: NDArray[np.intp]
-) -> NDArray[np.float64]:
+def _compute_split_e_values(discovery: Units, holdout: Units, hypotheses: Places) -> Floats:
     tables = discovery.tables[hypotheses]
     # weights depend on discovery alone, so that a weight times a holdout e-value is an e-value
     weight = _weigh_all(discovery, hypotheses)

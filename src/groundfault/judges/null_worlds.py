@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.core.pairs import Pairs
 from groundfault.core.units import Units
+from groundfault.stats.arrays import Floats, Places
 
 # as many as an audit of usual size has time for: beyond 120 the power that follows from them
 # changes by less than 0.02, and 16 are enough for 0.05
@@ -16,9 +16,7 @@ _DRAWS = (16, 120)
 _WORK = 100_000_000  # units times hypotheses of all worlds together: some seconds
 
 
-def draw_null_worlds(
-    units: Units, hypotheses: NDArray[np.intp], rng: np.random.Generator
-) -> Iterator[Units]:
+def draw_null_worlds(units: Units, hypotheses: Places, rng: np.random.Generator) -> Iterator[Units]:
     """Yield units with their losses in another order; of pairs, with models swapped at random.
 
     As many worlds as there is time for: 16 to 120, by units times hypotheses.
@@ -40,7 +38,7 @@ def draw_null_worlds(
         yield units.shuffle(rng)
 
 
-def standardise(units: Units, hypotheses: NDArray[np.intp]) -> NDArray[np.float64]:
+def standardise(units: Units, hypotheses: Places) -> Floats:
     """Return sizes of lifts over what they vary by in null worlds; 0 where they cannot vary."""
     if isinstance(units, Pairs):
         sums, squares = (each[hypotheses] for each in units.change_sums())

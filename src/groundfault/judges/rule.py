@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.base.machine import enough_threads
 from groundfault.core.counted_units import CountedMarks
@@ -23,6 +22,7 @@ from groundfault.judges.confirm import (
     has_support,
     keeps_sign_within_strata,
 )
+from groundfault.stats.arrays import Bools, Floats, Places
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Ruling:
 
     verdicts: tuple[Verdict, ...]
     reasons: tuple[tuple[str, ...], ...]
-    hypotheses: NDArray[np.intp]
-    representatives: NDArray[np.intp]
+    hypotheses: Places
+    representatives: Places
     screening: Screening | None
     holdout_result: HoldoutResult | None
 
@@ -61,7 +61,7 @@ class Ruling:
             If one is NaN, which compares as false with every level, and so would read as "not
             beyond chance".
         """
-        answers: dict[str, NDArray[np.float64] | None] = {}
+        answers: dict[str, Floats | None] = {}
         if self.screening is not None:
             names = ("p", "p_adjusted", "decoys")
             answers |= {name: getattr(self.screening, name) for name in names}
@@ -174,7 +174,7 @@ def find_obstacles(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str
     return out
 
 
-def find_duplicates(marks: Marks, *, complements: bool = True) -> NDArray[np.intp]:
+def find_duplicates(marks: Marks, *, complements: bool = True) -> Places:
     """Return the first candidate with the same units, or with exactly the others: intp, shape (L,).
 
     Parameters
@@ -202,8 +202,8 @@ def find_duplicates(marks: Marks, *, complements: bool = True) -> NDArray[np.int
 
 
 def _find_representatives(
-    marks: Marks, outcomes: int, eligible: NDArray[np.intp], complements: bool
-) -> NDArray[np.intp]:
+    marks: Marks, outcomes: int, eligible: Places, complements: bool
+) -> Places:
     """Return for each hypothesis the first eligible one that is the same or its complement."""
     home = np.repeat(
         find_duplicates(marks, complements=complements), outcomes
@@ -220,8 +220,8 @@ def _find_representatives(
 def _give_verdicts(
     ruling: Ruling,
     reasons: Sequence[tuple[str, ...]],
-    support: NDArray[np.bool_],
-    gaps: NDArray[np.bool_],
+    support: Bools,
+    gaps: Bools,
 ) -> tuple[tuple[Verdict, ...], tuple[tuple[str, ...], ...]]:
     position = ruling.positions()
     verdicts, codes = [], []

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_big_enough, least_score
 from groundfault.judges.null_worlds import draw_null_worlds
+from groundfault.stats.arrays import Places
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class SplitHolm:
     bounds: ErrorRate = "family-wise"
 
     def screen(
-        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
     ) -> Screening:
         """Keep what reaches the least effect worth confirming."""
         survives = is_big_enough(units.tables[hypotheses], plan)
         return Screening(survives, p=compute_p_values(units, hypotheses, plan, rng))
 
     def find_bar(
-        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
     ) -> ConfirmationBar:
         """Return the least effect, and the null hypotheses that reach it by luck and share the
         level."""

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
 from groundfault.stats import agreement as stats
 from groundfault.stats.agreement import Agreement
+from groundfault.stats.arrays import Ints
 
 Answer = Literal["yes", "no", "unsure"]
 Artefact = Literal["extraction", "format"]
@@ -400,7 +400,7 @@ def _measure(
     return results
 
 
-def _tabulate(decisions: list[Decision], question: str) -> NDArray[np.int64]:
+def _tabulate(decisions: list[Decision], question: str) -> Ints:
     """Return items by reviewers: the place of each answer among those there are."""
     items = {item: row for row, item in enumerate(sorted({d.item for d in decisions}))}
     people = {name: column for column, name in enumerate(sorted({d.reviewer for d in decisions}))}

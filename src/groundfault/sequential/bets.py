@@ -51,11 +51,11 @@ import numpy as np
 from groundfault.base.deprecation import rename_fields
 from groundfault.errors import PlanError
 from groundfault.stats import betting
+from groundfault.stats.arrays import Bools, Floats
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
-    Floats = NDArray[np.float64]
 
 Null = Literal["model", "auditor"]
 Shares = Literal["uniform", "heavy-tailed"]
@@ -204,7 +204,7 @@ class Bet:
         score: Floats,
         threshold: Floats,
         forecast: Floats | None,
-        stake: NDArray[np.bool_],
+        stake: Bools,
     ) -> Wealth:
         """Return the state after one more score; ``step`` counts from 1. Nothing is checked
         here.

@@ -69,11 +69,10 @@ from groundfault.errors import PlanError
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import Pool
+from groundfault.stats.arrays import Bools, Floats, Places
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Bools = NDArray[np.bool_]
+    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +91,7 @@ class Cells:
     members : bool array, shape (G, N)
     """
 
-    numbers: NDArray[np.intp]
+    numbers: Places
     members: Bools
 
     @classmethod
@@ -114,9 +113,7 @@ class Cells:
         """Return the cases that are left of the cell of a case: bool, shape (N,)."""
         return np.asarray(available & (self.numbers == self.numbers[position]))
 
-    def compute_thresholds(
-        self, threshold: float, available: Bools
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def compute_thresholds(self, threshold: float, available: Bools) -> tuple[Floats, Floats]:
         """Compute the thresholds of a draw from each group: two float64 arrays, shape (G,).
 
         If a group's mean is at least ``threshold``, the mean of its cells that have a case left is
@@ -217,7 +214,7 @@ class Claim:
             return self.plan.min_cases(len(self.pool.groups if self.pool.generated else self.pool))
         return int((self.plan.epsilon or 0.0) * max(0, available - 1)) + 1
 
-    def find_eligible(self, query: Query, available: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def find_eligible(self, query: Query, available: Bools) -> Bools:
         """Return the cases that a query's draw is made from, each as likely: bool, shape (N,).
 
         Raises

@@ -30,19 +30,15 @@ from groundfault.sequential.pool import to_hex
 from groundfault.sequential.record import AuditRecord
 from groundfault.sequential.slice_tests import GradedSlice, SliceTests, read_grades
 from groundfault.stats import bits
+from groundfault.stats.arrays import Floats, Places
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from groundfault.auditing.prepared_audit import PreparedAudit
     from groundfault.base.holdout_events import Opening
     from groundfault.base.ledgers import LedgerChoice
     from groundfault.core.candidate import Candidate
     from groundfault.core.evidence import Evidence
     from groundfault.core.units import Units
-
-    Bools = NDArray[np.bool_]
-    Floats = NDArray[np.float64]
 
 
 def require_plan(case: PreparedAudit) -> None:
@@ -73,7 +69,7 @@ def require_plan(case: PreparedAudit) -> None:
 def select_survivors(
     case: PreparedAudit,
     discovery: Units,
-    holdout: NDArray[np.intp],
+    holdout: Places,
     grades: Floats | None,
     direction: int | None = None,
 ) -> tuple[tuple[str, ...], SliceTests]:

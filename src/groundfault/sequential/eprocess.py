@@ -14,12 +14,12 @@ from groundfault.base.reading import decode_json
 from groundfault.errors import InputError, PlanError
 from groundfault.sequential.bets import Bet, Null, Shares, Wealth
 from groundfault.sequential.plan import to_stored_names
+from groundfault.stats.arrays import Bools, Floats
 from groundfault.stats.betting import log_mean
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
 
 _WARM = 5  # the reference lets the last five warm-up scores move the grid weights, and no others
 # the names in `to_json` of the fields of Wealth, in their order, since version 0.1.0
@@ -194,7 +194,7 @@ class EProcess:
         return process
 
     def _advance(
-        self, score: Floats, threshold: Floats, forecast: Floats | None, stake: NDArray[np.bool_]
+        self, score: Floats, threshold: Floats, forecast: Floats | None, stake: Bools
     ) -> EProcess:
         step = self.steps + 1
         pairs = zip(self.bets, self.wealth, strict=True)

@@ -12,13 +12,11 @@ from groundfault.sequential.draws import Draws
 from groundfault.sequential.policies import History, Query
 from groundfault.sequential.pool import ALL
 from groundfault.sequential.two_null_test import EProcessPair
+from groundfault.stats.arrays import Bools, Floats
 from groundfault.stats.betting import conditional_threshold, is_refuted
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Bools = NDArray[np.bool_]
-    Floats = NDArray[np.float64]
+    pass
 
 
 class LabelCounts:

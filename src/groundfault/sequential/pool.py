@@ -17,15 +17,14 @@ from groundfault.core.column_names import require_direction
 from groundfault.errors import InputError
 from groundfault.readers.table import read_table
 from groundfault.sequential import pool_parsing
+from groundfault.stats.arrays import Bools, Floats, Ints
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from groundfault.core.candidate import Candidate
     from groundfault.core.evidence import Evidence
 
-    Bools = NDArray[np.bool_]
-    Floats = NDArray[np.float64]
 
 _MAX_COLUMNS = 6
 """Columns whose orders are all tried for a hash of 0.1.0: 720 orders take a moment."""
@@ -260,7 +259,7 @@ class Pool:
         return len(self.ids)
 
     @cached_property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Return the cases in each group, shape (G,)."""
         return np.asarray(self.members.sum(axis=1), dtype=np.int64)
 

@@ -16,12 +16,10 @@ from groundfault.errors import InputError, RuleError
 from groundfault.readers.table import read_table
 from groundfault.slicing import predictions
 from groundfault.slicing.embedding import embed
+from groundfault.stats.arrays import Bools, Floats
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    Bools = NDArray[np.bool_]
-    Floats = NDArray[np.float64]
 
 
 def get_column(frame: pl.DataFrame, name: str, where: str) -> pl.Series:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from groundfault.errors import InputError, PlanError
+from groundfault.stats.arrays import Bools, Floats, Ints, Places
 from groundfault.stats.betting import conditional_threshold, factor, is_refuted, log_mean
 from groundfault.stats.multiple import e_holm
 from groundfault.stats.prediction_powered import (
@@ -23,8 +23,6 @@ from groundfault.stats.prediction_powered import (
 if TYPE_CHECKING:
     from groundfault.core.evidence import Evidence
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 _Number = TypeVar("_Number", int, float)
 
 _MAX_CELLS = 2000
@@ -58,9 +56,7 @@ class GradedSlice:
     labels: tuple[tuple[float, float, bool, bool], ...] = ()
 
     @classmethod
-    def begin(
-        cls, grades: Floats, high: NDArray[np.bool_], level: float, tests: int
-    ) -> GradedSlice:
+    def begin(cls, grades: Floats, high: Bools, level: float, tests: int) -> GradedSlice:
         """Begin the test, before the first label.
 
         Parameters
@@ -329,7 +325,7 @@ class SliceTests:
 
     on: Bools
     defined: Bools
-    direction: NDArray[np.int64]
+    direction: Ints
     labelled: Bools
     tests: tuple[SliceTest | GradedSlice, ...]
     adjusted: Floats
@@ -343,7 +339,7 @@ class SliceTests:
     def begin(
         cls,
         on: Bools,
-        direction: NDArray[np.int64],
+        direction: Ints,
         *,
         defined: Bools | None = None,
         errors: bool = True,
@@ -432,7 +428,7 @@ class SliceTests:
             return self._find_units_with_grades(undecided)
         return self._find_lagging_side(undecided[0]) if len(undecided) == 1 else ~self.labelled
 
-    def _find_units_with_grades(self, undecided: NDArray[np.intp]) -> Bools:
+    def _find_units_with_grades(self, undecided: Places) -> Bools:
         """Return the units to label where a label inside of a slice serves that slice alone.
 
         The slice that has fewest of either is served, and one that has evidence already before

@@ -21,9 +21,10 @@ from groundfault.sequential.policies import Policy, Query
 from groundfault.sequential.pool import ALL, Pool
 from groundfault.sequential.record import ASKED, REVIEWED, TOLD, UNDONE, Round, read_query
 from groundfault.sequential.two_null_test import EProcessPair, TwoNullTest, Verdict
+from groundfault.stats.arrays import Bools
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 
 class AuditState(RecordedSession[Verdict]):
@@ -86,7 +87,7 @@ class AuditState(RecordedSession[Verdict]):
             return self._warm_up(step, history.available)
         return policy.ask(history, self.draws.policy_rng(step))
 
-    def _warm_up(self, step: int, available: NDArray[np.bool_]) -> Query:
+    def _warm_up(self, step: int, available: Bools) -> Query:
         if not self.pool.generated:
             return Query(ALL, stake=False)
         if self.claim.anywhere:

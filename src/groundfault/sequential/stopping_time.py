@@ -19,9 +19,10 @@ from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import Round
 from groundfault.sequential.session import SequentialAudit
 from groundfault.sequential.two_null_test import Verdict
+from groundfault.stats.arrays import Floats
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 _FARTHEST = 1000
 """Labels in a row beyond which no count is given: nobody plans for so many."""
@@ -195,7 +196,7 @@ def _simulate_world(
     level: float | None,
     failing: str | None,
     replicate: int,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return each case's chance of a pass."""
     parts = [
         name for name, members in zip(pool.groups, pool.members, strict=True) if not members.all()
@@ -209,7 +210,7 @@ def _simulate_audits(
     pool: Pool,
     plans: Sequence[SequentialPlan],
     policy: Policy,
-    chance: NDArray[np.float64],
+    chance: Floats,
     replicate: int,
 ) -> list[tuple[str, int]]:
     """Return verdict and cases labelled under each plan, for one draw of the scores."""

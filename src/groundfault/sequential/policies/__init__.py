@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.base.deprecation import rename_fields
 from groundfault.base.registry import Registry
 from groundfault.errors import PlanError
+from groundfault.stats.arrays import Bools, Floats, Ints, Places
 
 # a further policy is a file and a line here; its class takes what follows the colon of
 # "name:argument", or nothing
@@ -65,7 +65,7 @@ class Query:
     """
 
     group: str | None = None
-    items: NDArray[np.bool_] | None = None
+    items: Bools | None = None
     claim: bool = False
     stake: bool = True
     forecast: float | None = None
@@ -117,43 +117,43 @@ class History:
 
     threshold: float
     groups: tuple[str, ...]
-    members: NDArray[np.bool_]
-    embedding: NDArray[np.float64] | None
-    available: NDArray[np.bool_]
+    members: Bools
+    embedding: Floats | None
+    available: Bools
     anywhere: bool
     min_eligible: int
-    rest_targets: NDArray[np.float64]
-    positions: NDArray[np.intp]
-    scores: NDArray[np.float64]
-    group_indices: NDArray[np.intp]
-    claimed: NDArray[np.bool_]
-    staked: NDArray[np.bool_]
+    rest_targets: Floats
+    positions: Places
+    scores: Floats
+    group_indices: Places
+    claimed: Bools
+    staked: Bools
 
     @cached_property
-    def open(self) -> NDArray[np.bool_]:
+    def open(self) -> Bools:
         """Return which groups a draw can be made from: bool, shape (G,)."""
         return np.asarray((self.members & self.available).sum(axis=1) >= self.min_eligible)
 
     @cached_property
-    def strata(self) -> NDArray[np.bool_]:
+    def strata(self) -> Bools:
         """Return which groups are less than all cases; all groups, where none is."""
         part = ~self.members.all(axis=1)
         return np.asarray(part if part.any() else ~part)
 
     @cached_property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """Return the scores seen in each group, however they were drawn: shape (G,)."""
         return np.asarray(self.members[:, self._positions_with_score].sum(axis=1), dtype=np.int64)
 
     @cached_property
-    def means(self) -> NDArray[np.float64]:
+    def means(self) -> Floats:
         """Return the means of these scores; NaN where there is none."""
         totals = self.members[:, self._positions_with_score] @ self.scores[~np.isnan(self.scores)]
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(totals / self.counts)
 
     @property
-    def _positions_with_score(self) -> NDArray[np.intp]:
+    def _positions_with_score(self) -> Places:
         return self.positions[~np.isnan(self.scores)]
 
 

@@ -12,11 +12,11 @@ from groundfault.base.machine import one_thread
 from groundfault.errors import PlanError
 from groundfault.sequential.policies import History, Query
 from groundfault.sequential.policies.learned import Cache, claim_lowest, predict_group_rests
+from groundfault.stats.arrays import Floats, Places
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
     Singles = NDArray[np.float32]
 
 # Adam and its batches as in the reference implementation of the paper; see `train`
@@ -307,12 +307,12 @@ class _EnsembleState:
     """
 
     inputs: Singles
-    positions: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    positions: Places = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     scores: Singles = field(default_factory=lambda: np.empty(0, dtype=np.float32))
     stages: tuple[Networks, ...] = ()
     loss: Floats = field(default_factory=lambda: np.zeros((len(_EPOCHS), len(_WIDTHS))))
 
-    def leads_to(self, inputs: Singles, positions: NDArray[np.intp], scores: Singles) -> bool:
+    def leads_to(self, inputs: Singles, positions: Places, scores: Singles) -> bool:
         """Return whether these scores begin with those that this is trained on."""
         count = len(self.positions)
         same = np.array_equal(positions[:count], self.positions) and np.array_equal(

@@ -15,12 +15,11 @@ from groundfault.base.deprecation import rename_attributes, rename_members
 from groundfault.base.machine import one_thread
 from groundfault.errors import PlanError
 from groundfault.sequential.policies import History, Query
+from groundfault.stats.arrays import Bools, Floats, Places
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
 
 # sizes of features: more cost time in every round, and a few hundred scores do not fill them
 _COMPONENTS, _CUTS, _WAVES = 32, 7, 32
@@ -125,7 +124,7 @@ class Cache:
         return last
 
 
-def predict_group_rests(history: History, predictions: Floats) -> tuple[NDArray[np.intp], Floats]:
+def predict_group_rests(history: History, predictions: Floats) -> tuple[Places, Floats]:
     """Open groups below the threshold, and the predicted mean of the rest of each.
 
     Parameters
@@ -181,7 +180,7 @@ class PreLearned:
         means = history.members @ predictions / history.members.sum(axis=1)
         return Query(history.groups[int(np.where(useful, means, np.inf).argmin())], claim=True)
 
-    def _predict(self, history: History) -> NDArray[np.float64]:
+    def _predict(self, history: History) -> Floats:
         """Return the predictions from the warm-up, worked out once."""
         rounds = _find_warm_up(history)
         labels = (history.positions[rounds].tobytes(), history.scores[rounds].tobytes())
@@ -191,17 +190,17 @@ class PreLearned:
             predictions = predict_by_ridge(history, rounds)
             # the history too, so that no other array comes to stand in the place of its own
             self._last.update(key=key, history=history, predictions=predictions)
-        kept: NDArray[np.float64] = self._last["predictions"]
+        kept: Floats = self._last["predictions"]
         return kept
 
 
-def _find_warm_up(history: History) -> NDArray[np.intp]:
+def _find_warm_up(history: History) -> Places:
     """Return scored rounds before anything was staked."""
     rounds = np.flatnonzero(np.cumsum(history.staked) == 0)
     return rounds[~np.isnan(history.scores[rounds])]
 
 
-def claim_lowest(history: History, predictions: NDArray[np.float64]) -> Query | None:
+def claim_lowest(history: History, predictions: Floats) -> Query | None:
     """Claim the offered cases of lowest prediction; None where there are too few."""
     among = np.flatnonzero(history.available)
     if len(among) < max(1, history.min_eligible):
@@ -211,9 +210,7 @@ def claim_lowest(history: History, predictions: NDArray[np.float64]) -> Query | 
     return Query(items=items, claim=True)
 
 
-def predict_by_ridge(
-    history: History, rounds: NDArray[np.intp], penalty: float = 1.0
-) -> NDArray[np.float64]:
+def predict_by_ridge(history: History, rounds: Places, penalty: float = 1.0) -> Floats:
     """Return the scores of all cases predicted from those of some rounds: float64, shape (N,).
 
     Groups, and the embedding where there is one, weigh the same: each is scaled to a mean squared
@@ -264,7 +261,7 @@ class LabelledData:
     """
 
     features: Features
-    positions: NDArray[np.intp]
+    positions: Places
     scores: Floats
     threshold: float
 
@@ -274,7 +271,7 @@ class LabelledData:
         return float(np.log(self.threshold / (1 - self.threshold)))
 
 
-Learner = Callable[[LabelledData, np.random.Generator], NDArray[np.float64]]
+Learner = Callable[[LabelledData, np.random.Generator], Floats]
 """A function from scores to draws, shape (K, N); pure but for the generator."""
 
 
