@@ -13,6 +13,7 @@ from groundfault.auditing.copies import join_copies
 from groundfault.auditing.flow import audit
 from groundfault.auditing.report import Report
 from groundfault.auditing.verification_checks import make_result_pages
+from groundfault.base.arrays import Bools
 from groundfault.base.database import copy_database
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
@@ -36,7 +37,6 @@ from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.run import run
 from groundfault.sequential.confirmation_result import Confirmation
 from groundfault.sequential.verification import CONFIRMATION
-from groundfault.stats.arrays import Bools
 
 if TYPE_CHECKING:
     from groundfault.base.progress import Progress

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.auditing.copies import join_copies
+from groundfault.base.arrays import Bools, Places
 from groundfault.base.folders import replace_folder
 from groundfault.base.streams import stream
 from groundfault.case.settings import CaseSettings, Freshness
@@ -25,7 +26,6 @@ from groundfault.core.units import average_losses
 from groundfault.errors import InputError, PlanError
 from groundfault.modes.mode import EVERY_MODEL
 from groundfault.sequential.slice_tests import read_grades
-from groundfault.stats.arrays import Bools, Places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.auditing.report_schema import to_plain
+from groundfault.base.arrays import Bools, Floats
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
 from groundfault.base.streams import stream
@@ -22,7 +23,6 @@ from groundfault.modes.mode import EVERY_MODEL
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.sequential.confirmation import ASKED
-from groundfault.stats.arrays import Bools, Floats
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

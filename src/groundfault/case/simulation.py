@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from groundfault.auditing.copies import join_copies
+from groundfault.base.arrays import Bools, Floats
 from groundfault.base.streams import stream
 from groundfault.case.parts import group_modes, mark_units, select_answers
 from groundfault.core.plan import to_fraction
@@ -17,7 +18,6 @@ from groundfault.core.units import average_losses
 from groundfault.errors import PlanError
 from groundfault.judges.confirm import has_support
 from groundfault.sequential.slice_tests import GradedSlice, SliceTest, SliceTests, read_grades
-from groundfault.stats.arrays import Bools, Floats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -8,12 +8,12 @@ from math import log
 
 import numpy as np
 
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.core.counted_units import CountedUnits
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Number, Plan, to_fraction
 from groundfault.core.units import Marks, Units
 from groundfault.stats import bits, flips, multiple, permutation
-from groundfault.stats.arrays import Bools, Floats, Ints, Places
 from groundfault.stats.contingency import ContingencyTables
 from groundfault.stats.lifts import centre_losses
 

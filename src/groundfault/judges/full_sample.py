@@ -8,12 +8,12 @@ from typing import Literal
 
 import numpy as np
 
+from groundfault.base.arrays import Places
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
 from groundfault.stats import multiple
-from groundfault.stats.arrays import Places
 
 _ADJUST = {
     "holm": multiple.holm,

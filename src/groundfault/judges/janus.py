@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from groundfault.base.arrays import Floats, Places
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values
 from groundfault.judges.null_worlds import draw_null_worlds
 from groundfault.stats import decoys
-from groundfault.stats.arrays import Floats, Places
 from groundfault.stats.contingency import ContingencyTables
 from groundfault.stats.decoys import Floor, count_levels
 from groundfault.stats.power import lone_floor

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from groundfault.base.arrays import Floats, Places
 from groundfault.core.counted_units import CountedUnits
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.pairs import Pairs
@@ -14,7 +15,6 @@ from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
 from groundfault.judges.null_worlds import draw_null_worlds, standardise
 from groundfault.stats import flips, pattern_cells, permutation
-from groundfault.stats.arrays import Floats, Places
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from functools import cache
 
 import numpy as np
 
+from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_big_enough
 from groundfault.judges.null_worlds import draw_null_worlds
 from groundfault.stats import multiple, null_distributions
-from groundfault.stats.arrays import Floats, Ints, Places
 from groundfault.stats.contingency import ContingencyTables
 
 # discovery p-value above which a candidate gets no weight in that split

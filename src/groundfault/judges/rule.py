@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.base.machine import enough_threads
 from groundfault.core.counted_units import CountedMarks
 from groundfault.core.finding import Verdict
@@ -22,7 +23,6 @@ from groundfault.judges.confirm import (
     has_support,
     keeps_sign_within_strata,
 )
-from groundfault.stats.arrays import Bools, Floats, Places
 
 
 @dataclass(frozen=True)

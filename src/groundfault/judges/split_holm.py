@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from groundfault.base.arrays import Places
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_big_enough, least_score
 from groundfault.judges.null_worlds import draw_null_worlds
-from groundfault.stats.arrays import Places
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from groundfault.base.arrays import Ints
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
 from groundfault.stats import agreement as stats
 from groundfault.stats.agreement import Agreement
-from groundfault.stats.arrays import Ints
 
 Answer = Literal["yes", "no", "unsure"]
 Artefact = Literal["extraction", "format"]

@@ -48,10 +48,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from groundfault.base.arrays import Bools, Floats
 from groundfault.base.deprecation import rename_fields
 from groundfault.errors import PlanError
 from groundfault.stats import betting
-from groundfault.stats.arrays import Bools, Floats
 
 if TYPE_CHECKING:
     pass

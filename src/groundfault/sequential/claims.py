@@ -65,11 +65,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.errors import PlanError
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import Pool
-from groundfault.stats.arrays import Bools, Floats, Places
 
 if TYPE_CHECKING:
     pass

@@ -16,6 +16,7 @@ import polars as pl
 from groundfault.auditing.messages import describe_looks
 from groundfault.auditing.preparation import prepare
 from groundfault.auditing.report_schema import PlanSettings
+from groundfault.base.arrays import Floats, Places
 from groundfault.base.deprecation import rename_fields, rename_members
 from groundfault.core.plan import AUTO, Plan, to_fraction
 from groundfault.core.row_names import sampler_of
@@ -30,7 +31,6 @@ from groundfault.sequential.pool import to_hex
 from groundfault.sequential.record import AuditRecord
 from groundfault.sequential.slice_tests import GradedSlice, SliceTests, read_grades
 from groundfault.stats import bits
-from groundfault.stats.arrays import Floats, Places
 
 if TYPE_CHECKING:
     from groundfault.auditing.prepared_audit import PreparedAudit

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from groundfault.base.arrays import Bools, Floats
 from groundfault.base.deprecation import rename_parameters
 from groundfault.base.reading import decode_json
 from groundfault.errors import InputError, PlanError
 from groundfault.sequential.bets import Bet, Null, Shares, Wealth
 from groundfault.sequential.plan import to_stored_names
-from groundfault.stats.arrays import Bools, Floats
 from groundfault.stats.betting import log_mean
 
 if TYPE_CHECKING:

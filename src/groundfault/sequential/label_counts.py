@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from groundfault.base.arrays import Bools, Floats
 from groundfault.sequential.certificate import GroupCount
 from groundfault.sequential.claims import Claim
 from groundfault.sequential.draws import Draws
 from groundfault.sequential.policies import History, Query
 from groundfault.sequential.pool import ALL
 from groundfault.sequential.two_null_test import EProcessPair
-from groundfault.stats.arrays import Bools, Floats
 from groundfault.stats.betting import conditional_threshold, is_refuted
 
 if TYPE_CHECKING:

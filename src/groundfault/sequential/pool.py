@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from groundfault.base.arrays import Bools, Floats, Ints
 from groundfault.core.column_names import require_direction
 from groundfault.errors import InputError
 from groundfault.readers.table import read_table
 from groundfault.sequential import pool_parsing
-from groundfault.stats.arrays import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

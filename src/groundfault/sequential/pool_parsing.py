@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from groundfault.base.arrays import Bools, Floats
 from groundfault.core.candidate import Candidate, matrix
 from groundfault.errors import InputError, RuleError
 from groundfault.readers.table import read_table
 from groundfault.slicing import predictions
 from groundfault.slicing.embedding import embed
-from groundfault.stats.arrays import Bools, Floats
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

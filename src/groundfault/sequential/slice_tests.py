@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import polars as pl
 
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.errors import InputError, PlanError
-from groundfault.stats.arrays import Bools, Floats, Ints, Places
 from groundfault.stats.betting import conditional_threshold, factor, is_refuted, log_mean
 from groundfault.stats.multiple import e_holm
 from groundfault.stats.prediction_powered import (

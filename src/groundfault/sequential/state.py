@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from groundfault.base.arrays import Bools
 from groundfault.base.json_diff import differences_of
 from groundfault.errors import LedgerError, PlanError
 from groundfault.sequential.certificate import GroupCount
@@ -21,7 +22,6 @@ from groundfault.sequential.policies import Policy, Query
 from groundfault.sequential.pool import ALL, Pool
 from groundfault.sequential.record import ASKED, REVIEWED, TOLD, UNDONE, Round, read_query
 from groundfault.sequential.two_null_test import EProcessPair, TwoNullTest, Verdict
-from groundfault.stats.arrays import Bools
 
 if TYPE_CHECKING:
     pass

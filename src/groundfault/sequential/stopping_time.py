@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import msgspec
 import numpy as np
 
+from groundfault.base.arrays import Floats
 from groundfault.base.deprecation import rename_attributes, rename_fields, rename_parameters
 from groundfault.errors import PlanError
 from groundfault.sequential import policies
@@ -19,7 +20,6 @@ from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import Round
 from groundfault.sequential.session import SequentialAudit
 from groundfault.sequential.two_null_test import Verdict
-from groundfault.stats.arrays import Floats
 
 if TYPE_CHECKING:
     pass

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.deprecation import rename_fields
 from groundfault.base.registry import Registry
 from groundfault.errors import PlanError
-from groundfault.stats.arrays import Bools, Floats, Ints, Places
 
 # a further policy is a file and a line here; its class takes what follows the colon of
 # "name:argument", or nothing

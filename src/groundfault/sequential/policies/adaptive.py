@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from groundfault.base.arrays import Floats, Places
 from groundfault.base.machine import one_thread
 from groundfault.errors import PlanError
 from groundfault.sequential.policies import History, Query
 from groundfault.sequential.policies.learned import Cache, claim_lowest, predict_group_rests
-from groundfault.stats.arrays import Floats, Places
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

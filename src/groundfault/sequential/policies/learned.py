@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.base.deprecation import rename_attributes, rename_members
 from groundfault.base.machine import one_thread
 from groundfault.errors import PlanError
 from groundfault.sequential.policies import History, Query
-from groundfault.stats.arrays import Bools, Floats, Places
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
