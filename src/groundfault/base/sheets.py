@@ -120,16 +120,21 @@ def write_table(frame: pl.DataFrame, path: str | Path) -> None:
         If the name says none of these, CSV cannot hold a column, or the place cannot be written to.
     """
     place, buffer = Path(path), io.BytesIO()
+    require_table_name(place)
     kind = place.suffix.lower()
     if kind == ".csv":
         buffer.write(format_csv(frame))
     elif kind in (".parquet", ".pq"):
         frame.write_parquet(buffer)
-    elif kind in (".jsonl", ".ndjson"):
-        frame.write_ndjson(buffer)
     else:
-        raise InputError(
-            f"cannot tell from {place.name!r} how to write a table; name it .csv, .parquet or "
-            ".jsonl"
-        )
+        frame.write_ndjson(buffer)
     write_bytes(place, buffer.getvalue())
+
+
+def require_table_name(path: str | Path) -> None:
+    """Require a name that says how a table is written; `InputError` says which do."""
+    name = Path(path).name
+    if not name.lower().endswith((".csv", ".parquet", ".pq", ".jsonl", ".ndjson")):
+        raise InputError(
+            f"cannot tell from {name!r} how to write a table; name it .csv, .parquet or .jsonl"
+        )

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from groundfault.base.machine import use_workers
+from groundfault.base.progress import Progress
 from groundfault.cli import reading, shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result, claim_folder, echo_warnings
 from groundfault.cli.settings import Flag, OutFolder, Whole, call, own_options
+from groundfault.core.candidate import Candidate
+from groundfault.core.plan import Plan
 from groundfault.errors import InputError
 
 if TYPE_CHECKING:
     from groundfault.auditing.lazy_evidence import LazyEvidence
     from groundfault.auditing.scorers import ScorerAudits
-    from groundfault.base.progress import Progress
-    from groundfault.core.candidate import Candidate
-    from groundfault.core.plan import Plan
 
 _NEED_ROWS = (
     "model models repeat where compare robustness scorer disagreement reader map scale "

@@ -5,19 +5,17 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import click
 
+from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import Group
 from groundfault.cli.confirm import label_holdout, require_program
 from groundfault.cli.output import Result, echo_warnings
 from groundfault.cli.reading import read_evidence
 from groundfault.cli.settings import Flag, call, list_options, own_options
-
-if TYPE_CHECKING:
-    from groundfault.base.progress import Progress
 
 
 @click.group(cls=Group)

@@ -74,8 +74,7 @@ class GroupedCommand(click.Command):
         takes, values = signature(self.callback).parameters, dict(ctx.params)
         for parameter in self.params:
             if isinstance(parameter.type, output.Writable) and parameter.name is not None:
-                folder = parameter.type.directory
-                output.require_writable(values.get(parameter.name), directory=folder)
+                parameter.type.require(values.get(parameter.name))
         json_path = values.get("json_path") or None
         if "json_path" not in takes:
             values.pop("json_path", None)

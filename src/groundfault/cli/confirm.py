@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -11,14 +12,13 @@ from groundfault.cli.command import command
 from groundfault.cli.labelling import choose_answer, clean, label
 from groundfault.cli.output import Result
 from groundfault.cli.settings import Count, Flag, call, list_options
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import to_fraction
 from groundfault.errors import PlanError
 from groundfault.render.words import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from groundfault.case.labelling import CaseConfirmation
-    from groundfault.core.evidence import Evidence
     from groundfault.sequential import SequentialConfirmation
     from groundfault.sequential.policies import Query
 
@@ -167,7 +167,6 @@ def _require_labels(evidence: Evidence) -> None:
 
 
 def _describe_state(audit: SequentialConfirmation | CaseConfirmation, cost: float | None) -> str:
-    from groundfault.core.plan import to_fraction
 
     cost_note = "" if cost is None else f", cost {cost * audit.labelled:.2f}"
     standing = "; ".join(

@@ -6,17 +6,19 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from groundfault.base.files import write_bytes
+from groundfault.base.progress import Progress
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
 from groundfault.cli.settings import own_options
+from groundfault.render import words
+from groundfault.render.page import Page, Section
 
 if TYPE_CHECKING:
     import polars as pl
 
     from groundfault.auditing.report import Report
-    from groundfault.base.progress import Progress
     from groundfault.modes.mode import Mode
-    from groundfault.render.page import Page
 
 EXAMPLES = 3
 """Examples of each kind that fit one screen beside the modes."""
@@ -43,7 +45,6 @@ def demo(*, out: str = "groundfault-demo", progress: Progress) -> Result:
         Folder for the report.
     """
     from groundfault.auditing.flow import audit
-    from groundfault.base.files import write_bytes
     from groundfault.base.ledgers import DEFAULT
     from groundfault.core.evidence import Evidence
     from groundfault.render.audit_page import make_summary
@@ -67,9 +68,7 @@ def _look_closer(report: Report, table: Path) -> Page:
     """Show examples of the first mode, an explanation that does not hold up, and the truth."""
     import polars as pl
 
-    from groundfault.render import words
     from groundfault.render.mode_page import list_excerpts
-    from groundfault.render.page import Page, Section
 
     first = report.modes[0]
     sample = first.examples("failing", EXAMPLES) + first.examples("passing", EXAMPLES)

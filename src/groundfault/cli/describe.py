@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import click
 
+from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
 from groundfault.cli.reading import read_evidence, split_names
 from groundfault.cli.settings import Count, Flag, OutFile, OutFolder, Whole, call, own_options
+from groundfault.core.plan import Plan
 from groundfault.errors import PlanError
-
-if TYPE_CHECKING:
-    from groundfault.base.progress import Progress
+from groundfault.render import words
 
 
 @command(first="outcome id describer annotator second max_calls prices out")
@@ -106,7 +106,6 @@ def describe(
     """
     from groundfault.auditing.describing import bound_describing_cost
     from groundfault.auditing.describing import describe as run
-    from groundfault.core.plan import Plan
     from groundfault.descriptions.proposing import ProposingSettings
     from groundfault.render.description_tables import make_page
 
@@ -146,7 +145,6 @@ def describe(
 
 
 def _announce(progress: Progress, sentence: str) -> None:
-    from groundfault.render import words
 
     progress(sentence)
     click.echo(words.clean(sentence), err=True)

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
 from groundfault.cli.reading import read_evidence, read_values, split_names
 from groundfault.cli.settings import Count, Flag, Whole, own_options
+from groundfault.core.plan import Plan
+from groundfault.render.words import capital, listing, p_value, plural
 
 if TYPE_CHECKING:
-    from groundfault.base.progress import Progress
     from groundfault.language.explain import Explanation, Mark, SliceProfile
 
 _SHOWN = 5
@@ -85,7 +87,6 @@ def explain(
         Significance level of the tests.
     """
     from groundfault.auditing.proposals import configure_finder, propose
-    from groundfault.core.plan import Plan
     from groundfault.language.explain import explain as run
 
     plan = Plan(holdout=options["holdout"], seed=options["seed"])
@@ -115,7 +116,6 @@ def explain(
 def _list_slices(explanation: Explanation, finder: str, pipeline: str) -> Iterator[str]:
     from groundfault.language import DEFAULT
     from groundfault.language.explain import MIN_TEXTS
-    from groundfault.render.words import capital, listing, plural
 
     if not explanation.slices:
         yield (
@@ -155,7 +155,6 @@ def _worth(p: float | None, level: float) -> str:
     """Say beside the error rate of a slice how often chance gives one as good."""
     if p is None:
         return ""
-    from groundfault.render.words import p_value
 
     return f" (p = {p_value(p)}{': what chance gives' if p > level else ''})"
 
@@ -172,7 +171,6 @@ def _instead(finder: str) -> str:
 
 def lines(part: SliceProfile, level: float) -> Iterator[str]:
     """Say the features of a slice: significant ones after correction, then those before it."""
-    from groundfault.render.words import plural
 
     sure, marks = part.select_marks(level), part.select_marks(level, corrected=False)
     unsure = [mark for mark in marks if mark not in sure]
@@ -208,7 +206,6 @@ def _p(p: float) -> str:
 
 
 def _measures(summary: dict[str, float]) -> str:
-    from groundfault.render.words import plural
 
     if not summary["marks"]:
         return "no feature marks a slice"

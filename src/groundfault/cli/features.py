@@ -7,21 +7,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+import polars as pl
 from click.core import ParameterSource
 
 from groundfault.cli.command import command
 from groundfault.cli.output import Result, echo_warnings
-from groundfault.cli.reading import split_names
-from groundfault.cli.settings import Count, Flag, OutFile, call, list_options, own_options
+from groundfault.cli.reading import read_columns, split_names
+from groundfault.cli.settings import Count, Flag, OutFile, OutTable, call, list_options, own_options
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from groundfault.language import FeatureTable
-
-
-_KINDS = (".parquet", ".pq", ".csv", ".jsonl", ".ndjson")
 
 
 def _add_features(
@@ -87,7 +83,7 @@ def features(
     *,
     columns: Annotated[tuple[str, ...], Flag("--text")],
     text_attributes: bool = False,
-    out: Annotated[OutFile, Flag("-o --out")],
+    out: Annotated[OutTable, Flag("-o --out")],
     **options: Any,
 ) -> Result:
     """Add linguistic features of texts to a table as columns.
@@ -117,18 +113,8 @@ def features(
         Write the table to this file: .parquet, .csv or .jsonl.
     """
     from groundfault.base.sheets import write_table
-    from groundfault.readers.table import read_table
 
-    if not out.lower().endswith(_KINDS):
-        raise InputError(
-            f"cannot tell from {out!r} how to write a table; name it .parquet, .csv or .jsonl"
-        )
-    table, _ = read_table(source)
-    for column in columns:
-        if column not in table.columns:
-            raise InputError(
-                f"there is no column {column!r}; the table has {', '.join(table.columns)}"
-            )
+    table = read_columns(source, *columns)
     if text_attributes:
         _require_defaults(options)
         table = _add_attributes(table, columns)
@@ -140,7 +126,6 @@ def features(
 
 def _add_attributes(table: pl.DataFrame, columns: tuple[str, ...]) -> pl.DataFrame:
     """Return the table with what its texts alone show, which is listed."""
-    import polars as pl
 
     from groundfault.modes.attribute_table import tabulate_attributes
 

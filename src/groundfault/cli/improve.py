@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import polars as pl
+
+from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
-from groundfault.cli.reading import read_values
-from groundfault.cli.settings import Count, Flag, OutFile, Whole, own_options
-from groundfault.errors import InputError, PlanError
+from groundfault.cli.reading import read_columns, read_values
+from groundfault.cli.settings import Count, Flag, OutTable, Whole, own_options
+from groundfault.errors import PlanError
+from groundfault.render import words
+from groundfault.render.page import Block, Paragraph, make_table
+from groundfault.render.words import plural
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from groundfault.base.progress import Progress
     from groundfault.improve.suggestions import LabelledTable, Suggestions
-    from groundfault.render.page import Block
 
 
 @command(first="label act text finder max_rows out json_path")
@@ -36,7 +38,7 @@ def improve(
     seed: Whole = 0,
     finder: str = "edisa",
     max_rows: Annotated[Count, Flag("-k")] = 20,
-    out: OutFile | None = None,
+    out: OutTable | None = None,
     settings: tuple[str, ...],
     progress: Progress,
 ) -> Result:
@@ -89,7 +91,7 @@ def improve(
 
     slicer = _make_slicer(finder, settings)
     table = LabelledTable.of(
-        _read(source, label=label, id=id, text=text),
+        read_columns(source, label, id, text),
         label=label,
         embedding=embedding,
         probability=probability,
@@ -116,22 +118,8 @@ def _make_slicer(finder: str, settings: tuple[str, ...]) -> Any:
     return slicer
 
 
-def _read(source: str, **columns: str | None) -> pl.DataFrame:
-    from groundfault.readers.table import read_table
-
-    table, _ = read_table(source)
-    for name, column in columns.items():
-        if column is not None and column not in table.columns:
-            raise InputError(
-                f"there is no column {column!r} (--{name}); the table has "
-                f"{', '.join(table.columns[:12])}"
-            )
-    return table
-
-
 def _tabulate(suggestions: Suggestions, table: LabelledTable, key: str | None) -> pl.DataFrame:
     """Return the list as a table: rank, example, what the model says of it, and what to do."""
-    import polars as pl
 
     ones = suggestions.rows
     numbers = [table.fresh_rows[one.row] for one in ones]
@@ -157,8 +145,6 @@ def _tabulate(suggestions: Suggestions, table: LabelledTable, key: str | None) -
 def _outline(
     suggestions: Suggestions, table: LabelledTable, rows: pl.DataFrame, most: int, out: str | None
 ) -> Iterator[Block]:
-    from groundfault.render import words
-    from groundfault.render.page import Paragraph, make_table
 
     # before the list, which convinces by itself
     yield Paragraph((suggestions.explain_worth(),))
@@ -178,7 +164,6 @@ def _outline(
 
 def _count(suggestions: Suggestions, table: LabelledTable) -> str:
     """Say how many of the examples without a label are on the list."""
-    from groundfault.render.words import plural
 
     if not suggestions.fresh:
         text = f"Every example has a label in {table.label_column!r}, so there is none to rank."

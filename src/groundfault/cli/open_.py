@@ -9,7 +9,7 @@ import click
 
 from groundfault.cli import shared
 from groundfault.cli.command import command
-from groundfault.cli.reading import split_names
+from groundfault.cli.reading import name_ledger, split_names
 from groundfault.cli.settings import call, list_options, own_options
 from groundfault.errors import PlanError
 
@@ -146,8 +146,7 @@ def open_(
     from groundfault.workbench.opened_report import open_place
     from groundfault.workbench.serving import require_web
 
-    if no_ledger and ledger:
-        raise PlanError("--no-ledger does not go with --ledger")
+    book = name_ledger(ledger, no_ledger)
     require_web()
     if adjudicate and not reviewer:
         raise PlanError("say who adjudicates: --reviewer NAME")
@@ -158,5 +157,4 @@ def open_(
         "store": options["store"],
     }
     evidence = {"evidence": options["evidence"] or None, "baseline": baseline}
-    book = None if no_ledger else ledger or True
     call(serve_bench, options, open_place(path, review, evidence, book, seal))

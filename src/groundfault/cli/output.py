@@ -19,6 +19,7 @@ import click
 from groundfault.base.files import is_special, make_encodable, resolve_links, write_text
 from groundfault.base.folders import replace_folder
 from groundfault.base.progress import Progress, listener
+from groundfault.base.sheets import require_table_name
 from groundfault.errors import InputError, shorten
 
 if TYPE_CHECKING:
@@ -32,8 +33,14 @@ class Writable(click.ParamType[str]):
 
     name = "text"
 
-    def __init__(self, *, directory: bool = False) -> None:
-        self.directory = directory
+    def __init__(self, *, directory: bool = False, table: bool = False) -> None:
+        self.directory, self.table = directory, table
+
+    def require(self, path: str | None) -> None:
+        """Fail where it cannot be written, or its name does not say how to write a table."""
+        require_writable(path, directory=self.directory)
+        if path and self.table:
+            require_table_name(path)
 
 
 @dataclass(frozen=True)

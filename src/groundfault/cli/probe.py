@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, get_args
 
 import click
 
 from groundfault.base.files import write_text
+from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import Group
 from groundfault.cli.output import Result, require_writable
@@ -20,14 +21,15 @@ from groundfault.cli.probe_report import arena, release, report
 from groundfault.cli.probe_review import review
 from groundfault.cli.reading import read_values
 from groundfault.cli.settings import Count, Flag, OutFile, OutFolder, Whole, own_options
+from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-
-if TYPE_CHECKING:
-    from groundfault.base.progress import Progress
-    from groundfault.models import Target
-    from groundfault.probes import Bank
-    from groundfault.probes.running.runs import ProbeRow, Runs
-    from groundfault.render.page import Table
+from groundfault.models import Target
+from groundfault.probes import Bank, Grammar, generate
+from groundfault.probes.bank.bank import SHIPPED
+from groundfault.probes.running.answers import Signal
+from groundfault.probes.running.config import Config
+from groundfault.probes.running.runs import ProbeRow, Runs
+from groundfault.render.page import Table, make_table
 
 _TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ipc", ".feather")
 
@@ -109,8 +111,6 @@ def init(
     pairs : N
         Largest number of pairs of tasks for each mode.
     """
-    from groundfault.probes import Bank, Grammar, generate
-    from groundfault.probes.bank.bank import SHIPPED
 
     if modes:
         raise PlanError("--mode chooses failure modes of a case: name it with --case")
@@ -144,7 +144,6 @@ def begin_probe(folder: str, options: dict[str, Any]) -> Result:
     """Write the tasks of a case's modes, and how they are asked."""
     from groundfault.case.case import Case
     from groundfault.case.probing import open_probe
-    from groundfault.probes.bank.grammar import Grammar
 
     lacking = [name for name in ("question", "target") if options[name] is None]
     if lacking:
@@ -169,8 +168,6 @@ def begin_probe(folder: str, options: dict[str, Any]) -> Result:
 
 def _read_bank(source: str | None, names: dict[str, str | None], *, no_key: bool) -> Bank | None:
     """Read the bank of a table, if its columns are named, or of logs."""
-    from groundfault.core.evidence import Evidence
-    from groundfault.probes import Bank
 
     columns = {name: value for name, value in names.items() if value is not None}
     if source is None:
@@ -224,7 +221,6 @@ def check(
     card : FILE
         Write the bank card as Markdown.
     """
-    from groundfault.probes import Bank, Grammar
     from groundfault.probes.bank.rendering import check as run
     from groundfault.render import make_outline, to_markdown
 
@@ -275,7 +271,6 @@ def run(
     quiet
         Print errors only.
     """
-    from groundfault.probes.running.config import Config
     from groundfault.probes.running.run import run as ask
 
     assert config is not None
@@ -336,7 +331,6 @@ def _ask_prompts(
 
 
 def _outline_runs(runs: Runs, counts: list[dict[str, Any]], step: str) -> Iterator[str | Table]:
-    from groundfault.render.page import make_table
 
     heads = [name.replace("mismatched_keys", "keys") for name in counts[0]] if counts else []
     cells = [tuple(map(str, each.values())) for each in counts]
@@ -355,7 +349,6 @@ def _outline_runs(runs: Runs, counts: list[dict[str, Any]], step: str) -> Iterat
 
 
 def _counts(rows: list[ProbeRow]) -> dict[str, Any]:
-    from groundfault.probes.running.answers import Signal
 
     signals = Counter(row.signal for row in rows)
     keys = {row.key for row in rows if row.signal == "mismatch"}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from groundfault.base.files import write_text
+from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
@@ -26,15 +27,15 @@ from groundfault.cli.settings import (
     own_options,
 )
 from groundfault.errors import InputError, PlanError
-from groundfault.probes.use.arena import LeaderboardRow
+from groundfault.probes.running.runs import LEDGER
+from groundfault.probes.use.arena import LeaderboardRow, load_replay
 from groundfault.probes.use.arena import arena as run_arena
+from groundfault.render.page import Number, Table, Words, tabulate
 
 if TYPE_CHECKING:
-    from groundfault.base.progress import Progress
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
     from groundfault.probes.use.release import Package, PackageCheck
     from groundfault.probes.use.summary import Summary
-    from groundfault.render.page import Table
 
 
 def _list_release_settings(*, unblind: str | None = None) -> None:
@@ -236,7 +237,6 @@ def _write_audits(
     rows: Any, summary: Summary, audit: ReviewedRuns, options: Mapping[str, Any], place: Path
 ) -> Iterator[str]:
     """Audit components and families, and write a report of each."""
-    from groundfault.probes.running.runs import LEDGER
     from groundfault.probes.use.evidence import run_audits
 
     # where looks were recorded by 0.1, beside what the run itself records
@@ -295,7 +295,6 @@ def arena(
     budgets : N
         Number of queries in a run; repeatable; by default 192.
     """
-    from groundfault.probes.use.arena import load_replay
 
     landscape = load_replay(replay, options["store"]) if replay else None
     names = {"policies": policies, "worlds": worlds, "replay": landscape}
@@ -313,7 +312,6 @@ def arena(
 def _outline_standings(
     standings: list[LeaderboardRow], control: str, errors: str
 ) -> Iterator[str | Table]:
-    from groundfault.render.page import Number, Words, tabulate
 
     if errors == "proxy":
         yield "proxy: not all of this run was reviewed, so every mismatch counts as an error"

@@ -7,10 +7,12 @@ import shlex
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import click
+import polars as pl
 
+from groundfault.base.ledger import Ledger
 from groundfault.base.ledgers import EARLIER, find_ledger
 from groundfault.base.progress import Progress
 from groundfault.cli.command import ARGUMENTS
@@ -22,9 +24,6 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
 from groundfault.readers.configurations import split_source
-
-if TYPE_CHECKING:
-    from groundfault.base.ledger import Ledger
 
 GOOD, BAD = "--positive-is-good", "--positive-is-bad"
 _FLAGS = {"model": "--model-column", "models": "--model", "positive_is_good": f"{GOOD}/{BAD}"}
@@ -202,6 +201,25 @@ def read_candidates(
 def split_names(text: str | None) -> list[str]:
     """Return the names in a text that commas separate."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def read_columns(source: str, *columns: str | None, text: tuple[str, ...] = ()) -> pl.DataFrame:
+    """Read a table that has these columns; those of ``text`` as they are written."""
+    from groundfault.readers.table import read_table
+
+    table = read_table(source, text=text)[0]
+    for column in columns:
+        if column is not None and column not in table.columns:
+            names = ", ".join(table.columns[:12])
+            raise InputError(f"{source}: there is no column {column!r}; the table has {names}")
+    return table
+
+
+def name_ledger(ledger: str | None, no_ledger: bool) -> str | bool | None:
+    """Return the ledger that options name, True for the usual one, or None for none."""
+    if no_ledger and ledger:
+        raise PlanError("--no-ledger does not go with --ledger")
+    return None if no_ledger else ledger or True
 
 
 def choose_ledger(

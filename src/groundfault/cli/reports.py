@@ -7,22 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+import msgspec
 
-from groundfault.auditing.gating import FAIL_ON, LEVEL
+from groundfault.auditing.gating import FAIL_ON, LEVEL, Gate
 from groundfault.base.files import write_text
-from groundfault.base.ledgers import VARIABLE, find_ledger
+from groundfault.base.ledgers import VARIABLE, LedgerChoice, find_ledger
 from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result, echo_warnings, require_writable
+from groundfault.cli.reading import name_ledger
 from groundfault.cli.settings import Flag, OutFile, own_options
 from groundfault.errors import InputError, PlanError
+from groundfault.modes.mode import Side
+from groundfault.render.words import name_candidate, plural
 
 if TYPE_CHECKING:
-    from groundfault.auditing.gating import Gate
     from groundfault.auditing.verification_checks import Verification
     from groundfault.base.anchors import AnchorFiles
-    from groundfault.base.ledgers import LedgerChoice
-    from groundfault.modes.mode import Side
 
 # 2 is bad input, as for every command
 _STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
@@ -65,9 +66,7 @@ def verify(
     authority : FILE
         Certificates of the time stamp's authority.
     """
-    if no_ledger and ledger:
-        raise PlanError("--no-ledger does not go with --ledger")
-    choice = None if no_ledger else ledger or True
+    choice = name_ledger(ledger, no_ledger)
     files = _choose_anchor(anchor, signer, time_stamp, authority)
     verification = _verify(source, evidence, choice, files)
     return Result(_list_checks(verification), status=_STATUSES[verification.verdict])
@@ -195,7 +194,6 @@ def show(
     count : N
         Largest number of examples to show.
     """
-    import msgspec
 
     from groundfault.auditing.report_examples import look_up_examples
     from groundfault.render.mode_page import make_example_page
@@ -271,7 +269,6 @@ def gate(
 
 def _list_matches(verdict: Gate) -> Iterator[str]:
     from groundfault.render import gate as render
-    from groundfault.render.words import name_candidate
 
     for finding in verdict.new:
         name = name_candidate(finding.name, finding.outcome)
@@ -332,7 +329,6 @@ def export(
         Leave columns of texts out, for html-explorer.
     """
     from groundfault import exports
-    from groundfault.render.words import plural
 
     if log and to != "inspect":
         raise InputError("--log goes with --to inspect")

@@ -27,25 +27,30 @@ from groundfault.cli.settings import (
     list_options,
     own_options,
 )
+from groundfault.core.candidate import Candidate
 from groundfault.errors import PlanError
+from groundfault.readers.safely import json_file
+from groundfault.readers.table import read_table
 from groundfault.render.page import Table
 from groundfault.render.sequential_page import (
     format_progress,
     outline_state,
     tabulate_prospects,
 )
-from groundfault.sequential import Certificate, Confirmation, SequentialAudit
+from groundfault.sequential import Certificate, Confirmation, SequentialAudit, policies
+from groundfault.sequential.labelling import Answer
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.pool import Pool
+from groundfault.sequential.pool_parsing import get_column
 from groundfault.sequential.stopping_time import (
     StoppingForecast,
     advise_burn_in,
     forecast_stopping,
 )
+from groundfault.slicing.embedding import embed
 
 if TYPE_CHECKING:
     from groundfault.review.annotators import PanelSeat
-    from groundfault.sequential.labelling import Answer
 
 NUMBERS = {"multiple": False, "type": Separated(float), "metavar": "P,P,..."}
 """Options whose numbers are one text with commas between them."""
@@ -102,7 +107,6 @@ sequential_plan_options = apply(
 
 def read_pool(options: dict[str, Any], scores: str | None) -> Pool:
     """Return the pool of cases that the options describe."""
-    from groundfault.core.candidate import Candidate
 
     if scores and options["positive_is_good"] is None:
         require_orientation(scores, one_is_pass=True)
@@ -123,9 +127,6 @@ def _read_embedding(options: dict[str, Any]) -> Any:
         return name
     if name is None:
         raise PlanError("--embed-with needs --embedding, the column of texts")
-    from groundfault.readers.table import read_table
-    from groundfault.sequential.pool_parsing import get_column
-    from groundfault.slicing.embedding import embed
 
     frame, sources = read_table(options["source"])
     return embed(get_column(frame, name, sources[0]).to_list(), how)
@@ -133,7 +134,6 @@ def _read_embedding(options: dict[str, Any]) -> Any:
 
 def read_sequential_plan(options: dict[str, Any]) -> SequentialPlan:
     """Return the plan that the options describe."""
-    from groundfault.sequential import policies
 
     warm_up = options["warm_up"]
     if warm_up is None:
@@ -443,7 +443,6 @@ def report(source: str, *, out: str | None = None, seal: str = "") -> Result:
 
 def _load(source: str, seal: str) -> Certificate | Confirmation:
     """Return the result that a file of JSON holds, or the state of the audit in a ledger."""
-    from groundfault.readers.safely import json_file
 
     path = Path(source)
     if path.suffix != ".json":

@@ -63,6 +63,9 @@ class Separated(click.ParamType[Any]):
 OutFile = Annotated[str, Writable()]
 """A file that the command writes."""
 
+OutTable = Annotated[str, Writable(table=True)]
+"""A table that the command writes, as its name says."""
+
 OutFolder = Annotated[str, Writable(directory=True)]
 """A folder that the command writes to."""
 

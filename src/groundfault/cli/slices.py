@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import fields, is_dataclass
+from typing import Annotated, Any
 
+from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
 from groundfault.cli.reading import read_evidence, read_settings, read_value
 from groundfault.cli.settings import Count, Flag, OutFile, Whole, own_options
-
-if TYPE_CHECKING:
-    from groundfault.base.progress import Progress
+from groundfault.core.plan import Plan
 
 _PERMUTATIONS = 200
 """Repeats of a search that sliceline does itself, which is fast: the smallest p is then 1/201."""
@@ -64,7 +64,6 @@ def slices(
     """
     from groundfault.auditing.proposals import propose
     from groundfault.core.columns import share_words
-    from groundfault.core.plan import Plan
     from groundfault.render.preview_pages import make_slice_page
 
     settings: dict[str, Any] = {"k": max_slices, "permutations": permutations}
@@ -81,7 +80,6 @@ def slices(
 
 def _make_finder(name: str, flags: dict[str, Any], more: tuple[str, ...]) -> Any:
     """Return the finder with its settings, and with permutations where it has them."""
-    from dataclasses import fields, is_dataclass
 
     from groundfault.auditing.proposals import configure_finder
     from groundfault.finders import get

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import click
 
@@ -16,9 +16,8 @@ from groundfault.cli.command import command
 from groundfault.cli.output import Result, require_writable, show_progress
 from groundfault.cli.settings import Count, Separated, list_options, own_options
 from groundfault.errors import InputError, MissingExtraError, PlanError
-
-if TYPE_CHECKING:
-    from groundfault.render.page import Page, Section
+from groundfault.render.page import Page, Section, Table, TableColumn
+from groundfault.render.words import plural
 
 
 class _StudyTable(Protocol):
@@ -184,7 +183,6 @@ def _show_so_far(result: _Study, out: str | None) -> None:
     from rich.console import Console
 
     from groundfault.render.terminal import show
-    from groundfault.render.words import plural
 
     count = plural(result.settings["replicates"], "replicate")
     click.echo(f"So far, after {count}:", err=True)
@@ -195,7 +193,6 @@ def _show_so_far(result: _Study, out: str | None) -> None:
 
 def make_page(result: _Study, out: str | None) -> Page:
     """Make the page of a study; ``out`` is the folder that it is written to."""
-    from groundfault.render.page import Page
 
     printed = any(row.paper for table in result.tables for row in table.rows)
     marked = " Lines marked paper are what it prints." if printed else ""
@@ -207,7 +204,6 @@ def make_page(result: _Study, out: str | None) -> Page:
 
 def _make_section(table: _StudyTable) -> Section:
     """Make the section of a table; what the paper prints is set apart."""
-    from groundfault.render.page import Section, Table, TableColumn
 
     lines = [
         (line, not row.here or number > 0)

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+import polars as pl
 
+from groundfault.base.progress import Progress
 from groundfault.cli import shared, taxonomy_use
 from groundfault.cli.command import RULE, Group
 from groundfault.cli.output import Result, claim_folder
-from groundfault.cli.reading import choose_ledger, read_evidence
+from groundfault.cli.reading import choose_ledger, read_columns, read_evidence
 from groundfault.cli.settings import (
     Flag,
     OutFolder,
@@ -23,19 +25,20 @@ from groundfault.cli.settings import (
     own_options,
 )
 from groundfault.cli.taxonomy_use import examples_options
+from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import PlanError
+from groundfault.render import words
+from groundfault.render.words import plural
 from groundfault.taxonomy.fitting.fit import fit as cluster_examples
 from groundfault.taxonomy.fitting.settings import Settings
+from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.words.generation import generate as generate_tasks
+from groundfault.taxonomy.words.labelling import Labelling
+from groundfault.taxonomy.words.new_tasks import GeneratedTasks
 
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
-    from groundfault.base.progress import Progress
-    from groundfault.core.evidence import Evidence
-    from groundfault.taxonomy.fitting.taxonomy import Taxonomy
-    from groundfault.taxonomy.words.labelling import Labelling
-    from groundfault.taxonomy.words.new_tasks import GeneratedTasks
 
 _PYTHON_ALONE = "signature min_cluster_size min_samples core split parameters".split()
 _SETTINGS = [field.name for field in fields(Settings) if field.name not in _PYTHON_ALONE]
@@ -165,7 +168,6 @@ def _plan_claims(
 def _outline_clusters(
     result: Taxonomy, claims: Report | None, models: tuple[str, ...], unstable: bool, out: str
 ) -> Iterator[str]:
-    from groundfault.render import words
     from groundfault.render.taxonomy_page import list_exclusions
 
     yield result.verdict
@@ -227,7 +229,6 @@ def label(
         Number of members, and of others, that a check of a label shows.
     """
     from groundfault.render.taxonomy_page import write_labels
-    from groundfault.taxonomy.fitting.taxonomy import Taxonomy
     from groundfault.taxonomy.words.labeller import label as run
 
     clusters = Taxonomy.load(directory)
@@ -311,7 +312,6 @@ def generate(
         Write the tasks and the account of all candidates to this folder.
     """
     from groundfault.exports.inspect_task import write
-    from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 
     clusters = Taxonomy.load(directory)
     keys = (options["answer"], options["solution"])
@@ -330,7 +330,6 @@ def generate(
 
 
 def _outline_tasks(generation: GeneratedTasks, is_keyed: bool, out: str) -> Iterator[str]:
-    from groundfault.render.words import plural
 
     for how, counts in generation.counts().items():
         counts_text = ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in counts.items())
@@ -355,16 +354,7 @@ def _outline_tasks(generation: GeneratedTasks, is_keyed: bool, out: str) -> Iter
 
 def _read_texts(file: str, column: str) -> list[tuple[str, str]]:
     """Return the texts of a table, each under the name of its file and row."""
-    import polars as pl
-
-    from groundfault.readers.table import read_table
-
-    table = read_table(file, text=(column,))[0]
-    if column not in table.columns:
-        raise InputError(
-            f"{file} has no column {column!r}; its columns are {', '.join(table.columns[:12])}"
-        )
-    texts = table[column].cast(pl.String).to_list()
+    texts = read_columns(file, column, text=(column,))[column].cast(pl.String).to_list()
     return [(f"{Path(file).name}, row {i}", text) for i, text in enumerate(texts, start=1) if text]
 
 

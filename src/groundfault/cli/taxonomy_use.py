@@ -7,23 +7,33 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
+
 from groundfault.base.files import write_text
+from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import RULE, command
 from groundfault.cli.output import Result, show_progress
 from groundfault.cli.reading import read_evidence
-from groundfault.cli.settings import Flag, OutFile, OutFolder, call, derive_options, own_options
+from groundfault.cli.settings import (
+    Flag,
+    OutFile,
+    OutFolder,
+    OutTable,
+    call,
+    derive_options,
+    own_options,
+)
+from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
+from groundfault.render import words
+from groundfault.render.page import Page
 from groundfault.taxonomy.fitting.fit import fit
+from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+from groundfault.taxonomy.use.diagnosis import Diagnosis
 from groundfault.taxonomy.use.diagnosis import diagnose as run_diagnosis
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from groundfault.base.progress import Progress
-    from groundfault.core.evidence import Evidence
-    from groundfault.render.page import Page
-    from groundfault.taxonomy.use.diagnosis import Diagnosis
     from groundfault.taxonomy.use.prediction import Method, Prediction
 
 _SHOWN = 10
@@ -79,7 +89,6 @@ def diagnose(
     out : FILE
         Write the ids to run next to this file, one on a line.
     """
-    from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 
     taxonomy = Taxonomy.load(directory)
     diagnosis = call(run_diagnosis, options, taxonomy, _read_answers(results, name, options))
@@ -97,7 +106,7 @@ def predict(
     results: Annotated[str, Flag("--from")],
     name: str | None = None,
     method: Method = "ability",
-    out: OutFile | None = None,
+    out: OutTable | None = None,
     **options: Any,
 ) -> Result:
     """Predict failures on examples that a model has not run.
@@ -126,13 +135,8 @@ def predict(
         Write each example with its probability of failing: .parquet, .csv or .jsonl.
     """
     from groundfault.base.sheets import write_table
-    from groundfault.taxonomy.fitting.taxonomy import Taxonomy
     from groundfault.taxonomy.use.prediction import predict as run
 
-    if out and Path(out).suffix.lower() not in (".csv", ".parquet", ".pq", ".jsonl", ".ndjson"):
-        raise PlanError(
-            f"cannot tell from {out!r} how to write a table; name it .csv, .parquet or .jsonl"
-        )
     taxonomy = Taxonomy.load(directory)
     evidence = _read_answers(results, name, options)
     assert evidence is not None
@@ -143,7 +147,6 @@ def predict(
 
 
 def _outline_prediction(prediction: Prediction, out: str | None) -> Iterator[str]:
-    from groundfault.render import words
 
     n_examples = len(prediction.frame)
     yield (
@@ -251,7 +254,6 @@ def _read_answers(
 
 
 def _outline_diagnosis(diagnosis: Diagnosis, out: str | None) -> Iterator[str]:
-    from groundfault.render import words
 
     yield diagnosis.verdict
     for w in diagnosis.weaknesses:
@@ -282,7 +284,7 @@ def depth(
     score: float = 0.7,
     rate: float = 0.5,
     level: float = 0.95,
-    out: OutFile | None = None,
+    out: OutTable | None = None,
     progress: Progress,
     **options: Any,
 ) -> Result:
@@ -332,7 +334,7 @@ def gaps(
     execution: str,
     by: tuple[str, ...] = (),
     level: float = 0.95,
-    out: OutFile | None = None,
+    out: OutTable | None = None,
 ) -> Result:
     """Compare an LLM grader's verdicts with execution results.
 
