@@ -98,7 +98,7 @@ def audit(
     from groundfault.auditing.flow import audit as run
     from groundfault.render.audit_page import make_scorer_page, make_summary
 
-    plan = reading.read_plan(options)
+    plan = call(Plan, options)
     candidates, finders = call(reading.read_candidates, options)
     settings: dict[str, Any] = {
         "finders": finders,
@@ -225,7 +225,7 @@ def check(
 
     candidates, finders = call(reading.read_candidates, options)
     with echo_warnings():
-        plan = reading.read_plan(options)
+        plan = call(Plan, options)
         evidence = reading.read_evidence(options)
         result = run(evidence, plan, candidates, finders=finders, compare=compare)
     if freeze:

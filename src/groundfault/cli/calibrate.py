@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
-from click.core import ParameterSource
 
 from groundfault.base.files import write_text
 from groundfault.base.machine import use_workers
 from groundfault.base.reading import read_text
 from groundfault.cli import shared
-from groundfault.cli.command import command
+from groundfault.cli.command import command, list_typed
 from groundfault.cli.output import Result
-from groundfault.cli.reading import read_candidates, read_evidence, read_plan
+from groundfault.cli.reading import read_candidates, read_evidence
 from groundfault.cli.settings import Count, Flag, call, own_options
 from groundfault.core.plan import AUTO, Plan
 from groundfault.errors import InputError, PlanError
@@ -104,9 +103,8 @@ def _run_worlds(options: dict[str, Any]) -> Plan:
     from groundfault.testing.calibration import SIMULATED
 
     # the command's defaults are those of an audit: only flags that the user wrote count here
-    source_of = click.get_current_context().get_parameter_source
-    names = [n for n in ("permutations", "splits") if source_of(n) is ParameterSource.DEFAULT]
-    return replace(read_plan(options), **{name: getattr(SIMULATED, name) for name in names})
+    names = {"permutations", "splits"} - list_typed().keys()
+    return replace(call(Plan, options), **{name: getattr(SIMULATED, name) for name in names})
 
 
 def _read_earlier(place: Path) -> Card:
@@ -127,4 +125,4 @@ def _prepare(source: str, options: dict[str, Any]) -> PreparedAudit:
     evidence = read_evidence({**options, "sources": (source,), "split": None})
     candidates, finders = call(read_candidates, options)
     # all units: no verdict is computed for them, only for permutations of their losses
-    return prepare(evidence, read_plan(options), candidates, finders=finders)
+    return prepare(evidence, call(Plan, options), candidates, finders=finders)

@@ -9,6 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from groundfault.cli import output
 
@@ -173,6 +174,19 @@ def option(*names: str, group: str = OUTPUT, old_name: str = "", **settings: Any
     if isinstance(settings.get("type"), click.IntRange) or settings.get("type") is int:
         settings.setdefault("metavar", "N")
     return click.option(*names, cls=GroupedOption, group=group, old_name=old_name, **settings)
+
+
+def list_typed() -> dict[str, str]:
+    """Return the parameters of the present command that somebody typed, and how each is called."""
+    context = click.get_current_context()
+    return {
+        name: parameter.make_metavar(context).strip("[]").rstrip(".")
+        if isinstance(parameter, click.Argument)
+        else parameter.opts[0]
+        for parameter in context.command.params
+        if (name := parameter.name or "")
+        and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
 
 
 def apply(options: Sequence[Decorator]) -> Decorator:

@@ -13,7 +13,7 @@ from groundfault.cli.labelling import choose_answer, clean, label
 from groundfault.cli.output import Result
 from groundfault.cli.settings import Count, Flag, call, list_options
 from groundfault.core.evidence import Evidence
-from groundfault.core.plan import to_fraction
+from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import PlanError
 from groundfault.render.words import plural
 
@@ -91,7 +91,7 @@ def confirm(*, json_path: str | None, **options: Any) -> Result:
         _require_labels(evidence)
     audit = SequentialConfirmation(
         evidence,
-        reading.read_plan(options),
+        call(Plan, options),
         candidates,
         finders=finders,
         budget=options["budget"],

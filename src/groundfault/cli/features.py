@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 import polars as pl
-from click.core import ParameterSource
 
-from groundfault.cli.command import command
+from groundfault.cli.command import command, list_typed
 from groundfault.cli.output import Result, echo_warnings
 from groundfault.cli.reading import read_columns, split_names
 from groundfault.cli.settings import Count, Flag, OutFile, OutTable, call, list_options, own_options
@@ -116,7 +115,9 @@ def features(
 
     table = read_columns(source, *columns)
     if text_attributes:
-        _require_defaults(options)
+        typed = [flag for name, flag in list_typed().items() if name in options]
+        if typed:
+            raise PlanError(f"{typed[0]} is about linguistic features; --text-attributes has none")
         table = _add_attributes(table, columns)
     else:
         table = call(_add_features, options, table, columns)
@@ -143,17 +144,6 @@ def _join(table: pl.DataFrame, columns: pl.DataFrame) -> pl.DataFrame:
     if clashes:
         raise InputError(f"the table has a column {clashes[0]!r} already; rename it")
     return table.hstack(columns)
-
-
-def _require_defaults(options: dict[str, Any]) -> None:
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        is_set = context.get_parameter_source(name) is not ParameterSource.DEFAULT
-        if name in options and is_set:
-            raise PlanError(
-                f"{parameter.opts[0]} is about linguistic features; --text-attributes has none"
-            )
 
 
 @contextmanager

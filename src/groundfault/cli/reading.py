@@ -21,7 +21,6 @@ from groundfault.cli.settings import Flag, call
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.column_names import means_pass
 from groundfault.core.evidence import Evidence
-from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
 from groundfault.readers.configurations import split_source
 
@@ -148,11 +147,6 @@ def ask_orientation(why: str) -> None:
         f"{why} unless you say so: {command} {GOOD} if 1 is a pass, {command} {BAD} if 1 is a "
         "failure"
     )
-
-
-def read_plan(options: dict[str, Any]) -> Plan:
-    """Return the plan of a command with `plan_options`."""
-    return call(Plan, options)
 
 
 def read_candidates(

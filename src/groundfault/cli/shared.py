@@ -7,10 +7,9 @@ from functools import partial, wraps
 from typing import Annotated, Any
 
 import click
-from click.core import ParameterSource
 
 from groundfault.base.registry import load_object
-from groundfault.cli.command import COLUMNS, INPUT, RULE, Decorator, apply, option
+from groundfault.cli.command import COLUMNS, INPUT, RULE, Decorator, apply, list_typed, option
 from groundfault.cli.output import Writable
 from groundfault.cli.reading import BAD, GOOD, choose_ledger, read_candidates, select_rows
 from groundfault.cli.settings import Flag, OutFile, derive_options, list_options
@@ -276,10 +275,17 @@ def step_of_case(step: str, *settings: str, source: str = "sources") -> Decorato
             folder = options.pop("case_folder")
             context = click.get_current_context()
             if folder is not None:
-                _refuse_others(context, {"case_folder", *settings})
+                for name, flag in list_typed().items():
+                    if name not in ("case_folder", *settings):
+                        raise PlanError(
+                            f"{flag} does not go with --case: rows and plan of a case were "
+                            "decided when it began (groundfault case new)"
+                        )
                 return load_object(step)(folder, options)
             if not options[source]:
-                raise click.UsageError(f"Missing argument '{_name(context, source)}'.", context)
+                missing = next(p for p in context.command.params if p.name == source)
+                name = missing.make_metavar(context).strip("[]")
+                raise click.UsageError(f"Missing argument '{name}'.", context)
             return command(**options)
 
         return option(
@@ -292,21 +298,3 @@ def step_of_case(step: str, *settings: str, source: str = "sources") -> Decorato
         )(run)
 
     return decorate
-
-
-def _name(context: click.Context, name: str) -> str:
-    parameter = next(p for p in context.command.params if p.name == name)
-    return parameter.make_metavar(context).strip("[]")
-
-
-def _refuse_others(context: click.Context, names: set[str]) -> None:
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        is_here = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if is_here and name not in names:
-            is_argument = isinstance(parameter, click.Argument)
-            flag = _name(context, name).rstrip(".") if is_argument else parameter.opts[0]
-            raise PlanError(
-                f"{flag} does not go with --case: rows and plan of a case were decided when it "
-                "began (groundfault case new)"
-            )

@@ -16,7 +16,6 @@ from groundfault.modes.examples import split_conditions
 from groundfault.modes.mode import DosePoint, Mode
 from groundfault.render import words
 from groundfault.render.audit_groups import main_cell, read_cut
-from groundfault.render.audit_tables import holds_out
 from groundfault.render.audit_words import Outline
 from groundfault.render.drawing import (
     BAD,
@@ -85,7 +84,7 @@ def _count_steps(report: Report) -> list[tuple[str, int]]:
         ("candidates × outcomes" if several else "in the library", candidates.hypotheses),
         ("tested", candidates.tested),
     ]
-    if holds_out(report):
+    if report.n_holdout:
         steps.append(("survived the screen", confirmed + unconfirmed))
     return [*steps, ("confirmed", confirmed)]
 
@@ -233,7 +232,7 @@ def slices(report: Report) -> Figure | None:
     visible = findings[:MAX_SLICES]
     if not visible:
         return None
-    drawing = _draw_slices(visible, "held-out units" if holds_out(report) else "all units")
+    drawing = _draw_slices(visible, "held-out units" if report.n_holdout else "all units")
     caption = "Filled: on the slice. Open: off it."
     if any(f.representative for f in visible):
         caption += " Paler ones are not told apart from the full-coloured one above them."

@@ -136,7 +136,7 @@ def _list_lead(outline: Outline, *, terminal: bool = False) -> Iterator[Content]
         table = _make_summary_table(outline, own=bool(report.modes))
         if table.rows:
             yield gap, table
-        if table.rows and tables.holds_out(report):
+        if table.rows and report.n_holdout:
             yield small("* selected as among the largest, so too large on average")
     elif outline.groups:
         items = tuple(_state(outline, g, n) for n, g in enumerate(outline.groups, 1))
@@ -298,7 +298,7 @@ def _make_summary_table(outline: Outline, *, own: bool) -> Table:
     heads = (
         "Finding",
         *name_sides(report),
-        *(("discovery*", "holdout") if tables.holds_out(report) else (lift,)),
+        *(("discovery*", "holdout") if report.n_holdout else (lift,)),
         tables.interval_words(report)[0],
         "adj. p",
     )
@@ -314,7 +314,7 @@ def _list_numbers(outline: Outline, candidate: Finding, indent: str = "") -> tup
     interval = tables.interval_words(report)[1](cell)
     if finding.estimate is not None:
         interval = tables.write_estimate(report, finding.estimate)[1]
-    lifts = [finding.discovery.lift, cell.lift] if tables.holds_out(report) else [cell.lift]
+    lifts = [finding.discovery.lift, cell.lift] if report.n_holdout else [cell.lift]
     return (
         indent + words.label(finding),
         words.rate(cell.on_rate),

@@ -19,11 +19,6 @@ MAX_NAMES = 12
 """Names in one cell."""
 
 
-def holds_out(report: Report) -> bool:
-    """Return whether the judge held anything out."""
-    return bool(report.n_holdout)
-
-
 def interval_words(report: ReportData) -> tuple[str, Callable[[Cell | None], str]]:
     """Return the head of a column of intervals, and the function that writes one."""
     plan = report.plan
@@ -38,7 +33,7 @@ def numbers(report: Report, finding: Finding) -> Table:
     head, interval = interval_words(report)
     selected = " (selected)" if finding.confirmed else ""
     parts: list[tuple[str, Cell | None]] = [(f"All units{selected}", finding.full)]
-    if holds_out(report):
+    if report.n_holdout:
         holdout = (f"Holdout{selected}", finding.holdout)
         parts = [("Discovery (selected)", finding.discovery), holdout, *parts]
     rows = [
@@ -98,7 +93,7 @@ def _list_unconfirmed(report: Report, verdict: Verdict, caption: str) -> Table:
         [f for f in report.findings if f.verdict is verdict],
         Name("Candidate", words.label),
         Number(
-            "Discovery lift (selected)" if holds_out(report) else "Lift",
+            "Discovery lift (selected)" if report.n_holdout else "Lift",
             lambda f: words.signed(f.discovery.lift, 3),
         ),
         Number("Holdout lift", lambda f: words.signed(f.holdout.lift if f.holdout else None, 3)),
@@ -113,7 +108,7 @@ def _list_unconfirmed(report: Report, verdict: Verdict, caption: str) -> Table:
 def everything(report: Report, max_rows: int) -> Table:
     """Return all candidates, at most so many of them: counts, lifts, verdict and reason."""
     of, (side, other) = "" if report.change is None else "of ", name_sides(report)
-    split = holds_out(report)
+    split = report.n_holdout > 0
     note = "Errors and rates are those of all units. The p-value of the screen is two-sided."
     if split:
         note += " The adjusted one is of the holdout, one-sided in the discovery direction."

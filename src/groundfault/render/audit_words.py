@@ -30,7 +30,7 @@ from groundfault.render.audit_groups import (
     name_sides,
     write_headline,
 )
-from groundfault.render.audit_tables import holds_out, is_named_by_rule
+from groundfault.render.audit_tables import is_named_by_rule
 from groundfault.render.description_tables import describe_annotation
 from groundfault.render.mode_words import ModeOutline
 from groundfault.render.page import Code
@@ -157,7 +157,7 @@ class Outline:
     @property
     def caution(self) -> str:
         """Return how to read the two sets of lifts."""
-        sentence = SELECTED if holds_out(self.report) else UNSPLIT
+        sentence = SELECTED if self.report.n_holdout else UNSPLIT
         sentence += f" {explain_correction(self.report.confirmed)}"
         return (
             sentence
@@ -172,7 +172,7 @@ class Outline:
         if ledger is not None:
             return words.clean(ledger.sentence)
         return (
-            "opening not recorded: no ledger" if holds_out(self.report) else "nothing was held out"
+            "opening not recorded: no ledger" if self.report.n_holdout else "nothing was held out"
         )
 
     @property
@@ -211,7 +211,7 @@ class Outline:
         """Return labels and numbers of the audited units, candidates and judge."""
         report, counts = self.report, self.report.candidates
         units = words.count(report.n)
-        if holds_out(self.report):
+        if self.report.n_holdout:
             units += (
                 f" ({words.count(report.n_discovery)} discovery,"
                 f" {words.count(report.n_holdout)} holdout)"

@@ -22,6 +22,7 @@ from groundfault.render.mode_words import (
     format_count,
 )
 from groundfault.render.page import (
+    Bar,
     Block,
     Code,
     Content,
@@ -107,9 +108,10 @@ def _list_modes(
 
 def _state(one: NumberedMode, full: float) -> Statement:
     annotation = describe_annotation(one.report, one.mode.rule, one.mode.source)
+    bar = Bar(one.mode.rate, one.mode.rate_outside, full)
     described = words.clean(f"{words.capital(annotation)}.") if annotation else ""
     remarks: tuple[Line, ...] = tuple((line,) for line in (one.nesting, described) if line)
-    return Statement(one.name, f"{one.sentence}.", remarks, one.anchor, one.draw_bar(full))
+    return Statement(one.name, f"{one.sentence}.", remarks, one.anchor, bar)
 
 
 def list_search(outline: ModeOutline) -> Iterator[Content]:

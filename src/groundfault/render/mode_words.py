@@ -10,7 +10,6 @@ from functools import cached_property
 from groundfault.auditing.report import Report
 from groundfault.modes.mode import EVERY_MODEL, Coverage, Mode, ModeSearch
 from groundfault.render import words
-from groundfault.render.page import Bar
 
 PROOF = (
     "A mode is a rule under which failures are more frequent, which is not to say that the rule is "
@@ -101,10 +100,6 @@ class NumberedMode:
         new = f"{count_errors(mode.errors_new)} of {words.count(mode.n_new)}"
         rest = f": outside {'it' if one else 'them'}, {new} fail" if mode.n_new else ""
         return f"{inside} inside {where}{rest}."
-
-    def draw_bar(self, full: float) -> Bar:
-        """Return its rates as a picture; ``full`` is the rate of the whole width."""
-        return Bar(self.mode.rate, self.mode.rate_outside, full)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ from groundfault.core.rules import Rule
 from groundfault.exports import ReportSlices
 from groundfault.modes.examples import find_failures, share_opening
 from groundfault.render import audit_page, words
-from groundfault.render.audit_tables import holds_out
 from groundfault.render.page import (
     Bar,
     Block,
@@ -171,7 +170,7 @@ class FileContent:
             "facts": [[words.clean(text) for text in pair] for pair in page.facts],
             "rows": len(self.rows),
             "unit": report.unit,
-            "part": "discovery" if holds_out(report) else "all",
+            "part": "discovery" if report.n_holdout else "all",
             "texts": self.texts,
             "columns": [{"name": c.name, "kind": c.kind} for c in self.columns],
             "id": roles.id,

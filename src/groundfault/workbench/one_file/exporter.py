@@ -185,7 +185,7 @@ def _list_checks(slices: ReportSlices) -> Iterator[Block]:
 def _list_holdings(slices: ReportSlices, rows: int, texts: bool) -> Iterator[Block]:
     report = slices.report
     size = words.plural(rows, "row")
-    if audit_tables.holds_out(report):
+    if report.n_holdout:
         units = words.plural(report.n_discovery, f"discovery {report.unit}")
         yield Paragraph(
             (
