@@ -136,7 +136,7 @@ class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         what = "holdout opened" if self.holdout else "all outcomes were looked at"
         text = f"{what} {self.times} time{'s' if self.times > 1 else ''}"
         if several:
-            text += f", with {_join_words(several)}"
+            text += f", with {' and '.join(filter(None, [', '.join(several[:-1]), several[-1]]))}"
         if self.overlapping:
             most = "up to " if self.overlapping > 1 else ""
             text += (
@@ -153,9 +153,7 @@ class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             many = self.tried > 1
             text += f"; {self.tried} rule{'s' * many} {'were' if many else 'was'} tried before it"
         if self.reasons:
-            text += (
-                f"; reason{'s' if len(self.reasons) > 1 else ''} given: {'; '.join(self.reasons)}"
-            )
+            text += f"; reason{'s'[: len(self.reasons) > 1]} given: {'; '.join(self.reasons)}"
         return text
 
 
@@ -199,7 +197,7 @@ def describe_opening(path: str, events: Sequence[Event], event: Event) -> Openin
     same = {outcome, *overlaps, *rescored}
     looks = select_looks([e for e in events if e.seq <= event.seq], same)
     distinct = [e for e in looks if e.kind == OPENED]
-    others = [e.body["outcome"] for e in distinct if e.body["outcome"] in overlaps]
+    shares = [overlaps[e.body["outcome"]] for e in distinct if e.body["outcome"] in overlaps]
     several = {key: len({e.body.get(key) for e in distinct}) for key in _HASHES}
     all_outcomes = body.get("looked_at") == ALL
     tries = {
@@ -227,12 +225,8 @@ def describe_opening(path: str, events: Sequence[Event], event: Event) -> Openin
             for e in looks
         ),
         looks=tuple(Look(e.body.get("rule") or "", e.body.get("level")) for e in distinct),
-        overlapping=len(others),
-        overlap=max((overlaps[other] for other in others), default=0.0),
+        overlapping=len(shares),
+        overlap=max(shares, default=0.0),
         tried=len(tries),
         rescored=sum(e.body["outcome"] in rescored for e in distinct),
     )
-
-
-def _join_words(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -129,12 +129,7 @@ def enough_openmp_threads(work: int) -> AbstractContextManager[object]:
     Its threads wait by spinning: where a second one shares its core with other work, a fit of a
     thousand rows took thirty times as long as with one.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    limit: AbstractContextManager[object] = threadpool_limits(
-        1 if work < _SMALL else None, "openmp"
-    )
-    return limit
+    return _limit_threads("openmp", 1 if work < _SMALL else None)
 
 
 def one_thread() -> AbstractContextManager[object]:
@@ -148,10 +143,14 @@ def one_thread() -> AbstractContextManager[object]:
 
 def one_blas_thread() -> AbstractContextManager[object]:
     """Limit matrix products of small blocks to one thread, beside a pool that uses the cores."""
-    from threadpoolctl import threadpool_limits
+    return _limit_threads("blas", 1)
 
-    limit: AbstractContextManager[object] = threadpool_limits(1, "blas")
-    return limit
+
+def _limit_threads(kind: str, limit: int | None) -> AbstractContextManager[object]:
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    manager: AbstractContextManager[object] = threadpool_limits(limit, kind)
+    return manager
 
 
 @cache
@@ -170,19 +169,12 @@ def measure_free_memory() -> int | None:
 
 
 def _list_limits() -> Iterator[int | None]:
-    yield _read_free()
+    with suppress(OSError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        yield from (int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable:"))
     limit, usage = (_read_number(_CGROUP / name) for name in ("memory.max", "memory.current"))
     yield None if limit is None or usage is None else limit - usage
     yield _read_address_space()
-
-
-def _read_free() -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    sizes = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    return sizes[0] if sizes else None
 
 
 def _read_number(path: Path) -> int | None:

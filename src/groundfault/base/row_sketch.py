@@ -134,7 +134,12 @@ def sample_rows(
         Where the rows are only those up to this place in the order, that place.
     """
     secret = bytes.fromhex(salt)
-    places = _place_names(names)
+    # the first `DIGITS` digits of MD5
+    md5s = (
+        hashlib.md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()[:4]
+        for name in names
+    )
+    places = np.frombuffer(b"".join(md5s), ">u4").astype(np.uint32)
     order = np.argsort(places, kind="stable")
     kinds = np.unique(outcomes, return_inverse=True)[1].reshape(-1)
     count = _choose_size(kinds[order])
@@ -145,15 +150,10 @@ def sample_rows(
     keys = _hash_names((names[row] for row in order), secret)
     by_key = np.argsort(keys, kind="stable")
     order, keys = order[by_key], keys[by_key]
-    marks = (
-        hashlib.blake2b(
-            outcomes[row].tobytes() + names[row].encode("utf-8", "surrogatepass"),
-            digest_size=2,
-            key=secret,
-        ).digest()
-        for row in order
+    outcomes_of_rows = (
+        outcomes[row].tobytes() + names[row].encode("utf-8", "surrogatepass") for row in order
     )
-    outcome_hashes = np.frombuffer(b"".join(marks), "<u2")
+    outcome_hashes = _hash(outcomes_of_rows, secret, 2)
     answers = None
     if logs is not None:
         pairs = (f"{log} {name}" for log, name in zip(logs, names, strict=True))
@@ -161,22 +161,14 @@ def sample_rows(
     return RowSample(salt, bound, keys, outcome_hashes, places[order], kinds[order], answers)
 
 
-def _place_names(names: Iterable[str]) -> NDArray[np.uint32]:
-    """Return places in the order of MD5: its first `DIGITS` digits."""
-    digests = (
-        hashlib.md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()[:4]
-        for name in names
-    )
-    return np.frombuffer(b"".join(digests), ">u4").astype(np.uint32)
-
-
 def _hash_names(names: Iterable[str], secret: bytes) -> NDArray[np.uint32]:
+    return _hash((name.encode("utf-8", "surrogatepass") for name in names), secret, 4)
+
+
+def _hash(parts: Iterable[bytes], secret: bytes, size: int) -> NDArray[Any]:
     # BLAKE2 is a keyed hash by itself, and fast on short inputs
-    digests = (
-        hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4, key=secret).digest()
-        for name in names
-    )
-    return np.frombuffer(b"".join(digests), "<u4")
+    digests = (hashlib.blake2b(part, digest_size=size, key=secret).digest() for part in parts)
+    return np.frombuffer(b"".join(digests), f"<u{size}")
 
 
 def measure_overlap(now: RowSample, earlier: RowSample) -> float:

@@ -214,17 +214,18 @@ class _Run:
         for attempt in range(1, self.retries + 2):
             response = replace(await self._attempt(question), attempt=attempt)
             # on disk before anything is done with it: what was paid for is never lost
-            await self.writer.keep(Call(self.target.name, question, response, _now()))
+            now = datetime.now(UTC).isoformat(timespec="milliseconds")
+            await self.writer.keep(Call(self.target.name, question, response, now))
             if not response.again or attempt > self.retries or self.stop_reason:
                 break
             if response.after is not None and response.after > _MAX_REQUESTED_WAIT:
                 error = f"{response.error}; the service asks to wait {response.after:g} s"
                 return replace(response, error=error)
-            now = asyncio.get_running_loop().time()
+            clock = asyncio.get_running_loop().time()
             # a rate limit is the account's, so every worker waits
             if response.after is not None:
-                self.hold = max(self.hold, now + response.after)
-            await asyncio.sleep(max(_wait(question, attempt), self.hold - now))
+                self.hold = max(self.hold, clock + response.after)
+            await asyncio.sleep(max(_wait(question, attempt), self.hold - clock))
             if self.stop_reason:
                 break
         return response
@@ -281,10 +282,6 @@ def _wait(question: Question, attempt: int) -> float:
     # a random generator, so that a run can be repeated
     jitter = 0.5 + int(question.hash[:8], 16) / 2**33
     return min(_MAX_WAIT, _FIRST_WAIT * 2.0 ** (attempt - 1)) * jitter
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _on_a_loop(work: Coroutine[Any, Any, T]) -> T:

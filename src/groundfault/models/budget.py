@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -50,12 +51,7 @@ class CallEstimate:
         return cls(len(sizes), recorded, sum(sizes) // _BYTES, len(sizes) * reply_tokens)
 
     def __add__(self, other: CallEstimate) -> CallEstimate:
-        return CallEstimate(
-            self.calls + other.calls,
-            self.recorded + other.recorded,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-        )
+        return CallEstimate(*map(operator.add, astuple(self), astuple(other)))
 
     def describe(self, prices: tuple[float, float] | None = None) -> str:
         """Return the estimate in words.
@@ -175,12 +171,11 @@ class CallBudget:
         questions = [request.question for request in requests]
         estimate = estimate_calls(target, questions, reply_tokens, self.record)
         words = f"{purpose} by {target.name}: {estimate.describe(self.prices)}"
-        if estimate.calls > self.max_calls - self.calls:
-            raise PlanError(
-                f"{words}; that is more than the {self.max_calls - self.calls:,} calls that are "
-                f"left of {self.max_calls:,}: allow more (--max-calls), or annotate a random part "
-                "(--sample)"
-            )
+        left = self.max_calls - self.calls
+        if estimate.calls > left:
+            advice = "allow more (--max-calls), or annotate a random part (--sample)"
+            few = f"the {left:,} calls that are left of {self.max_calls:,}"
+            raise PlanError(f"{words}; that is more than {few}: {advice}")
         listener(self.announce)(words)
         bounded = _BoundedTarget(target, self)
         return replies.ask_for(bounded, requests, record=self.record, **self.options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -143,7 +142,7 @@ class InspectModel:
             refused=finish == "content_filter" or bool(output.error),
             model=output.model,
             usage=_usage(output.usage) if output.usage else {},
-            logprobs=tuple(_logprobs(choice.logprobs.content)) if choice.logprobs else (),
+            logprobs=tuple(map(_logprob, choice.logprobs.content)) if choice.logprobs else (),
             raw=raw,
         )
         return self._correct_batch(response, question) if self._local else response
@@ -197,11 +196,10 @@ def _check_local(question: Question) -> None:
         )
 
 
-def _logprobs(tokens: Any) -> Iterator[dict[str, Any]]:
-    for token in tokens:
-        others = token.top_logprobs or []
-        top = [{"token": other.token, "logprob": other.logprob} for other in others]
-        yield {"token": whole_text(token.token), "logprob": token.logprob, "top_logprobs": top}
+def _logprob(token: Any) -> dict[str, Any]:
+    others = token.top_logprobs or []
+    top = [{"token": other.token, "logprob": other.logprob} for other in others]
+    return {"token": whole_text(token.token), "logprob": token.logprob, "top_logprobs": top}
 
 
 def _usage(usage: Any) -> dict[str, int]:

@@ -7,8 +7,9 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from email.utils import parsedate_to_datetime
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -18,8 +19,6 @@ from groundfault.models.secrets import read_credentials
 
 if TYPE_CHECKING:
     import openai
-from collections.abc import AsyncIterator
-from importlib import import_module
 
 MAX_REPLY = 4 << 20
 """Bytes of a reply: a million tokens, or any error."""
@@ -92,9 +91,8 @@ class OpenAIServer:
         import openai
 
         try:
-            reply = await self._connect().chat.completions.with_raw_response.create(
-                **self._request(question)
-            )
+            completions = self._connect().chat.completions.with_raw_response
+            reply = await completions.create(**self._request(question))
             return note_other(_read(reply.text), self._model).without(self._secrets)
         except openai.APIStatusError as error:
             reply = error.response
@@ -102,11 +100,11 @@ class OpenAIServer:
             return response.without(self._secrets)
         except (openai.APIConnectionError, ReplyTooLargeError, RedirectError) as error:
             cause = error.__cause__ or error  # some versions of the SDK wrap it
-            if isinstance(cause, ReplyTooLargeError | RedirectError):
-                fatal = isinstance(cause, RedirectError)
-                return Response.failed(str(cause), fatal=fatal).without(self._secrets)
-            message = f"no connection: {first_line(cause)}"
-            return Response.failed(message, again=True).without(self._secrets)
+            is_ours = isinstance(cause, ReplyTooLargeError | RedirectError)
+            message = str(cause) if is_ours else f"no connection: {first_line(cause)}"
+            fatal = isinstance(cause, RedirectError)
+            failed = Response.failed(message, again=not is_ours, fatal=fatal)
+            return failed.without(self._secrets)
 
     def _connect(self) -> openai.AsyncOpenAI:
         """Return the client; a new one on another event loop, as connections belong to a loop."""

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
+import msgspec
+
 from groundfault.errors import InputError, PlanError
 from groundfault.models.secrets import MIN_IN_ANSWERS, hide, hide_in_json, spell
 
@@ -229,12 +231,10 @@ class Response:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Response:
         """Return the response that `to_dict` stored, marked as recorded."""
-        # unknown keys are ignored: a newer version may have written the record
-        names = {f.name for f in fields(cls)}
-        values = {k: v for k, v in data.items() if k in names}
         if not isinstance(data.get("text"), str | None):
             raise InputError("the text of a response is text, or null after an error")
-        return cls(**{**values, "logprobs": tuple(data.get("logprobs", ())), "recorded": True})
+        # unknown keys are ignored: a newer version may have written the record
+        return replace(msgspec.convert(data, cls), recorded=True)
 
 
 def whole_text(text: str) -> str:
@@ -319,15 +319,11 @@ def list_others(responses: Iterable[Response]) -> list[tuple[str, str]]:
     return sorted({(one.asked, one.model) for one in responses if one.asked})
 
 
-def describe_other(asked: str, answered: str) -> str:
-    """Describe a pair of a model that was asked and another that answered."""
-    return (
-        f"{asked[:200]!r} was asked, and the server answered as {answered[:200]!r}: what follows "
-        "is of that model, if the server is right"
-    )
-
-
 def warn_of_others(responses: Iterable[Response]) -> None:
     """Warn once of each model that answered in the place of another."""
     for asked, answered in list_others(responses):
-        warnings.warn(describe_other(asked, answered), UserWarning, stacklevel=3)
+        warnings.warn(
+            f"{asked[:200]!r} was asked, and the server answered as {answered[:200]!r}: what "
+            "follows is of that model, if the server is right",
+            stacklevel=3,
+        )

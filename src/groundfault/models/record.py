@@ -109,11 +109,8 @@ class Record:
         with self._database.transaction(_TABLE) as connection:
             for start in range(0, len(hashes), _MAX_HASHES):
                 some = hashes[start : start + _MAX_HASHES]
-                marks = ", ".join("?" * len(some))
-                query = (
-                    f"SELECT * FROM {_TABLE.name} WHERE question IN ({marks}) AND target = ? "
-                    "ORDER BY seq"
-                )
+                asked = f"question IN ({', '.join('?' * len(some))}) AND target = ?"
+                query = f"SELECT * FROM {_TABLE.name} WHERE {asked} ORDER BY seq"
                 for row in connection.execute(query, [*some, target]):
                     response = self._call(row).response
                     if not response.error:
@@ -140,10 +137,8 @@ class Record:
 
     def _call(self, row: Any) -> Call:
         try:
-            question, response = (
-                Question.from_dict(json.loads(row.asked)),
-                Response.from_dict(json.loads(row.response)),
-            )
+            question = Question.from_dict(json.loads(row.asked))
+            response = Response.from_dict(json.loads(row.response))
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
             raise LedgerError(
                 f"the record {self.place} was altered: call {row.seq} cannot be read"

@@ -60,10 +60,8 @@ class Replay:
             )
         # part of the name, and so of every question's key in a record: answers of another file are
         # not mistaken for these
-        contents = [
-            sorted((key, r.text or "") for key, r in answers.items())
-            for answers in (self._exact, self._loose)
-        ]
+        both = (self._exact.items(), self._loose.items())
+        contents = [sorted((key, r.text or "") for key, r in answers) for answers in both]
         digest = hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:12]
         self.name = f"replay:{Path(source).name}#{digest}"
 
