@@ -45,13 +45,9 @@ Line = tuple[str | Code | Highlight, ...]
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column's head and what stands below it.
+    """A column's head and what stands below it: words, names from the data (``code``), or numbers.
 
-    Attributes
-    ----------
-    head : str
-    kind : {"text", "code", "number", "under"}
-        Words; names from the data; numbers; or code that a wide page sets under the first cell.
+    A wide page sets code that is ``under`` below the first cell.
     """
 
     head: str
@@ -313,16 +309,9 @@ class Figures:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """One example as it stands in the data.
+    """One example as it stands in the data: its id, a remark, such as "wrong", and its texts.
 
-    Attributes
-    ----------
-    name : str
-        Its id.
-    remark : str
-        Such as "wrong".
-    texts : tuple of (str, tuple of Line)
-        By label: the lines of each of its texts.
+    Of each text there are its label and its lines.
     """
 
     name: str
