@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import ClassVar, Generic, Literal, TypeVar
 
@@ -116,16 +117,9 @@ class Table:
 def make_table(
     caption: str, kinds: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]], note: str = ""
 ) -> Table:
-    """Make a table of rows.
+    """Make a table of rows; ``kinds`` has a letter for each column.
 
-    Parameters
-    ----------
-    caption : str
-    kinds : str
-        A letter for each column: ``t`` for words, ``n`` for numbers, ``c`` for names from the data.
-    heads : sequence of str
-    rows : iterable of tuple of str
-    note : str
+    It is ``t`` for words, ``n`` for numbers, and ``c`` for names from the data.
     """
     columns = (TableColumn(head, _KINDS[kind]) for head, kind in zip(heads, kinds, strict=True))
     return Table(caption, tuple(columns), tuple(rows), note)
@@ -377,14 +371,13 @@ def list_blocks(*content: Content) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def notice(text: str) -> Paragraph | None:
-    """Return a paragraph that nobody may overlook; None without a text."""
-    return Paragraph((text,), "notice") if text else None
+def small(text: str, style: Style = "small") -> Paragraph | None:
+    """Return a paragraph in small print, or in another style; None without a text."""
+    return Paragraph((text,), style) if text else None
 
 
-def small(text: str) -> Paragraph | None:
-    """Return a paragraph in small print; None without a text."""
-    return Paragraph((text,), "small") if text else None
+notice = partial(small, style="notice")
+"""Return a paragraph that nobody may overlook; None without a text."""
 
 
 @dataclass(frozen=True, init=False)
