@@ -1,7 +1,6 @@
 """The outline of a report, before it is set in any format: a page of sections, and blocks in them.
 
-Every kind of result makes one `Page`; `render.html`, `render.markdown` and `render.terminal` set
-any page. Text is not escaped here, and nothing is computed.
+Each result makes one `Page`, which any renderer sets. Nothing is escaped or computed here.
 """
 
 from __future__ import annotations
@@ -170,10 +169,7 @@ def tabulate(
 
     Parameters
     ----------
-    caption : str
-    items : collection
     *columns : Words, Number, Name or Under
-    note : str
     drop : bool
         Whether columns in which no row has anything are left out.
     most : int, optional
