@@ -173,7 +173,7 @@ def test_mined_candidates_are_tested_on_the_holdout_alone() -> None:
     assert audit.own_rules
     flipped = audit.losses()
     flipped[:, ~audit.discovery_mask] = 0.0
-    modes, _ = name_modes(audit, flipped)
+    modes = name_modes(audit, flipped).modes
     assert all(mode.source == "modes" for mode in modes), "nothing fails in the holdout"
 
 

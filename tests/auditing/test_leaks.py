@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import groundfault
-from groundfault import Candidate, Evidence
+from groundfault import Candidate, Evidence, Report
 from groundfault.auditing.leaks import (
     LEAK,
     MIN_FAILURES,
@@ -142,6 +144,63 @@ def test_a_rule_is_measured_as_a_column_of_its_values_is(
         assert shares[rule] == pytest.approx(max(0.0, expected))
 
 
+def one_kind_fails(share: float, n: int = 600) -> pl.DataFrame:
+    """Rows of six kinds: a share of one of them fails, and two others."""
+    kind, place = np.arange(n) % 6, np.arange(n) // 6
+    wrong = ((kind == 2) & (place < share * n / 6)) | ((kind == 4) & (place < 2))
+    names = [f"q{i}" for i in range(n)]
+    return pl.DataFrame({"id": names, "kind": list("abcdef") * (n // 6), "error": wrong * 1})
+
+
+@pytest.mark.parametrize("share", [1.0, 0.99])
+@pytest.mark.parametrize("others", [{}, {"length": pl.int_range(pl.len()) * 7 % 11}])
+def test_a_column_that_decides_the_outcome_is_the_headline(
+    share: float, others: dict[str, pl.Expr], tmp_path: Path
+) -> None:
+    table = one_kind_fails(share).with_columns(**others)
+    report = groundfault.audit(Evidence.from_table(table, id="id", outcome="error"), ledger=None)
+    assert report.modes == ()
+    assert report.deciding is not None
+    (deciding,) = report.deciding
+    (mode,) = deciding.modes
+    assert deciding.share >= LEAK
+    assert (deciding.column, mode.rule, mode.n, mode.errors) == (
+        "kind",
+        "\"kind\" = 'c'",
+        100,
+        100 * share,
+    )
+    headline = "'kind' decides the outcome: your failure mode if it is known before the answer"
+    assert report.conclusion.startswith(headline)
+    assert "No reportable finding" not in report.to_markdown() + report.to_json()
+    assert headline in report.to_markdown()
+    report.write(tmp_path)
+    assert Report.load(tmp_path).deciding == report.deciding
+
+
+@pytest.mark.parametrize(("role", "modes"), [("allow_leakage", 1), ("post_outcome", 0)])
+def test_one_word_says_what_a_column_that_decides_is(role: str, modes: int) -> None:
+    table = one_kind_fails(1.0).with_columns(length=pl.int_range(pl.len()) * 7 % 11)
+    said: dict[str, Any] = {role: ["kind"]}
+    data = Evidence.from_table(table, id="id", outcome="error", **said)
+    report = groundfault.audit(data, ledger=None)
+    assert (len(report.modes), report.deciding) == (modes, ())
+    assert report.conclusion.startswith("No reportable finding") == (not modes)
+
+
+def test_columns_that_decide_leave_the_rest_of_the_list_as_it_is() -> None:
+    rng = np.random.default_rng(4)
+    hard = rng.random(1000) < 0.4
+    wrong = rng.random(1000) < np.where(hard, 0.6, 0.1)
+    table = pl.DataFrame({"hard": hard, "remark": np.where(wrong, "a", "b"), "error": wrong * 1})
+    report = groundfault.audit(Evidence.from_table(table, outcome="error"), ledger=None)
+    assert [mode.rule for mode in report.modes] == ['"hard"']
+    assert report.deciding is not None
+    assert [one.column for one in report.deciding] == ["remark"]
+    page = report.to_markdown()
+    assert page.index("remark is a") < page.index("Without remark: 1 failure mode covers")
+
+
 def test_modes_name_no_rule_over_a_text_that_tells_the_outcome() -> None:
     rng = np.random.default_rng(8)
     wrong = rng.random(800) < 0.3
@@ -156,6 +215,8 @@ def test_modes_name_no_rule_over_a_text_that_tells_the_outcome() -> None:
     )
     report = groundfault.audit(Evidence.from_table(frame, outcome="error"), ledger=None)
     assert report.modes == ()
+    assert report.deciding is not None
+    assert [one.column for one in report.deciding] == ["notes"]
     assert report.mode_search is not None
     remark = "not used in rules, because a rule over them predicts over 95% of the rarer outcome: "
     assert f"{remark}notes" in report.mode_search.remarks

@@ -70,3 +70,6 @@ def test_no_finding_is_never_no_failure_mode() -> None:
     assert messages.write_conclusion(None, 0.3, 0, "nobody knows").endswith(
         "cannot be said: nobody knows."
     )
+    headline = messages.write_deciding(["a kind"])
+    assert headline.endswith("if it follows from it, --post-outcome 'a kind'")
+    assert messages.write_conclusion(None, 0.3, 0, deciding=["a kind"]).startswith(f"{headline}. ")

@@ -142,7 +142,9 @@ def leaking(n: int = 200, wrong: int = 2) -> pl.DataFrame:
 def test_a_column_that_tells_the_outcome_is_left_out_and_named():
     report = groundfault.audit(evidence(leaking()))
     assert not any("reason" in f.rule or "retries" in f.rule for f in report.findings)
-    assert any("left out" in hint and "'reason'" in hint for hint in report.hints)
+    assert report.deciding is not None
+    assert [one.column for one in report.deciding] == ["reason"]
+    assert any("left out" in hint and "'retries'" in hint for hint in report.hints)
 
 
 def test_a_candidate_that_reads_it_is_refused_unless_it_is_allowed():

@@ -108,8 +108,9 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         else messages.write_conclusion(
             usual_lift,
             detectable.USUAL_PREVALENCE,
-            sum(f.confirmed for f in findings) + len(results.modes),
+            sum(f.confirmed for f in findings) + len(results.named.modes),
             "" if lifts else _say_why_unknown(results),
+            [one.column for one in results.named.deciding],
         ),
         baselines=_make_baselines(results),
         robustness=None
@@ -129,8 +130,9 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
             split=audit.split_hash,
         ),
         manifest=_make_manifest(audit),
-        modes=results.modes,
-        mode_search=results.mode_search,
+        deciding=None if audit.compare else results.named.deciding,
+        modes=results.named.modes,
+        mode_search=results.named.search,
         findings=findings,
         **by_rows._asdict(),
     )

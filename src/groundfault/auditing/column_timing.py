@@ -39,8 +39,8 @@ class ColumnStage:
         "declared", "by its name", or how well it predicts the outcome; empty where nothing speaks
         against a column that was known before the answer.
     suspect : bool
-        It predicts much of the outcome, though not almost all: only a person can tell whether it
-        was known before the answer.
+        It predicts much of the outcome, or decides it, and its name says nothing: only a person can
+        tell whether it was known before the answer.
     """
 
     column: str
@@ -52,9 +52,10 @@ class ColumnStage:
 def find_stages(evidence: Evidence, shares: Mapping[str, float]) -> tuple[ColumnStage, ...]:
     """What each column is taken for, in the order of the table.
 
-    A declaration counts before a name, and a name before nothing; a column that predicts the
-    outcome almost perfectly follows from it, unless ``allow_leakage`` names it. Columns with a part
-    of their own (id, model, ...) and those that are ignored have no stage.
+    A declaration counts before the format of a log, that before data, and a name before nothing; a
+    column that predicts the outcome almost perfectly is taken to follow from it, unless it is
+    trusted. Columns with a part of their own (id, model, ...) and those that are ignored have no
+    stage.
 
     Parameters
     ----------
@@ -77,14 +78,18 @@ def _find_stage(name: str, evidence: Evidence, share: float) -> ColumnStage:
         return ColumnStage(name, Timing.FOLLOWS, "declared")
     if name in roles.allow_leakage:
         return ColumnStage(name, Timing.KNOWN, "declared")
+    if name in roles.known:
+        return ColumnStage(name, Timing.KNOWN, "by the format of the log")
+    of_answer = describes_answer(name) or names_other_score(name, roles.outcome)
     if share >= LEAK:
-        return ColumnStage(name, Timing.FOLLOWS, describe_share(share))
+        is_told = of_answer or name in roles.instrument or names_outcome(name)
+        return ColumnStage(name, Timing.FOLLOWS, describe_share(share), not is_told)
     suspect = share >= SUSPECT
     if name in roles.instrument:
         return ColumnStage(name, Timing.MEASURED, "declared", suspect)
     if names_outcome(name):
         return ColumnStage(name, Timing.FOLLOWS, "by its name")
-    if describes_answer(name) or names_other_score(name, roles.outcome):
+    if of_answer:
         return ColumnStage(name, Timing.MEASURED, "by its name", suspect)
     return ColumnStage(name, Timing.KNOWN, describe_share(share) if suspect else "", suspect)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,7 +91,11 @@ def read_evidence_again(
             if evidence
             else _require_near(manifest.sources, Path(directory))
         )
-        return Evidence.from_logs(*sources, **reading, **columns)
+        again = Evidence.from_logs(*sources, **reading, **columns)
+        # reports of before had none; and none is believed that the format does not vouch for
+        known = tuple(c for c in again.roles.known if c in roles["known"])
+        return again.with_roles(replace(again.roles, known=known))
+    del roles["known"]
     if roles.pop("numbered"):
         roles["id"] = None
     return Evidence.from_table(_find_table(evidence, manifest.sources, Path(directory)), **roles)
@@ -100,7 +105,7 @@ def scan_evidence_again(data: ReportData, place: Path, evidence: Places | None) 
     """Name the table of a report by counts, for the engine that the report names."""
     assert data.manifest.derivation is not None
     roles = to_plain(data.manifest.roles)
-    names = ("model", "repeat", "numbered", "count_as_failed")
+    names = ("model", "repeat", "numbered", "count_as_failed", "known")
     source = _find_table(evidence, data.manifest.sources, place)
     if isinstance(source, tuple):
         raise InputError("a report by counts names files, and this one something else")

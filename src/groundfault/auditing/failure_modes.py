@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +17,7 @@ from groundfault.auditing.column_timing import OPTIONS, Timing, list_columns
 from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.leaks import LEAK, measure_rules
 from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
+from groundfault.auditing.report_schema import DecidingColumn
 from groundfault.core.column_names import holds_question
 from groundfault.core.columns import Column, Kind, profile
 from groundfault.core.rules import Rule
@@ -44,9 +46,30 @@ _ON, _TESTED = "mode {} holds", "mode {} is tested"
 _RULE_LEAKS = f"a rule over them predicts over {LEAK:.0%} of the rarer outcome"
 
 
+@dataclass(frozen=True)
+class NamedModes:
+    """The failure modes of an audit.
+
+    Attributes
+    ----------
+    modes : tuple of Mode
+    search : ModeSearch, optional
+        None where they were not looked for.
+    deciding : tuple of DecidingColumn
+        Columns that no rule may name, although only a person can tell whether one should.
+    shares : mapping of str to float
+        How well rules of the modes, and conditions in them, predict the outcome.
+    """
+
+    modes: tuple[Mode, ...] = ()
+    search: ModeSearch | None = None
+    deciding: tuple[DecidingColumn, ...] = ()
+    shares: Mapping[str, float] = field(default_factory=dict)
+
+
 def name_modes(
     audit: PreparedAudit, losses: NDArray[np.float64], *, texts: bool = True
-) -> tuple[tuple[Mode, ...], ModeSearch]:
+) -> NamedModes:
     """Name the failure modes of a prepared audit, with their examples, and say what was searched.
 
     Parameters
@@ -62,7 +85,8 @@ def name_modes(
     Rules may name attributes of the examples that are the same in all rows of a unit: numbers,
     flags, labels and texts. Left out are columns that predict the outcome almost perfectly, or in
     a rule of theirs, ids, and what by its name describes the model's answer or its score; the
-    remarks of the search say which, and how to use them all the same.
+    remarks of the search say which, and how to use them all the same. A column that predicts the
+    outcome and says nothing by its name comes back as deciding, with its own modes.
 
     A table in an engine that is small enough is read. Of a larger one, the sample proposes rules
     and their order, and all other rows judge them: see `groundfault.modes.patterns.judge_in_order`
@@ -70,50 +94,78 @@ def name_modes(
     """
     if not isinstance(audit, CountedAudit):
         return _name_row_modes(audit, losses, texts=texts)
-    modes, search = _search_rows(audit, texts=texts)
-    if audit.searches_all:
-        return modes, search
-    rules = {mode.rule: Rule.parse(mode.rule) for mode in modes}
+    named = _search_rows(audit, texts=texts)
+    search = named.search
+    if audit.searches_all or search is None:
+        return named
+    rules = {mode.rule: Rule.parse(mode.rule) for mode in named.modes}
     differences = audit.find_disagreements(rules)
-    proposals = [mode for mode in modes if mode.rule not in differences]
-    cells = _count_patterns(audit, proposals, search.outcomes[0].n)
-    level = float(audit.plan.alpha)
-    tests = list(judge_in_order(cells, level))
-    listed = [_restate(mode, test, level) for mode, test in zip(proposals, tests, strict=False)]
-    remarks = _describe_rows(audit, proposals, len(tests), differences)
-    return tuple(listed), structs.replace(
-        search,
-        outcomes=(_cover(search, cells, len(listed)),),
-        searched=len(audit.searched),
-        remarks=(*remarks, *search.remarks),
+    proposals = [mode for mode in named.modes if mode.rule not in differences]
+    listed, cells = _judge_by_others(audit, proposals, search)
+    remarks = _describe_rows(audit, proposals, len(listed), differences)
+    return NamedModes(
+        listed,
+        structs.replace(
+            search,
+            outcomes=(_cover(search, cells, len(listed)),),
+            searched=len(audit.searched),
+            remarks=(*remarks, *search.remarks),
+        ),
+        tuple(
+            structs.replace(one, modes=_judge_by_others(audit, one.modes, search)[0])
+            for one in named.deciding
+        ),
     )
+
+
+def _judge_by_others(
+    audit: CountedAudit, proposals: Sequence[Mode], search: ModeSearch
+) -> tuple[tuple[Mode, ...], PatternCells]:
+    """Return the modes that stand in the rows that proposed none, with their numbers there."""
+    cells, level = _count_patterns(audit, proposals, search.outcomes[0].n), float(audit.plan.alpha)
+    pairs = zip(proposals, judge_in_order(cells, level), strict=False)
+    return tuple(_restate(mode, test, level) for mode, test in pairs), cells
 
 
 def _name_row_modes(
     audit: PreparedAudit, losses: NDArray[np.float64], *, texts: bool
-) -> tuple[tuple[Mode, ...], ModeSearch]:
+) -> NamedModes:
     table, remarks = tabulate_attributes(audit)
+    deciding = dict(audit.deciding)
     gaps = find_gap_columns(audit, table, losses)
     if gaps:
         remarks = (*remarks, f"{_GAPS}: {_list_names(gaps)}")
+    own = tuple(_list_own_rules(audit))
     while set(table.columns) - set(audit.plan.within):
-        modes, search = _search(audit, table, losses, gaps)
-        leaks = _find_leaking_columns(audit, modes)
+        modes, search = _search(audit, table, losses, gaps, own)
+        # a rule of several conditions may decide the outcome without a leak: what fails always
+        # under both, and never elsewhere, is a hole
+        rules = [mode.rule for mode in modes if mode.source == "modes"]
+        conditions = dict.fromkeys(part for rule in rules for part in split_conditions(rule))
+        shares = measure_rules(audit.evidence, [*conditions, *rules])
+        leaks = _find_leaking_columns(audit, {sql: shares[sql] for sql in conditions})
         if not leaks:
             outcomes = audit.outcomes
             modes = add_examples(
                 modes, table, audit.evidence, losses, outcomes=outcomes, texts=texts
             )
-            return modes, structs.replace(search, remarks=(*remarks, *search.remarks))
+            search = structs.replace(search, remarks=(*remarks, *search.remarks))
+            return NamedModes(modes, search, _describe_deciding(audit, deciding, losses), shares)
         # a text tells by its words, which only a rule shows
         table = table.drop(leaks)
-        remarks = (*remarks, *_describe_omissions({_RULE_LEAKS: leaks}))
+        remarks = (*remarks, *_describe_omissions({_RULE_LEAKS: list(leaks)}))
+        deciding |= leaks
     remarks = (*remarks, "no column describes the examples, so no rule could be searched for")
-    return (), _describe_no_search(audit, losses, remarks)
+    search = _describe_no_search(audit, losses, remarks)
+    return NamedModes((), search, _describe_deciding(audit, deciding, losses))
 
 
 def _search(
-    audit: PreparedAudit, table: pl.DataFrame, losses: NDArray[np.float64], gaps: Sequence[str]
+    audit: PreparedAudit,
+    table: pl.DataFrame,
+    losses: NDArray[np.float64],
+    gaps: Sequence[str] = (),
+    own_rules: tuple[OwnRule, ...] = (),
 ) -> tuple[tuple[Mode, ...], ModeSearch]:
     return find_modes(
         table,
@@ -124,25 +176,43 @@ def _search(
         within=audit.plan.within,
         gaps=gaps,
         strata=audit.size_classes,
-        own_rules=tuple(_list_own_rules(audit)),
+        own_rules=own_rules,
         # the two directions of a comparison have no mean
         shared=not audit.compare,
     )
 
 
-def _find_leaking_columns(audit: PreparedAudit, modes: Sequence[Mode]) -> list[str]:
-    """Columns of conditions that predict the outcome almost perfectly, such as a grader's remark.
-
-    A rule of several conditions may do so without a leak: what fails always under both, and never
-    elsewhere, is a hole.
+def _find_leaking_columns(audit: PreparedAudit, shares: Mapping[str, float]) -> dict[str, float]:
+    """Columns of conditions that predict the outcome almost perfectly, such as a grader's remark,
+    and how well.
     """
-    rules = [sql for one in modes if one.source == "modes" for sql in split_conditions(one.rule)]
-    shares = measure_rules(audit.evidence, rules)
-    columns = [c for sql, share in shares.items() if share >= LEAK for c in Rule.parse(sql).columns]
-    allowed = {*audit.evidence.roles.allow_leakage, *audit.plan.within}
+    columns: dict[str, float] = {}
+    for sql, share in shares.items():
+        for name in Rule.parse(sql).columns if share >= LEAK else ():
+            columns[name] = max(share, columns.get(name, 0.0))
+    allowed = audit.evidence.roles.trusted.union(audit.plan.within)
     # what was asked was there before the answer
-    doubtful = [name for name in dict.fromkeys(columns) if not holds_question(name)]
-    return [name for name in doubtful if name not in allowed]
+    return {c: s for c, s in columns.items() if c not in allowed and not holds_question(c)}
+
+
+def _describe_deciding(
+    audit: PreparedAudit, deciding: Mapping[str, float], losses: NDArray[np.float64]
+) -> tuple[DecidingColumn, ...]:
+    """Return columns with the failure modes of each alone, those first that predict best."""
+    ordered = sorted(deciding, key=lambda name: -deciding[name])
+    searched = ordered[:_MAX_NAMES]
+    words = pl.col(pl.Categorical, pl.Enum).cast(pl.String)
+    within = list(audit.plan.within)
+    table = tabulate_units(audit.evidence, [*searched, *within])[0].with_columns(words)
+    alone = {
+        name: _search(audit, table.select(name, *within), losses)[0]
+        for name in searched
+        if name in table.columns
+    }
+    return tuple(
+        DecidingColumn(column=name, share=deciding[name], modes=alone.get(name, ()))
+        for name in ordered
+    )
 
 
 def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -293,7 +363,7 @@ class _SearchedUnits(PreparedAudit):
         return classify_sizes(self.evidence.frame[SCORED].to_numpy())
 
 
-def _search_rows(audit: CountedAudit, *, texts: bool) -> tuple[tuple[Mode, ...], ModeSearch]:
+def _search_rows(audit: CountedAudit, *, texts: bool) -> NamedModes:
     """Return the modes of the rows that are searched."""
     own_rules = tuple(
         candidate.name

@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from groundfault.auditing.assemble import assemble
-from groundfault.auditing.failure_modes import name_modes
+from groundfault.auditing.failure_modes import NamedModes, name_modes
 from groundfault.auditing.grouped_evidence import open_units
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.messages import spend_level
 from groundfault.auditing.preparation import list_finders, prepare, require_counts_enough
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
+from groundfault.auditing.report_schema import DecidingColumn
 from groundfault.auditing.results import AuditResults
 from groundfault.base.ledgers import find_ledger
 from groundfault.base.progress import Progress, listener
@@ -196,8 +197,10 @@ def judge_audit(
             results = replace(results, frequency=frequency)
         if modes:
             report_progress("looking for failure modes")
-            named, search = name_modes(prepared, losses, texts=texts)
-            results = replace(results, modes=named, mode_search=search)
+            results = replace(results, named=name_modes(prepared, losses, texts=texts))
+        elif not prepared.compare:
+            deciding = (DecidingColumn(column=c, share=s) for c, s in prepared.deciding.items())
+            results = replace(results, named=NamedModes(deciding=tuple(deciding)))
     return results
 
 

@@ -16,7 +16,7 @@ from groundfault.auditing.report_schema import GraderEvidence
 from groundfault.auditing.results import AuditResults
 from groundfault.base.machine import enough_openmp_threads
 from groundfault.core.candidate import Candidate
-from groundfault.core.column_names import split_words
+from groundfault.core.column_names import holds_answer, split_words
 from groundfault.core.columns import Kind, profile
 from groundfault.core.finding import Finding
 from groundfault.errors import InputError
@@ -31,6 +31,9 @@ EXPLAINABLE = 0.5
 """Share that difficulty as a whole explains: as much as the failures of forty other models on the
 same questions did on real tables (0.46 to 0.56)."""
 
+_ONE_ANSWER = 0.5
+"""Share of failures from which on they are of one answer: its value, not its form, is wrong."""
+
 _CUT = re.compile(r"length|max_?tokens|truncat|limit|cut", re.IGNORECASE)
 _CUT_OFF = "answers that were cut off or not parsed"
 _LIKE = "answers of a form or length that matters among examples of like difficulty"
@@ -44,7 +47,8 @@ def find_grader_evidence(
 
     Unparsed and cut-off answers speak for themselves, and so do those that differ from the target
     in form alone. Any other property, such as a length, counts if it matters among examples of
-    like difficulty: long answers go with hard questions.
+    like difficulty: long answers go with hard questions. It does not count where one answer makes
+    most of the failures: a model that repeats "8" or "I don't know" is wrong by itself.
 
     Parameters
     ----------
@@ -69,7 +73,11 @@ def find_grader_evidence(
         return ()
     direct = tuple(_list_direct(results, suspects))
     told = {(one.name, one.outcome) for one in direct}
-    rest = [f for f in suspects if (f.name, f.outcome) not in told]
+    rest = [
+        f
+        for f in suspects
+        if (f.name, f.outcome) not in told and not _is_one_answer(results.audit, f)
+    ]
     return (*direct, *_list_within_strata(results, rest))
 
 
@@ -113,6 +121,25 @@ def _find_basis(candidate: Candidate, finding: Finding) -> str:
     # where "stop" goes with fewer failures, the others were not finished
     cut = bool(_CUT.search(candidate.rule)) == ((finding.full.lift or 0.0) > 0)
     return _CUT_OFF if is_reason and cut else ""
+
+
+def _is_one_answer(audit: PreparedAudit, finding: Finding) -> bool:
+    """Return whether one answer makes more than half of the failures with a property."""
+    evidence, place = audit.evidence, [one.name for one in audit.library].index(finding.name)
+    answers = [c for c in evidence.frame.columns if holds_answer(c)]
+    read = [c for c in answers if c in audit.library[place].columns]
+    if not answers:
+        return False
+    # whole outputs tell more than the letters that were read from them
+    column = read[0] if read else max(answers, key=lambda c: evidence.frame[c].n_unique())
+    on = bits.unpack(audit.marks.on[[place]], audit.marks.size)[0][evidence.unit_index]
+    fails = evidence.loss.fill_null(0.0).to_numpy() > 0.5
+    rows = fails & (on if (finding.full.lift or 0.0) > 0 else ~on)
+    if finding.outcome and evidence.roles.model:
+        rows &= (evidence.frame[evidence.roles.model].cast(pl.String) == finding.outcome).to_numpy()
+    words = evidence.frame[column].cast(pl.String).filter(pl.Series(rows)).str.strip_chars()
+    most = words.str.to_lowercase().value_counts().drop_nulls()["count"].max()
+    return bool(int(most or 0) > _ONE_ANSWER * rows.sum())  # type: ignore[arg-type]
 
 
 def _list_within_strata(

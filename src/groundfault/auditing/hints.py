@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from groundfault.auditing.column_timing import OPTIONS, Timing, describe_share, list_columns
 from groundfault.auditing.counted_audit import MAX_JOINT, CountedAudit
 from groundfault.auditing.grouped_evidence import GroupedEvidence
-from groundfault.auditing.leaks import LEAK, SUSPECT, measure_rules
+from groundfault.auditing.leaks import LEAK, SUSPECT
 from groundfault.auditing.prepared_audit import tabulate_units
 from groundfault.auditing.results import AuditResults
 from groundfault.core.column_names import holds_question
@@ -204,10 +204,10 @@ def _about_leaks(results: AuditResults) -> Iterator[str]:
 
 def _about_suspects(results: AuditResults) -> Iterator[str]:
     """What is reported and predicts much of the outcome, though not almost all of it."""
-    audit = results.audit
-    allowed = set(audit.evidence.roles.allow_leakage)
-    rules = [mode.rule for mode in results.modes if mode.source == "modes"]
-    shares = measure_rules(audit.evidence, rules)
+    audit, named = results.audit, results.named
+    allowed = audit.evidence.roles.trusted
+    rules = [mode.rule for mode in named.modes if mode.source == "modes"]
+    shares = {rule: named.shares[rule] for rule in rules}
     columns_of = {rule: Rule.parse(rule).columns for rule in rules}
     for h, verdict in enumerate(results.ruling.verdicts):
         place = h // len(audit.outcomes)
@@ -230,10 +230,12 @@ def _about_suspects(results: AuditResults) -> Iterator[str]:
 
 def _about_leaving_out(results: AuditResults) -> Iterator[str]:
     audit = results.audit
-    if audit.leaks:
+    # those that decide the outcome are the headline
+    headline = {one.column for one in results.named.deciding}
+    if leaks := [name for name in audit.leaks if name not in headline]:
         yield (
             f"left out, because they predict over {LEAK:.0%} of the rarer outcome: "
-            f"{_quote_names(audit.leaks)}; {_KNOWN} uses a column all the same, {_LATER} declares "
+            f"{_quote_names(leaks)}; {_KNOWN} uses a column all the same, {_LATER} declares "
             "that it follows from the outcome"
         )
     if audit.leaking_rules:

@@ -146,8 +146,8 @@ def find_leaking_rules(
     """Candidates that predict the outcome almost perfectly, by their place in the library.
 
     So does one that reads the columns of a condition that does: more conditions, or another cut,
-    make a leak weaker, not another thing. Candidates whose columns all are of ``allow_leakage`` are
-    left alone, and so are other rules over the question.
+    make a leak weaker, not another thing. Candidates whose columns are all trusted
+    (`groundfault.core.roles.Roles`) are left alone, and so are other rules over the question.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def find_leaking_rules(
         for rule, share in leaking.items()
         if " AND " not in rule
     }
-    allowed = set(evidence.roles.allow_leakage)
+    allowed = evidence.roles.trusted
     of_columns = {
         names: share
         for names, share in of_columns.items()

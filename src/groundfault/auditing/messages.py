@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from groundfault import judges
@@ -165,20 +166,44 @@ def write_mode_sentence(mode: Mode) -> str:
     )
 
 
+def write_deciding(columns: Sequence[str]) -> str:
+    """Return the headline about columns that decide the outcome, without a full stop.
+
+    Examples
+    --------
+    >>> write_deciding(["kind", "topic"]).partition(":")[0]
+    "'kind' and 1 more column decide the outcome"
+    """
+    first, *rest = columns
+    head, mode, column = f"{first!r} decides", "your failure mode", quote(first)
+    if rest:
+        more = f"{len(rest)} more column{'s' * (len(rest) > 1)}"
+        head, mode, column = f"{first!r} and {more} decide", "each is your failure mode", "COLUMN"
+    return (
+        f"{head} the outcome: {mode} if it is known before the answer (--allow-leakage {column}); "
+        f"if it follows from it, --post-outcome {column}"
+    )
+
+
 def write_conclusion(
-    mdl: float | None, prevalence: float, reportable: int, unknown: str = ""
+    mdl: float | None,
+    prevalence: float,
+    reportable: int,
+    unknown: str = "",
+    deciding: Sequence[str] = (),
 ) -> str:
     """Return the sentence about the audit's power: never that there are no failure modes.
 
     ``reportable`` counts confirmed findings and failure modes; ``unknown`` says why the power is
-    not known, if so.
+    not known, if so; ``deciding`` names the columns that decide the outcome.
     """
-    head = f"{NOTHING}. " if not reportable else ""
+    head = "" if reportable else f"{NOTHING}. "
+    head = f"{write_deciding(deciding)}. " if deciding else head
     if unknown:
         return f"{head}How large a lift could have been detected cannot be said: {unknown}."
     if mdl is None and reportable:
         return (
-            f"A lone explanation, at prevalence {prevalence:.0%}, could not have been found "
+            f"{head}A lone explanation, at prevalence {prevalence:.0%}, could not have been found "
             "with 80% power at any "
             "lift; beside others, as here, the bar may be lower."
         )

@@ -89,7 +89,7 @@ def prepare(
         )
     proposals = start.propose(finders, declarations, progress=progress)
     library = Library.of([*declarations, *proposals])
-    if len(library) == 0:
+    if len(library) == 0 and not start.deciding:
         raise InputError(
             "no candidates: the evidence has no columns that describe examples; name "
             "candidates or columns"

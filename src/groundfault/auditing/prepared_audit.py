@@ -247,10 +247,10 @@ class PreparedAudit:
 
     @cached_property
     def shares(self) -> dict[str, float]:
-        """Return how well each column predicts the outcome, but those of ``allow_leakage``."""
+        """Return how well each column predicts the outcome, but those that are trusted."""
         roles = self.evidence.roles
         columns = dict.fromkeys([*self.evidence.attributes, *roles.instrument])
-        columns_to_test = [c for c in columns if c not in roles.allow_leakage]
+        columns_to_test = [c for c in columns if c not in roles.trusted]
         return measure_columns(self.evidence, columns_to_test, self.discovery_rows)
 
     @cached_property
@@ -262,6 +262,12 @@ class PreparedAudit:
     def stages(self) -> tuple[ColumnStage, ...]:
         """What each column is taken for: known before the answer, measured with it, or later."""
         return find_stages(self.evidence, self.shares)
+
+    @property
+    def deciding(self) -> dict[str, float]:
+        """Return the leaks that say nothing by their names: a person has to tell what they are."""
+        later = (one.column for one in self.stages if one.stage is Timing.FOLLOWS and one.suspect)
+        return {name: self.shares[name] for name in later if name not in self.plan.within}
 
     @cached_property
     def visible_evidence(self) -> Evidence:

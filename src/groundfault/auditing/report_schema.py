@@ -182,6 +182,23 @@ class RecordedOpening(Opening, frozen=True, kw_only=True, forbid_unknown_fields=
     sentence: str
 
 
+class DecidingColumn(_Section, frozen=True, kw_only=True):
+    """A column that decides the outcome: a failure mode, or a consequence that nobody declared.
+
+    Attributes
+    ----------
+    column : str
+    share : float
+        Of the rarer outcome, that it predicts: at least 0.95.
+    modes : tuple of Mode
+        The rules over it alone, without examples; empty where there is none, or it was not asked.
+    """
+
+    column: str
+    share: float
+    modes: tuple[Mode, ...] = ()
+
+
 class ReportHashes(_Section, frozen=True, kw_only=True):
     """SHA-256 of what was audited and decided."""
 
@@ -210,6 +227,7 @@ class ColumnRoles(_Section, frozen=True, kw_only=True):
     allow_leakage: tuple[str, ...]
     numbered: bool
     count_as_failed: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
 
 
 class LogReading(_Section, frozen=True, kw_only=True):
@@ -342,6 +360,9 @@ class ReportData(_Section, frozen=True, kw_only=True):
         None where the opening was not recorded.
     examples : dict of str to tuple of str
         Ids of up to five failed units of each confirmed finding, by `Finding.key`.
+    deciding : tuple of DecidingColumn or None
+        Columns that no rule names because they decide the outcome, for a person to say which they
+        are; None in comparisons, and in reports of before.
     modes : tuple of Mode
         The failure modes of each outcome, in order.
     mode_search : ModeSearch or None
@@ -394,4 +415,5 @@ class ReportData(_Section, frozen=True, kw_only=True):
     counted_as_failed: dict[str, int] = {}
     units: UnitRecord | None = None
     grader: tuple[GraderEvidence, ...] | None = None
+    deciding: tuple[DecidingColumn, ...] | None = None
     findings: tuple[Finding, ...]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.auditing.failure_modes import NamedModes
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.core.counted_units import CountedUnits, JointCells
 from groundfault.core.finding import Verdict
@@ -23,7 +24,6 @@ from groundfault.stats import bits, lifts
 if TYPE_CHECKING:
     from groundfault.base.holdout_events import Opening
     from groundfault.base.ledger import Ledger
-    from groundfault.modes.mode import Mode, ModeSearch
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,8 @@ class AuditResults:
         Verdicts had all unscored observations failed, or passed.
     frequency : Frequency, optional
         How often random splits confirm each hypothesis; None where the rule was not repeated.
-    modes : tuple of Mode
-    mode_search : ModeSearch, optional
-        None where failure modes were not looked for.
+    named : NamedModes
+        Failure modes, with what was searched for them and what decides the outcome.
     """
 
     audit: PreparedAudit
@@ -61,8 +60,7 @@ class AuditResults:
     witness: Ledger | None = None
     sensitivity: Mapping[str, Ruling] = field(default_factory=dict)
     frequency: Frequency | None = None
-    modes: tuple[Mode, ...] = ()
-    mode_search: ModeSearch | None = None
+    named: NamedModes = field(default_factory=NamedModes)
 
     @cached_property
     def full(self) -> Units:

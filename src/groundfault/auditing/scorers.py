@@ -20,6 +20,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.roles import LISTS
 from groundfault.errors import InputError
+from groundfault.readers.scorers import is_same_scale
 
 _DIGITS = 10_000  # a shared level is rounded down to four decimals, so that it prints as it is
 _APART = 0.5  # half of the scale: one scorer says pass where the other says fail
@@ -55,7 +56,7 @@ class ScorerAudits:
     refusals : dict of str to str
         Why a scorer was not audited, such as values of another range than 0 to 1.
     agreements : tuple of ScorerAgreement
-        Of each pair that was audited and scored the same answers.
+        Of each pair of one scale that was audited and scored the same answers.
     level : float
         Error level of each audit, in (0, 1): the plan's, shared equally among them.
     """
@@ -183,6 +184,8 @@ def _compare(chosen: dict[str, Evidence]) -> Iterator[ScorerAgreement]:
             for name, each in (("\0one", one), ("\0two", two))
         )
         both = left.join(right, on=key).drop_nulls(["\0one", "\0two"])
+        if not is_same_scale(both["\0one"], both["\0two"]):
+            continue
         apart = both.select(((pl.col("\0one") - pl.col("\0two")).abs() >= _APART).sum()).item()
         if both.height:
             yield ScorerAgreement(first, second, both.height, int(apart))

@@ -35,7 +35,7 @@ def make_record(results: AuditResults, findings: Sequence[Finding]) -> UnitRecor
     sides = {f.key: _encode_mask(_mark_worse_side(results, f)) for f in findings if f.confirmed}
     _, first = np.unique(audit.evidence.unit_index, return_index=True)
     # a mode may be a candidate that reads what a finder fitted
-    columns = {column for mode in results.modes for column in mode.columns}
+    columns = {column for mode in results.named.modes for column in mode.columns}
     fitted = [c for c in audit.library if c.fitted_column and c.fitted_column.name in columns]
     table = add_fitted_columns(audit.evidence.frame, fitted)[first]
     return UnitRecord(
@@ -45,7 +45,7 @@ def make_record(results: AuditResults, findings: Sequence[Finding]) -> UnitRecor
             for name, row in zip(audit.outcomes, results.losses, strict=True)
         },
         findings=sides,
-        modes=tuple(_encode_mask(mode.holds(table).to_numpy()) for mode in results.modes),
+        modes=tuple(_encode_mask(mode.holds(table).to_numpy()) for mode in results.named.modes),
     )
 
 

@@ -295,7 +295,8 @@ def compare_reports(stated: ReportData, again: ReportData, *, same_version: bool
 
 def _leave_out_later(stated: ReportData, again: ReportData) -> ReportData:
     # a report that keeps no record of units, or did not look for evidence about the grader
-    absent = {name: None for name in ("grader", "units") if getattr(stated, name) is None}
+    names = ("grader", "units", "deciding")
+    absent = {name: None for name in names if getattr(stated, name) is None}
     return msgspec.structs.replace(again, **absent)
 
 

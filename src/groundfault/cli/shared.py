@@ -49,6 +49,7 @@ _derive_columns = partial(
     model={"flag": "--model-column"},
     null_outcome={"metavar": "STATUS", "old_name": "--empty"},
     allow_leakage={"old_name": "--allow-leak"},
+    known=None,
     numbered=None,
     count_as_failed=None,
 )

@@ -64,6 +64,9 @@ class Roles:
     allow_leakage : tuple of str
         Skip the leakage check for this column, although it predicts the outcome almost perfectly.
         Other columns that do are taken for consequences of it.
+    known : tuple of str
+        Column that was known before the answer by the format of the log, such as an input. Readers
+        fill it, never a user.
     numbered : bool
         The id is the number of the row: the table has none.
     count_as_failed : tuple of str
@@ -86,6 +89,12 @@ class Roles:
     allow_leakage: tuple[str, ...] = ()
     numbered: bool = False
     count_as_failed: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+
+    @property
+    def trusted(self) -> frozenset[str]:
+        """Return the columns that no leak rule asks about: known by the format, or allowed."""
+        return frozenset((*self.known, *self.allow_leakage))
 
     @property
     def columns(self) -> tuple[str, ...]:

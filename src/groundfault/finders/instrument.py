@@ -68,7 +68,7 @@ class Instrument(Parameters):
 def _select_measured(discovery: Evidence) -> Evidence:
     """Return the evidence with the measured columns as its only attributes."""
     roles = discovery.roles
-    plain = [c for c in discovery.attributes if c not in roles.allow_leakage]
+    plain = [c for c in discovery.attributes if c not in roles.trusted]
     columns = [c for c in roles.instrument if not c.startswith("score_")]
     columns += [c for c in plain if measures_answer(c) or c.lower() in _RESPONSES]
     ignored = tuple(c for c in discovery.frame.columns if c not in (*columns, *roles.columns))

@@ -50,7 +50,8 @@ class Reader(Protocol):
 
     A reader may name files that its tool writes beside its logs, and that are no logs, by an
     attribute ``companions``: patterns such as ``("results_*.json",)``. The account does not list
-    them as unread.
+    them as unread. By an attribute ``undated`` it vouches that what its logs say of examples was
+    known before the answer, but for the columns that it names: no leak rule leaves the others out.
     """
 
     def sniff(self, path: Path) -> bool:

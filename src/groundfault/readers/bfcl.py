@@ -38,6 +38,8 @@ class Bfcl(JsonFormat):
     """
 
     tool = "bfcl"
+    # the score file has them of failures alone
+    undated = ("prompt", "target")
     suffixes = (".json", ".jsonl")
     opening = re.compile(rb'\s*\{\s*"accuracy"\s*:[^{}]*"correct_count"\s*:[^{}]*"total_count"\s*:')
     is_lines = True

@@ -80,6 +80,8 @@ class DeepEval(JsonFormat):
     """
 
     tool = "deepeval"
+    # whoever reads the answer may write them
+    undated = ("comments",)
     opening = re.compile(
         rb'\s*\{(?s:(?=.*"(?:testCases|conversationalTestCases)").*"metrics(?:Data|Scores)")'
     )

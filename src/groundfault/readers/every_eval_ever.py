@@ -73,6 +73,8 @@ class EveryEvalEver(JsonFormat):
     tool = "every_eval_ever"
     opening = re.compile(rb"\{")
     keys = ("sample_id", "evaluation_id", "model_id", "evaluation_name", "evaluation")
+    # metadata are whatever a converter found beside the answer
+    undated = None
 
     def observe(self, path: Path, log: Log) -> Iterator[Observation]:
         """Read one observation a record."""

@@ -27,6 +27,8 @@ class JsonFormat(ABC):
         Keys that are all among the first 64 KB of a file.
     is_lines : bool
         Whether a file has an object a line: the first line alone has to show what it is.
+    undated : tuple of str, or None
+        As of a `groundfault.readers.Reader`.
     """
 
     tool: ClassVar[str]
@@ -34,6 +36,7 @@ class JsonFormat(ABC):
     opening: ClassVar[re.Pattern[bytes]]
     keys: ClassVar[tuple[str, ...]] = ()
     is_lines: ClassVar[bool] = False
+    undated: ClassVar[tuple[str, ...] | None] = ()
 
     def sniff(self, path: Path) -> bool:
         """Return whether the file begins as the format does."""

@@ -129,6 +129,7 @@ class Helm:
         "summary.json",
         "costs.json",
     )
+    undated = ()
 
     def sniff(self, path: Path) -> bool:
         """Return whether it is a folder with a run's specification and its statistics."""

@@ -40,7 +40,7 @@ NamedLog = tuple[str, LogFile]
 CONFLICTS = ("error", "keep")
 _TABLE, _CARD, _SCORES = "observations.parquet", "evidence.json", "scores.parquet"
 # what a card says of the rows of all scorers
-_TOLD = ("measured", "headlines", "conflicts", "notes")
+_TOLD = ("measured", "headlines", "conflicts", "notes", "known")
 # a pattern that matches a whole disk should end in a message, not in hours of reading
 _MAX_LOGS = 100_000
 # rows that are written at a time
@@ -161,6 +161,7 @@ def _readers(
 def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progress) -> LogRows:
     """Read the rows of all logs, and of each log its account and headline."""
     packed, measured_columns = PackedRows(), dict[str, None]()
+    known, undated = dict[str, None](), set[str]()
     log_accounts, headlines = [], []
     setups, beside = [], set[Path]()
     for i, (alias, (path, name, reader)) in enumerate(logs):
@@ -173,6 +174,9 @@ def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progres
             origin = {} if ORIGIN in frame.columns else {ORIGIN: pl.lit(None, pl.String)}
             packed.add(frame.with_columns(**marks, **origin))
             measured_columns |= dict.fromkeys(sorted(columns))
+            later = getattr(reader, "undated", None)
+            known |= dict.fromkeys(() if later is None else frame.columns)
+            undated |= {*(frame.columns if later is None else later)}
             rows += frame.height
             figure = figure and figure.add_rows(frame)
             scorers |= dict.fromkeys(list_scorers(frame))
@@ -188,7 +192,10 @@ def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progres
     table, notes = name_configurations(packed.stack(), setups)
     rest = tuple(p for p in unread if Path(p).resolve() not in beside)
     logs_read, leaders = tuple(log_accounts), tuple(headlines)
-    return LogRows(table, tuple(measured_columns), logs_read, rest, leaders, notes=notes)
+    dated = tuple(name for name in known if name not in undated)
+    return LogRows(
+        table, tuple(measured_columns), logs_read, rest, leaders, notes=notes, known=dated
+    )
 
 
 def write_directory(
@@ -276,8 +283,9 @@ def _read_rows(place: Path, card: dict[str, Any], account: Account | None) -> Lo
     if not path.is_file() or _sha256(path) != card["sha256"]:
         raise InputError(f"{path} is not the table that was imported; import it again")
     measured, headlines, notes = (tuple(card[name]) for name in ("measured", "headlines", "notes"))
+    known = tuple(card.get("known", ()))
     frame, own = pl.scan_parquet(escape_pattern(path)), (account.logs, account.unread)
-    return LogRows(frame, measured, *own, headlines, card["conflicts"], notes)
+    return LogRows(frame, measured, *own, headlines, card["conflicts"], notes, known)
 
 
 def _range(scale: tuple[float, float] | None) -> tuple[float, float] | None:

@@ -78,6 +78,7 @@ class Inspect:
     """
 
     companions = ("logs.json", "eval-set.json")
+    undated = ()
 
     def sniff(self, path: Path) -> bool:
         """Return whether it is an archive with Inspect's entries, or JSON that describes a run."""

@@ -34,6 +34,8 @@ class LightEval:
     log-probability, confidence is their softmax.
     """
 
+    undated = ()
+
     def sniff(self, path: Path) -> bool:
         """Return whether it is a Parquet file with the columns of details."""
         if path.suffix != ".parquet" or not head(path).startswith(b"PAR1"):

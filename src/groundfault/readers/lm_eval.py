@@ -86,6 +86,7 @@ class LmEval:
     """
 
     companions = ("*results*.json",)
+    undated = ()
 
     def sniff(self, path: Path) -> bool:
         """Return whether the first row has a document, its id and the responses."""

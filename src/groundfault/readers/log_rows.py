@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from groundfault.core.column_names import describes_answer, names_outcome
 from groundfault.core.roles import Roles
 from groundfault.core.status import Status
 from groundfault.errors import InputError
@@ -59,6 +60,8 @@ class LogRows:
         What to do with rows that contradict each other; see `groundfault.Evidence.from_logs`.
     notes : tuple of str
         For the account.
+    known : tuple of str
+        The columns of those readers that know inputs; see `groundfault.readers.Reader`.
     """
 
     frame: pl.LazyFrame
@@ -68,6 +71,7 @@ class LogRows:
     headlines: tuple[str, ...]
     conflicts: str = "error"
     notes: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
 
     @cached_property
     def scorers(self) -> tuple[str, ...]:
@@ -116,7 +120,7 @@ class LogRows:
         more["outcome"] = selection.outcome if len(counts.keys() - {""}) > 1 else ()
         notes = (*self.notes, *selection.notes)
         account = Account(self.logs, self.unread, counts, notes=notes, **more)
-        frame, roles = _add_roles(answers, self.measured)
+        frame, roles = _add_roles(answers, self.measured, self.known)
         if disagreement:
             columns = [f"score_{name}" for name in disagreement]
             follows = tuple(c for c in columns if c in frame.columns)
@@ -189,7 +193,9 @@ def _share_texts(part: pl.DataFrame) -> pl.DataFrame:
     return part if same is None else part.with_columns(same.alias("prompt"))
 
 
-def _add_roles(table: pl.DataFrame, measured: Sequence[str]) -> tuple[pl.DataFrame, Roles]:
+def _add_roles(
+    table: pl.DataFrame, measured: Sequence[str], known: Sequence[str]
+) -> tuple[pl.DataFrame, Roles]:
     """Return the table without columns that no log filled, and the roles of its columns."""
     if table["group"].null_count() < table.height:
         # an example that no log puts into a group is a group of its own
@@ -214,7 +220,15 @@ def _add_roles(table: pl.DataFrame, measured: Sequence[str]) -> tuple[pl.DataFra
         ignore=tuple(c for c in bookkeeping if not (repeats and c == "epoch")),
         instrument=tuple(of_answers),
     )
-    return table, roles
+    # a program may write into the fields of an example, too: what a name says of the answer or its
+    # score is not known before
+    others = {*roles.columns, *bookkeeping, *of_answers}
+    inputs = tuple(
+        c
+        for c in table.columns
+        if c in known and c not in others and not (names_outcome(c) or describes_answer(c))
+    )
+    return table, replace(roles, known=inputs)
 
 
 def _is_unused(column: pl.Series) -> bool:

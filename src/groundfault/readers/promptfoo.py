@@ -105,6 +105,8 @@ class Promptfoo:
     assertions and threshold.
     """
 
+    undated = ()
+
     def sniff(self, path: Path) -> bool:
         """Return whether the file has the fields of a result, or the columns of the CSV."""
         first = head(path).lstrip()

@@ -23,6 +23,8 @@ DISAGREE = "scorers_disagree"
 _RUN = ("task", "model", "log")
 # scorers that become a column each: reports list columns
 _MAX_OTHERS = 50
+_MOST = 0.5
+"""Share of a scorer's values that another has too, where both are of one scale."""
 # names in a message, which is one line
 _MAX_NAMES = 12
 
@@ -164,7 +166,7 @@ def add_other_scores(
 ) -> pl.DataFrame:
     """Return the answers with other scorers' values as columns ``score_...``, and `DISAGREE`.
 
-    A scorer whose values are not all in [0, 1] does not count as disagreeing.
+    A scorer of another scale than the chosen one does not count as disagreeing.
     """
     is_other = pl.col("scorer").is_in(list(others[:_MAX_OTHERS]))
     is_scored = is_other & (pl.col("status") == Status.SCORED)
@@ -178,9 +180,31 @@ def add_other_scores(
     )
     new = [c for c in wide.columns if c != ANSWER]
     answers = answers.join(wide, on=ANSWER, how="left", maintain_order="left")
-    alike = [c for c in new if answers.select(pl.col(c).is_between(0, 1).all()).item()]
+    alike = [c for c in new if is_same_scale(answers["value"], answers[c])]
     apart = [(pl.col(c) - pl.col("value")).abs() >= 0.5 for c in alike]
     return answers.with_columns(pl.any_horizontal(apart).alias(DISAGREE)) if apart else answers
+
+
+def is_same_scale(one: pl.Series, two: pl.Series) -> bool:
+    """Return whether two scorers' values may be compared: most of either's are values of both.
+
+    A verdict of 0 or 1 and a similarity of 0.3 are both in [0, 1], and do not contradict each
+    other.
+
+    Examples
+    --------
+    >>> verdicts = pl.Series([0.0, 1.0, 1.0])
+    >>> is_same_scale(verdicts, pl.Series([1.0, 0.5, 0.0]))
+    True
+    >>> is_same_scale(verdicts, pl.Series([0.31, 0.4, 1.0]))
+    False
+    """
+    values = [one.drop_nulls(), two.drop_nulls()]
+    if not all(x.is_between(0, 1).all() for x in values):
+        return False
+    # the ends mean the same on any scale, whether or not both scorers gave them
+    shared = {0.0, 1.0} | {*values[0].unique()} & {*values[1].unique()}
+    return all(bool(x.is_in(list(shared)).sum() >= _MOST * len(x)) for x in values)
 
 
 def rescale(table: pl.DataFrame, scale: tuple[float, float] | None) -> pl.DataFrame:

@@ -35,6 +35,8 @@ class ServerExport(JsonFormat):
     label: ClassVar[str] = "label"
     """The measured column in which a label that is no verdict stands."""
     plural: ClassVar[str] = "labels"
+    # people and programs add metadata to a trace at any time
+    undated = None
 
     def sniff(self, path: Path) -> bool:
         """Return whether the columns, or the keys of the first JSON objects, are an export's."""

@@ -67,6 +67,7 @@ class SweBench:
     """
 
     companions = (*LISTS, *PREDICTIONS, "metadata.yaml")
+    undated = ()
 
     def sniff(self, path: Path) -> bool:
         """Return whether the first key is an instance with an outcome, or a list is there."""

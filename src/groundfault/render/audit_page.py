@@ -98,7 +98,7 @@ def make_page(report: Report) -> Page:
         facts=outline.facts,
         lead=_list_lead(outline),
         sections=sections,
-        good=bool(report.modes or outline.groups),
+        good=bool(report.deciding or report.modes or outline.groups),
         footer=f"Made by groundfault {report.groundfault_version}.",
     )
 
@@ -111,7 +111,7 @@ def make_summary(report: Report, path: object = None) -> Page:
         outline.title,
         outline.headline,
         lead=_list_lead(outline, terminal=True),
-        good=bool(report.modes or outline.groups),
+        good=bool(report.deciding or report.modes or outline.groups),
         footer=f"Report: {path}" if path else "",
     )
 
@@ -127,6 +127,8 @@ def _list_lead(outline: Outline, *, terminal: bool = False) -> Iterator[Content]
     yield describe_counting(report)
     yield outline.selection, outline.overall, outline.alike, words.clean(report.parts)
     yield notice(outline.warning)
+    if report.deciding:
+        yield gap, Statements(mode_page.list_deciding(report))
     if report.mode_search is not None:
         yield gap, mode_page.list_lead(ModeOutline(report), terminal=terminal)
     # below the modes, none of which is about answers
@@ -265,7 +267,10 @@ def _make_sortable_table(report: Report) -> Table:
 def _list_limits(outline: Outline, modes: ModeOutline | None) -> Iterator[Content]:
     report = outline.report
     yield mode_page.list_search(modes) if modes is not None else None
-    yield report.conclusion, ASSOCIATION if report.change is None else CHANGE_ASSOCIATION
+    yield (
+        words.clean(report.conclusion),
+        ASSOCIATION if report.change is None else CHANGE_ASSOCIATION,
+    )
     yield tables.detectable(report), tables.ineligible(report)
     if outline.unscored:
         yield outline.unscored, tables.unscored(report)

@@ -96,6 +96,10 @@ class Outline:
     @property
     def headline(self) -> str:
         """Return the answer in a few words."""
+        if self.report.deciding:
+            return words.clean(
+                messages.write_deciding([one.column for one in self.report.deciding])
+            )
         if self.report.modes:
             return ModeOutline(self.report).headline
         if self.report.change is not None:
@@ -144,7 +148,8 @@ class Outline:
     @property
     def conclusion(self) -> str:
         """Return which effects the audit could have detected, without repeating the headline."""
-        return self.report.conclusion.removeprefix(f"{messages.NOTHING}. ")
+        sentence = words.clean(self.report.conclusion)
+        return sentence.removeprefix(f"{messages.NOTHING}. ").removeprefix(f"{self.headline}. ")
 
     @property
     def guarantee(self) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from groundfault.auditing.column_timing import describe_share
+from groundfault.auditing.report import Report
 from groundfault.auditing.report_examples import RuleExamples
 from groundfault.modes.examples import share_opening
 from groundfault.modes.mode import EVERY_MODEL, Mode, ModeExample, Side
@@ -73,6 +75,11 @@ def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Conte
         Whether short of space: lists what is folded on a page in short, and not of every outcome.
     """
     groups, several = outline.groups, len(outline.search.outcomes) > 1
+    deciding = outline.report.deciding
+    if deciding:
+        without = words.listing([words.clean(one.column) for one in deciding], 3)
+        modes_left = f": {outline.headline}" if groups else ", no failure mode was named"
+        yield f"Without {without}{modes_left}."
     count = max(1, MAX_FULL + 1 - len(groups)) if len(groups) > 1 else MAX_FULL
     for outcome, modes in groups[: _MAX_OUTCOMES if terminal else None]:
         coverage = outline.describe_coverage(outcome)
@@ -84,7 +91,7 @@ def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Conte
     if groups:
         yield small(outline.legend)
     # where there is nothing at all, the headline says so
-    if outline.silent and (groups or outline.report.weaknesses):
+    if outline.silent and (groups or (outline.report.weaknesses and not deciding)):
         of = f" for {words.listing([words.clean(o) for o in outline.silent], 6)}" * several
         yield f"No failure mode was named{of}."
     yield outline.fixed, outline.power, outline.breadth
@@ -112,6 +119,21 @@ def _state(one: NumberedMode, full: float) -> Statement:
     described = words.clean(f"{words.capital(annotation)}.") if annotation else ""
     remarks: tuple[Line, ...] = tuple((line,) for line in (one.nesting, described) if line)
     return Statement(one.name, f"{one.sentence}.", remarks, one.anchor, bar)
+
+
+def list_deciding(report: Report) -> tuple[Statement, ...]:
+    """List the rules over the columns that decide the outcome."""
+    return tuple(
+        Statement(words.clean(one.column), f"{describe_share(one.share)}.")
+        if mode is None
+        else Statement(
+            words.clean(f"{mode.meaning}{f' ({mode.outcome})' if mode.outcome else ''}"),
+            f"{describe_rates(mode, unit=report.unit)}.",
+            bar=Bar(mode.rate, mode.rate_outside),
+        )
+        for one in report.deciding or ()
+        for mode in one.modes or (None,)
+    )
 
 
 def list_search(outline: ModeOutline) -> Iterator[Content]:

@@ -19,6 +19,7 @@ from groundfault.modes.near_misses import is_single
 from groundfault.render import words
 from groundfault.render.audit_groups import INSTRUMENT, main_cell
 from groundfault.render.audit_words import Outline
+from groundfault.render.mode_page import list_deciding
 from groundfault.render.mode_words import ModeOutline
 from groundfault.workbench.holdout_state import (
     freeze_rules,
@@ -56,6 +57,7 @@ def show_modes(request: Request) -> Response:
         request,
         "modes.html.j2",
         outline=Outline(report),
+        deciding=list_deciding(report),
         modes=ModeOutline(report) if report.mode_search is not None else None,
         instrument=[one for one in report.findings if concerns_instrument(report, one)],
     )
@@ -113,7 +115,7 @@ def concerns_instrument(report: Report, finding: Finding) -> bool:
     roles = report.manifest.roles
     return finding.source == INSTRUMENT or any(
         column in roles.instrument
-        or (measures_answer(column) and column not in roles.allow_leakage)
+        or (measures_answer(column) and column not in (*roles.known, *roles.allow_leakage))
         for column in Rule.parse(finding.rule).columns
     )
 
