@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +17,7 @@ from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.leaks import LEAK, measure_rules
 from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
 from groundfault.auditing.report_schema import DecidingColumn
+from groundfault.auditing.results import NamedModes
 from groundfault.core.column_names import holds_question
 from groundfault.core.columns import Column, Kind, profile
 from groundfault.core.rules import Rule
@@ -44,27 +44,6 @@ _BY_NAME = (
 )
 _ON, _TESTED = "mode {} holds", "mode {} is tested"
 _RULE_LEAKS = f"a rule over them predicts over {LEAK:.0%} of the rarer outcome"
-
-
-@dataclass(frozen=True)
-class NamedModes:
-    """The failure modes of an audit.
-
-    Attributes
-    ----------
-    modes : tuple of Mode
-    search : ModeSearch, optional
-        None where they were not looked for.
-    deciding : tuple of DecidingColumn
-        Columns that no rule may name, although only a person can tell whether one should.
-    shares : mapping of str to float
-        How well rules of the modes, and conditions in them, predict the outcome.
-    """
-
-    modes: tuple[Mode, ...] = ()
-    search: ModeSearch | None = None
-    deciding: tuple[DecidingColumn, ...] = ()
-    shares: Mapping[str, float] = field(default_factory=dict)
 
 
 def name_modes(

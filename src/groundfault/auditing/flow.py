@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from groundfault.auditing.assemble import assemble
-from groundfault.auditing.failure_modes import NamedModes, name_modes
+from groundfault.auditing.failure_modes import name_modes
 from groundfault.auditing.grouped_evidence import open_units
 from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.messages import spend_level
@@ -16,7 +16,7 @@ from groundfault.auditing.preparation import list_finders, prepare, require_coun
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import DecidingColumn
-from groundfault.auditing.results import AuditResults
+from groundfault.auditing.results import AuditResults, NamedModes
 from groundfault.base.ledgers import find_ledger
 from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate

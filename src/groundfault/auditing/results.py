@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.auditing.failure_modes import NamedModes
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.core.counted_units import CountedUnits, JointCells
 from groundfault.core.finding import Verdict
@@ -22,8 +21,31 @@ from groundfault.judges.rule import Ruling, find_duplicates, rule
 from groundfault.stats import bits, lifts
 
 if TYPE_CHECKING:
+    from groundfault.auditing.report_schema import DecidingColumn
     from groundfault.base.holdout_events import Opening
     from groundfault.base.ledger import Ledger
+    from groundfault.modes.mode import Mode, ModeSearch
+
+
+@dataclass(frozen=True)
+class NamedModes:
+    """The failure modes of an audit.
+
+    Attributes
+    ----------
+    modes : tuple of Mode
+    search : ModeSearch, optional
+        None where they were not looked for.
+    deciding : tuple of DecidingColumn
+        Columns that no rule may name, although only a person can tell whether one should.
+    shares : mapping of str to float
+        How well rules of the modes, and conditions in them, predict the outcome.
+    """
+
+    modes: tuple[Mode, ...] = ()
+    search: ModeSearch | None = None
+    deciding: tuple[DecidingColumn, ...] = ()
+    shares: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
