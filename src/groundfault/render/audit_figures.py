@@ -17,18 +17,7 @@ from groundfault.modes.mode import DosePoint, Mode
 from groundfault.render import words
 from groundfault.render.audit_groups import main_cell, read_cut
 from groundfault.render.audit_words import Outline
-from groundfault.render.drawing import (
-    BAD,
-    GOOD,
-    INK,
-    MUTED,
-    PAPER,
-    REST,
-    Drawing,
-    Figure,
-    Scale,
-    spread_evenly,
-)
+from groundfault.render.drawing import Colour, Drawing, Figure, Scale, spread_evenly
 
 MAX_POINTS = 400
 """Points of a scatter: more overlap, and make a page of megabytes."""
@@ -40,10 +29,10 @@ _CROWD = 60
 """Points from which the lesser ones are drawn small, or not at all."""
 _LABEL = 40  # characters of a line of a slice's name
 _COLOURS = {
-    Verdict.CONFIRMED: GOOD,
-    Verdict.TOO_SMALL: INK,
-    Verdict.NOT_REPLICATED: BAD,
-    Verdict.BELOW_FLOOR: REST,
+    Verdict.CONFIRMED: Colour.GOOD,
+    Verdict.TOO_SMALL: Colour.INK,
+    Verdict.NOT_REPLICATED: Colour.BAD,
+    Verdict.BELOW_FLOOR: Colour.REST,
 }
 _SHAPES = {
     Verdict.CONFIRMED: "circle",
@@ -63,10 +52,10 @@ def funnel(report: Report) -> Figure:
     """Draw how many candidates are left after each step."""
     steps = _count_steps(report)
     end = 1.1 * max(1, *(n for _, n in steps))
-    names = Scale.of_names([step for step, _ in steps], colour=INK).turned()
+    names = Scale.of_names([step for step, _ in steps], colour=Colour.INK).turned()
     drawing = Drawing(Scale(0, end), names, width=560, height=28 * len(steps))
     for i, (_, n) in enumerate(steps):
-        drawing.bar((0, i), (n, i), 16, GOOD if i == len(steps) - 1 else REST)
+        drawing.bar((0, i), (n, i), 16, Colour.GOOD if i == len(steps) - 1 else Colour.REST)
         drawing.text((n, i), words.count(n), shift=(6, 4))
     text = ", ".join(f"{words.count(n)} {step}" for step, n in steps)
     alt = f"Bars: {text}."
@@ -151,7 +140,7 @@ def _draw_scatter(
     drawing.line([(-reach, 0), (reach, 0)])
     drawing.line([(0, -reach), (0, reach)])
     for y in (-least, least) if 0 < least < reach else ():
-        drawing.line([(-reach, y), (reach, y)], BAD, dash="1,3")
+        drawing.line([(-reach, y), (reach, y)], Colour.BAD, dash="1,3")
     for (x, _), f in zip(places, visible, strict=True):
         if f.key in intervals:
             # an interval may reach farther than the axis
@@ -164,7 +153,7 @@ def _draw_scatter(
             _COLOURS[f.verdict],
             shape=_SHAPES[f.verdict],
             size=20 if crowded and f.verdict is Verdict.BELOW_FLOOR else 64,
-            edge=PAPER,
+            edge=Colour.PAPER,
             edge_width=0.7,
             opacity=0.9,
         )
@@ -194,10 +183,10 @@ def floor(report: Report) -> Figure | None:
         width=350,
         height=350,
     )
-    drawing.line(places, MUTED, width=1.6)
+    drawing.line(places, Colour.MUTED, width=1.6)
     if len(places) <= _CROWD:
         for place in places:
-            drawing.point(place, MUTED, size=26)
+            drawing.point(place, Colour.MUTED, size=26)
     text = "No threshold is low enough in expected decoys, so nothing passed the screen."
     if decoy_floor.threshold is not None:
         text = f"The floor, {decoy_floor.threshold:.3g}, is the 95th percentile of decoys."
@@ -211,13 +200,13 @@ def floor(report: Report) -> Figure | None:
     )
     if decoy_floor.inclusive:  # Procedure A; Janus-lite takes a percentile instead of a target
         q = words.decimal(report.plan.q)
-        drawing.line([(0, q), (right, q)], BAD, dash="4,3")
-        drawing.text((right, q), f"target {q:g}", BAD, shift=(0, -5), anchor="end")
+        drawing.line([(0, q), (right, q)], Colour.BAD, dash="4,3")
+        drawing.text((right, q), f"target {q:g}", Colour.BAD, shift=(0, -5), anchor="end")
     if decoy_floor.threshold is not None:
         at = decoy_floor.threshold
-        drawing.line([(at, 0), (at, 1)], GOOD)
+        drawing.line([(at, 0), (at, 1)], Colour.GOOD)
         shift, anchor = (5, "start") if at < 0.7 * right else (-5, "end")
-        drawing.text((at, 1), f"floor {at:.3g}", GOOD, shift=(shift, 12), anchor=anchor)
+        drawing.text((at, 1), f"floor {at:.3g}", Colour.GOOD, shift=(shift, 12), anchor=anchor)
     if len(places) < len(decoy_floor.curve):
         part = f"{words.count(len(places))} of {words.count(len(decoy_floor.curve))} thresholds"
         caption += f" {part} are drawn."
@@ -256,15 +245,15 @@ def _draw_slices(visible: Sequence[Finding], where: str) -> Drawing:
     lines = sum(max(1, name.count("\n") + 0.4) for name in names)
     drawing = Drawing(
         Scale.of_numbers(0, end, f"error rate on {where}", percent=True),
-        Scale.of_names(names, colour=INK).turned(),
+        Scale.of_names(names, colour=Colour.INK).turned(),
         width=480,
         height=24 * lines,
     )
     for i, ((on, off), finding) in enumerate(zip(rates, visible, strict=True)):
         opacity = 1.0 if finding.representative is None else 0.6
-        drawing.line([(off, i), (on, i)], GOOD, width=2, opacity=opacity)
-        drawing.point((off, i), PAPER, size=70, edge=MUTED, edge_width=1.6)
-        drawing.point((on, i), GOOD, size=80, opacity=opacity)
+        drawing.line([(off, i), (on, i)], Colour.GOOD, width=2, opacity=opacity)
+        drawing.point((off, i), Colour.PAPER, size=70, edge=Colour.MUTED, edge_width=1.6)
+        drawing.point((on, i), Colour.GOOD, size=80, opacity=opacity)
     return drawing
 
 
@@ -342,7 +331,7 @@ def draw_bars(bars: Sequence[DoseBar], name: str, title: str, caption: str) -> F
         height=110,
     )
     for i, bar in enumerate(bars):
-        drawing.bar((i, 0), (i, bar.rate), _BAND - 12, BAD if bar.inside else REST)
+        drawing.bar((i, 0), (i, bar.rate), _BAND - 12, Colour.BAD if bar.inside else Colour.REST)
         drawing.text((i, bar.rate), words.count(bar.n), shift=(0, -4), anchor="middle", size=11)
     text = "; ".join(
         f"{words.rate(bar.rate)} of {words.count(bar.n)} at {bar.label}" for bar in bars

@@ -18,13 +18,20 @@ Item = TypeVar("Item")
 
 # metrically alike, so that text measured here fits there
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
-INK, MUTED, RULE, PAPER = (
-    "var(--ink, #23272e)",
-    "var(--muted, #646a73)",
-    "var(--rule, #dcd8ce)",
-    "var(--paper, #fff)",
-)
-GOOD, BAD, REST = "var(--good, #0f6b5c)", "var(--bad, #a9501b)", "var(--rest, #9aa0a8)"
+
+
+class Colour:
+    """Colours of figures, which a page in the dark sets otherwise."""
+
+    INK = "var(--ink, #23272e)"
+    MUTED = "var(--muted, #646a73)"
+    RULE = "var(--rule, #dcd8ce)"
+    PAPER = "var(--paper, #fff)"
+    GOOD = "var(--good, #0f6b5c)"
+    BAD = "var(--bad, #a9501b)"
+    REST = "var(--rest, #9aa0a8)"
+
+
 _SIZE = 12
 """Height of text in pixels: that of the notes beside a figure."""
 _LINE = 15
@@ -119,7 +126,7 @@ class Scale:
     ticks: tuple[tuple[float, str], ...] = ()
     title: str = ""
     grid: bool = True
-    colour: str = MUTED
+    colour: str = Colour.MUTED
     tilted: bool = False
 
     @classmethod
@@ -137,7 +144,12 @@ class Scale:
 
     @classmethod
     def of_names(
-        cls, names: Sequence[str], *, title: str = "", colour: str = MUTED, tilted: bool = False
+        cls,
+        names: Sequence[str],
+        *,
+        title: str = "",
+        colour: str = Colour.MUTED,
+        tilted: bool = False,
     ) -> Scale:
         """Make an axis with a band for each name; the value of a name is its number, from 0."""
         ticks = tuple((float(i), name) for i, name in enumerate(names))
@@ -191,7 +203,7 @@ class Drawing:
     def line(
         self,
         places: Sequence[tuple[float, float]],
-        colour: str = RULE,
+        colour: str = Colour.RULE,
         *,
         width: float = 1.2,
         dash: str = "",
@@ -234,7 +246,7 @@ class Drawing:
         self,
         place: tuple[float, float],
         text: str,
-        colour: str = INK,
+        colour: str = Colour.INK,
         *,
         shift: tuple[float, float] = (0, 0),
         anchor: str = "start",
@@ -308,7 +320,9 @@ class Drawing:
             at = self.width * self.x.share(value)
             if self.x.grid:
                 marks.append(
-                    _make("line", x1=at, x2=at, y1=0, y2=self.height, stroke=RULE, opacity=0.6)
+                    _make(
+                        "line", x1=at, x2=at, y1=0, y2=self.height, stroke=Colour.RULE, opacity=0.6
+                    )
                 )
             if self.x.tilted:
                 mark = _write(name, 0, 0, "end", self.x.colour)
@@ -321,15 +335,17 @@ class Drawing:
             at = self.height * (1 - self.y.share(value))
             if self.y.grid:
                 marks.append(
-                    _make("line", x1=0, x2=self.width, y1=at, y2=at, stroke=RULE, opacity=0.6)
+                    _make(
+                        "line", x1=0, x2=self.width, y1=at, y2=at, stroke=Colour.RULE, opacity=0.6
+                    )
                 )
             middle = at + 4 - _LINE * name.count("\n") / 2
             marks.append(_write(name, -8, middle, "end", self.y.colour))
         if self.x.title:
             under = self.height + 18 + self._measure_names()
-            marks.append(_write(self.x.title, self.width / 2, under, "middle", MUTED))
+            marks.append(_write(self.x.title, self.width / 2, under, "middle", Colour.MUTED))
         if self.y.title:
-            title = _write(self.y.title, 0, 0, "middle", MUTED)
+            title = _write(self.y.title, 0, 0, "middle", Colour.MUTED)
             place = f"{_number(14 - left)},{_number(self.height / 2)}"
             title.set("transform", f"translate({place}) rotate(-90)")
             marks.append(title)
@@ -346,7 +362,7 @@ class Drawing:
                 right = 0
             mark.set("transform", f"translate({_number(right + 6)},0)")
             rows[-1].append(mark)
-            rows[-1].append(_write(text, right + 16, 4, "start", INK))
+            rows[-1].append(_write(text, right + 16, 4, "start", Colour.INK))
             right += width
         return rows
 

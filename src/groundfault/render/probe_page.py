@@ -14,7 +14,7 @@ from groundfault.probes.use import comparison
 from groundfault.probes.use.endpoints import RunEndpoints
 from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_tables, words
-from groundfault.render.drawing import BAD, GOOD, MUTED, Drawing, Figure, Scale, make_stairs
+from groundfault.render.drawing import Colour, Drawing, Figure, Scale, make_stairs
 from groundfault.render.page import Figures, Page, Section, Table, make_table
 from groundfault.render.probe_tables import LEVEL, quote
 from groundfault.review.decision import summarize_agreement
@@ -308,7 +308,7 @@ def _write_measure(measure: Mapping[str, Any]) -> str:
 
 MAX_POLICIES = 6
 """Policies whose curves can be told apart in one figure."""
-_COLOURS = (MUTED, GOOD, BAD, "#6a7fb5", "#b58a2e", "#8a5aa8")
+_COLOURS = (Colour.MUTED, Colour.GOOD, Colour.BAD, "#6a7fb5", "#b58a2e", "#8a5aa8")
 _DASHES = ("", "5,2", "2,2", "8,2", "6,2,2,2", "3,5")
 
 

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 
 from groundfault.auditing import messages
 from groundfault.render import words
-from groundfault.render.drawing import (
-    BAD,
-    GOOD,
-    MUTED,
-    Drawing,
-    Figure,
-    Scale,
-    make_stairs,
-    spread_evenly,
-)
+from groundfault.render.drawing import Colour, Drawing, Figure, Scale, make_stairs, spread_evenly
 from groundfault.render.page import (
     Code,
     Content,
@@ -395,8 +386,8 @@ def draw_wealth(path: Sequence[WealthPoint], alpha: float) -> Figure:
     paths = {
         (name, colour): [min(max(log / math.log(10), -3.0), bar + 1.0) for log in logs]
         for name, colour, logs in (
-            ("against the model's null", BAD, [p.model for p in points]),
-            ("against the auditor's null", GOOD, [p.auditor for p in points]),
+            ("against the model's null", Colour.BAD, [p.model for p in points]),
+            ("against the auditor's null", Colour.GOOD, [p.auditor for p in points]),
         )
     }
     levels = [0.0, bar, *(level for path in paths.values() for level in path)]
@@ -411,7 +402,7 @@ def draw_wealth(path: Sequence[WealthPoint], alpha: float) -> Figure:
         # each level holds until the next label
         stairs = list(make_stairs(list(zip(steps, levels, strict=True))))
         drawing.line(stairs, colour, width=2)
-    drawing.line([(min(steps), bar), (max(steps), bar)], MUTED, dash="4,3")
+    drawing.line([(min(steps), bar), (max(steps), bar)], Colour.MUTED, dash="4,3")
     ends = f"{path[-1].model / math.log(10):.2f} and {path[-1].auditor / math.log(10):.2f}"
     alt = (
         f"Two step lines over {words.plural(len(path) - 1, 'label')}; powers of ten at the "

@@ -7,18 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from groundfault.render import words
-from groundfault.render.drawing import (
-    BAD,
-    GOOD,
-    INK,
-    MUTED,
-    REST,
-    Drawing,
-    Figure,
-    Scale,
-    mix_colours,
-    spread_evenly,
-)
+from groundfault.render.drawing import Colour, Drawing, Figure, Scale, mix_colours, spread_evenly
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
 
 MAX_MODELS = 60
@@ -89,19 +78,19 @@ def draw_stability(taxonomy: Taxonomy) -> Figure:
     clusters = taxonomy.clusters[:MAX_CLUSTERS]
     drawing = Drawing(
         Scale.of_numbers(0, 1, "mean Jaccard index", count=5),
-        Scale.of_names([_shorten_name(c) for c in clusters], colour=INK).turned(),
+        Scale.of_names([_shorten_name(c) for c in clusters], colour=Colour.INK).turned(),
         width=480,
         height=_BAND * len(clusters),
     )
     threshold = taxonomy.settings.stability
-    drawing.line([(threshold, -0.5), (threshold, len(clusters) - 0.5)], BAD, dash="4,3")
+    drawing.line([(threshold, -0.5), (threshold, len(clusters) - 0.5)], Colour.BAD, dash="4,3")
     axes = {axis for cluster in clusters for axis in cluster.stability}
     for axis, shape in _SHAPES.items():
         if axis in axes:
-            drawing.explain(shape, MUTED, f"other {axis}")
+            drawing.explain(shape, Colour.MUTED, f"other {axis}")
     for i, cluster in enumerate(clusters):
         for axis, value in cluster.stability.items():
-            colour = GOOD if cluster.published else REST
+            colour = Colour.GOOD if cluster.published else Colour.REST
             drawing.point((value, i), colour, shape=_SHAPES[axis], size=80)
     lowest = "; ".join(
         f"{_shorten_name(c)} {min(c.stability.values(), default=0.0):.2f}" for c in clusters
@@ -123,7 +112,7 @@ def _draw_grid(
     drawing = Drawing(
         Scale.of_names(names, tilted=True),
         Scale.of_names(
-            [_shorten_name(c) for c in taxonomy.clusters[: len(rows)]], colour=INK
+            [_shorten_name(c) for c in taxonomy.clusters[: len(rows)]], colour=Colour.INK
         ).turned(),
         # as narrow as names under it allow, as wide as a page allows
         width=max(240, min(16 * len(names), 760)),
