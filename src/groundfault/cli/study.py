@@ -13,8 +13,8 @@ import click
 from groundfault.base.registry import Registry
 from groundfault.cli import shared
 from groundfault.cli.command import command
-from groundfault.cli.output import Result, require_writable, show_progress
-from groundfault.cli.settings import Count, Separated, list_options, own_options
+from groundfault.cli.output import Result, show_progress
+from groundfault.cli.settings import Count, OutFolder, Separated, list_options, own_options
 from groundfault.errors import InputError, MissingExtraError, PlanError
 from groundfault.render.page import Page, Section, Table, TableColumn
 from groundfault.render.words import plural
@@ -125,7 +125,9 @@ def _list_study_settings(
 @list_options(_list_study_settings)
 @own_options
 @shared.json_option("the study")
-def study(name: str, *, out: str | None = None, json_path: str | None, **options: Any) -> Result:
+def study(
+    name: str, *, out: OutFolder | None = None, json_path: str | None, **options: Any
+) -> Result:
     """Regenerate a paper's tables.
 
     The numbers that the paper prints stand beside them. NAME is the study: janus, finders,
@@ -149,7 +151,6 @@ def study(name: str, *, out: str | None = None, json_path: str | None, **options
     out : DIR
         Write NAME.md, NAME.json and figures to this folder.
     """
-    require_writable(out, directory=True)
     if not STUDIES.names():
         raise MissingExtraError(
             "no study is installed: the studies are a distribution of their own. In a checkout of "

@@ -316,14 +316,11 @@ class Drawing:
 
     def _draw_axes(self, left: float) -> list[Element]:
         marks = []
+        rule: dict[str, Any] = {"stroke": Colour.RULE, "opacity": 0.6}
         for value, name in self.x.ticks:
             at = self.width * self.x.share(value)
             if self.x.grid:
-                marks.append(
-                    _make(
-                        "line", x1=at, x2=at, y1=0, y2=self.height, stroke=Colour.RULE, opacity=0.6
-                    )
-                )
+                marks.append(_make("line", x1=at, x2=at, y1=0, y2=self.height, **rule))
             if self.x.tilted:
                 mark = _write(name, 0, 0, "end", self.x.colour)
                 place = f"{_number(at + 4)},{_number(self.height + 14)}"
@@ -334,11 +331,7 @@ class Drawing:
         for value, name in self.y.ticks:
             at = self.height * (1 - self.y.share(value))
             if self.y.grid:
-                marks.append(
-                    _make(
-                        "line", x1=0, x2=self.width, y1=at, y2=at, stroke=Colour.RULE, opacity=0.6
-                    )
-                )
+                marks.append(_make("line", x1=0, x2=self.width, y1=at, y2=at, **rule))
             middle = at + 4 - _LINE * name.count("\n") / 2
             marks.append(_write(name, -8, middle, "end", self.y.colour))
         if self.x.title:
