@@ -42,28 +42,21 @@ def observations(slices: ReportSlices) -> pl.DataFrame:
     evidence, roles = slices.evidence, slices.evidence.roles
     frame, height = evidence.frame, len(evidence)
     source = Path(evidence.provenance[0]).stem if evidence.provenance else "evidence"
-    values = {
-        "example_id": frame[roles.id or ""],
-        "task": pl.repeat(source, height, eager=True) if evidence.reading is None else None,
-        "model": frame[roles.model] if roles.model else None,
-        "epoch": frame[roles.repeat].rank("dense")
-        if roles.repeat and roles.repeat != "epoch"
-        else None,
-        "scorer": pl.repeat(roles.outcome, height, eager=True)
-        if evidence.reading is None
-        else None,
-        # records hold scores, of which more is better
-        "value": 1 - evidence.loss,
-        "status": evidence.status,
-        "group": frame[roles.group] if roles.group else None,
-    }
-    columns = []
-    for name, dtype in COLUMNS.items():
-        series = values.get(name)
-        if series is None and name in frame.columns:
-            series = frame[name]
-        if series is not None:
-            columns.append(series.cast(dtype, strict=False).alias(name))
+    values = {name: frame[name] for name in COLUMNS if name in frame.columns}
+    # records hold scores, of which more is better
+    values |= {"value": 1 - evidence.loss, "status": evidence.status}
+    own = {"example_id": roles.id or "", "model": roles.model, "group": roles.group}
+    values |= {name: frame[column] for name, column in own.items() if column is not None}
+    if roles.repeat and roles.repeat != "epoch":
+        values["epoch"] = frame[roles.repeat].rank("dense")
+    if evidence.reading is None:
+        words = {"task": source, "scorer": roles.outcome}
+        values |= {name: pl.repeat(word, height, eager=True) for name, word in words.items()}
+    columns = [
+        values[name].cast(dtype, strict=False).alias(name)
+        for name, dtype in COLUMNS.items()
+        if name in values
+    ]
     names = {*COLUMNS, *roles.columns, *_LEFT_OUT}
     on = [", ".join(slices.on(row)) for row in range(height)]
     return pl.DataFrame(

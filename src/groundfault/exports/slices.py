@@ -167,26 +167,20 @@ class ReportSlices:
         on, defined = self._members
         part = pl.Series("part", np.where(self.case.discovery_mask, "discovery", "holdout")[units])
         keys_of_rows = [c for c in (roles.id, roles.model, roles.repeat, roles.group) if c]
+        none = pl.Series([None], dtype=pl.Boolean)
         slices = [
-            pl.select(
-                pl.when(pl.Series(defined[i, units]))
-                .then(pl.Series(on[i, units]))
-                .alias(_PREFIX + name)
-            ).to_series()
+            pl.Series(_PREFIX + name, on[i, units]).zip_with(pl.Series(defined[i, units]), none)
             for i, name in enumerate(self.names)
         ]
         results = [evidence.status.rename("status"), evidence.loss.rename("loss"), part]
         keys = evidence.frame.select(list(dict.fromkeys(keys_of_rows)))
-        return keys.with_columns(s for s in results if s.name not in keys.columns).with_columns(
-            slices
-        )
+        return keys.hstack([s for s in [*results, *slices] if s.name not in keys.columns])
 
     def summary(self) -> dict[str, Any]:
         """Return the report in a few words and numbers, for a tool that shows it beside its own."""
+        modes = map(write_mode_sentence, self.report.modes)
         return {
-            "modes": dict(
-                zip(self.names, map(write_mode_sentence, self.report.modes), strict=False)
-            ),
+            "modes": dict(zip(self.names, modes, strict=False)),
             "confirmed": {f.key: f.sentence for f in self.report.confirmed},
             "verdicts": self.report.counts(),
             "judge": self.report.judge,
@@ -198,15 +192,12 @@ class ReportSlices:
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row without empty values, in values that JSON has."""
-    values = {name: value for name, value in row.items() if value is not None}
-    return {
-        name: value if isinstance(value, str | bool | int) else _number(value)
-        for name, value in values.items()
-    }
 
+    def as_json(value: Any) -> Any:
+        is_number = isinstance(value, float) and math.isfinite(value)
+        return value if is_number or isinstance(value, str | bool | int) else str(value)
 
-def _number(value: Any) -> Any:
-    return value if isinstance(value, float) and math.isfinite(value) else str(value)
+    return {name: as_json(value) for name, value in row.items() if value is not None}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ thousands of replicates are cheap; the same draw as a table is `World.evidence`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -153,20 +153,17 @@ class World:
     @property
     def name(self) -> str:
         """Return the world in a few words, different for different worlds."""
-        rows = (
-            f" of {self.variants} rows, ICC {self.icc:g}"
-            if self.variants > 1
-            else f", ICC {self.icc:g}"
-        )
+        rows = f"{f' of {self.variants} rows' if self.variants > 1 else ''}, ICC {self.icc:g}"
         planted = (
             f"lift {e.lift:g} at prevalence {e.prevalence:g}"
             + (f" in candidate {e.candidate}" if e.candidate else "")
             + (f" with {e.proxies} proxies" if e.proxies else "")
             for e in self.effects
         )
+        few = "one row" if self.fewest == 1 else f"{self.fewest} rows"
         parts = [
             f"{self.dependence}{rows if self.icc or self.variants > 1 else ''}",
-            f"{self.uneven:g} of units with {_word_rows(self.fewest)}" if self.uneven else "",
+            f"{self.uneven:g} of units with {few}" if self.uneven else "",
             "rows taken for units" if self.rowwise else "",
             f"{self.losses} losses" if self.losses != "errors" else "",
             f"{self.outcomes} outcomes" if self.outcomes > 1 else "",
@@ -249,11 +246,9 @@ class World:
     def _sample(self, rng: np.random.Generator) -> tuple[Bools, Bools | None, Bools | None, Floats]:
         """Return properties of units, where defined, where empty; losses (outcomes, units,
         variants)."""
-        single = (
-            rng.random(self.units) < self.uneven
-            if self.uneven
-            else np.zeros(self.units, dtype=np.bool_)
-        )
+        single = np.zeros(self.units, dtype=np.bool_)
+        if self.uneven:
+            single = rng.random(self.units) < self.uneven
         on = self._candidates(single, rng)
         mean = np.full(self.units, self.rate)
         for effect in self.effects:
@@ -276,9 +271,8 @@ class World:
             source = rng.standard_normal(self.units)
             noise = rng.standard_normal((effect.proxies, self.units))
             latents = np.vstack([source, _PROXY * source + np.sqrt(1 - _PROXY**2) * noise])
-            on[effect.candidate : effect.candidate + len(latents)] = latents < _normal_quantile(
-                [effect.prevalence]
-            )
+            cut = _normal_quantile([effect.prevalence])
+            on[effect.candidate : effect.candidate + len(latents)] = latents < cut
         if self.dependence == "duplicates":
             on = on[self._origin]
             on[2::3] ^= True
@@ -333,14 +327,8 @@ def _means(losses: Floats) -> Floats:
     """Return mean over each unit's scored rows, NaN where there is none."""
     if losses.shape[2] == 1:
         return losses[:, :, 0]
-    has_loss = ~np.isnan(losses)
-    count = has_loss.sum(axis=2)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(has_loss, losses, 0.0).sum(axis=2) / count)
-
-
-def _word_rows(count: int) -> str:
-    return "one row" if count == 1 else f"{count} rows"
+        return np.asarray(np.nansum(losses, axis=2) / (~np.isnan(losses)).sum(axis=2))
 
 
 def _normal_quantile(share: object) -> Floats:
@@ -366,10 +354,8 @@ class Permuted:
         """Say whose evidence it is by a digest of it."""
         import hashlib
 
-        digest = hashlib.sha256(
-            self.units.marks.on.tobytes() + self.units.losses.tobytes()
-        ).hexdigest()
-        return f"evidence {digest[:12]} with its losses permuted"
+        content = self.units.marks.on.tobytes() + self.units.losses.tobytes()
+        return f"evidence {hashlib.sha256(content).hexdigest()[:12]} with its losses permuted"
 
     @property
     def size(self) -> tuple[int, int]:
@@ -396,10 +382,4 @@ class Permuted:
         # one order for all outcomes, which keeps their dependence
         order = rng.permutation(len(self.units))
         scored = None if self.units.scored is None else self.units.scored[:, order]
-        return Units(
-            self.units.marks,
-            self.units.losses[:, order],
-            scored,
-            self.units.denominator,
-            self.units.strata,
-        )
+        return replace(self.units, losses=self.units.losses[:, order], scored=scored)
