@@ -35,6 +35,11 @@ MISSING = rating.MISSING
 _MAX_STATEMENTS = 20  # in one question: more are several questions
 _TOKENS = 7  # of one decision in a reply, about
 
+PERSON = "a person"
+"""Who decided on a sheet."""
+_HEADS = ("text", "description", "holds")
+_WORDS = {"yes": 1, "no": 0, "": MISSING}
+
 
 class DescriptionAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The share of texts on which a second annotator decides the same.
@@ -217,13 +222,6 @@ def _read(count: int, text: str) -> list[int]:
 
 def _number(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
-
-
-PERSON = "a person"
-"""Who decided on a sheet."""
-
-_HEADS = ("text", "description", "holds")
-_WORDS = {"yes": 1, "no": 0, "": MISSING}
 
 
 def write_sheet(path: str | Path, texts: Sequence[str], descriptions: Sequence[str]) -> None:

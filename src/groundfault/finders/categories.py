@@ -24,7 +24,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError
 from groundfault.finders.levels import shorten_value
-from groundfault.slicing.parameters import Parameters
+from groundfault.slicing.estimator import Parameters
 
 # distinct values up to which numbers are proposed as levels too
 _FEW = 6

@@ -12,7 +12,7 @@ from groundfault.core.columns import list_examples, match_attributes
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.errors import InputError
-from groundfault.slicing.parameters import Parameters
+from groundfault.slicing.estimator import Parameters
 from groundfault.slicing.predictions import PROBABILITY
 
 

@@ -16,7 +16,7 @@ from groundfault.finders.categories import Categories
 from groundfault.finders.declared import Declared
 from groundfault.finders.text import cut_lengths, drop_uninformative
 from groundfault.finders.thresholds import Thresholds
-from groundfault.slicing.parameters import Parameters
+from groundfault.slicing.estimator import Parameters
 
 _RESPONSES = ("response", "answer", "output", "completion")
 _FORMATS = {

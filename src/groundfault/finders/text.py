@@ -12,7 +12,7 @@ from groundfault.core.columns import Kind, list_examples, match_attributes, prof
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule, literal, quote
 from groundfault.errors import InputError
-from groundfault.slicing.parameters import Parameters
+from groundfault.slicing.estimator import Parameters
 
 # what SQL's regular expressions can check without a language model, so that anyone can re-check a
 # rule

@@ -21,7 +21,7 @@ from groundfault.core.columns import (
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.errors import InputError
-from groundfault.slicing.parameters import Parameters
+from groundfault.slicing.estimator import Parameters
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from groundfault.core.columns import Kind, list_examples, match_attributes, prof
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.levels import Range, make_conjunction
-from groundfault.slicing.parameters import Parameters
+from groundfault.slicing.estimator import Parameters
 from groundfault.slicing.predictions import example_losses
 
 Path = dict[str, Range]

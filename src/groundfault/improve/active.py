@@ -25,6 +25,8 @@ from groundfault.stats.paired import sign_flips
 Examples = tuple[Any, Any]
 Embed = Callable[[Any, Any], Any]
 
+Runs = Mapping[tuple[str, int], tuple[float, ...]]
+
 
 def active_learning(
     trainer: Any,
@@ -306,9 +308,6 @@ def _check_numbers(
     if not names or len(set(names)) < len(names):
         given = ", ".join(names) or "none"
         raise PlanError(f"policies need names of their own, one or more; there are {given}")
-
-
-Runs = Mapping[tuple[str, int], tuple[float, ...]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from groundfault.finders.text import drop_uninformative, select_texts
 from groundfault.finders.thresholds import choose_cuts
 from groundfault.language import AIDED, BLANK, DEFAULT, FEATURES, SETS, Feature, select_features
 from groundfault.language.pipeline import is_package, load_pipeline, require_texts
-from groundfault.slicing.parameters import Parameters
+from groundfault.slicing.estimator import Parameters
 
 
 @dataclass(frozen=True, eq=False)

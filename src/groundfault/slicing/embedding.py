@@ -30,6 +30,8 @@ _FEW = 200
 _HUB_NAME = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?")
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
+_POINTS = "embedding of the texts"
+
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
@@ -261,9 +263,6 @@ def _check_points(points: Any, rows: int) -> Floats:
             f"the first in row {bad[0]}"
         )
     return matrix
-
-
-_POINTS = "embedding of the texts"
 
 
 @dataclass(frozen=True, eq=False)

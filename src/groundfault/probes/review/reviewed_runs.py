@@ -18,14 +18,7 @@ from groundfault.base.ledger import Ledger
 from groundfault.base.reading import read_bytes
 from groundfault.errors import InputError, LedgerError
 from groundfault.probes.review.statuses import Status, Unit, items, queue, split_by_signal, statuses
-from groundfault.probes.running.runs import (
-    ITERATION,
-    LEDGER,
-    MANIFEST,
-    REVIEWS,
-    RUN_SEALED,
-    Runs,
-)
+from groundfault.probes.running.runs import ITERATION, LEDGER, MANIFEST, REVIEWS, RUN_SEALED, Runs
 from groundfault.review import Decision, Item, Queue, Resolution, Store, resolve
 from groundfault.review.decision import select_latest
 from groundfault.review.session import SEALED, UNBLINDED

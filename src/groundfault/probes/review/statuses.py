@@ -105,13 +105,8 @@ def queue(
         raise PlanError(f"the share of controls is in [0, 1], not {controls}")
     routed, matched = split_by_signal(rows, items(rows, unit=unit, questions=questions))
     sample = _draw_controls(matched, controls, seed)
-    return Queue(
-        (*routed, *sample),
-        seed,
-        reviewers,
-        tuple(split),
-        {"unit": unit, "controls": controls},
-    )
+    about = {"unit": unit, "controls": controls}
+    return Queue((*routed, *sample), seed, reviewers, tuple(split), about)
 
 
 def statuses(
@@ -140,13 +135,8 @@ def statuses(
         As the queue was sealed.
     """
     resolutions = resolve(decisions, reviewers)
-    items_by_row = items(rows, unit=unit)
-    return {
-        row.id: status_of(resolutions.get(items_by_row[row.id].id))
-        if row.id in items_by_row
-        else "unaudited"
-        for row in rows
-    }
+    ids = {row: item.id for row, item in items(rows, unit=unit).items()}
+    return {row.id: status_of(resolutions.get(ids.get(row.id, ""))) for row in rows}
 
 
 def status_of(resolution: Resolution | None) -> Status:

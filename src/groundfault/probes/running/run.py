@@ -29,15 +29,7 @@ from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.bank.rendering import Probe, probes
 from groundfault.probes.running.config import Config
 from groundfault.probes.running.policy_run import BaseWording, PolicyRun, RunSpec, make_base_config
-from groundfault.probes.running.runs import (
-    CALLS,
-    ITERATION,
-    LEDGER,
-    OTHER_MODEL,
-    Runs,
-    hold,
-    seal,
-)
+from groundfault.probes.running.runs import CALLS, ITERATION, LEDGER, OTHER_MODEL, Runs, hold, seal
 
 _MAX_PROMPTS = 1_000_000  # prompts
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 
 from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.base.files import write_text
+from groundfault.base.machine import run_in_order
 from groundfault.base.progress import Progress, listener
 from groundfault.base.reading import MAX_ROWS, read_text
 from groundfault.errors import InputError
@@ -27,6 +28,8 @@ from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.stored import Numbers, restore_unknown
 
 Axis = Literal["examples", "models", "seeds"]
+
+_CHUNKS = 8  # so an interruption loses an eighth of the work at most
 
 
 @dataclass(frozen=True)
@@ -178,9 +181,6 @@ def _plain(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-_CHUNKS = 8  # so an interruption loses an eighth of the work at most
-
-
 class Replicates:
     """Runs replicates by number.
 
@@ -216,34 +216,28 @@ class Replicates:
         purpose : str
             In a few words, different for different work.
         work : callable
-            Takes the number; gives what JSON can hold. Must be picklable.
+            Takes the number; gives what JSON can hold. Processes get a copy.
         count : int
         """
-        from joblib import effective_n_jobs
+        from joblib import delayed
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         results = self._load(purpose)
         todo = [i for i in range(count) if i not in results]
-        # by the chunk, so that an interruption loses one of them and no more; each keeps all
-        # processes busy to its end
-        processes = int(effective_n_jobs(self.jobs))
-        size = -(-len(todo) // (_CHUNKS * processes)) * processes
-        for start in range(0, len(todo), size or 1):
-            self.progress(f"{purpose}: {len(results)} of {count}")
-            part = todo[start : start + size]
-            results |= dict(zip(part, self._parallel(work, part), strict=True))
+        size = -(-len(todo) // _CHUNKS)
+        # as in processes: sums in the same order, and none waits for the other core
+        with threadpool_limits(1):
+            calls = (delayed(work)(i) for i in todo)
+            for place, (i, result) in enumerate(
+                zip(todo, run_in_order(calls, self.jobs), strict=True)
+            ):
+                if place % size == 0:
+                    self._save(purpose, results)
+                    self.progress(f"{purpose}: {len(results)} of {count}")
+                results[i] = result
+        if todo:
             self._save(purpose, results)
         return [results[i] for i in range(count)]
-
-    def _parallel(self, work: Callable[[int], Any], numbers: Sequence[int]) -> list[Any]:
-        if self.jobs == 1 or len(numbers) == 1:
-            from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-            # as in processes: sums in the same order, and none waits for the other core
-            with threadpool_limits(1):
-                return [work(i) for i in numbers]
-        from joblib import Parallel, delayed
-
-        return list(Parallel(n_jobs=self.jobs)(delayed(work)(i) for i in numbers))
 
     def _path(self, purpose: str) -> Path | None:
         if self.store is None:

@@ -24,6 +24,15 @@ _ROUNDS = 50
 SCALES: Floats = np.array([0.3, 0.6, 1.0, 2.0])
 """Of a model's excesses: most models differ little from their ability, and a few much."""
 
+Strategy = Literal["random", "benchmark", "difficulty", "irt", "uncertainty", "taxonomy"]
+Allocation = Literal["proportional", "uniform"]
+
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+MIN_OF_EACH_CLUSTER = 3
+"""Examples of each cluster that the taxonomy strategy asks first: ``k_min`` of the paper."""
+
+_DIFFICULTIES = 5  # strata of the strategy by difficulty: fifths
+
 
 @dataclass(frozen=True, eq=False)
 class Basis:
@@ -227,16 +236,6 @@ def _check_one_model(models: Sequence[str], fit_models: Sequence[str]) -> None:
             f"model {overlap[0]!r} is one that the taxonomy was fitted to, so its diagnosis would "
             "be circular; fit the taxonomy without it"
         )
-
-
-Strategy = Literal["random", "benchmark", "difficulty", "irt", "uncertainty", "taxonomy"]
-Allocation = Literal["proportional", "uniform"]
-
-STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
-MIN_OF_EACH_CLUSTER = 3
-"""Examples of each cluster that the taxonomy strategy asks first: ``k_min`` of the paper."""
-
-_DIFFICULTIES = 5  # strata of the strategy by difficulty: fifths
 
 
 def check_strategy(strategy: str, allocation: str = "proportional", budget: int = 1) -> None:

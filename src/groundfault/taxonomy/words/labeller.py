@@ -14,14 +14,7 @@ from groundfault.base.progress import Progress
 from groundfault.base.streams import stream
 from groundfault.errors import InputError, PlanError
 from groundfault.models import Question, Target, get, replies
-from groundfault.models.replies import (
-    OWN_PROMPTS,
-    ModelRequest,
-    Prompts,
-    Reply,
-    Unreadable,
-    fence,
-)
+from groundfault.models.replies import OWN_PROMPTS, ModelRequest, Prompts, Reply, Unreadable, fence
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
 from groundfault.taxonomy.words.labelling import (
     LEVELS,

@@ -20,12 +20,7 @@ from groundfault.base.streams import stream
 from groundfault.errors import InputError
 from groundfault.stats.intervals import wilson
 from groundfault.stats.paired import student
-from groundfault.taxonomy.fitting.stored import (
-    SCHEMA_VERSION,
-    Stored,
-    decode_versioned,
-    set_fields,
-)
+from groundfault.taxonomy.fitting.stored import SCHEMA_VERSION, Stored, decode_versioned, set_fields
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 
 FILE = "labels.json"
