@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -276,7 +276,10 @@ class Bank:
             raise InputError(
                 "the evidence has no ids, which tasks need; name their column (id=...)"
             )
-        return cls(name, tuple(_tasks_of_rows(evidence.frame, id, question, target, family, rule)))
+        columns = {"id": id, "family": family}
+        return cls.from_table(
+            evidence.frame, question=question, target=target, **columns, rule=rule, name=name
+        )
 
     @classmethod
     def from_table(
@@ -306,11 +309,38 @@ class Bank:
         InputError
             If the table cannot be read, a column is missing, or one id has two questions or keys.
         """
+        import polars as pl
+
         from groundfault.readers.table import read_table
 
-        columns = list(filter(None, (id, question, target, family)))
+        columns = list(dict.fromkeys(filter(None, (id, question, target, family))))
         frame, _ = read_table(source, text=columns)
-        return cls(name, tuple(_tasks_of_rows(frame, id, question, target, family, rule)))
+        _require_columns(frame, columns)
+        rows = frame.select(pl.col(columns).cast(pl.String)).unique(maintain_order=True)
+        # a table of many models has each example once for each: equal rows are one task, and rows
+        # that differ are an error of the data
+        if id is not None and len(twice := rows.filter(pl.col(id).is_duplicated())):
+            raise InputError(
+                f"example {twice[id][0]!r} has more than one question or target; a task has one of "
+                "each"
+            )
+        tasks = []
+        for number, row in enumerate(rows.iter_rows(named=True), start=1):
+            label = str(number) if id is None else row[id]
+            empty = [column for column in columns if row[column] in (None, "")]
+            if empty:
+                raise InputError(
+                    f"example {label!r} has no {empty[0]}; leave it out, or fill it in"
+                )
+            task = Task(
+                id=re.sub(r"[^\w.:+-]+", "-", label)[:_MAX_ID].strip("-") or "-",
+                family=row[family] if family else "all",
+                question=row[question],
+                answer=row[target] if target else "",
+                rule=rule or (natural_rule(row[target]) if target else "exact"),
+            )
+            tasks.append(task)
+        return cls(name, tuple(tasks))
 
     def write(self, path: str | Path) -> None:
         """Write the bank with its hash, so that a later change shows."""
@@ -330,42 +360,6 @@ class _BankFile:
     sha256: str = ""
     keys: bool = True
     task: list[dict[str, Any]] = field(default_factory=list)
-
-
-def _tasks_of_rows(
-    frame: pl.DataFrame,
-    id: str | None,
-    question: str,
-    target: str | None,
-    family: str | None,
-    rule: str | None,
-) -> Iterable[Task]:
-    import polars as pl
-
-    columns = list(dict.fromkeys(filter(None, (id, question, target, family))))
-    _require_columns(frame, columns)
-    rows = frame.select(pl.col(columns).cast(pl.String)).unique(maintain_order=True)
-    # a table of many models has each example once for each: equal rows are one task, and rows that
-    # differ are an error of the data
-    if id is not None:
-        twice = rows.filter(pl.col(id).is_duplicated())
-        if len(twice):
-            raise InputError(
-                f"example {twice[id][0]!r} has more than one question or target; a task has one of "
-                "each"
-            )
-    for number, row in enumerate(rows.iter_rows(named=True), start=1):
-        name = str(number) if id is None else row[id]
-        empty = [column for column in columns if row[column] in (None, "")]
-        if empty:
-            raise InputError(f"example {name!r} has no {empty[0]}; leave it out, or fill it in")
-        yield Task(
-            id=re.sub(r"[^\w.:+-]+", "-", name)[:_MAX_ID].strip("-") or "-",
-            family=row[family] if family else "all",
-            question=row[question],
-            answer=row[target] if target else "",
-            rule=rule or (natural_rule(row[target]) if target else "exact"),
-        )
 
 
 def _require_columns(frame: pl.DataFrame, columns: list[str]) -> None:
