@@ -6,13 +6,13 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from groundfault.errors import InputError, PlanError
 from groundfault.models.question import Prompt, Question, Response, warn_of_others
@@ -34,8 +34,31 @@ _MIN_VARIABLE = 16
 _PATIENCE = 0.2
 
 
+class AskOptions(TypedDict, total=False):
+    """Options of `ask` but for the draws of the model; `ask_async` describes them."""
+
+    record: str | Path | Record | None
+    concurrency: int
+    timeout: float
+    retries: int
+    progress: Callable[[str], object] | None
+    temperature: float | None
+    top_p: float | None
+    max_tokens: int | None
+    stop: Sequence[str]
+    logprobs: int | None
+    extra: Mapping[str, Any]
+
+
+class _AllOptions(AskOptions, total=False):
+    """Options of `ask`."""
+
+    seed: int | None
+    repeat: int
+
+
 def ask(
-    target: str | Target, prompts: Iterable[Prompt | Question], **options: Any
+    target: str | Target, prompts: Iterable[Prompt | Question], **options: Unpack[_AllOptions]
 ) -> list[Response]:
     """Ask a model, and wait for the responses; `ask_async` says what the options are.
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from string import Template
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, Unpack
 
 import msgspec
 
 from groundfault.errors import first_line
-from groundfault.models.asking import ask
+from groundfault.models.asking import AskOptions, ask
 from groundfault.models.question import Question, Response
 from groundfault.models.target import Target
 
@@ -77,7 +77,7 @@ class Reply(Generic[T]):
 
 
 def ask_for(
-    target: str | Target, requests: Sequence[ModelRequest[T]], **options: Any
+    target: str | Target, requests: Sequence[ModelRequest[T]], **options: Unpack[AskOptions]
 ) -> list[Reply[T]]:
     """Ask, read, and ask those once more whose reply cannot be read, with the reason.
 
@@ -98,7 +98,7 @@ def ask_for(
 
 
 def _ask_round(
-    target: str | Target, requests: Sequence[ModelRequest[T]], attempt: int, options: dict[str, Any]
+    target: str | Target, requests: Sequence[ModelRequest[T]], attempt: int, options: AskOptions
 ) -> list[tuple[Reply[T], str]]:
     """Return replies, and their texts."""
     if not requests:

@@ -10,14 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count as count_from
-from typing import Any
+from typing import Unpack
 
 import msgspec
 
-from groundfault.base.progress import Progress, listener
+from groundfault.base.progress import listener
 from groundfault.base.streams import stream
 from groundfault.errors import InputError, PlanError, require_name
 from groundfault.models import Question, Target, get, replies
+from groundfault.models.asking import AskOptions
 from groundfault.models.replies import ModelRequest, Prompts, Reply, Unreadable, fence
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.words.labelling import hash_taxonomy
@@ -84,8 +85,7 @@ def generate(
     solves: int = 3,
     against: Mapping[str, str] | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[AskOptions],
 ) -> GeneratedTasks:
     """Make candidates for new tasks from clusters, each with its status and the reason.
 
@@ -118,9 +118,8 @@ def generate(
         Further texts, by name, that must not be copied.
     seed : int
         Of every random act; handed to the model as well.
-    progress : callable, optional
     **options
-        For `groundfault.models.ask`: record, concurrency, temperature, ...
+        For `groundfault.models.ask`: progress, record, concurrency, temperature, ...
 
     Raises
     ------
@@ -151,8 +150,7 @@ def generate(
     writer = None if model is None else get(model)
     # the writer checks itself only where no other model is at hand
     checker = writer if solver is None else get(solver)
-    report = listener(progress)
-    options |= {"progress": report}
+    report = options["progress"] = listener(options.get("progress"))
     if writer is not None:
         levels = [kind for kind in kinds_to_make if kind not in RULES]
         tasks += _ask_model(pools, levels, writer, count, variants, seed, options)
@@ -273,7 +271,7 @@ def _ask_model(
     count: int,
     variants: int,
     seed: int,
-    options: dict[str, Any],
+    options: AskOptions,
 ) -> list[NewTask]:
     orders = [
         order
@@ -363,7 +361,7 @@ def _validate(task: NewTask, kind: str | None, keys: Mapping[str, str | None]) -
 
 
 def _solve(
-    tasks: Sequence[NewTask], target: Target, solves: int, seed: int, options: dict[str, Any]
+    tasks: Sequence[NewTask], target: Target, solves: int, seed: int, options: AskOptions
 ) -> list[NewTask]:
     """Solve tasks that a model wrote; those whose solutions all give their answer are keyed."""
     at = [i for i, task in enumerate(tasks) if task.open and task.by != "rule"]

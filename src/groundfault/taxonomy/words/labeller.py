@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Unpack
 
 import msgspec
 
 from groundfault.base.deprecation import rename_parameters
-from groundfault.base.progress import Progress
 from groundfault.base.streams import stream
 from groundfault.errors import InputError, PlanError
 from groundfault.models import Question, Target, get, replies
+from groundfault.models.asking import AskOptions
 from groundfault.models.replies import OWN_PROMPTS, ModelRequest, Prompts, Reply, Unreadable, fence
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
 from groundfault.taxonomy.words.labelling import (
@@ -48,8 +48,7 @@ def label(
     text: str | None = None,
     members: int = 5,
     seed: int = 0,
-    progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[AskOptions],
 ) -> Labelling:
     """Have a model label each cluster from the tasks nearest to its centre.
 
@@ -72,9 +71,8 @@ def label(
         other clusters.
     seed : int
         Of that draw; handed to the model as well.
-    progress : callable, optional
     **options
-        For `groundfault.models.ask`: record, concurrency, temperature, ...
+        For `groundfault.models.ask`: progress, record, concurrency, temperature, ...
 
     Returns
     -------
@@ -99,7 +97,6 @@ def label(
     matrix = taxonomy.matrix
     says = matrix.read_words(matrix.find_text_column(text))
     texts = dict(zip(matrix.examples, says, strict=True))
-    options |= {"progress": progress}
     first, other = get(model), None if second is None else get(second)
     labels = _ask_labels(taxonomy.clusters, texts, first, seed, 0, options)
     prompts = {name: _PROMPTS.hash(name) for name in ("label", "membership")}
@@ -120,7 +117,7 @@ def _ask_labels(
     target: Target,
     seed: int,
     repeat: int,
-    options: dict[str, Any],
+    options: AskOptions,
 ) -> tuple[Label, ...]:
     """Ask for the label of each cluster whose exemplars have texts."""
     requests: dict[int, ModelRequest[_LabelReply]] = {}
@@ -172,7 +169,7 @@ def _check_membership(
     target: Target,
     max_members: int,
     seed: int,
-    options: dict[str, Any],
+    options: AskOptions,
 ) -> tuple[Membership, ...]:
     draws = [
         (each, *_draw_tasks(taxonomy, each, texts, max_members, seed))
