@@ -32,7 +32,6 @@ from groundfault.stats.near_duplicates import find_near_duplicates, list_trigram
 from groundfault.taxonomy import Taxonomy
 from groundfault.taxonomy.words import arithmetic as sums
 from groundfault.taxonomy.words.generation import CHANGES, LEVELS, generate
-from groundfault.taxonomy.words.names import find_persons, read_genders, rename_persons
 from groundfault.taxonomy.words.new_tasks import (
     NewTask,
     find_answer_kind,
@@ -40,7 +39,15 @@ from groundfault.taxonomy.words.new_tasks import (
     is_same_answer,
     reject_copies,
 )
-from groundfault.taxonomy.words.variants import RULES, Change, Source, vary
+from groundfault.taxonomy.words.variants import (
+    RULES,
+    Change,
+    Source,
+    find_persons,
+    read_genders,
+    rename_persons,
+    vary,
+)
 
 KEY = "sk-right-0123456789abcdef"
 EGGS = (
