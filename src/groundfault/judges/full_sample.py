@@ -7,6 +7,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+from numpy.random import Generator
 
 from groundfault.base.arrays import Places
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
@@ -46,9 +47,7 @@ class FullSample:
         """Return the condition of the guarantee, which no test can tell."""
         return "if they depend positively" if self.name == "bh" else ""
 
-    def screen(
-        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
-    ) -> Screening:
+    def screen(self, units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Screening:
         """Confirm what is significant after correction and big enough."""
         p = compute_p_values(units, hypotheses, plan, rng)
         p_adjusted = _ADJUST[self.name](p)
@@ -62,7 +61,7 @@ class FullSample:
         units: Units,  # noqa: ARG002
         hypotheses: Places,
         plan: Plan,
-        rng: np.random.Generator,  # noqa: ARG002
+        rng: Generator,  # noqa: ARG002
     ) -> ConfirmationBar:
         """Return the first step of the correction, or a later one; it depends on no support."""
         size = len(hypotheses)

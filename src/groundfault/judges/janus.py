@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from groundfault.base.arrays import Floats, Places
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
@@ -39,9 +40,7 @@ class JanusA:
     distinct: bool = False
     bounds: ErrorRate = "none"
 
-    def screen(
-        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
-    ) -> Screening:
+    def screen(self, units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Screening:
         """Keep what clears the floor of Procedure A."""
         tables = units.tables[hypotheses]
         scores = tables.score(plan.effect)
@@ -54,7 +53,7 @@ class JanusA:
         return Screening(floor.survives(scores), p=p, floor=floor, decoys=above)
 
     def find_bar(
-        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: Generator
     ) -> ConfirmationBar:
         """Return the floor that one hypothesis above null ones gets, and the null ones that clear
         it."""
@@ -97,7 +96,7 @@ def count_expected_decoys(
     hypotheses: Places,
     levels: Floats,
     plan: Plan,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Floats:
     """Return expected decoys at or above each ascending level, exact or from a sample."""
     if plan.decoys is not None:
@@ -112,7 +111,7 @@ def count_expected_decoys(
     return distributions.pool_tail(counts, levels, plan.effect)
 
 
-def redraw_scores(units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator) -> Floats:
+def redraw_scores(units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Floats:
     """Return sizes of effect of decoys permuted among groups of one size, equally many a
     hypothesis."""
     # at least ten expected decoys at a floor of q, or the estimated proportion would be mostly
@@ -128,7 +127,7 @@ def redraw_scores(units: Units, hypotheses: Places, plan: Plan, rng: np.random.G
 
 
 def draw_scores(
-    units: Units, hypotheses: Places, count: int, effect: str, rng: np.random.Generator
+    units: Units, hypotheses: Places, count: int, effect: str, rng: Generator
 ) -> Floats:
     """Return sizes of effect of ``count`` drawn decoys, each hypothesis the source in turn."""
     # every descriptor is a source equally often, as far as the count allows
@@ -159,9 +158,7 @@ class JanusLite:
     distinct: bool = False
     bounds: ErrorRate = "none"
 
-    def screen(
-        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
-    ) -> Screening:
+    def screen(self, units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Screening:
         """Keep what lies above the percentile."""
         tables = units.tables[hypotheses]
         scores = tables.score(plan.effect)
@@ -190,7 +187,7 @@ class JanusLite:
         units: Units,
         hypotheses: Places,
         plan: Plan,
-        rng: np.random.Generator,  # noqa: ARG002
+        rng: Generator,  # noqa: ARG002
     ) -> ConfirmationBar:
         """Return the percentile, which an effect has to exceed."""
         distributions, _, counts = units.null_distributions(hypotheses, pooled=True)

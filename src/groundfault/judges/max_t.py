@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from groundfault.base.arrays import Floats, Places
 from groundfault.core.counted_units import CountedUnits
@@ -33,9 +34,7 @@ class MaxT:
     compares: bool = True
     bounds: ErrorRate = "family-wise"
 
-    def screen(
-        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
-    ) -> Screening:
+    def screen(self, units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Screening:
         """Confirm what the largest of all permuted statistics seldom reaches, and is big enough."""
         p_adjusted = (
             flips.max_t(units.marks.on[hypotheses], units.changes, plan.permutations, rng)
@@ -48,7 +47,7 @@ class MaxT:
         return Screening(significant & large, p, p_adjusted, too_small=significant & ~large)
 
     def find_bar(
-        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: Generator
     ) -> ConfirmationBar:
         """Return what the largest statistic seldom reaches, as a p-value; it depends on no support.
 
@@ -69,7 +68,7 @@ class MaxT:
         return ConfirmationBar(find_level)
 
 
-def _permute(units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator) -> Floats:
+def _permute(units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Floats:
     """Return adjusted p-values from permuting units."""
     if isinstance(units, CountedUnits):
         joint = units.joint

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from numpy.random import Generator
 
 from groundfault.base.arrays import Floats, Ints, Places
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
@@ -57,7 +58,7 @@ class SplitEvidence:
     rivals: Floats
     weigh: Callable[[Floats], Floats]
     log_odds: Floats
-    rng: np.random.Generator
+    rng: Generator
 
     def find_level(self, on: int, q: float) -> float:
         """Return the two-sided p-value at which half of the audits confirm, at a support.
@@ -160,9 +161,7 @@ class MultiSplit:
     distinct: bool = True
     bounds: ErrorRate = "false discovery"
 
-    def screen(
-        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
-    ) -> Screening:
+    def screen(self, units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Screening:
         """Confirm what e-BH selects from the averaged e-values, and is big enough."""
         e = np.zeros(len(hypotheses))
         # an average of e-values is an e-value under any dependence, which p-values of splits lack
@@ -178,7 +177,7 @@ class MultiSplit:
         return Screening(selected & large, p, multiple.e_adjusted(e), too_small=selected & ~large)
 
     def find_bar(
-        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: Generator
     ) -> ConfirmationBar:
         """Return simulated splits of errors, of graded losses as of errors that vary as much."""
         present = units.losses if units.scored is None else units.losses[units.scored]

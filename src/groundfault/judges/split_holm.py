@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from groundfault.base.arrays import Places
 from groundfault.core.judge import Confirmation, ConfirmationBar, ErrorRate, Screening
@@ -29,15 +30,13 @@ class SplitHolm:
     compares: bool = True
     bounds: ErrorRate = "family-wise"
 
-    def screen(
-        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
-    ) -> Screening:
+    def screen(self, units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Screening:
         """Keep what reaches the least effect worth confirming."""
         survives = is_big_enough(units.tables[hypotheses], plan)
         return Screening(survives, p=compute_p_values(units, hypotheses, plan, rng))
 
     def find_bar(
-        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: Generator
     ) -> ConfirmationBar:
         """Return the least effect, and the null hypotheses that reach it by luck and share the
         level."""
