@@ -49,11 +49,8 @@ class AnnotatorPanel:
         self, audit: SequentialAudit, labellers: Sequence[str], adjudicator: str | None = None
     ) -> None:
         everyone = [*labellers, *([adjudicator] if adjudicator else [])]
-        if (
-            not labellers
-            or not all(name.strip() for name in everyone)
-            or len(set(everyone)) < len(everyone)
-        ):
+        are_named = all(name.strip() for name in everyone)
+        if not labellers or not are_named or len(set(everyone)) < len(everyone):
             raise PlanError(
                 "a panel needs labellers by different names, and an adjudicator who is none of them"
             )

@@ -21,7 +21,7 @@ from groundfault.sequential.plan import (
     to_stored_names,
 )
 from groundfault.sequential.pool import from_hex
-from groundfault.sequential.record import write_pair
+from groundfault.sequential.record import LedgerPlace, write_pair
 from groundfault.sequential.stored_result import StoredResult
 from groundfault.sequential.two_null_test import Verdict
 
@@ -190,24 +190,6 @@ class Judgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     labeller: str
     score: float | None
-
-
-class LedgerPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where the rounds were recorded, the hash of the last event, and what else is there.
-
-    Attributes
-    ----------
-    path, head : str
-    audits : int
-        How many audits of these cases and groups it holds, this one included.
-    level : float, optional
-        The sum of their alphas; None where this is the only one.
-    """
-
-    path: str
-    head: str
-    audits: int = 1
-    level: float | None = None
 
 
 _FOUND = "failure mode found"

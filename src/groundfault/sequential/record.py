@@ -8,6 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from groundfault.base.deprecation import rename_members
 from groundfault.base.ledgers import LedgerChoice, find_ledger
 from groundfault.errors import LedgerError
@@ -119,6 +121,24 @@ class AuditEvent(NamedTuple):
     body: Mapping[str, Any]
 
 
+class LedgerPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Where the rounds were recorded, the hash of the last event, and what else is there.
+
+    Attributes
+    ----------
+    path, head : str
+    audits : int
+        How many audits of these cases and groups it holds, this one included.
+    level : float, optional
+        The sum of their alphas; None where this is the only one.
+    """
+
+    path: str
+    head: str
+    audits: int = 1
+    level: float | None = None
+
+
 class AuditRecord:
     """The events of one audit, in memory or in a ledger that other processes write to as well.
 
@@ -217,26 +237,24 @@ class AuditRecord:
             AuditEvent(e.seq, e.kind, e.body) for e in events if e.body.get("audit") == self.seal
         ]
 
-    def check(self) -> dict[str, Any] | None:
+    def check(self) -> LedgerPlace | None:
         """Check the ledger; return what a certificate states of it, None in memory."""
         if self.ledger is None:
             return None
         self.ledger.check()
-        place = {"path": self.ledger.place, "head": self.ledger.head}
-        return place | count_audits(self.ledger.events(OPENED), self.seal)
+        counts = count_audits(self.ledger.events(OPENED), self.seal)
+        return LedgerPlace(self.ledger.place, self.ledger.head, *counts)
 
 
-def count_audits(openings: Sequence[Event], seal: str) -> dict[str, Any]:
+def count_audits(openings: Sequence[Event], seal: str) -> tuple[int, float | None]:
     """Count the audits of the same cases, and add up their levels if there are several.
 
     Whoever may choose among audits is wrong with a chance that the sum bounds.
     """
     own = [event.body for event in openings if event.body["audit"] == seal]
     same = [event for event in openings if own and _asks_the_same(event.body, own[0])]
-    if len(same) < 2:
-        return {"audits": 1, "level": None}
     alphas = [Fraction(str(event.body["plan"]["alpha"])) for event in same]
-    return {"audits": len(same), "level": float(sum(alphas))}
+    return (len(same), float(sum(alphas))) if len(same) > 1 else (1, None)
 
 
 def _asks_the_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

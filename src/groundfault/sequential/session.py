@@ -12,6 +12,7 @@ import numpy as np
 from groundfault.base.deprecation import rename_members, warn_renamed
 from groundfault.errors import InputError, PlanError
 from groundfault.sequential import policies
+from groundfault.sequential.certificate import Certificate, certify
 from groundfault.sequential.draws import read_draws
 from groundfault.sequential.plan import SequentialPlan, accept_stored_names
 from groundfault.sequential.policies import History, Policy, Query
@@ -21,7 +22,6 @@ from groundfault.sequential.state import AuditState
 
 if TYPE_CHECKING:
     from groundfault.base.ledgers import LedgerChoice
-    from groundfault.sequential.certificate import Certificate
 
 
 @accept_stored_names
@@ -206,12 +206,8 @@ class SequentialAudit(AuditState):
         LedgerError
             If the ledger was altered.
         """
-        from groundfault.sequential.certificate import LedgerPlace, certify
-
         self.catch_up()
-        ledger = self.record.check()
-        place = None if ledger is None else LedgerPlace(**ledger)
-        return certify(self, place, reveal=self.finished)
+        return certify(self, self.record.check(), reveal=self.finished)
 
 
 @dataclass(frozen=True)

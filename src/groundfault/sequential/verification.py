@@ -183,9 +183,9 @@ def _contradict(
     sealed = certificate.draws.hash if certificate.draws else None
     if (header.get("draws") or {}).get("hash") != sealed:
         yield "another key of the draws"
-    counts = count_audits(openings, seal)
-    if (stated.audits, stated.level) != tuple(counts.values()):
-        yield f"{counts['audits']} audits of these cases"
+    audits, level = count_audits(openings, seal)
+    if (stated.audits, stated.level) != (audits, level):
+        yield f"{audits} audits of these cases"
     outline = Pool.from_outline(msgspec.to_builtins(certificate.pool))
     try:
         audit = AuditState(outline, certificate.plan.to_plan(), draws)
