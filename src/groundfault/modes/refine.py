@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.modes.condition import MIN_SUPPORT
-from groundfault.modes.rule_space import MAX_SET, ModeRule, RuleLanguage
+from groundfault.modes.rule_space import FEW, MAX_SET, ModeRule, RuleLanguage
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
 
@@ -25,9 +25,9 @@ TIGHTEN = 2.0
 WIDEN = 2.0
 """The same for examples that are taken in, against what is expected of them."""
 EVEN = 0.75
-"""Parts whose excess is at least this share of the other's are of one kind."""
+"""Parts whose excess is at least this share of the other's are of one kind: with .4 a hole of 13
+networks is lost."""
 _STEPS = 6
-_FEW = 4
 
 
 def refine(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule:
@@ -131,7 +131,7 @@ def _list_sets(
         if language.family[index[0]] in families:
             continue
         units, losses, _ = strata.count_new(language.bits[index] & row)
-        rate = np.where(units >= _FEW, losses / np.maximum(units, 1), -1.0)
+        rate = np.where(units >= FEW, losses / np.maximum(units, 1), -1.0)
         worst = [int(i) for i in index[np.argsort(-rate, kind="stable")]]
         for size in range(2, min(MAX_SET, int((rate >= 0).sum())) + 1):
             part = tuple(sorted(worst[:size]))

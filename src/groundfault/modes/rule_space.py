@@ -47,10 +47,15 @@ _SIMPLE = ("single", "word", "pair", "mixed", "triple", "inside", "partial", "ow
 """Classes without sets, whose rules share the class's level equally."""
 
 MAX_SET = 4
+"""Values of a set: more are not read."""
 MAX_WORDS = 8
+"""Words of a set: a line of a page."""
+FEW = 4
+"""Units of a value, or a word, below which it has no say in a set."""
 _SETS_OF_PAIRS = 60
 _TRIPLE_WORK = 1e9
 _REDUNDANT = 0.95
+"""Share of a condition that a pair keeps at most: each of two conditions cuts away a twentieth."""
 _FAMILY = 0.2
 _PLAINER = 16.0
 """How many times as much of the level a condition has as one that costs a reader 1 more."""
