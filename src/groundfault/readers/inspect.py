@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from groundfault.readers.values import (
     listing,
     mapping,
     number,
+    parse_number,
     settle,
     text,
     texts_by,
@@ -305,8 +305,7 @@ def _read_value(raw: Any, reason: str | None, is_blocked: bool) -> tuple[float |
     if isinstance(raw, str):
         value = _LETTERS.get(raw, _WORDS.get(raw.lower()))
         if value is None and raw != _NO_ANSWER:
-            with suppress(ValueError):
-                value = number(float(raw))
+            value = parse_number(raw)
     # a full score stands: the scorer found a right answer, whatever happened on the way
     if value == 1:
         return settle(value)

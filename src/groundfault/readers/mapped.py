@@ -170,8 +170,7 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return of_value.fill_null(str(Status.SCORED))
         raw = frame["status"].cast(pl.String).fill_null("")
         names = {str(status): str(status) for status in Status} | {"": None} | dict(self.statuses)
-        unknown = raw.filter(~raw.is_in(list(names)))
-        if len(unknown):
+        if len(unknown := raw.filter(~raw.is_in(list(names)))):
             raise InputError(
                 f"{where}: status {unknown[0]!r} is not known; say what it means under [statuses]"
             )

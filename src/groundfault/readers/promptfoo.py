@@ -27,6 +27,7 @@ from groundfault.readers.values import (
     mapping,
     name_of,
     number,
+    parse_number,
     settle,
     text,
 )
@@ -321,10 +322,10 @@ def _read_csv(path: Path) -> Iterator[_Row]:
             provider, _, label = header[begin].removeprefix("[").partition("] ")
             status = str(columns.get("Status"))
             metrics = [(name, v) for name, v in columns.items() if v and name.startswith(_METRIC)]
-            scores = {name.removeprefix(_METRIC): _number(v) for name, v in metrics}
+            scores = {name.removeprefix(_METRIC): parse_number(v) for name, v in metrics}
             yield _Row(
                 success=status == "PASS",
-                score=_number(columns.get("Score")),
+                score=parse_number(columns.get("Score")),
                 failure_reason={"PASS": 0, "FAIL": 1}.get(status, _ERROR),
                 error="ERROR" if status == "ERROR" else None,
                 test_idx=index,
@@ -336,13 +337,6 @@ def _read_csv(path: Path) -> Iterator[_Row]:
                 named_scores=scores,
                 grading_result={},
             )
-
-
-def _number(cell: str | None) -> float | None:
-    try:
-        return number(float(cell)) if cell else None
-    except ValueError:
-        return None
 
 
 T = TypeVar("T")

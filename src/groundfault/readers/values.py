@@ -26,6 +26,14 @@ def number(value: Any) -> float | None:
     return None
 
 
+def parse_number(value: Any) -> float | None:
+    """Return a number as `number` does, also one in quotes: a cell of CSV is text."""
+    try:
+        return number(float(value) if isinstance(value, str) else value)
+    except ValueError:
+        return None
+
+
 def settle(value: Any, reason: str | None = None) -> tuple[float | None, str]:
     """Return the score and the status of an answer: no score where there is a reason for none.
 
