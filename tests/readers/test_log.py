@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from groundfault.errors import InputError
-from groundfault.readers.log import Log, Observation
-from groundfault.readers.stacking import stack
+from groundfault.readers.log import Log, Observation, stack
 
 
 def table(*attributes: dict[str, Any], measurements: dict[str, Any] | None = None) -> pl.DataFrame:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from groundfault.readers import log, stacking
-from groundfault.readers.log import Log, Observation
-from groundfault.readers.stacking import PackedRows, stack
+from groundfault.readers import log
+from groundfault.readers.log import Log, Observation, PackedRows, stack
 
 TABLES = [
     pl.DataFrame({"id": ["a", "b"], "x": [1, 2]}),
@@ -21,7 +20,7 @@ TABLES = [
 def test_packed_rows_are_the_tables_one_under_the_other(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stacking, "_MAX_OPEN", most)
+    monkeypatch.setattr(log, "_CHUNK", most)
     packed = PackedRows()
     assert not packed
     for table in TABLES:
@@ -73,7 +72,6 @@ def test_packed_parts_of_several_types_are_the_table_read_whole(
     rows = [Observation(f"q{i}", 1.0, attributes={"x": x}) for i, x in enumerate(VALUES[case])]
     ((whole, _),) = Log(rows).tables()
     monkeypatch.setattr(log, "_CHUNK", 2)
-    monkeypatch.setattr(stacking, "_MAX_OPEN", 2)
     packed = PackedRows()
     for part, _ in Log(rows).tables():
         packed.add(part)

@@ -7,8 +7,18 @@ from __future__ import annotations
 
 from groundfault.base.deprecation import rename_attributes
 from groundfault.language.feature import FEATURES, SETS, Feature, Need, select_features
-from groundfault.language.pipeline import AIDED, BLANK, DEFAULT, Pipeline, load_pipeline, read_norms
-from groundfault.language.tables import FeatureTable, feature_table, load_memory, save_memory
+from groundfault.language.pipeline import (
+    AIDED,
+    BLANK,
+    DEFAULT,
+    FeatureTable,
+    Pipeline,
+    feature_table,
+    load_memory,
+    load_pipeline,
+    read_norms,
+    save_memory,
+)
 
 __all__ = [
     "AIDED",

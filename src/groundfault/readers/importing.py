@@ -25,12 +25,11 @@ from groundfault.core.roles import Roles, read_roles
 from groundfault.errors import InputError
 from groundfault.readers.account import Account, LogRead
 from groundfault.readers.configurations import Setup, name_configurations, split_source
-from groundfault.readers.log import ORIGIN, RUN
+from groundfault.readers.log import ORIGIN, RUN, PackedRows
 from groundfault.readers.log_rows import LogRows
 from groundfault.readers.mapped import Mapped
 from groundfault.readers.safely import POINTER, escape_pattern, is_pointer
 from groundfault.readers.scorers import list_scorers
-from groundfault.readers.stacking import PackedRows
 from groundfault.readers.table import read_table
 
 LogFile = tuple[Path, str, readers.Reader]

@@ -14,9 +14,8 @@ import polars as pl
 from groundfault.base.reading import read_text
 from groundfault.core.status import Status
 from groundfault.errors import InputError, first_line
-from groundfault.readers.log import COLUMNS, TableLog
+from groundfault.readers.log import COLUMNS, TableLog, stack
 from groundfault.readers.safely import escape_pattern, json_file
-from groundfault.readers.stacking import stack
 from groundfault.readers.table import read_table
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".arrow")

@@ -9,7 +9,7 @@ import polars as pl
 
 from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.readers.stacking import stack
+from groundfault.readers.log import stack
 
 KEYS = ("example_id", "model", "epoch", "task", "log")
 """Columns that tell one answer from all others, as long as logs are not put together."""

@@ -17,8 +17,7 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.exports import Exporter, ReportSlices
 from groundfault.readers import Reader
-from groundfault.readers.log import COLUMNS
-from groundfault.readers.stacking import stack
+from groundfault.readers.log import COLUMNS, stack
 from groundfault.testing.checks import fail_in, require
 from groundfault.testing.worlds import PlantedEffect, World
 
