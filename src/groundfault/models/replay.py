@@ -78,7 +78,7 @@ class Replay:
         return Response.failed("there is no recorded answer to this prompt")
 
     def _keep(self, call: Call, loose: bool) -> None:
-        """Return the first answer counts, and an error only where there is no answer."""
+        """Keep a call: the first answer counts, and an error only where there is no answer."""
         plain = _plain(call.question)
         answers, key = (self._loose, plain) if loose else (self._exact, call.question.hash)
         self._settings.setdefault(plain, call.question.settings)

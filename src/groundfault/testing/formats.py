@@ -134,7 +134,7 @@ def _check_strangers(name: str, reader: Reader) -> None:
 
 
 def _check_damaged(name: str, reader: Reader, path: Path) -> None:
-    """Cut short at a few places, each file of the log in turn."""
+    """Check the log with each of its files in turn cut short at a few places."""
     for i, (_, content) in enumerate(_list_contents(path)):
         # empty, in the middle, and just before the end, where a JSON parser is nearly done
         for length in (0, len(content) // 3, len(content) - 2):

@@ -369,12 +369,12 @@ class Permuted:
 
     @property
     def planted(self) -> NDArray[np.intp]:
-        """Return none."""
+        """Return no candidate, as nothing is planted."""
         return np.zeros(0, dtype=np.intp)
 
     @property
     def min_power(self) -> float:
-        """Return nothing is planted."""
+        """Return 0, as nothing is planted."""
         return 0.0
 
     def draw(self, rng: np.random.Generator) -> Units:
