@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from groundfault.sequential.policies import Query
 
 
+@dataclass(frozen=True, eq=False)
 class CaseConfirmation(LabelSession[tuple[str, ...]]):
     """Confirms the modes of a case: a test for each of its models, all within one level.
 
@@ -39,7 +40,7 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
 
     Parameters
     ----------
-    tests : sequence of SequentialConfirmation
+    tests : tuple of SequentialConfirmation
         At least one; of different answers.
     plan : Plan
         With the level of all together.
@@ -56,17 +57,11 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
     each of which holds it at its part. Which test is served depends on earlier labels alone.
     """
 
-    def __init__(
-        self,
-        tests: Sequence[SequentialConfirmation],
-        plan: Plan,
-        budget: int | None,
-        answers: int,
-        model: str | None,
-    ) -> None:
-        self.tests, self.plan, self.budget = tuple(tests), plan, budget
-        self.answers, self._model = answers, model
-        self._owners = {test.seal: test for test in self.tests}
+    tests: tuple[SequentialConfirmation, ...]
+    plan: Plan
+    budget: int | None
+    answers: int
+    model: str | None
 
     def ask(self) -> Query | None:
         """Return the answer to label next, the same until it has a score; None at the end."""
@@ -77,7 +72,7 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
             query = test.ask()
             if query is None:
                 continue  # another process finished this test
-            answer = name_answer(query, self._model)
+            answer = name_answer(query, self.model)
             if answer not in labels:
                 return query
             test.tell(query, labels[answer])
@@ -85,7 +80,8 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
 
     def tell(self, query: Query, score: float | None) -> None:
         """Give the score of what `ask` returned; see `SequentialConfirmation.tell`."""
-        test = self._owners.get(getattr(query, "audit", ""))
+        seal = getattr(query, "audit", "")
+        test = next((test for test in self.tests if test.seal == seal), None)
         if test is None:
             raise InputError("this query is of another case, or of none: tell takes what ask gave")
         test.tell(query, score)
@@ -95,21 +91,21 @@ class CaseConfirmation(LabelSession[tuple[str, ...]]):
         given: dict[Answer, int] = {}
         for test in self.tests:
             for (query, _), seq in zip(test.scores, test.score_events, strict=True):
-                answer = name_answer(query, self._model)
+                answer = name_answer(query, self.model)
                 # a test that is served later repeats a label that was given before
                 given[answer] = min(seq, given.get(answer, seq))
         if not given:
             raise InputError("no label was given yet, so none can be taken back")
         last = max(given, key=given.__getitem__)
         for test in self.tests:
-            while any(name_answer(query, self._model) == last for query, _ in test.scores):
+            while any(name_answer(query, self.model) == last for query, _ in test.scores):
                 test.undo()
 
     @property
     def _labels(self) -> dict[Answer, float | None]:
         """Return the labels so far, each once."""
         scores = [each for test in self.tests for each in test.scores]
-        return {name_answer(query, self._model): score for query, score in scores}
+        return {name_answer(query, self.model): score for query, score in scores}
 
     # ------------------------------------------------------------------------------- the results
 
@@ -210,7 +206,7 @@ def make_confirmation(case: Case, choice: ModeChoice, ledger: Ledger | None) -> 
         )
         tests.append(test)
     model = case.fresh_evidence.roles.model
-    return CaseConfirmation(tests, plan, choice.budget, case.settings.fresh_answers, model)
+    return CaseConfirmation(tuple(tests), plan, choice.budget, case.settings.fresh_answers, model)
 
 
 def _join_answers(case: Case, outcome: str, candidates: Sequence[Candidate]) -> Evidence:
