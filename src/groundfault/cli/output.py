@@ -8,7 +8,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -147,17 +147,12 @@ def _list_input_files() -> Iterator[Path]:
             yield from (Path(one) for one in values if one and Path(one).is_file())
 
 
-@contextmanager
-def claim_folder(path: str | None) -> Iterator[Path | None]:
-    """Yield where to write a folder's files: they get there together when the block ends.
+def claim_folder(path: str | None) -> AbstractContextManager[Path | None]:
+    """Return the context of a folder's files: they get there together when the block ends.
 
     From the start of the block no other command may write there. See `replace_folder`.
     """
-    if path is None:
-        yield None
-        return
-    with replace_folder(path) as new:
-        yield new
+    return nullcontext() if path is None else replace_folder(path)
 
 
 def write_json(text: str, path: str | None) -> bool:
