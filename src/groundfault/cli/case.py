@@ -12,7 +12,7 @@ import click
 from groundfault.base.progress import Progress
 from groundfault.cli import shared
 from groundfault.cli.command import Group
-from groundfault.cli.confirm import label_holdout, require_program
+from groundfault.cli.labelling import label_holdout, require_program
 from groundfault.cli.output import Result, echo_warnings
 from groundfault.cli.reading import read_evidence
 from groundfault.cli.settings import Flag, call, list_options, own_options

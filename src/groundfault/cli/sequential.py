@@ -13,8 +13,7 @@ import click
 
 from groundfault.cli import shared
 from groundfault.cli.command import INPUT, RULE, Group, apply, option
-from groundfault.cli.confirm import confirm
-from groundfault.cli.labelling import STOPPED, choose_answer, label
+from groundfault.cli.labelling import STOPPED, choose_answer, confirm, label
 from groundfault.cli.open_ import serve_bench, server_options
 from groundfault.cli.output import Result, claim_folder, echo_warnings
 from groundfault.cli.reading import choose_ledger, read_program, require_orientation
