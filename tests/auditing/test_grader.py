@@ -162,3 +162,43 @@ def test_without_features_all_units_are_in_one_stratum() -> None:
     nothing = np.zeros((300, 0))
     difficulty = estimate_difficulty(audit, audit.losses(), 0, nothing)
     assert (difficulty.explained, len(np.unique(difficulty.strata))) == (0.0, 1)
+
+
+@pytest.mark.parametrize("word", ["8", "I don't know"])
+def test_one_wrong_answer_that_a_model_repeats_is_no_evidence(word: str) -> None:
+    rng = np.random.default_rng(1)
+    hard = rng.random(800) < 0.3
+    wrong = rng.random(800) < np.where(hard, 0.55, 0.08)
+    repeats = wrong & (rng.random(800) < 0.7)
+    numbers = rng.integers(10, 99, 800) + wrong
+    responses = pl.Series(np.where(repeats, word, np.char.mod("%d", numbers)))
+    frame = pl.DataFrame(
+        {
+            "question": [f"item {i} of {'sums' if h else 'lists'}" for i, h in enumerate(hard)],
+            "response": responses.cast(pl.Int64) if word.isdigit() else responses,
+            "error": wrong.astype(int),
+        }
+    )
+    result = groundfault.audit(Evidence.from_table(frame, outcome="error"), ledger=None)
+    assert any(is_suspect(finding) for finding in result.findings)
+    assert result.grader == ()
+    assert Outline(result).instrument == ""
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinite_numbers_warn_of_nothing() -> None:
+    rng = np.random.default_rng(2)
+    hard = rng.random(600) < 0.4
+    wrong = rng.random(600) < np.where(hard, 0.6, 0.15)
+    frame = pl.DataFrame(
+        {
+            "hard": hard,
+            "response_chars": np.where(
+                wrong, rng.integers(80, 200, 600), rng.integers(10, 120, 600)
+            ),
+            "limit": np.where(np.arange(600) % 7 == 0, -np.inf, np.inf),
+            "error": wrong.astype(int),
+        }
+    )
+    report = groundfault.audit(Evidence.from_table(frame, outcome="error"), ledger=None)
+    assert any(is_suspect(finding) for finding in report.findings)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
 
 import groundfault
 from groundfault import Evidence, InputError
-from groundfault.auditing.scorers import choose_scorer
+from groundfault.auditing.scorers import audit_scorers, choose_scorer
 from groundfault.cli.main import cli
+from groundfault.readers import scorers
 
 LOG = Path(__file__).parents[1] / "fixtures/logs/inspect_0.3.285_base.eval"
 
@@ -162,3 +164,23 @@ def test_a_scorer_and_a_disagreement_are_not_asked_for_together() -> None:
     pair = ["--scorer", "match", "--disagreement", "match", "includes"]
     run = CliRunner().invoke(cli, ["check", str(LOG), *pair])
     assert "not both" in str(run.exception)
+
+
+@pytest.mark.parametrize(("step", "is_measured"), [(1.0, True), (0.5, True), (0.01, False)])
+def test_scorers_of_two_scales_do_not_disagree(
+    step: float, is_measured: bool, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(1)
+    rows: list[dict[str, object]] = []
+    for i in range(300):
+        similarity = float(rng.integers(0, round(1 / step) + 1)) * step
+        rows += [
+            {"example_id": f"q{i}", "scorer": "match", "value": float(rng.random() < 0.6)},
+            {"example_id": f"q{i}", "scorer": "similar", "value": similarity},
+        ]
+        rows[-1]["kind"] = rows[-2]["kind"] = "ab"[i % 2]
+    evidence = Evidence.from_logs(table(tmp_path / "a.parquet", rows), scorer="match")
+    assert (scorers.DISAGREE in evidence.roles.instrument) == is_measured
+    assert (scorers.DISAGREE in evidence.roles.post_outcome) == (not is_measured)
+    pairs = audit_scorers(evidence, ledger=False, modes=False).agreements
+    assert len(pairs) == is_measured

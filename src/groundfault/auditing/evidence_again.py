@@ -16,6 +16,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.roles import LISTS
 from groundfault.errors import InputError
 from groundfault.readers.configurations import split_source
+from groundfault.readers.scorers import DISAGREE
 
 if TYPE_CHECKING:
     from groundfault.readers import Reader
@@ -94,7 +95,14 @@ def read_evidence_again(
         again = Evidence.from_logs(*sources, **reading, **columns)
         # reports of before had none; and none is believed that the format does not vouch for
         known = tuple(c for c in again.roles.known if c in roles["known"])
-        return again.with_roles(replace(again.roles, known=known))
+        own = replace(again.roles, known=known)
+        if DISAGREE in own.post_outcome and DISAGREE in roles["instrument"]:
+            # they took it for a measure of scorers of any scales
+            measured = {*own.instrument, DISAGREE}
+            names = tuple(c for c in again.frame.columns if c in measured)
+            left = tuple(c for c in own.post_outcome if c != DISAGREE)
+            own = replace(own, instrument=names, post_outcome=left)
+        return again.with_roles(own)
     del roles["known"]
     if roles.pop("numbered"):
         roles["id"] = None

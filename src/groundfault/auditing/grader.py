@@ -206,6 +206,8 @@ _FEWEST = 20
 """Units that a stratum has on average, at least."""
 _DIMENSIONS = 16
 """Of the words of a text."""
+_LARGEST = 1e300
+"""In place of infinity, of which trees cannot take the mean with another value."""
 
 
 @dataclass(frozen=True)
@@ -303,7 +305,8 @@ def _drop_constants(table: Floats) -> Floats:
 
 
 def _to_numbers(values: pl.Series) -> Floats:
-    return values.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    numbers = values.cast(pl.Float64).fill_null(float("nan"))
+    return numbers.clip(-_LARGEST, _LARGEST).to_numpy()
 
 
 def _describe_text(values: pl.Series) -> list[Floats]:

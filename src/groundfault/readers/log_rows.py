@@ -208,6 +208,11 @@ def _add_roles(
     answers = {"response", "answer", "confidence", "logprob", scorers.DISAGREE, GRADER_ERRORS}
     answers |= set(measured)
     of_answers = [c for c in table.columns if c in answers or c.startswith("score_")]
+    # where one scorer gives verdicts and another similarities, that they differ says nothing
+    names = [c for c in of_answers if c.startswith("score_") and table[c].dtype.is_numeric()]
+    units = [table[c] for c in names if table[c].is_between(0, 1).all()]
+    is_told = all(scorers.is_same_scale(table["value"], each) for each in units)
+    apart = [c for c in of_answers if c == scorers.DISAGREE and not is_told]
     repeats = "epoch" in table.columns and table["epoch"].n_unique() > 1
     roles = Roles(
         outcome="value",
@@ -218,7 +223,8 @@ def _add_roles(
         status="status",
         positive_is_good=True,
         ignore=tuple(c for c in bookkeeping if not (repeats and c == "epoch")),
-        instrument=tuple(of_answers),
+        instrument=tuple(c for c in of_answers if c not in apart),
+        post_outcome=tuple(apart),
     )
     # a program may write into the fields of an example, too: what a name says of the answer or its
     # score is not known before

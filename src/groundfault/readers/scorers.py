@@ -166,7 +166,7 @@ def add_other_scores(
 ) -> pl.DataFrame:
     """Return the answers with other scorers' values as columns ``score_...``, and `DISAGREE`.
 
-    A scorer of another scale than the chosen one does not count as disagreeing.
+    A scorer whose values are not all in [0, 1] does not count as disagreeing.
     """
     is_other = pl.col("scorer").is_in(list(others[:_MAX_OTHERS]))
     is_scored = is_other & (pl.col("status") == Status.SCORED)
@@ -180,7 +180,7 @@ def add_other_scores(
     )
     new = [c for c in wide.columns if c != ANSWER]
     answers = answers.join(wide, on=ANSWER, how="left", maintain_order="left")
-    alike = [c for c in new if is_same_scale(answers["value"], answers[c])]
+    alike = [c for c in new if answers.select(pl.col(c).is_between(0, 1).all()).item()]
     apart = [(pl.col(c) - pl.col("value")).abs() >= 0.5 for c in alike]
     return answers.with_columns(pl.any_horizontal(apart).alias(DISAGREE)) if apart else answers
 
@@ -200,8 +200,6 @@ def is_same_scale(one: pl.Series, two: pl.Series) -> bool:
     False
     """
     values = [one.drop_nulls(), two.drop_nulls()]
-    if not all(x.is_between(0, 1).all() for x in values):
-        return False
     # the ends mean the same on any scale, whether or not both scorers gave them
     shared = {0.0, 1.0} | {*values[0].unique()} & {*values[1].unique()}
     return all(bool(x.is_in(list(shared)).sum() >= _MOST * len(x)) for x in values)
