@@ -140,12 +140,18 @@ class FittedColumn:
         KeyError, TypeError, ValueError
             If it is something else.
         """
+        kind: type[FittedColumn] = cls
         if data["function"] in _CLASSES:
-            kind: type[FittedColumn] = load_object(_CLASSES[data["function"]])
-            return kind.from_dict(data)
+            kind = load_object(_CLASSES[data["function"]])
         arrays = {str(key): decode_array(array) for key, array in dict(data["arrays"]).items()}
         columns = tuple(str(column) for column in data["columns"])
-        return cls(str(data["source"]), str(data["function"]), columns, arrays)
+        more = kind.read_more(data)
+        return kind(str(data["source"]), str(data["function"]), columns, arrays, **more)
+
+    @classmethod
+    def read_more(cls, data: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003
+        """Read the fields that only a column of another class has."""
+        return {}
 
 
 def add_fitted_columns(frame: pl.DataFrame, candidates: Iterable[Candidate]) -> pl.DataFrame:

@@ -135,8 +135,8 @@ class DescriptionColumn(FittedColumn):
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> DescriptionColumn:
-        """Read what `to_dict` wrote.
+    def read_more(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Read the description and the decisions.
 
         Raises
         ------
@@ -148,12 +148,14 @@ class DescriptionColumn(FittedColumn):
         bits = np.frombuffer(_decode(data["holds"]), dtype=np.uint8)
         if len(keys) != count or len(bits) != -(-count // 8):
             raise InputError("an annotation has another number of texts than of decisions")
-        columns = tuple(str(column) for column in data["columns"])
-        description = ExampleDescription(str(data["description"]), tuple(data["arms"]))
-        who = str(data["annotator"]), str(data["prompt"])
-        holds = np.unpackbits(bits, count=count).astype(np.bool_)
-        agreement = msgspec.convert(data["agreement"], DescriptionAgreement | None)
-        return cls(SOURCE, "description", columns, {}, description, *who, keys, holds, agreement)
+        return {
+            "description": ExampleDescription(str(data["description"]), tuple(data["arms"])),
+            "annotator": str(data["annotator"]),
+            "prompt": str(data["prompt"]),
+            "keys": keys,
+            "holds": np.unpackbits(bits, count=count).astype(np.bool_),
+            "agreement": msgspec.convert(data["agreement"], DescriptionAgreement | None),
+        }
 
 
 def show_texts(frame: pl.DataFrame, columns: Sequence[str]) -> pl.Series:

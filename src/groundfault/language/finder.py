@@ -88,22 +88,20 @@ class LanguageColumn(FittedColumn):
         return {**super().to_dict(), "feature": self.feature, "pipeline": self.pipeline}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> LanguageColumn:
-        """Read what `to_dict` wrote.
+    def read_more(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Read the feature and the pipeline.
 
         Raises
         ------
         InputError
             If its pipeline is a folder: the code of one runs as it is loaded.
         """
-        columns = tuple(str(column) for column in data["columns"])
         if not is_package(str(data["pipeline"])):
             raise InputError(
                 f"the spaCy pipeline {str(data['pipeline'])!r} is no installed package, and none "
                 "is loaded from a folder because a file names it; install it as a package"
             )
-        source, feature, pipeline = (str(data[key]) for key in ("source", "feature", "pipeline"))
-        return cls(source, "language", columns, {}, feature, pipeline)
+        return {key: str(data[key]) for key in ("feature", "pipeline")}
 
 
 @dataclass(frozen=True)

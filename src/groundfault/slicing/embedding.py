@@ -307,18 +307,15 @@ class EmbeddedTextColumn(FittedColumn):
         return {**super().to_dict(), "embedding": self.embedding.to_dict()}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> EmbeddedTextColumn:
-        """Read what `to_dict` wrote.
+    def read_more(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Read the embedding.
 
         Raises
         ------
-        InputError, KeyError, TypeError, ValueError
-            If it is something else.
+        InputError
+            If it is none.
         """
-        arrays = {str(key): decode_array(array) for key, array in dict(data["arrays"]).items()}
-        columns = tuple(str(column) for column in data["columns"])
-        embedding = Embedding.from_dict(data["embedding"])
-        return cls(str(data["source"]), "texts", columns, arrays, embedding)
+        return {"embedding": Embedding.from_dict(data["embedding"])}
 
 
 def embed_column(texts: pl.Series, embedding: Embedding) -> Floats:
