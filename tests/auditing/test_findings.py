@@ -13,8 +13,8 @@ import groundfault
 from groundfault import Candidate, Evidence, Plan, judges
 from groundfault.auditing.assemble import assemble
 from groundfault.auditing.findings import make_cells, make_estimates
+from groundfault.auditing.flow import judge_audit
 from groundfault.auditing.report import Report
-from groundfault.auditing.results import AuditResults
 from groundfault.core.finding import Cell, Estimate
 from groundfault.stats import bits
 
@@ -26,10 +26,12 @@ def repeat_audit(judge: str, n: int, replicates: int) -> list[tuple[Cell, Estima
     audit = audit_planted_table(Plan(judge=judge, min_lift="0.02"), n)
     on = bits.unpack(audit.marks.on[:1], n)[0]
     rate = 0.3 + LIFT * (on - on.mean())
+    base = judge_audit(audit, ledger=None, modes=False)
     confirmed = []
     for seed in range(replicates):
         losses = (np.random.default_rng([1, seed]).random((1, n)) < rate).astype(float)
-        results = AuditResults(audit, losses, *audit.judge_losses(losses))
+        parts = zip(("ruling", "discovery", "holdout"), audit.judge_losses(losses), strict=True)
+        results = replace(base, losses=losses, **dict(parts))
         cells = make_cells(results)
         deciding = cells["holdout"] or cells["full"] or []
         estimate = make_estimates(results, deciding).get(0)

@@ -283,8 +283,8 @@ def test_the_baseline_of_another_model_is_remarked_on() -> None:
     ("rule", "message"),
     [
         ("lfit > 0", "no column 'lfit'"),
-        ("lift + 1", "neither true nor false"),
-        ("lift", "neither true nor false"),
+        ("lift + 1", "not true or false"),
+        ("lift", "not true or false"),
         ("name > 3", "cannot evaluate"),
         ("frequency > 0.5", "cannot be decided of the confirmed finding"),
         ("confirmed; select 1", "must be one true/false expression"),

@@ -16,11 +16,8 @@ from groundfault import Candidate, Report
 from groundfault.auditing.since_baseline import (
     KNOWN_MODE_SHARE,
     MODE_SHARE,
+    ReportPair,
     SinceBaseline,
-    decide_worse,
-    find_churn,
-    has_anything_alike,
-    measure_since,
 )
 from groundfault.core.finding import Finding
 
@@ -50,7 +47,7 @@ def find(report: Report, name: str) -> Finding:
 
 
 def test_shared_units_take_the_one_sided_sign_test(then: Report, now: Report) -> None:
-    since = measure_since(now.data, then.data, find(now, "hard"))
+    since = ReportPair(now.data, then.data).measure(find(now, "hard"))
     assert since is not None
     assert since.shared
     wide = FRAME.filter("hard").pivot("run", index="id", values="error")
@@ -59,14 +56,14 @@ def test_shared_units_take_the_one_sided_sign_test(then: Report, now: Report) ->
     expected = stats.binomtest(worse, worse + better, alternative="greater").pvalue
     assert since.p == pytest.approx(expected)
     assert (since.before, since.now) == (wide["old"].mean(), wide["new"].mean())
-    back = measure_since(then.data, now.data, find(then, "hard"))
+    back = ReportPair(then.data, now.data).measure(find(then, "hard"))
     assert back is not None
     assert back.p > 0.99
 
 
 def test_other_units_are_two_samples(then: Report, now: Report) -> None:
     parted = structs.replace(then.data, units=None)
-    since = measure_since(now.data, parted, find(now, "hard"))
+    since = ReportPair(now.data, parted).measure(find(now, "hard"))
     assert since is not None
     assert not since.shared
     counts = [
@@ -81,26 +78,26 @@ def test_few_shared_units_are_not_enough(now: Report) -> None:
     renamed = FRAME.with_columns(
         id=pl.when(pl.col("id") > "q0200").then("x" + pl.col("id")).otherwise("id")
     )
-    since = measure_since(now.data, audit_run(renamed, "old").data, find(now, "hard"))
+    since = ReportPair(now.data, audit_run(renamed, "old").data).measure(find(now, "hard"))
     assert since is not None
     assert not since.shared
 
 
 def test_what_neither_has_cannot_be_compared(then: Report, now: Report) -> None:
     none = structs.replace(then.data, units=None, findings=())
-    assert measure_since(now.data, none, find(now, "hard")) is None
-    assert not has_anything_alike(now.data, none)
-    assert has_anything_alike(now.data, then.data)
-    assert has_anything_alike(now.data, structs.replace(then.data, units=None))
+    assert ReportPair(now.data, none).measure(find(now, "hard")) is None
+    assert not ReportPair(now.data, none).has_anything_alike()
+    assert ReportPair(now.data, then.data).has_anything_alike()
+    assert ReportPair(now.data, structs.replace(then.data, units=None)).has_anything_alike()
     other = structs.replace(then.data, outcomes=("a", "b"))
-    assert not has_anything_alike(now.data, other)
+    assert not ReportPair(now.data, other).has_anything_alike()
 
 
 def test_the_churn_is_how_often_answers_change(then: Report, now: Report) -> None:
     wide = FRAME.pivot("run", index="id", values="error")
     changes = (wide["new"] - wide["old"]).to_numpy()
-    assert find_churn(now.data, then.data) == pytest.approx(np.mean(changes**2))
-    assert find_churn(now.data, structs.replace(then.data, units=None)) is None
+    assert ReportPair(now.data, then.data).find_churn() == pytest.approx(np.mean(changes**2))
+    assert ReportPair(now.data, structs.replace(then.data, units=None)).find_churn() is None
 
 
 def decide(now: Report, then: Report, kinds: str, p: list[float]) -> list[bool]:
@@ -110,7 +107,7 @@ def decide(now: Report, then: Report, kinds: str, p: list[float]) -> list[bool]:
         SinceBaseline(0.1, 0.2, 100, True, each, known_slice=kind == "k")
         for kind, each in zip(kinds, p, strict=True)
     ]
-    return decide_worse(now.data, then.data, are_modes, changes, 0.1)
+    return ReportPair(now.data, then.data).decide_worse(are_modes, changes, 0.1)
 
 
 def test_the_level_is_shared_by_everything_that_was_tested(now: Report, then: Report) -> None:
@@ -153,7 +150,7 @@ def test_a_mode_of_the_baseline_is_compared_on_its_own_slice(
 ) -> None:
     then, now = searches
     place = next(i for i, mode in enumerate(now.modes) if "hard" in mode.rule)
-    since = measure_since(now.data, then.data, now.modes[place])
+    since = ReportPair(now.data, then.data).measure(now.modes[place])
     assert since is not None
     assert since.known_slice
     earlier = next(mode for mode in then.modes if "hard" in mode.rule)
@@ -161,7 +158,7 @@ def test_a_mode_of_the_baseline_is_compared_on_its_own_slice(
     assert since.before == pytest.approx(earlier.rate)
     # a mode that the baseline does not have pays for the search
     others = structs.replace(then.data, modes=())
-    assert not measure_since(now.data, others, now.modes[place]).known_slice
+    assert not ReportPair(now.data, others).measure(now.modes[place]).known_slice
 
 
 def test_a_mode_that_got_worse_fails_the_gate(searches: tuple[Report, Report]) -> None:

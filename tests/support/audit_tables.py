@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from groundfault import Candidate, Evidence, Plan
+from groundfault.auditing.flow import judge_audit
 from groundfault.auditing.preparation import prepare
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.results import AuditResults
@@ -36,6 +37,4 @@ def audit_planted_table(plan: Plan | None = None, n: int = 400, lift: float = 0.
 
 
 def make_planted_results(plan: Plan | None = None, n: int = 400, lift: float = 0.4) -> AuditResults:
-    audit = audit_planted_table(plan, n, lift)
-    losses = audit.losses()
-    return AuditResults(audit, losses, *audit.judge_losses(losses))
+    return judge_audit(audit_planted_table(plan, n, lift), ledger=None, modes=False)

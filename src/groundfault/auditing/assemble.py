@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ from groundfault.auditing.detectable import ChangeDesign
 from groundfault.auditing.findings import make_findings, number_or_none
 from groundfault.auditing.grader import find_grader_evidence, write_grader_hint
 from groundfault.auditing.hints import describe_parts, write_hints
+from groundfault.auditing.lazy_evidence import LazyEvidence
 from groundfault.auditing.messages import describe_guarantee
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
@@ -29,30 +30,24 @@ from groundfault.auditing.report_schema import (
     DecoyFloor,
     Derivation,
     FloorPoint,
-    GraderEvidence,
     LogReading,
     Manifest,
-    OverallChange,
     PlanSettings,
     PowerSummary,
     RecordedOpening,
     ReportData,
-    ReportHashes,
     Robustness,
     SurvivorLifts,
-    UnitRecord,
 )
 from groundfault.auditing.results import AuditResults
 from groundfault.auditing.stored_losses import make_record
 from groundfault.core.counted_units import CountedMarks
+from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Finding, Verdict
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import to_fraction
 from groundfault.judges.rule import Ruling
 from groundfault.stats import bits, multiple
-
-if TYPE_CHECKING:
-    from groundfault.base.holdout_events import Opening
 
 COUNTS = "counts"
 """Kind of the derivation in the manifest, where an engine counted."""
@@ -77,16 +72,17 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
     lifts = _detectable_lifts(results)
     usual_lift = lifts.get(detectable.USUAL_PREVALENCE)
     by_rows = _describe_rows(results, findings)
+    named = audit.named if isinstance(audit, CountedAudit) else audit.evidence
     return ReportData(
         groundfault_version=version("groundfault"),
         n=len(full),
         n_discovery=len(results.discovery),
         n_holdout=len(results.holdout) if results.holdout else 0,
-        rows=sum(audit.statuses.values()),
-        unit="group" if audit.roles.group else "example",
+        rows=sum(results.statuses.values()),
+        unit="group" if named.roles.group else "example",
         outcomes=tuple(audit.outcomes),
         error_rate=full.describe_losses()[0],
-        statuses=audit.statuses,
+        statuses=dict(results.statuses),
         counted_as_failed=audit.evidence.counted_as_failed,
         judge=audit.judge.name,
         judge_reason=audit.judge_reason,
@@ -116,76 +112,57 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         robustness=None
         if results.frequency is None
         else Robustness(splits=results.frequency.splits, nonempty=results.frequency.nonempty),
-        ledger=None if opening is None else _make_opening(opening),
+        ledger=None
+        if opening is None
+        else RecordedOpening(**msgspec.structs.asdict(opening), sentence=opening.sentence),
         hints=(
             *write_hints(results),
-            *(() if by_rows.grader is None else write_grader_hint(findings, by_rows.grader)),
+            *(write_grader_hint(findings, by_rows["grader"]) if by_rows else ()),
         ),
         examples={f.key: _pick_examples(results, f) for f in findings if f.confirmed},
-        hashes=ReportHashes(
-            evidence=audit.source.hash,
-            outcome=audit.source.outcome_hash,
-            library=audit.library.hash,
-            plan=audit.plan.seal(),
-            split=audit.split_hash,
-        ),
-        manifest=_make_manifest(audit),
+        hashes=results.hashes,
+        manifest=_make_manifest(audit, named),
         deciding=None if audit.compare else results.named.deciding,
         modes=results.named.modes,
         mode_search=results.named.search,
         findings=findings,
-        **by_rows._asdict(),
+        **by_rows,
     )
 
 
-class _ByRows(NamedTuple):
-    """Parts of a report that only single rows tell: left empty where an engine counted."""
-
-    parts: str = ""
-    grader: tuple[GraderEvidence, ...] | None = None
-    change: OverallChange | None = None
-    units: UnitRecord | None = None
-
-
-def _describe_rows(results: AuditResults, findings: tuple[Finding, ...]) -> _ByRows:
+def _describe_rows(results: AuditResults, findings: tuple[Finding, ...]) -> dict[str, Any]:
+    """Return parts of a report that only single rows tell; none of them where an engine counted."""
     if isinstance(results.audit, CountedAudit):
-        return _ByRows()
-    return _ByRows(
-        describe_parts(results),
-        find_grader_evidence(results, findings),
-        measure_change(results),
-        make_record(results, findings),
-    )
+        return {}
+    return {
+        "parts": describe_parts(results),
+        "grader": find_grader_evidence(results, findings),
+        "change": measure_change(results),
+        "units": make_record(results, findings),
+    }
 
 
-def _make_opening(opening: Opening) -> RecordedOpening:
-    """What the ledger says of the opening, as a report states it."""
-    return RecordedOpening(**msgspec.structs.asdict(opening), sentence=opening.sentence)
-
-
-def _make_manifest(audit: PreparedAudit) -> Manifest:
+def _make_manifest(audit: PreparedAudit, named: Evidence | LazyEvidence) -> Manifest:
     evidence, compare = audit.evidence, audit.compare
-    reading = evidence.reading
+    reading, derivation = evidence.reading, None
+    if isinstance(audit, CountedAudit):
+        counter = audit.named.counter
+        table = {"table": counter.table} if counter.table else {}
+        derivation = Derivation(kind=COUNTS, settings={"engine": counter.name, **table})
     return Manifest(
-        sources=audit.source.provenance,
-        roles=msgspec.convert(asdict(audit.roles), ColumnRoles),
+        sources=named.provenance,
+        roles=msgspec.convert(asdict(named.roles), ColumnRoles),
         reading=None if reading is None else msgspec.convert(reading, LogReading),
         account=evidence.account,
         models=tuple(evidence.models) if evidence.roles.model else None,
         compare=compare and (compare[0], compare[1]),
-        derivation=_name_engine(audit) if isinstance(audit, CountedAudit) else None,
+        derivation=derivation,
         where=evidence.selection,
         own_rules=audit.own_rules,
         python=platform.python_version(),
         numpy=version("numpy"),
         polars=version("polars"),
     )
-
-
-def _name_engine(audit: CountedAudit) -> Derivation:
-    counter = audit.named.counter
-    table = {"table": counter.table} if counter.table else {}
-    return Derivation(kind=COUNTS, settings={"engine": counter.name, **table})
 
 
 def _count_obstacles(ruling: Ruling) -> dict[str, int]:
@@ -207,7 +184,7 @@ def _candidate_counts(results: AuditResults) -> CandidateCounts:
 
 
 def _effective_tests(results: AuditResults) -> float | None:
-    """Independent tests that the tested candidates amount to; None for large libraries."""
+    """Return the independent tests that candidates amount to; None for large libraries."""
     candidates = np.unique(results.ruling.hypotheses // len(results.audit.outcomes))
     marks = results.audit.marks
     # how candidates go together, counts of each do not tell
@@ -220,7 +197,7 @@ def _effective_tests(results: AuditResults) -> float | None:
 
 
 def _make_floor(ruling: Ruling) -> DecoyFloor:
-    """The floor and its curve; empty for judges that set none, and where nothing was tested."""
+    """Return the floor and its curve; empty for judges that set none, and without a test."""
     floor = ruling.screening.floor if ruling.screening else None
     if floor is None:
         return DecoyFloor(threshold=None, fdp=None, inclusive=True, curve=())
@@ -233,7 +210,7 @@ def _make_floor(ruling: Ruling) -> DecoyFloor:
 
 
 def _make_baselines(results: AuditResults) -> Baselines | None:
-    """What weaker rules would have reported, and the winner's curse of the survivors.
+    """Return what weaker rules would have reported, and the winner's curse of the survivors.
 
     They are the ablations of the Janus paper.
     """
@@ -241,11 +218,7 @@ def _make_baselines(results: AuditResults) -> Baselines | None:
     if ruling.screening is None or results.holdout is None:
         return None
     testable = [h for h, v in enumerate(ruling.verdicts) if v is not Verdict.UNTESTABLE]
-    survivors = [
-        h
-        for h in testable
-        if ruling.verdicts[h] in (Verdict.CONFIRMED, Verdict.TOO_SMALL, Verdict.NOT_REPLICATED)
-    ]
+    survivors = [h for h in testable if ruling.verdicts[h] is not Verdict.BELOW_FLOOR]
     tables, min_lift = results.discovery.tables, to_fraction(audit.plan.min_lift or 0)
     size, reaches = np.abs(tables.lift), tables.reaches(min_lift)
     holdout_size = np.abs(results.holdout.tables.lift)
@@ -270,7 +243,7 @@ def _make_baselines(results: AuditResults) -> Baselines | None:
 def _pick_examples(results: AuditResults, finding: Finding) -> tuple[str, ...]:
     """Return the names of a few failed units of a slice, or of those that changed as it says."""
     audit, more = results.audit, (finding.full.lift or 0) > 0
-    place = next(j for j, c in enumerate(audit.library) if c.name == finding.name)
+    place = audit.library.find(finding.name)
     if isinstance(audit, CountedAudit):
         failures = audit.evidence.frame.filter(audit.evidence.loss.fill_null(0) > 0)
         holds = audit.library[place].parsed.holds(failures)
@@ -292,11 +265,11 @@ def _say_why_unknown(results: AuditResults) -> str:
     """Return why an audit does not say which lifts it could have found."""
     if not len(results.ruling.hypotheses):
         codes = Counter(codes[0] for codes in results.ruling.reasons if codes)
-        why = [
-            f"{n} of {codes.total()}: {messages.REASONS.get(code, code)}"
+        why = "".join(
+            f" ({n} of {codes.total()}: {messages.REASONS.get(code, code)})"
             for code, n in codes.most_common(1)
-        ]
-        return " ".join(["no candidate could be tested", *(f"({each})" for each in why)])
+        )
+        return f"no candidate could be tested{why}"
     return f"the judge {results.audit.judge.name} does not say what it asks for"
 
 

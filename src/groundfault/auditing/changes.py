@@ -149,29 +149,20 @@ def contrast_changes(results: AuditResults) -> dict[int, Elsewhere]:
         return {}
     plan, units = results.audit.plan, np.flatnonzero(pairs.present)
     scored = pairs.take(units.astype(np.intp)).select(hypotheses)
-    rest = _find_rest(scored)
-    p = flips.max_t(
-        scored.marks.on,
-        scored.changes,
-        plan.permutations,
-        plan.rng("audit/elsewhere"),
-        elsewhere=rest,
-    )
+    marks = scored.marks
+    everything = bits.pack(np.ones((1, marks.size), dtype=np.bool_))
+    # the units that each candidate is defined for and leaves out
+    rest = (everything if marks.valid is None else marks.valid) & ~marks.on
+    rng = plan.rng("audit/elsewhere")
+    p = flips.max_t(marks.on, scored.changes, plan.permutations, rng, elsewhere=rest)
     rows = _describe_rests(scored, rest, p, plan)
     return {h: rows[i] for h, i in results.positions.items() if i in rows}
-
-
-def _find_rest(pairs: Pairs) -> Bits:
-    """Return the units that each candidate is defined for and leaves out, packed."""
-    marks = pairs.marks
-    everything = bits.pack(np.ones((1, marks.size), dtype=np.bool_))
-    return (everything if marks.valid is None else marks.valid) & ~marks.on
 
 
 def _describe_rests(
     pairs: Pairs, rest: Bits, p: NDArray[np.float64], plan: Plan
 ) -> dict[int, Elsewhere]:
-    """What to say of each candidate that holds for some units and not for others."""
+    """Compare each candidate that holds for some units, and not for all, with the rest."""
     sums, squares = pairs.change_sums()
     changes = pairs.changes
     rest_sums = bits.sums(rest, np.stack([changes, changes**2]))

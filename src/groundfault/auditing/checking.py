@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from groundfault.auditing import detectable, messages
+from groundfault.auditing.column_timing import ColumnStage
 from groundfault.auditing.detectable import ChangeDesign
 from groundfault.auditing.preparation import prepare
 from groundfault.auditing.prepared_audit import PreparedAudit
-from groundfault.auditing.preview_schema import (
-    CheckSummary,
-    ColumnUse,
-    DetectableLifts,
-    LibrarySummary,
-)
-from groundfault.auditing.report_schema import PlanSettings
+from groundfault.auditing.report_schema import PlanSettings, Preview
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.judge import find_bar
@@ -30,8 +25,56 @@ from groundfault.judges.rule import find_obstacles
 from groundfault.stats import power
 
 
-@dataclass(frozen=True)
-class Prospect:
+class LibrarySummary(Preview, frozen=True, kw_only=True):
+    """How many candidates there are, from where, and the hash of their rules."""
+
+    size: int
+    hash: str
+    sources: dict[str, int]
+
+
+class DetectableLifts(Preview, frozen=True, kw_only=True):
+    """The least lift found with this power, at each prevalence of a slice; None where none is."""
+
+    power: float
+    minimum_detectable_lift: dict[str, float | None]
+
+
+class CheckSummary(Preview, frozen=True, kw_only=True):
+    """What an audit could find, candidates aside.
+
+    Attributes
+    ----------
+    n, n_discovery, n_holdout : int
+        Units: of the evidence, and of each part.
+    discovery_error_rate : float
+        Mean loss over the discovery units.
+    eligible : int
+        Hypotheses that can be confirmed at all.
+    minimum_detectable_lift : float or None
+        Least lift found with 80 % power at prevalence 30 %; None where none would be.
+    statuses : dict of str to int
+        Rows of each status.
+    columns : tuple of ColumnStage
+        What each column is taken for, in the order of the table.
+    """
+
+    schema_version: int = 1
+    n: int
+    n_discovery: int
+    n_holdout: int
+    discovery_error_rate: float
+    judge: str
+    plan: PlanSettings
+    library: LibrarySummary
+    eligible: int
+    minimum_detectable_lift: float | None
+    power: DetectableLifts
+    statuses: dict[str, int]
+    columns: tuple[ColumnStage, ...] = ()
+
+
+class Prospect(Struct, frozen=True):
     """Whether a candidate could be confirmed, and from which lift on.
 
     Attributes
@@ -57,8 +100,7 @@ class Prospect:
     minimum_detectable_lift: float | None
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Struct, frozen=True):
     """What an audit could find; no outcome of the holdout was read, and nothing recorded.
 
     Attributes
@@ -75,9 +117,9 @@ class Check:
     library: Library
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain words and numbers."""
+        """Return plain words and numbers."""
         summary: dict[str, Any] = msgspec.to_builtins(self.summary)
-        return {**summary, "candidates": [asdict(p) for p in self.prospects]}
+        return summary | {"candidates": msgspec.to_builtins([*self.prospects])}
 
 
 def check(
@@ -154,10 +196,7 @@ def check(
             minimum_detectable_lift={str(v): lift for v, lift in by_prevalence.items()},
         ),
         statuses={str(status): n for status, n in audit.evidence.status_counts.items()},
-        columns=tuple(
-            ColumnUse(column=x.column, stage=str(x.stage), reason=x.reason, suspect=x.suspect)
-            for x in audit.stages
-        ),
+        columns=audit.stages,
     )
     return Check(prospects, summary, audit.library)
 
@@ -169,7 +208,7 @@ def _make_prospect(
     codes: tuple[str, ...],
     lift: float | None,
 ) -> Prospect:
-    """One prospect; a ``lift`` of NaN is one that no lift reaches, and None one that is unknown."""
+    """Make a prospect; a ``lift`` of NaN is one that no lift reaches, None one that is unknown."""
     # hypotheses are numbered candidate by candidate, and within each by outcome
     j, outcome = divmod(hypothesis, len(audit.outcomes))
     candidate = audit.library[j]
@@ -185,12 +224,6 @@ def _make_prospect(
 
 
 def _reason(codes: tuple[str, ...], min_lift: float | None) -> str:
-    if codes:
-        return f"{', '.join(codes)}: " + "; ".join(
-            messages.REASONS.get(code, code) for code in codes
-        )
-    return (
-        "no possible lift would be confirmed with 80% power at this support"
-        if min_lift is not None and np.isnan(min_lift)
-        else ""
-    )
+    if not codes and min_lift is not None and np.isnan(min_lift):
+        return "no possible lift would be confirmed with 80% power at this support"
+    return messages.explain_codes(codes)

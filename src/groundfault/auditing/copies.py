@@ -44,7 +44,7 @@ _ALIKE = 0.95
 
 
 def join_copies(evidence: Evidence) -> Evidence:
-    """The evidence with copies of an example joined to one unit, described by the first of them.
+    """Return the evidence with copies of an example joined to one unit, described by the first.
 
     Parameters
     ----------
@@ -73,8 +73,13 @@ def join_copies(evidence: Evidence) -> Evidence:
     if evidence.roles.group is not None or evidence.clusters is not None:
         return evidence
     table = list_examples(evidence)
-    columns = [c for c in profile(table) if c.kind not in (Kind.CONSTANT, Kind.OTHER)]
-    columns = [c for c in columns if not names_a_thing(c.name) and not _is_numbering(table, c)]
+    columns = [
+        c
+        for c in profile(table)
+        if c.kind not in (Kind.CONSTANT, Kind.OTHER) and not names_a_thing(c.name)
+        # integers that are all different number the examples
+        if not (table[c.name].dtype.is_integer() and table[c.name].n_unique() == table.height)
+    ]
     # what a model answered may differ between copies
     questions = [c for c in columns if not describes_answer(c.name)]
     texts = [c for c in questions if _is_text(table, c)]
@@ -102,15 +107,9 @@ def take_each_for_a_unit(evidence: Evidence) -> Evidence:
 
 
 def table_ids(evidence: Evidence) -> list[str]:
-    """Names of the examples, in the order of `list_examples`."""
+    """Return names of the examples, in the order of `list_examples`."""
     ids = evidence.frame[evidence.roles.id or ""].cast(pl.String)
     return ids.unique(maintain_order=True).to_list()
-
-
-def _is_numbering(table: pl.DataFrame, column: Column) -> bool:
-    """Return whether a column numbers the examples."""
-    values = table[column.name]
-    return values.dtype.is_integer() and values.n_unique() == table.height
 
 
 def _is_text(table: pl.DataFrame, column: Column) -> bool:
@@ -126,7 +125,7 @@ def _is_text(table: pl.DataFrame, column: Column) -> bool:
 def _join_texts(
     table: pl.DataFrame, texts: Sequence[str], plain: Sequence[str]
 ) -> NDArray[np.intp]:
-    """For each example the first one with nearly the same texts, and the same labels and flags."""
+    """Find for each example the first of nearly the same texts, and the same labels and flags."""
     whole = table.select(pl.concat_str(texts, separator=" ", ignore_nulls=True)).to_series()
     words = [normalise_text(text or "") for text in whole]
     rows = table.with_columns(
@@ -145,10 +144,8 @@ def _join_texts(
             # a part of a longer text is another question, and so may be what differs in a few words
             # from a form that many texts have
             alike = kinds[a] == kinds[b] and pair.how != "containment"
-            if (
-                alike
-                and SequenceMatcher(None, words[a], words[b], autojunk=False).ratio() >= _ALIKE
-            ):
+            match = SequenceMatcher(None, words[a], words[b], autojunk=False)
+            if alike and match.ratio() >= _ALIKE:
                 low, high = sorted((int(first[a]), int(first[b])))
                 first[first == high] = low
     return first
@@ -170,7 +167,7 @@ def _code_labels(table: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame
 
 
 def _join_rows(table: pl.DataFrame, losses: NDArray[np.float64]) -> NDArray[np.intp]:
-    """For each example the first one that it is a copy of, by all columns together."""
+    """Find for each example the first that it is a copy of, by all columns together."""
     n = table.height
     alone = np.arange(n, dtype=np.intp)
     if not table.width or n < 2:
@@ -178,12 +175,8 @@ def _join_rows(table: pl.DataFrame, losses: NDArray[np.float64]) -> NDArray[np.i
     first = _find_first(table)
     sizes = np.bincount(first)
     sizes = sizes[sizes > 1]
-    if (
-        len(sizes)
-        and sizes.mean() <= _MEAN_SIZE
-        and _agree_in_outcomes(first, losses)
-        and _are_no_coincidences(table)
-    ):
+    are_few = len(sizes) > 0 and sizes.mean() <= _MEAN_SIZE
+    if are_few and _agree_in_outcomes(first, losses) and _are_no_coincidences(table):
         return first
     outcomes = pl.DataFrame({f"\0loss {i}": row for i, row in enumerate(losses.T)})
     rows = _find_first(pl.concat([table, outcomes], how="horizontal"))
@@ -232,7 +225,7 @@ def _are_no_coincidences(table: pl.DataFrame) -> bool:
 
 
 def _drop_functions(table: pl.DataFrame) -> Iterator[str]:
-    """Columns that no one column before them in order of values determines."""
+    """Yield columns that no one column before them in order of values determines."""
     names = sorted(table.columns, key=lambda name: -table[name].n_unique())
     independent: list[str] = []
     for name in names:
@@ -245,7 +238,7 @@ def _drop_functions(table: pl.DataFrame) -> Iterator[str]:
 
 
 def _find_first(table: pl.DataFrame) -> NDArray[np.intp]:
-    """For each row the first that is equal to it; missing values are equal."""
+    """Find for each row the first that is equal to it; missing values are equal."""
     row = pl.int_range(pl.len()).alias("\0row")
     names = table.columns
     first = table.with_columns(row).select(pl.col("\0row").first().over(names))

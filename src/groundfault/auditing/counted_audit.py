@@ -37,7 +37,6 @@ from groundfault.base.row_sketch import RowSample
 from groundfault.core.candidate import Candidate
 from groundfault.core.counted_units import CountedMarks, CountedUnits, JointCells
 from groundfault.core.evidence import Evidence
-from groundfault.core.roles import Roles
 from groundfault.core.rules import Rule, quote
 from groundfault.core.status import Status
 from groundfault.core.units import Units
@@ -90,11 +89,6 @@ class CountedAudit(PreparedAudit):
     def groups(self) -> GroupedEvidence | None:
         """Return the rows, where each is a group; None where each is an example."""
         return self.lazy if isinstance(self.lazy, GroupedEvidence) else None
-
-    @property
-    def roles(self) -> Roles:
-        """Return the roles of the columns as they were named."""
-        return self.named.roles
 
     def scan_cells(
         self, rules: Sequence[str], by: Mapping[str, str], *, parts: bool = True

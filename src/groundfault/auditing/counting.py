@@ -6,7 +6,7 @@ where a single row stands in memory: losses are those of cells, and a part is so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -151,7 +151,12 @@ def find_copies(
         if not unusable[j] and on.any() and (on < defined[j]).any():
             key = min(on.tobytes(), (defined[j] - on).tobytes()), defined[j].tobytes()
             groups.setdefault(key, []).append(j)
-    pairs = list(_list_pairs(groups.values()))
+    pairs = [
+        (i, j)
+        for members in groups.values()
+        for place, j in enumerate(members)
+        for i in members[:place]
+    ]
     for start in range(0, len(pairs), _PAIRS):
         batch = pairs[start : start + _PAIRS]
         rules = [rule for i, j in batch for rule in _compare(values[i], values[j])]
@@ -166,11 +171,6 @@ def spell_value(candidate: Candidate) -> str:
     """Write a candidate's rule with its setting for rows without a value."""
     sql = candidate.parsed.sql
     return f"({sql})" if candidate.missing == "drop" else f"COALESCE({sql}, FALSE)"
-
-
-def _list_pairs(groups: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:
-    for members in groups:
-        yield from ((i, j) for place, j in enumerate(members) for i in members[:place])
 
 
 def _compare(one: str, other: str) -> tuple[str, str, str]:

@@ -168,7 +168,7 @@ class DescribingTask:
         sample: int | None = None,
         check: int = 100,
     ) -> DescribingTask:
-        """Settle what is shown; parameters as for `describe`.
+        """Choose the texts that are shown; parameters as for `describe`.
 
         Raises
         ------
@@ -193,7 +193,7 @@ class DescribingTask:
 
     @property
     def part(self) -> list[str]:
-        """Texts drawn to be decided on again."""
+        """Return the texts drawn to be decided on again."""
         return [self.texts[i] for i in self.check_places]
 
     def bound_cost(self, *, second: bool = False) -> DescribingCost:
@@ -384,7 +384,7 @@ def describe(
 
 
 def choose_columns(audit: PreparedAudit, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Attributes that annotators may be shown: those known before the answer.
+    """Choose attributes that annotators may be shown: those known before the answer.
 
     Parameters
     ----------
@@ -428,7 +428,7 @@ def bound_describing_cost(
 def _list_discovery(
     audit: PreparedAudit, shown: Sequence[str], *, mining: bool
 ) -> tuple[list[str], NDArray[np.bool_]]:
-    """Distinct texts that the proposer may see, and which of them fail more than on average."""
+    """List distinct texts that the proposer may see, and which fail more than on average."""
     visible = audit.visible_evidence
     table = pl.DataFrame({"text": show_texts(visible.frame, shown)})
     if not mining:
@@ -445,7 +445,7 @@ def _list_discovery(
 def _list_texts(
     evidence: Evidence, shown: Sequence[str], sample: int | None, seed: int
 ) -> list[str]:
-    """Distinct texts of all units; a random part of them where there is a sample."""
+    """List distinct texts of all units; a random part of them where there is a sample."""
     texts = show_texts(evidence.frame, shown).drop_nulls().unique(maintain_order=True).to_list()
     if not texts:
         raise InputError(

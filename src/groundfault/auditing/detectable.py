@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, floor
 from typing import NamedTuple
@@ -46,7 +46,7 @@ def make_designs(
     *,
     drawn: bool = True,
 ) -> DesignOf | None:
-    """The test that a single true candidate would have to pass, as a function of its support.
+    """Return the test that a single true candidate has to pass, as a function of its support.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def _full_sample(
     level = bar.level(on, 0) if bar.level is not None else 1.0
     stage = Stage(n=n, on=on, level=level, min_effect=least_score(plan), effect=plan.effect)
     low, high = _support_window(plan, n)
-    is_tested = low <= on <= high and on >= plan.min_on_total
+    is_tested = max(low, plan.min_on_total) <= on <= high
     return DesignMixture((Design((stage,), *losses),), (1.0,), float(is_tested))
 
 
@@ -121,29 +121,23 @@ def _split(
     drawn: bool,
     on: int,
 ) -> DesignMixture:
-    n = sum(sizes)
-    held_on = round(on * sizes[1] / n)
+    held_on = round(on * sizes[1] / sum(sizes))
+    confirm = Stage(
+        n=sizes[1], on=held_on, sides=1, min_effect=least_score(plan), effect=plan.effect
+    )
     designs, weights = [], []
     for weight, least, rivals in _summarise(bar):
         screen = Stage(n=sizes[0], on=on - held_on, min_effect=least, effect=plan.effect)
         # Holm's first step, which the smallest p-value has to pass
         level = float(to_fraction(plan.alpha)) / (1 + rivals) if exact_p else 1.0
-        confirm = Stage(
-            n=sizes[1],
-            on=held_on,
-            level=level,
-            sides=1,
-            min_effect=least_score(plan),
-            effect=plan.effect,
-        )
-        designs.append(Design((screen, confirm), *losses))
+        designs.append(Design((screen, replace(confirm, level=level)), *losses))
         weights.append(weight)
     tested = _chance_of_test(plan, sizes, on) if drawn else 1.0
     return DesignMixture(tuple(designs), tuple(weights), tested)
 
 
 def _chance_of_test(plan: Plan, sizes: tuple[int, int], on: int) -> float:
-    """Probability that a slice of this support is large enough in discovery and holdout."""
+    """Return the probability that a slice of this support is large enough in both parts."""
     n, (low, high) = sum(sizes), _support_window(plan, sizes[0])
     if plan.scope == "full":
         least, most = _support_window(plan, n)
@@ -155,7 +149,7 @@ def _chance_of_test(plan: Plan, sizes: tuple[int, int], on: int) -> float:
 
 
 def _support_window(plan: Plan, n: int) -> tuple[int, int]:
-    """Least and largest support of a candidate that is tested, on the n units that decide it."""
+    """Return the least and largest support of a tested candidate, on the n units that decide."""
     low, high = (to_fraction(x) for x in plan.prevalence or (0, 1))
     return max(plan.min_on, ceil(low * n), 1), min(n - max(plan.min_off, 1), floor(high * n))
 
@@ -163,23 +157,18 @@ def _support_window(plan: Plan, n: int) -> tuple[int, int]:
 def _summarise(bar: ConfirmationBar) -> list[tuple[float, float, float]]:
     """Return a few bars that stand for all: weight, floor and rivals of each."""
     order = np.lexsort((bar.rivals, bar.floors)) if len(bar.floors) == len(bar.rivals) else [0]
-    pairs = np.column_stack(
-        [np.broadcast_to(bar.floors, len(order))[order], np.asarray(bar.rivals)[order]]
-    )
+    floors, rivals = np.broadcast_to(bar.floors, len(order))[order], np.asarray(bar.rivals)[order]
+    pairs = np.column_stack([floors, rivals])
     parts = np.array_split(pairs, min(_NODES, len(np.unique(pairs, axis=0))))
+    # the bar moves with the logarithm of the level that is shared
+    levels = (float(np.expm1(np.log1p(part[:, 1]).mean())) for part in parts)
     return [
-        (
-            len(part) / len(pairs),
-            float(part[:, 0].mean()),
-            # the bar moves with the logarithm of the level that is shared
-            float(np.expm1(np.log1p(part[:, 1]).mean())),
-        )
-        for part in parts
+        (len(part) / len(pairs), float(part[:, 0].mean()), level)
+        for part, level in zip(parts, levels, strict=True)
     ]
 
 
-_STEPS = 1000
-"""A least change is a multiple of one over this."""
+_STEPS = 1000  # a least change is a multiple of one over this
 
 
 @dataclass(frozen=True)
@@ -242,7 +231,7 @@ class ChangeDesign:
         )
 
     def power(self, change: float, units: float) -> float:
-        """Probability that a slice of so many units, truly worse by ``change``, is confirmed.
+        """Return the chance that a slice of so many units, truly worse by ``change``, is confirmed.
 
         Parameters
         ----------
@@ -286,5 +275,5 @@ class ChangeDesign:
     def by_prevalence(
         self, units: int, prevalences: Iterable[float] = PREVALENCES
     ) -> dict[float, float | None]:
-        """`least_change` at each share of all units."""
+        """Return `least_change` at each share of all units."""
         return {share: self.least_change(share * units) for share in prevalences}

@@ -127,7 +127,7 @@ def scan_evidence_again(data: ReportData, place: Path, evidence: Places | None) 
 
 
 def select_audited(evidence: Evidence, manifest: Manifest) -> Evidence:
-    """Of all models and rows of a report's sources, those that it is about."""
+    """Select the models and rows of a report's sources that it is about."""
     models, where = manifest.models, manifest.where
     if models is not None and set(models) != set(evidence.models):
         evidence = evidence.select_model(*models)

@@ -111,11 +111,10 @@ def _make_finding(
 
 
 def _count_decoys(results: AuditResults, h: int, j: int) -> float | None:
-    """Decoys expected at or above a hypothesis' effect; None for candidates mined here."""
+    """Return the decoys expected at or above an effect; None for candidates mined here."""
     screening, position = results.ruling.screening, results.positions.get(h)
-    if screening is None or position is None or screening.decoys is None:
-        return None
-    if results.audit.is_mined_here(results.audit.library[j]):
+    is_mined = results.audit.library[j].name in results.mined
+    if screening is None or position is None or screening.decoys is None or is_mined:
         return None
     return float(screening.decoys[position])
 
@@ -143,14 +142,14 @@ def number_or_none(value: float) -> float | None:
 def _p_values(
     results: AuditResults,
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Plain and adjusted p-values of every hypothesis, NaN where there is none."""
+    """Return plain and adjusted p-values of every hypothesis, NaN where there is none."""
     audit, ruling = results.audit, results.ruling
     p, adjusted_p, holdout_p, holdout_adjusted = (
         np.full(len(ruling.verdicts), np.nan) for _ in range(4)
     )
     for h, i in results.positions.items():
         # a candidate that was selected by the outcomes of these units has no valid p-value on them
-        mined = audit.is_mined_here(audit.library[h // len(audit.outcomes)])
+        mined = audit.library[h // len(audit.outcomes)].name in results.mined
         screening = None if mined else ruling.screening
         if screening and screening.p is not None:
             p[h] = screening.p[i]
@@ -184,11 +183,12 @@ def _cells_of(
 
 
 def _intervals(units: Units, plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper ends; NaN where a side is empty."""
-    if isinstance(units, Pairs):
-        return _change_intervals(units, plan)
+    """Return lower and upper ends; NaN where a side is empty."""
     tables = units.tables
     level, effect = 1 - float(to_fraction(plan.alpha)), plan.effect
+    if isinstance(units, Pairs):
+        low, high = paired.change(*units.change_sums(), tables.on, level)
+        return np.where(tables.on > 0, low, np.nan), np.where(tables.on > 0, high, np.nan)
     defined = (tables.on > 0) & (tables.off > 0)
     low, high = np.full(len(tables), np.nan), np.full(len(tables), np.nan)
     on, off = tables.on[defined].astype(float), tables.off[defined].astype(float)
@@ -204,14 +204,6 @@ def _intervals(units: Units, plan: Plan) -> tuple[NDArray[np.float64], NDArray[n
             (on, on_sum, on_squares), (off, off_sum, squares - on_squares), level
         )
     low[defined], high[defined] = ends
-    return low, high
-
-
-def _change_intervals(pairs: Pairs, plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Those of changes between two models; NaN where a slice is empty."""
-    on = pairs.support[1]
-    ends = paired.change(*pairs.change_sums(), on, 1 - float(to_fraction(plan.alpha)))
-    low, high = (np.where(on > 0, end, np.nan) for end in ends)
     return low, high
 
 
@@ -267,7 +259,7 @@ def make_estimates(results: AuditResults, cells: Sequence[Cell]) -> dict[int, Es
 
 
 def _find_level(results: AuditResults, cell: Cell) -> float | None:
-    """The largest one-sided p-value that would have been confirmed; 1 where none is asked for."""
+    """Return the largest one-sided p-value that is confirmed; 1 where none is asked for."""
     judge, plan = results.audit.judge, results.audit.plan
     if results.holdout is not None and results.ruling.holdout_result is not None:
         if judge.confirmation != "exact":
@@ -287,7 +279,7 @@ def _find_level(results: AuditResults, cell: Cell) -> float | None:
 
 
 def _estimate(cell: Cell, plan: Plan, bar_score: float, score: float) -> Estimate:
-    """Of one effect that is ``score`` deviations from none, where ``bar_score`` were asked for."""
+    """Estimate an effect ``score`` deviations from none, where ``bar_score`` were asked for."""
     assert cell.interval is not None
     sign = 1 if (cell.lift or 0) > 0 else -1
     ratio = plan.effect != "risk_difference"
@@ -342,7 +334,7 @@ _CONTENT = re.compile(r"(?P<text>.+) is not empty")
 
 
 def describe_complement(candidate: Candidate, on: int, off: int) -> Opposite | None:
-    """What holds for the units that a candidate leaves, where it is as natural to say.
+    """Return what holds for the units that a candidate leaves, where it is as natural to say.
 
     Parameters
     ----------

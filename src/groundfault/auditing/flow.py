@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from groundfault.auditing.assemble import assemble
 from groundfault.auditing.failure_modes import name_modes
 from groundfault.auditing.grouped_evidence import open_units
@@ -15,8 +17,8 @@ from groundfault.auditing.messages import spend_level
 from groundfault.auditing.preparation import list_finders, prepare, require_counts_enough
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report import Report
-from groundfault.auditing.report_schema import DecidingColumn
-from groundfault.auditing.results import AuditResults, NamedModes
+from groundfault.auditing.report_schema import DecidingColumn, ReportHashes
+from groundfault.auditing.results import AuditResults, NamedModes, confirmation_frequency
 from groundfault.base.ledgers import find_ledger
 from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate
@@ -173,14 +175,28 @@ def judge_audit(
     prepared.try_rules(modes=modes)
     # recorded before a held-out loss is read: an audit killed after this has used its holdout
     book = find_ledger(ledger)
-    opening = None if book is None else _open(prepared, book, reopen, modes=modes)
+    hashes = ReportHashes(
+        evidence=prepared.source.hash,
+        outcome=prepared.source.outcome_hash,
+        library=prepared.library.hash,
+        plan=prepared.plan.seal(),
+        split=prepared.split_hash,
+    )
+    opening = None if book is None else _open(prepared, hashes, book, reopen, modes=modes)
     with _forgive_crash(book, opening):
         report_progress(f"judging {size} candidates by {prepared.judge.name}")
         losses = prepared.losses()
         results = AuditResults(
-            prepared, losses, *prepared.judge_losses(losses), opening=opening, witness=book
+            prepared,
+            losses,
+            *prepared.judge_losses(losses),
+            hashes=hashes,
+            statuses=prepared.statuses,
+            mined=frozenset(c.name for c in prepared.library if prepared.is_mined_here(c)),
+            opening=opening,
+            witness=book,
         )
-        if any(n for status, n in prepared.statuses.items() if status != Status.SCORED):
+        if any(n for status, n in results.statuses.items() if status != Status.SCORED):
             # if both verdicts agree with that of the scored, it does not depend on the others
             extremes = {
                 name: prepared.judge_losses(prepared.losses(unscored))[0]
@@ -188,8 +204,6 @@ def judge_audit(
             }
             results = replace(results, sensitivity=extremes)
         if robustness:
-            from groundfault.auditing.results import confirmation_frequency
-
             report_progress(f"repeating over {robustness} splits")
             frequency = confirmation_frequency(
                 prepared.judge, prepared.plan, results.full, robustness, jobs
@@ -209,13 +223,11 @@ def _forgive_crash(book: Ledger | None, opening: Opening | None) -> AbstractCont
     return nullcontext() if book is None or opening is None else book.forgive_crash(opening)
 
 
-def _open(prepared: PreparedAudit, book: Ledger, reopen: str | None, *, modes: bool) -> Opening:
+def _open(
+    prepared: PreparedAudit, hashes: ReportHashes, book: Ledger, reopen: str | None, *, modes: bool
+) -> Opening:
     return book.open_holdout(
-        evidence_hash=prepared.source.hash,
-        outcome_hash=prepared.source.outcome_hash,
-        split_hash=prepared.split_hash,
-        library_hash=prepared.library.hash,
-        plan_hash=prepared.plan.seal(),
+        **{f"{name}_hash": value for name, value in asdict(hashes).items()},
         reopen=reopen,
         holdout=prepared.has_holdout,
         all_outcomes=modes,

@@ -108,7 +108,7 @@ class GateRows:
 
     def _add_modes(self, rule: Rule) -> None:
         rows = [make_mode_row(self.report, mode) for mode in self.report.modes]
-        truth = _evaluate(rule, _tabulate(rows))
+        truth = rule.evaluate(_tabulate(rows))
         undecided = int(truth.null_count())
         if undecided:
             empty = ", ".join(name for name in rule.columns if getattr(rows[0], name) is None)
@@ -301,7 +301,7 @@ def _list_true(rule: Rule, rows: Sequence[GateRow]) -> list[int]:
     """Return the places of rows for which a rule is true."""
     # null for a confirmed finding is an error and no false: the gate would pass what nobody decided
     table = _tabulate(rows)
-    truth = _evaluate(rule, table)
+    truth = rule.evaluate(table)
     undecided = table.filter(truth.is_null() & table["confirmed"])
     if undecided.height:
         row = undecided.row(0, named=True)
@@ -311,14 +311,3 @@ def _list_true(rule: Rule, rows: Sequence[GateRow]) -> list[int]:
             f"no {empty}"
         )
     return truth.fill_null(False).arg_true().to_list()
-
-
-def _evaluate(rule: Rule, table: pl.DataFrame) -> pl.Series:
-    """Return a rule's value for each row: Boolean, null where it is neither true nor false."""
-    try:
-        truth = table.select(rule.to_polars().alias("truth")).to_series()
-    except pl.exceptions.PolarsError as error:
-        raise RuleError(f"cannot evaluate {rule.sql!r} on findings: {first_line(error)}") from None
-    if truth.dtype not in (pl.Boolean, pl.Null):
-        raise RuleError(f"{rule.sql!r} is {truth.dtype}, neither true nor false")
-    return truth.cast(pl.Boolean)

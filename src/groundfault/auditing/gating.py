@@ -18,14 +18,7 @@ from groundfault.auditing.gate_rows import (
     read_gated,
 )
 from groundfault.auditing.report_schema import ReportData
-from groundfault.auditing.since_baseline import (
-    SinceBaseline,
-    decide_worse,
-    find_churn,
-    has_anything_alike,
-    measure_since,
-    share_of_candidates,
-)
+from groundfault.auditing.since_baseline import ReportPair, SinceBaseline
 from groundfault.core.finding import Finding
 from groundfault.errors import InputError, PlanError
 from groundfault.modes.mode import Mode
@@ -179,17 +172,21 @@ def gate(
     modes = all(each.mode_search is not None for each in reports)
     now, *earlier = (GateRows(each, rule, modes=modes) for each in reports)
     then = earlier[0] if earlier else None
-    if then is not None:
-        _require_likeness(now.report, then.report)
+    pair = None if then is None else ReportPair(now.report, then.report)
+    if pair is not None:
+        _require_likeness(*pair)
     new, known, uncompared = map(_order, _sort_rows(now, then, level))
-    detectable = _find_detectable(now.report, then.report if then else None, level)
+    detectable = _find_detectable(now.report, pair, level)
     blind = must_detect is not None and (detectable is None or detectable > must_detect)
     gone: tuple[str, ...] = ()
     notes = now.notes
     if then is not None:
         rows = then.rows.items()
         gone = tuple(row.name for key, row in rows if not now.knows(then.aliases[key]))
-        notes = (*notes, *_notes(now.report, then.report))
+        judges = then.report.judge, now.report.judge
+        if judges[0] != judges[1]:
+            words = f"the baseline was judged by {judges[0]}, this report by {judges[1]}"
+            notes = (*notes, words)
     return Gate(
         passed=not new and not blind,
         fail_on=fail_on,
@@ -225,15 +222,15 @@ def _sort_rows(
         known = {key: match for key, match in matches.items() if then.knows(now.aliases[key])}
         new = (match for key, match in matches.items() if key not in known)
         return tuple(new), tuple(known.values()), ()
+    pair = ReportPair(now.report, then.report)
     subjects = {key: row.subject for key, row in now.rows.items()}
     tested = {
         key: change
         for key, subject in subjects.items()
-        if isinstance(subject, Finding | Mode)
-        and (change := measure_since(now.report, then.report, subject)) is not None
+        if isinstance(subject, Finding | Mode) and (change := pair.measure(subject)) is not None
     }
     are_modes = [isinstance(subjects[key], Mode) for key in tested]
-    decisions = decide_worse(now.report, then.report, are_modes, list(tested.values()), level)
+    decisions = pair.decide_worse(are_modes, list(tested.values()), level)
     parts: dict[bool, list[GateMatch]] = {True: [], False: []}
     for (key, change), worse in zip(tested.items(), decisions, strict=True):
         since = structs.replace(change, worse=worse)
@@ -255,7 +252,7 @@ def _require_likeness(now: ReportData, then: ReportData) -> None:
                 "direction by itself; make the older one again"
             )
         return
-    if not has_anything_alike(now, then):
+    if not ReportPair(now, then).has_anything_alike():
         about = [", ".join(filter(None, r.outcomes)) or "one model" for r in (then, now)]
         raise InputError(
             f"report and baseline have nothing alike: the baseline is about {about[0]}, the report "
@@ -264,16 +261,16 @@ def _require_likeness(now: ReportData, then: ReportData) -> None:
         )
 
 
-def _find_detectable(now: ReportData, then: ReportData | None, level: float) -> float | None:
+def _find_detectable(now: ReportData, pair: ReportPair | None, level: float) -> float | None:
     """Return the least lift that the report, and the test against the baseline, could find."""
     least = now.minimum_detectable_lift
-    if then is None or now.manifest.compare:
+    if pair is None or now.manifest.compare:
         return least
-    churn = find_churn(now, then)
+    churn = pair.find_churn()
     if least is None or churn is None:
         return least
     # one-sided, so that the two-sided level is twice as much
-    each = 2 * level * share_of_candidates(now, then) / max(1, now.candidates.distinct)
+    each = 2 * level * pair.share_of_candidates() / max(1, now.candidates.distinct)
     change = ChangeDesign(churn, each, 0.0, 0.0).least_change(USUAL_PREVALENCE * now.n)
     return None if change is None else max(least, change)
 
@@ -283,9 +280,3 @@ def _match(row: GateRow, before: str | None) -> GateMatch:
     # what was said before of the rule as a finding is not what is said of it as a mode
     before = None if row.kind == "mode" else before
     return GateMatch(**{name: getattr(row, name) for name in names}, before=before)
-
-
-def _notes(now: ReportData, then: ReportData) -> tuple[str, ...]:
-    if now.judge == then.judge:
-        return ()
-    return (f"the baseline was judged by {then.judge}, this report by {now.judge}",)

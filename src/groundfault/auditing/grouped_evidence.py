@@ -71,12 +71,12 @@ class GroupedEvidence(LazyEvidence):
 
     @cached_property
     def hash(self) -> str:
-        """That of the rows."""
+        """Return the hash of the rows."""
         return self.source.hash
 
     @cached_property
     def outcome_hash(self) -> str:
-        """That of the rows."""
+        """Return the outcomes' hash of the rows."""
         return self.source.outcome_hash
 
     def sample_outcomes(self, rows: int) -> Callable[[str], RowSample]:  # noqa: ARG002
@@ -140,11 +140,11 @@ class _Request:
 
     @property
     def passes(self) -> int:
-        """So many times the rows are scanned, each time for a part of the groups."""
+        """Return how often the rows are scanned, each time for a part of the groups."""
         return max(1, ceil(self.memory / _PASS))
 
     def describe(self, rows: int, folder: Path) -> str:
-        """What will be done with so many rows, and what it takes."""
+        """Say what will be done with so many rows, and what it takes."""
         scans = "1 scan" if self.passes == 1 else f"{self.passes} scans"
         return (
             f"making about {self.groups:,} groups of {rows:,} rows in {scans}, by about "
@@ -186,12 +186,11 @@ def _require_room(request: _Request, folder: Path) -> None:
             f"groups take up to {request.files / 1e9:.1f} GB in {folder.parent}, and "
             f"{disk / 1e9:.1f} GB are free there: name another folder by the variable TMPDIR"
         )
-    if memory is not None and min(request.memory, _PASS) > memory:
-        warnings.warn(
-            f"groups are made by about {min(request.memory, _PASS) / 1e9:.1f} GB of memory, and "
-            f"{memory / 1e9:.1f} GB are free",
-            stacklevel=2,
-        )
+    needs = min(request.memory, _PASS)
+    if memory is not None and needs > memory:
+        free = f"{memory / 1e9:.1f} GB are free"
+        words = f"groups are made by about {needs / 1e9:.1f} GB of memory, and {free}"
+        warnings.warn(words, stacklevel=2)
 
 
 def _examine(lazy: LazyEvidence) -> _Request:
@@ -218,7 +217,7 @@ def _examine(lazy: LazyEvidence) -> _Request:
 
 
 def _count_statuses(lazy: LazyEvidence) -> dict[str, int]:
-    """Rows of each status; what cannot be read is refused here, before anything is written."""
+    """Count the rows of each status; what cannot be read is refused before anything is written."""
     roles, where = lazy.roles, lazy.provenance[0]
     names = [roles.id or "", roles.group or ""]
     cells = lazy.counter.counts([f"{quote(n)} IS NULL" for n in names], key_outcomes(roles))
@@ -233,7 +232,7 @@ def _count_statuses(lazy: LazyEvidence) -> dict[str, int]:
 def _write(
     counter: GroupingCounter, roles: Roles, request: _Request, folder: Path
 ) -> tuple[tuple[str, ...], set[str]]:
-    """Files of the groups, and which columns are the same within all of them."""
+    """Write files of the groups, and tell which columns are the same within all of them."""
     columns = request.columns
     groups = GroupBy(roles.group or "", roles.outcome, _spell_loss(roles), columns)
     files, constant = [], set(columns)
@@ -248,7 +247,7 @@ def _write(
 
 
 def _spell_loss(roles: Roles) -> str:
-    """A row's loss, NULL where it was not scored, as `groundfault.core.roles.read_outcomes`."""
+    """Write a row's loss, NULL where not scored, as `groundfault.core.roles.read_outcomes`."""
     loss = f"CAST({quote(roles.outcome)} AS DOUBLE PRECISION)"
     loss = f"1 - {loss}" if roles.positive_is_good else loss
     if roles.status is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -143,7 +143,7 @@ class LazyEvidence:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the files' own, whatever their names and order, and of a table's name."""
+        """Return the SHA-256 of the files' own, whatever their names, and of a table's name."""
         digests = []
         for path in self.counter.files:
             with readable(Path(path)), Path(path).open("rb") as stream:
@@ -153,9 +153,9 @@ class LazyEvidence:
 
     @cached_property
     def outcome_hash(self) -> str:
-        """SHA-256 of the files and of which column is the outcome."""
-        parts = asdict(self.roles)
-        names = [str(parts[name]) for name in ("outcome", "id", "status", "positive_is_good")]
+        """Return the SHA-256 of the files and of which column is the outcome."""
+        parts = "outcome", "id", "status", "positive_is_good"
+        names = [str(getattr(self.roles, name)) for name in parts]
         return hashlib.sha256("\n".join([self.hash, *names]).encode()).hexdigest()
 
     def find_part(self, plan: Plan) -> str:
@@ -165,11 +165,11 @@ class LazyEvidence:
         same on every engine, with no order of rows.
         """
         if self.roles.split is not None:
-            return f"CAST({quote(self.roles.split)} AS TEXT)"
+            return _spell_text(self.roles.split)
         return self._draw(plan.seed, 1 - to_fraction(plan.holdout), 1)
 
     def find_sample(self, plan: Plan, rows: int, *, holdout: bool) -> str:
-        """The rule that draws about `SAMPLE` of the rows, of discovery where there is a holdout.
+        """Return the rule that draws about `SAMPLE` rows, of discovery where there is a holdout.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class LazyEvidence:
         """
         share = (1 - to_fraction(plan.holdout)) if holdout else Fraction(1)
         # of other digits than the split, so that both are independent
-        draw = self._draw(plan.seed, min(Fraction(1), SAMPLE / (rows * share)), 1 + DIGITS)
+        draw = self._draw(plan.seed, SAMPLE / (rows * share), 1 + DIGITS)
         if not holdout:
             return draw
         part = self.find_part(plan)
@@ -189,16 +189,11 @@ class LazyEvidence:
 
     def _draw(self, seed: int, share: Fraction, place: int) -> str:
         """Return a rule that is true for a share of the rows, drawn by their ids."""
-        text = f"{literal(f'{seed}/')} || {self._name}"
+        text = f"{literal(f'{seed}/')} || {_spell_text(self.roles.id or '')}"
         return _draw_text(text, _find_bound(share), place)
 
-    @property
-    def _name(self) -> str:
-        """What a row is known by."""
-        return f"CAST({quote(self.roles.id or '')} AS TEXT)"
-
     def sample_outcomes(self, rows: int) -> Callable[[str], RowSample]:
-        """Who samples the outcomes for a ledger, given its salt: the rows that memory would take.
+        """Return what samples the outcomes for a ledger, given its salt: rows as memory has them.
 
         Parameters
         ----------
@@ -214,7 +209,7 @@ class LazyEvidence:
         no_lists: dict[str, Any] = dict.fromkeys((*LISTS, "instrument"), ())
         roles = replace(self.roles, group=None, split=None, **no_lists)
         columns = {name: quote(name) for name in (roles.id, roles.outcome, roles.status) if name}
-        frame = self.counter.evaluate(columns, _draw_text(self._name, bound, 1))
+        frame = self.counter.evaluate(columns, _draw_text(_spell_text(roles.id or ""), bound, 1))
         return sampler_of(Evidence.from_frame(frame, roles, self.provenance), bound - 1)
 
     def take(self, where: str) -> Evidence:
@@ -231,8 +226,12 @@ class LazyEvidence:
 
 
 def draw_by(column: str, share: Fraction) -> str:
-    """A rule that is true for a share of the values of a column, the same on every engine."""
-    return _draw_text(f"CAST({quote(column)} AS TEXT)", _find_bound(share), 1)
+    """Write a rule that is true for a share of a column's values, the same on every engine."""
+    return _draw_text(_spell_text(column), _find_bound(share), 1)
+
+
+def _spell_text(column: str) -> str:
+    return f"CAST({quote(column)} AS TEXT)"
 
 
 def _find_bound(share: Fraction) -> int:
@@ -247,7 +246,7 @@ def _draw_text(text: str, bound: int, place: int) -> str:
 
 
 def key_outcomes(roles: Roles) -> dict[str, str]:
-    """Expressions that the rows of one cell agree in: the outcome, and the status if there is."""
+    """Return expressions that the rows of one cell agree in: outcome, and status if there is."""
     by = {OUTCOME: quote(roles.outcome)}
     return by if roles.status is None else {**by, STATUS: quote(roles.status)}
 
@@ -255,7 +254,7 @@ def key_outcomes(roles: Roles) -> dict[str, str]:
 def read_keys(
     keys: pl.DataFrame, roles: Roles, where: str
 ) -> tuple[NDArray[np.float64], pl.Series]:
-    """Loss, NaN where not scored, and status of each cell.
+    """Read the loss, NaN where not scored, and the status of each cell.
 
     Parameters
     ----------
@@ -280,7 +279,7 @@ def read_keys(
 
 
 def sum_statuses(status: pl.Series, rows: NDArray[np.int64]) -> dict[str, int]:
-    """Rows of each status, over cells."""
+    """Return the rows of each status, over cells."""
     cells = pl.DataFrame({"status": status, "rows": rows})
     sums = cells.group_by("status").agg(pl.col("rows").sum())
     return {name: int(count) for name, count in sums.iter_rows()}

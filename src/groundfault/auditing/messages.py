@@ -53,10 +53,8 @@ REASONS = {
 
 def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
     """Return the reason of a verdict, with the codes in front where there are some."""
-    # codes in front, so that scripts can match them although sentences change
     if codes:
-        message = "; ".join(REASONS.get(code, code) for code in codes)
-        return f"{', '.join(codes)}: {message}"
+        return explain_codes(codes)
     if verdict is Verdict.BELOW_FLOOR:
         if judge.confirmation == "none":
             return "not beyond what chance gives after the correction for many candidates"
@@ -68,6 +66,13 @@ def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
     if judge.confirmation == "none":
         return "stands after the correction for many candidates, on all units"
     return "cleared the screen on discovery and repeated on the holdout"
+
+
+def explain_codes(codes: tuple[str, ...]) -> str:
+    """Return codes and what they stand for; empty where there are none."""
+    # codes in front, so that scripts can match them although sentences change
+    message = "; ".join(REASONS.get(code, code) for code in codes)
+    return f"{', '.join(codes)}: {message}" if codes else ""
 
 
 def write_sentence(
@@ -129,17 +134,15 @@ def _numbers(
     is_confirmed: bool,
     estimate: Estimate | None = None,
 ) -> str:
-    """Errors on and off the slice, the effect with its interval, and the p-value."""
+    """Write errors on and off the slice, the effect with its interval, and the p-value."""
     where = "held-out " if is_holdout else ""
     # what passed a bar, and is corrected for it where it is known how high that is
     selected = " (selected)" if is_confirmed else ""
     effect = f"{where}lift {format_lift(cell.lift)}"
     if estimate is not None:
-        value = (
-            format_lift(estimate.effect)
-            if plan.effect == "risk_difference"
-            else f"{plan.effect.replace('_', ' ')} {estimate.effect:.2f}"
-        )
+        is_ratio = plan.effect != "risk_difference"
+        ratio = f"{plan.effect.replace('_', ' ')} {estimate.effect:.2f}"
+        value = ratio if is_ratio else format_lift(estimate.effect)
         interval = _interval(estimate.interval, plan)
         effect += f"{selected}; corrected for that {value}, {interval}"
     elif cell.interval:
@@ -201,21 +204,17 @@ def write_conclusion(
     head = f"{write_deciding(deciding)}. " if deciding else head
     if unknown:
         return f"{head}How large a lift could have been detected cannot be said: {unknown}."
+    where = f"at prevalence {prevalence:.0%}"
     if mdl is None and reportable:
         return (
-            f"{head}A lone explanation, at prevalence {prevalence:.0%}, could not have been found "
-            "with 80% power at any "
+            f"{head}A lone explanation, {where}, could not have been found with 80% power at any "
             "lift; beside others, as here, the bar may be lower."
         )
     if mdl is None:
-        return (
-            f"{head}This audit is too small to detect any lift at prevalence "
-            f"{prevalence:.0%} with 80% power."
-        )
+        return f"{head}This audit is too small to detect any lift {where} with 80% power."
     return (
-        f"{head}This audit could have detected a lift of at least {mdl:.3g} at prevalence "
-        f"{prevalence:.0%} "
-        "with 80% power; smaller effects are not excluded."
+        f"{head}This audit could have detected a lift of at least {mdl:.3g} {where} with 80% power;"
+        " smaller effects are not excluded."
     )
 
 
@@ -273,7 +272,7 @@ _OWN = "see the judge's own documentation for what a confirmation is worth"
 
 
 def _rate_of(judge: Judge) -> _Rate | None:
-    """What a judge says that it bounds; None where it bounds nothing, or does not say."""
+    """Return what a judge says that it bounds; None where it bounds nothing, or is silent."""
     bounds = bounded_rate(judge)
     if bounds is None or bounds == "none":
         return None
@@ -364,14 +363,11 @@ def describe_looks(looks: Sequence[Look], times: int) -> str:
     if len(looks) < times or None in levels or None in rates or total >= 1:
         return f"no error rate is guaranteed any more, after {times} looks at these outcomes"
     # "they" would be the looks
-    conditions = list(
-        dict.fromkeys(
-            rate.condition.replace("they", "candidates")
-            for rate in rates
-            if rate and rate.condition
-        )
+    known = [rate for rate in rates if rate]
+    conditions = dict.fromkeys(
+        rate.condition.replace("they", "candidates") for rate in known if rate.condition
     )
-    names = {rate.name for rate in rates if rate}
+    names = {rate.name for rate in known}
     name = DISCOVERIES if DISCOVERIES in names else FAMILY
     return (
         f"{name} at most {format_percent(float(total))} over the {times} looks at these outcomes, "

@@ -78,7 +78,8 @@ def prepare(
     finders, declarations = list_finders(candidates, finders), list(candidates or ())
     start: PreparedAudit
     if isinstance(evidence, LazyEvidence):
-        start = _start_counting(evidence, plan, declarations, finders, compare)
+        needs = evidence, plan, declarations, finders
+        start = _start_counting(evidence, *require_counts_enough(*needs, compare=compare))
     else:
         mining = any(map(looks_at_outcomes, finders))
         start = start_audit(evidence, plan, compare=compare, candidates=declarations, mining=mining)
@@ -141,8 +142,18 @@ def start_audit(
         evidence = evidence.select_model(*compare)
         if len(set(compare)) < 2:
             raise PlanError("compare needs two different models")
-        _require_differences(plan)
-        _require_common_examples(evidence, compare)
+        if plan.effect != "risk_difference":
+            raise PlanError("a comparison is of differences: leave the effect (--effect) out")
+        if plan.within:
+            raise PlanError(
+                "a comparison holds every column fixed, since it compares each example with "
+                "itself: leave within (--within) out"
+            )
+        if np.isnan(average_losses(evidence)).any(axis=0).all():
+            raise InputError(
+                f"models {compare[0]!r} and {compare[1]!r} have no example in common that both "
+                "were scored on: compare runs of the same examples, under the same ids (--id)"
+            )
     _require_variation(evidence)
     # the hash is of all rows: few audits need it here
     mined = mining or any(c.mined and c.is_mined_from(evidence.outcome_hash) for c in candidates)
@@ -202,20 +213,20 @@ def require_counts_enough(
         )
     mined = any(map(looks_at_outcomes, finders)) or any(one.mined for one in candidates)
     named, judge, reason = _resolve_judge(plan or Plan(), lazy.roles, mined=mined)
-    needs = (
-        f"judge {judge.name} needs" if judge.name not in (*JUDGES, JOINT_JUDGE) else "",
-        "within (--within) needs" if named.within else "",
-        "decoys that are drawn (--decoys) need" if named.decoys is not None else "",
-        f"to hold out {named.holdout_axis} (--holdout-axis) needs"
-        if named.holdout_axis != "examples"
-        else "",
-    )
-    for words in filter(None, needs):
-        raise PlanError(
-            f"{words} single rows, and an engine gives counts: judge by "
-            f"{', '.join(JUDGES)}, or {JOINT_JUDGE} up to {MAX_JOINT} candidates, hold out "
-            "examples, or audit a sample in memory"
-        )
+    axis = named.holdout_axis
+    needs = {
+        f"judge {judge.name} needs": judge.name not in (*JUDGES, JOINT_JUDGE),
+        "within (--within) needs": bool(named.within),
+        "decoys that are drawn (--decoys) need": named.decoys is not None,
+        f"to hold out {axis} (--holdout-axis) needs": axis != "examples",
+    }
+    for words, is_asked in needs.items():
+        if is_asked:
+            raise PlanError(
+                f"{words} single rows, and an engine gives counts: judge by "
+                f"{', '.join(JUDGES)}, or {JOINT_JUDGE} up to {MAX_JOINT} candidates, hold out "
+                "examples, or audit a sample in memory"
+            )
     if lazy.is_grouped and not reason and judge.name not in GRADED_JUDGES:
         raise PlanError(
             f"means of groups are graded, and {judge.name} counts failures: judge by "
@@ -228,16 +239,11 @@ def list_finders(
     candidates: Iterable[Candidate] | None, finders: Sequence[Any] | None
 ) -> Sequence[Any]:
     """Return the finders that were named; the default ones where nothing was named."""
-    if finders is not None:
-        return finders
-    return default_finders() if candidates is None else []
-
-
-def default_finders() -> list[Any]:
-    """Finders that propose where neither candidates nor finders are named."""
     from groundfault.finders import DEFAULT
 
-    return list(DEFAULT)
+    if finders is not None:
+        return finders
+    return DEFAULT if candidates is None else ()
 
 
 def looks_at_outcomes(finder: Any) -> bool:
@@ -249,59 +255,32 @@ def looks_at_outcomes(finder: Any) -> bool:
 
 
 def require_cause(audit: PreparedAudit, candidate: Candidate) -> None:
-    """Return a candidate must not explain failures by failing."""
-    roles, columns = audit.evidence.roles, set(candidate.columns)
-    if columns & {roles.outcome, roles.status}:
-        raise RuleError(
-            f"candidate {candidate.name!r} reads the outcome: {candidate.rule!r} explains "
-            "failures by failing"
-        )
-    for column in sorted(columns & set(roles.post_outcome)):
-        raise RuleError(
-            f"candidate {candidate.name!r} reads {column!r}, which was declared to follow from "
-            "the outcome"
-        )
-    for column in sorted(columns & set(audit.leaks)):
-        raise RuleError(
-            f"candidate {candidate.name!r} reads {column!r}, which predicts "
-            f"{audit.leaks[column]:.0%} of the rarer outcome, so it is likely to follow from the "
-            "outcome; allow_leakage (--allow-leakage) lets it be judged all the same"
-        )
+    """Raise where a candidate explains failures by failing."""
+    roles, start = audit.evidence.roles, f"candidate {candidate.name!r} reads"
+    for column in candidate.columns:
+        if column in (roles.outcome, roles.status):
+            raise RuleError(f"{start} the outcome: {candidate.rule!r} explains failures by failing")
+        if column in roles.post_outcome:
+            raise RuleError(f"{start} {column!r}, which was declared to follow from the outcome")
+        if column in audit.leaks:
+            raise RuleError(
+                f"{start} {column!r}, which predicts {audit.leaks[column]:.0%} of the rarer "
+                "outcome, so it is likely to follow from the outcome; allow_leakage "
+                "(--allow-leakage) lets it be judged all the same"
+            )
 
 
 def _require_fresh_holdout(audit: PreparedAudit, library: Library) -> None:
-    """Return a mined candidate needs units that its finder did not see, or other outcomes."""
+    """Raise unless a mined candidate has units that its finder did not see, or other outcomes."""
     for candidate in library:
-        if audit.is_mined_here(candidate):
-            continue
-        if candidate.mined and candidate.is_mined_from(audit.evidence.outcome_hash):
+        is_mined = candidate.mined and not audit.is_mined_here(candidate)
+        if is_mined and candidate.is_mined_from(audit.evidence.outcome_hash):
             raise PlanError(
                 f"candidate {candidate.name!r} was mined from other units of this evidence than "
                 f"judge {audit.judge.name} now has for discovery, so the holdout is not fresh: take"
                 " a judge with a holdout and split as then (--seed, --holdout, --split), or other "
                 "evidence"
             )
-
-
-def _require_differences(plan: Plan) -> None:
-    """Return a comparison is of differences within units."""
-    if plan.effect != "risk_difference":
-        raise PlanError("a comparison is of differences: leave the effect (--effect) out")
-    if plan.within:
-        raise PlanError(
-            "a comparison holds every column fixed, since it compares each example with itself: "
-            "leave within (--within) out"
-        )
-
-
-def _require_common_examples(evidence: Evidence, models: tuple[str, str]) -> None:
-    """Raise unless both models were scored on an example."""
-    if np.isnan(average_losses(evidence)).any(axis=0).all():
-        first, second = models
-        raise InputError(
-            f"models {first!r} and {second!r} have no example in common that both were scored on: "
-            "compare runs of the same examples, under the same ids (--id)"
-        )
 
 
 def _require_variation(evidence: Evidence) -> None:
@@ -329,15 +308,8 @@ def _resolve_judge(plan: Plan, roles: Roles, *, mined: bool) -> tuple[Plan, Judg
     return plan.resolve(lift_ranked=judge.lift_ranked, gated=gated), judge, reason
 
 
-def _start_counting(
-    lazy: LazyEvidence,
-    plan: Plan | None,
-    candidates: Sequence[Candidate],
-    finders: Sequence[Any],
-    compare: tuple[str, str] | None,
-) -> CountedAudit:
+def _start_counting(lazy: LazyEvidence, plan: Plan, judge: Judge, reason: str) -> CountedAudit:
     """Prepare everything but the candidates, on a sample of the discovery rows."""
-    plan, judge, reason = require_counts_enough(lazy, plan, candidates, finders, compare=compare)
     rows = int(lazy.counter.counts([], {}).rows.sum())
     if not rows:
         raise InputError(f"{lazy.provenance[0]} has no rows")
@@ -379,9 +351,8 @@ def _replace_judge(audit: CountedAudit) -> CountedAudit:
         return audit
     before, _, _ = audit.judge_reason.rpartition(": ")
     why = (
-        "means of groups are graded, and max-t counts failures"
-        if audit.groups is not None
-        else "losses are graded, and max-t counts failures"
+        f"{'losses' if audit.groups is None else 'means of groups'} are graded, and max-t counts "
+        "failures"
         if graded
         else f"the combinations of {len(rules)} candidates in {audit.rows:,} rows, which max-t "
         "counts, are too many"

@@ -21,7 +21,6 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.judge import Judge
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan
-from groundfault.core.roles import Roles
 from groundfault.core.row_names import find_cluster_leaders, sampler_of
 from groundfault.core.units import Marks, Units, average_losses, classify_sizes, count_scored_rows
 from groundfault.errors import InputError
@@ -95,11 +94,6 @@ class PreparedAudit:
         """Return what is audited: its hashes are those of the report."""
         return self.evidence
 
-    @property
-    def roles(self) -> Roles:
-        """Return the roles of the columns as they were named."""
-        return self.evidence.roles
-
     @cached_property
     def has_holdout(self) -> bool:
         """Return whether the judge holds something out."""
@@ -158,13 +152,13 @@ class PreparedAudit:
 
     @cached_property
     def leaking_rules(self) -> dict[int, float]:
-        """Candidates that predict the outcome almost perfectly, and how well, by their place."""
+        """Return candidates that predict the outcome almost perfectly, and how well, by place."""
         shares, rows = self.rule_shares, self.discovery_rows
         return find_leaking_rules(self.evidence, self.library, shares, rows)
 
     @cached_property
     def outcomes(self) -> tuple[str, ...]:
-        """Names of the outcomes: models; "" for one alone, and for the change between two."""
+        """Return names of the outcomes: models; "" for one alone, and for a change between two."""
         if self.compare:
             return ("",)
         return self.evidence.models if len(self.evidence.models) > 1 else ("",)
@@ -198,7 +192,7 @@ class PreparedAudit:
         return self._join(losses, np.flatnonzero(self.discovery_mask))
 
     def parts(self, losses: NDArray[np.float64]) -> tuple[Units, Units | None]:
-        """The discovery units and the holdout; all units and None where nothing is held out."""
+        """Return the discovery units and the holdout; all and None where nothing is held out."""
         if self.discovery_mask.all():
             return self.units(losses), None
         discovery, holdout = (
@@ -220,12 +214,12 @@ class PreparedAudit:
 
     @cached_property
     def size_classes(self) -> NDArray[np.int64] | None:
-        """Size classes of the units; None where all are means of about as many rows."""
+        """Return size classes of the units; None where all are means of about as many rows."""
         return classify_sizes(count_scored_rows(self.evidence))
 
     @cached_property
     def strata(self) -> NDArray[np.int64] | None:
-        """Units are compared within these: of one size, and of equal values in columns held fixed.
+        """Return strata of the units: of one size, and equal in columns that are held fixed.
 
         None where all are alike, and in a comparison: each unit is compared with itself.
         """
@@ -234,13 +228,13 @@ class PreparedAudit:
         return number_strata(self.evidence, self.plan.within, self.size_classes)
 
     def judge_losses(self, losses: NDArray[np.float64]) -> tuple[Ruling, Units, Units | None]:
-        """Verdicts for these losses, and the units they rest on."""
+        """Return verdicts for these losses, and the units they rest on."""
         discovery, holdout = self.parts(losses)
         return rule(self.judge, self.plan, discovery, holdout, self.marks), discovery, holdout
 
     @cached_property
     def split_hash(self) -> str:
-        """SHA-256 of the names of the discovery units."""
+        """Return the SHA-256 of the names of the discovery units."""
         digest = hashlib.sha256()
         feed(digest, "seen", self.evidence.unit_names.filter(pl.Series(self.discovery_mask)))
         return digest.hexdigest()
@@ -255,12 +249,12 @@ class PreparedAudit:
 
     @cached_property
     def leaks(self) -> dict[str, float]:
-        """Columns that predict the outcome almost perfectly, so likely consequences of it."""
+        """Return columns that predict the outcome almost perfectly, so likely follow from it."""
         return {name: share for name, share in self.shares.items() if share >= LEAK}
 
     @cached_property
     def stages(self) -> tuple[ColumnStage, ...]:
-        """What each column is taken for: known before the answer, measured with it, or later."""
+        """Return when each column came about: before the answer, measured with it, or later."""
         return find_stages(self.evidence, self.shares)
 
     @property
@@ -271,7 +265,7 @@ class PreparedAudit:
 
     @cached_property
     def visible_evidence(self) -> Evidence:
-        """What finders see: the discovery units, without leaks and columns that are held fixed.
+        """Return what finders see: discovery units, without leaks and columns that are held fixed.
 
         Columns measured with the answer are instruments there, so that only a finder of properties
         of answers reads them. Where nothing is held out, it is all units without their outcomes.
@@ -311,7 +305,7 @@ class PreparedAudit:
         *,
         progress: Progress | None = None,
     ) -> list[Candidate]:
-        """What finders propose from the discovery units.
+        """Let finders propose candidates from the discovery units.
 
         Candidates of finders that look at outcomes are marked as mined.
 
@@ -379,7 +373,7 @@ def tabulate_units(
 def number_strata(
     evidence: Evidence, within: Sequence[str], sizes: NDArray[np.int64] | None
 ) -> NDArray[np.int64] | None:
-    """Strata of the units: int64, shape (units,); None where all are in one.
+    """Return strata of the units: int64, shape (units,); None where all are in one.
 
     Parameters
     ----------

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from types import NoneType
 from typing import Any, Literal, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from groundfault.auditing.preparation import start_audit
 from groundfault.auditing.prepared_audit import PreparedAudit
-from groundfault.auditing.preview_schema import ProposalSummary
+from groundfault.auditing.report_schema import Preview
 from groundfault.base.deprecation import rename_parameters
 from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.evidence import Evidence
@@ -23,8 +24,46 @@ from groundfault.errors import PlanError
 from groundfault.slicing.replays import describe_chance, measure_chance
 
 
-@dataclass(frozen=True)
-class Proposal:
+class ProposalSummary(Preview, frozen=True, kw_only=True):
+    """What a finder searched, slices aside.
+
+    Attributes
+    ----------
+    finder : str
+    settings : dict
+        Of the finder, those that are plain words and numbers.
+    selected : bool
+        Whether the finder looked at outcomes: the losses of its slices are then too large on
+        average.
+    n, n_discovery, n_holdout : int
+        Units: of the evidence, and of each part.
+    discovery_error_rate : float
+        Mean loss over the discovery units.
+    left_out : list of str
+        Columns that were not searched because they predict the outcome almost perfectly.
+    seed : int
+        Of the split.
+    library : str
+        Hash of the proposals as candidates.
+    searches : int
+        Times that the search was repeated on permuted errors.
+    """
+
+    schema_version: int = 1
+    finder: str
+    settings: dict[str, Any]
+    selected: bool
+    n: int
+    n_discovery: int
+    n_holdout: int
+    discovery_error_rate: float
+    left_out: list[str]
+    seed: int
+    library: str
+    searches: int = 0
+
+
+class Proposal(Struct, frozen=True):
     """A slice, with its error rates on the units it was proposed from.
 
     Attributes
@@ -57,8 +96,7 @@ class Proposal:
     p: float | None = None
 
 
-@dataclass(frozen=True)
-class Proposals:
+class Proposals(Struct, frozen=True):
     """What a finder proposes; nothing of it is confirmed.
 
     No outcome of the holdout was read, and nothing recorded.
@@ -85,15 +123,13 @@ class Proposals:
 
     @property
     def chance(self) -> str:
-        """What the slices are worth beside those of chance; empty where there are none."""
-        if not self.rows:
-            return ""
-        return describe_chance(self.best_p, self.summary.searches)
+        """Return what the slices are worth beside those of chance; empty without any."""
+        return describe_chance(self.best_p, self.summary.searches) if self.rows else ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain words and numbers."""
+        """Return plain words and numbers."""
         summary = msgspec.structs.asdict(self.summary)
-        return {**summary, "chance": self.chance, "slices": [asdict(row) for row in self.rows]}
+        return {**summary, "chance": self.chance, "slices": msgspec.to_builtins([*self.rows])}
 
 
 @rename_parameters(most="max_slices")
@@ -141,15 +177,18 @@ def propose(
     losses = _mean_losses(audit)
     marks = replace(audit, library=library).marks.take(np.flatnonzero(audit.discovery_mask))
     tables = Units.of(marks, losses[None]).tables
-    rates = zip(*map(_to_numbers, (tables.on_rate, tables.off_rate, tables.lift)), strict=True)
+    rates = np.column_stack([tables.on_rate, tables.off_rate, tables.lift])
     if permutations and not search.permutes:
         rng = audit.plan.rng("propose")
         search.scores = _replay(audit, search.finder, library, max_slices, permutations, rng)
+    counts = zip(library, tables.on.tolist(), tables.off.tolist(), rates.tolist(), strict=True)
     rows = tuple(
-        Proposal(c.name, c.rule, c.meaning, on, off, *numbers, **search.scores.get(c.rule, {}))
-        for c, on, off, numbers in zip(
-            library, tables.on.tolist(), tables.off.tolist(), rates, strict=True
+        Proposal(
+            *(c.name, c.rule, c.meaning, on, off),
+            *(None if np.isnan(number) else number for number in numbers),
+            **search.scores.get(c.rule, {}),
         )
+        for c, on, off, numbers in counts
     )
     rate = float(np.nanmean(losses))
     searches = int(getattr(search.finder, "permutations", permutations))
@@ -255,7 +294,7 @@ def _replay(
 
 
 def _mean_losses(audit: PreparedAudit) -> NDArray[np.float64]:
-    """Mean loss of each discovery unit over all outcomes, NaN where none was scored."""
+    """Return the mean loss of each discovery unit over all outcomes, NaN where none was scored."""
     # the holdout is taken away first: not even the sum of its losses is computed
     evidence = audit.evidence
     # of losses alone: the attributes, of which there may be gigabytes, are not copied once more
@@ -264,10 +303,6 @@ def _mean_losses(audit: PreparedAudit) -> NDArray[np.float64]:
     is_scored = ~np.isnan(losses)
     count = is_scored.sum(axis=0)
     return np.asarray(np.where(is_scored, losses, 0.0).sum(axis=0) / np.where(count, count, np.nan))
-
-
-def _to_numbers(values: NDArray[np.float64]) -> list[float | None]:
-    return [None if np.isnan(value) else float(value) for value in values]
 
 
 def _summarize(
@@ -295,11 +330,9 @@ def _list_settings(finder: Any) -> dict[str, Any]:
         return {}
     # stored under the names of the first release, so that files of all releases compare
     old_names = {new: old for old, new in getattr(finder, "__renamed_fields__", {}).items()}
-    settings = {
-        old_names.get(f.name, f.name): getattr(finder, f.name) for f in fields(finder) if f.init
+    settings = {f.name: getattr(finder, f.name) for f in fields(finder) if f.init}
+    return {
+        old_names.get(name, name): value
+        for name, value in settings.items()
+        if value is None or isinstance(value, str | int | float | tuple)
     }
-    return {name: value for name, value in settings.items() if _is_plain(value)}
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float | tuple)

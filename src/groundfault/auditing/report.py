@@ -104,12 +104,12 @@ class Report(ReportData, frozen=True, kw_only=True):
 
     @property
     def weaknesses(self) -> tuple[Finding, ...]:
-        """Confirmed findings of more frequent failures."""
+        """Return confirmed findings of more frequent failures."""
         return tuple(f for f in self.confirmed if not f.is_strength)
 
     @property
     def strengths(self) -> tuple[Finding, ...]:
-        """Confirmed findings of less frequent failures: where a model does better."""
+        """Return confirmed findings of less frequent failures: where a model does better."""
         return tuple(f for f in self.confirmed if f.is_strength)
 
     @property
@@ -120,7 +120,7 @@ class Report(ReportData, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Everything but the findings as a dict, with the keys of version 1; use the fields."""
+        """Return everything but the findings, with the keys of version 1; use the fields."""
         warn_renamed("Report.summary", "the fields of Report, such as report.error_rate")
         summary = self.to_dict() | {"library": to_plain(self.candidates)}
         del summary["findings"], summary["candidates"]
@@ -271,7 +271,7 @@ def parse_report(content: Mapping[str, Any], where: str = "the report") -> Store
 
 
 def _upgrade_1(old: _Json) -> _Json:
-    """Version 1, of groundfault 0.1.0."""
+    """Translate a report of version 1, of groundfault 0.1.0."""
     new = _rename(old, {"library": "candidates"})
     manifest = dict(old["manifest"])
     outcome = manifest.pop("taxonomy", None)

@@ -19,11 +19,11 @@ from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Finding
 from groundfault.core.judge import Judge
+from groundfault.core.rules import Rule
 from groundfault.core.units import Marks
 from groundfault.errors import InputError
 from groundfault.modes.examples import choose_examples, find_near, select_losses
 from groundfault.modes.mode import Mode, ModeExample, Side
-from groundfault.stats import bits
 
 MAX_EXAMPLES = 200
 """Examples of one side, at most."""
@@ -56,7 +56,7 @@ def look_up_examples(
     count: int = 20,
     evidence: Places | None = None,
 ) -> RuleExamples:
-    """Examples of a failure mode or finding, chosen in the evidence of a report.
+    """Choose examples of a failure mode or finding in the evidence of a report.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def look_up_examples(
 
 
 def select_subject_losses(subject: Mode | Finding, case: PreparedAudit) -> NDArray[np.float64]:
-    """The losses that an example's side is told by; of a comparison, what changed as it says.
+    """Return losses that tell an example's side; of a comparison, what changed as it says.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def select_subject_losses(subject: Mode | Finding, case: PreparedAudit) -> NDArr
 
 
 def clip_changes(losses: NDArray[np.float64], *, less: bool) -> NDArray[np.float64]:
-    """By how much each unit is worse with the second model, or with ``less`` better; else 0.
+    """Return how much worse each unit is with the second model, or with ``less`` better; else 0.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def find_subject(report: Report, name: int | str) -> Mode | Finding:
 def mark_rule(
     report: Report, case: PreparedAudit, subject: Mode | Finding
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Units for which a rule holds, and those for which it nearly does: each of shape (units,).
+    """Mark units for which a rule holds, and nearly holds: two arrays of shape (units,).
 
     Parameters
     ----------
@@ -206,37 +206,25 @@ def mark_rule(
     """
     columns = [name for name in _columns(subject) if name in case.evidence.frame.columns]
     table, _ = tabulate_units(case.evidence, columns)
-    if isinstance(subject, Mode) and set(subject.columns) <= set(table.columns):
+    known = set(_columns(subject)) <= set(table.columns)
+    if isinstance(subject, Mode) and known:
         inside = subject.holds(table).to_numpy()
     else:
-        inside = _apply(case.evidence, _find_candidate(report, subject))
-    known = set(_columns(subject)) <= set(table.columns)
+        # the candidate that a rule was judged as may read a fitted column
+        same = (candidate for candidate in report.library if candidate.rule == subject.rule)
+        one = next(same, Candidate("rule", subject.rule, missing="off"))
+        inside = Marks.of(case.evidence, Library((one,))).unpack()[0][0]
     return inside, find_near(subject.rule, table) if known else np.zeros_like(inside)
 
 
-def _find_candidate(report: Report, subject: Mode | Finding) -> Candidate:
-    """Return the candidate that a rule was judged as: it may read a fitted column."""
-    for candidate in report.library:
-        if candidate.rule == subject.rule:
-            return candidate
-    return Candidate("rule", subject.rule, missing="off")
-
-
-def _apply(evidence: Evidence, candidate: Candidate) -> NDArray[np.bool_]:
-    marks = Marks.of(evidence, Library((candidate,)))
-    return np.asarray(bits.unpack(marks.on, marks.size)[0])
-
-
 def _columns(subject: Mode | Finding) -> tuple[str, ...]:
-    if isinstance(subject, Mode):
-        return subject.columns
-    return Candidate(subject.name, subject.rule).columns
+    return Rule.parse(subject.rule).columns
 
 
 def _add_values(
     examples: tuple[ModeExample, ...], evidence: Evidence, subject: Mode | Finding
 ) -> tuple[ModeExample, ...]:
-    """The examples with the values of the columns that the rule reads, beside their texts."""
+    """Add the values of the columns that the rule reads to the texts of examples."""
     columns = [name for name in _columns(subject) if name in evidence.frame.columns]
     key = evidence.roles.id or ""
     names = [example.id for example in examples]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.auditing.prepared_audit import PreparedAudit
+from groundfault.auditing.report_schema import ReportHashes
 from groundfault.core.counted_units import CountedUnits, JointCells
 from groundfault.core.finding import Verdict
 from groundfault.core.judge import ConfirmationBar, Judge, find_bar
@@ -61,6 +62,11 @@ class AuditResults:
     discovery, holdout : Units
         The parts that the ruling rests on; a judge that holds nothing out has all units in
         discovery and no holdout.
+    hashes : ReportHashes
+    statuses : dict of str to int
+        Rows of each status.
+    mined : frozenset of str
+        Names of the candidates that were mined from the outcomes of the discovery units.
     opening : Opening, optional
         What the ledger says; None where nothing was recorded.
     witness : Ledger, optional
@@ -78,6 +84,9 @@ class AuditResults:
     ruling: Ruling
     discovery: Units
     holdout: Units | None
+    hashes: ReportHashes
+    statuses: Mapping[str, int]
+    mined: frozenset[str]
     opening: Opening | None = None
     witness: Ledger | None = None
     sensitivity: Mapping[str, Ruling] = field(default_factory=dict)
@@ -96,19 +105,19 @@ class AuditResults:
 
     @cached_property
     def positions(self) -> dict[int, int]:
-        """For each hypothesis that was judged, its place in the arrays of the ruling."""
+        """Return the place in the arrays of the ruling of each hypothesis that was judged."""
         return self.ruling.positions()
 
     @cached_property
     def bar(self) -> ConfirmationBar | None:
-        """What the judge asks of one true hypothesis among those that were judged."""
+        """Return what the judge asks of one true hypothesis among those that were judged."""
         plan = self.audit.plan
         hypotheses = self.ruling.hypotheses
         return find_bar(self.audit.judge, self.discovery, hypotheses, plan, plan.rng("detectable"))
 
     @cached_property
     def aliases(self) -> list[tuple[str, ...]]:
-        """For each candidate the names of those true for the same units.
+        """Return for each candidate the names of those true for the same units.
 
         Those true for exactly the others are listed as "not ...".
         """
@@ -164,34 +173,23 @@ def confirmation_frequency(
 
     # several blocks a process: splits take unequal time, and each task copies the units
     blocks = np.array_split(np.arange(splits), min(splits, max(1, 4 * jobs)))
-    parts = Parallel(n_jobs=jobs)(delayed(_block)(judge, plan, units, block) for block in blocks)
+    parts = Parallel(n_jobs=jobs)(delayed(_repeat)(judge, plan, units, block) for block in blocks)
     hits = np.concatenate(parts)
     return Frequency(splits, float(hits.any(axis=1).mean()), hits.mean(axis=0))
 
 
-def _block(judge: Judge, plan: Plan, units: Units, block: NDArray[np.int64]) -> NDArray[np.bool_]:
-    return np.stack([_one(judge, plan, units, int(b)) for b in block])
-
-
-def _one(judge: Judge, plan: Plan, units: Units, number: int) -> NDArray[np.bool_]:
-    # a random stream of its own for each split, so that the number of processes changes nothing
-    purpose = f"robustness/{number}"
-    if judge.confirmation == "none":
-        ruling = rule(judge, plan, units, None, units.marks, purpose)
-    else:
-        holdout = np.zeros(len(units), dtype=np.bool_)
-        holdout[
-            plan.rng(purpose).permutation(len(units))[: int(to_fraction(plan.holdout) * len(units))]
-        ] = True
-        ruling = rule(
-            judge,
-            plan,
-            units.select_units(~holdout),
-            units.select_units(holdout),
-            units.marks,
-            purpose,
-        )
-    return np.array([v is Verdict.CONFIRMED for v in ruling.verdicts])
+def _repeat(judge: Judge, plan: Plan, units: Units, block: NDArray[np.int64]) -> NDArray[np.bool_]:
+    n, hits = len(units), []
+    for number in block:
+        # a random stream of its own for each split, so that the number of processes changes nothing
+        purpose, discovery, rest = f"robustness/{number}", units, None
+        if judge.confirmation != "none":
+            holdout = np.zeros(n, dtype=np.bool_)
+            holdout[plan.rng(purpose).permutation(n)[: int(to_fraction(plan.holdout) * n)]] = True
+            discovery, rest = units.select_units(~holdout), units.select_units(holdout)
+        ruling = rule(judge, plan, discovery, rest, units.marks, purpose)
+        hits.append([verdict is Verdict.CONFIRMED for verdict in ruling.verdicts])
+    return np.array(hits, dtype=np.bool_)
 
 
 # not settings of the plan: two reports of the same findings group them alike
@@ -227,7 +225,10 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
     a time: a hypothesis that only several of them explain together is not grouped.
     """
     outcomes = len(confirming.losses)
-    strength = _strength(ruling)
+    deciding = ruling.holdout_result or ruling.screening
+    # the p-value that each hypothesis rests on
+    p = deciding.p if deciding else None
+    strength = {h: 1.0 if p is None else float(p[i]) for h, i in ruling.positions().items()}
     confirmed = sorted(
         (h for h, v in enumerate(ruling.verdicts) if v is Verdict.CONFIRMED),
         key=lambda h: (strength[h], h),
@@ -253,18 +254,6 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
         )
         groups |= {confirmed[b]: lead for b, under in zip(rest, grouped, strict=True) if under}
     return groups
-
-
-def _strength(ruling: Ruling) -> dict[int, float]:
-    """Return the p-value that each hypothesis rests on."""
-    p = (
-        ruling.holdout_result.p
-        if ruling.holdout_result
-        else ruling.screening.p
-        if ruling.screening
-        else None
-    )
-    return {h: float(p[i]) if p is not None else 1.0 for h, i in ruling.positions().items()}
 
 
 def _correlate(whole: Marks, confirming: Units, slices: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -306,14 +295,19 @@ def _find_explained(
     rest, scored = one.on[:-1] & one.scored[:-1], one.scored[:-1]
     plain, _ = lifts.lift(rest, one.losses, one.strata, scored, one.weights)
     lift_within, z = lifts.lift(rest, one.losses, within, scored, one.weights)
-    return _is_explained(plain, lift_within, z)
+    from scipy.special import ndtri
+
+    # less than half of the lift is left, and the rest is not significant: either alone would group
+    # separate modes in small or in large samples
+    side = np.sign(plain)
+    is_small = side * lift_within < SHARE_LEFT * np.abs(plain)
+    return np.asarray(is_small & (side * z < -ndtri(LEVEL)))
 
 
 def _list_units(units: Units, slices: NDArray[np.intp], outcome: int) -> _Members:
     marks = units.marks.select(slices)
     losses = units.changes if isinstance(units, Pairs) else units.losses[outcome]
-    on = bits.unpack(marks.on, marks.size)
-    defined = np.ones_like(on) if marks.valid is None else bits.unpack(marks.valid, marks.size)
+    on, defined = marks.unpack()
     scored = defined if units.scored is None else defined & units.scored[outcome]
     strata = np.zeros(len(losses), dtype=np.int64) if units.strata is None else units.strata
     return _Members(on, defined, scored, losses, strata)
@@ -328,19 +322,6 @@ def _list_cells(units: CountedUnits, slices: NDArray[np.intp]) -> _Members:
     losses = np.repeat([1, 0], len(joint.rows))
     weights = np.concatenate([joint.errors, joint.scored - joint.errors])
     return _Members(on & defined, defined, defined, losses, np.zeros_like(losses), weights)
-
-
-def _is_explained(
-    plain: NDArray[np.float64], lift_within: NDArray[np.float64], z: NDArray[np.float64]
-) -> NDArray[np.bool_]:
-    from scipy.special import ndtri
-
-    # less than half of the lift is left, and the rest is not significant: either alone would group
-    # separate modes in small or in large samples
-    side = np.sign(plain)
-    return np.asarray(
-        (side * lift_within < SHARE_LEFT * np.abs(plain)) & (side * z < -ndtri(LEVEL))
-    )
 
 
 def _places(joint: JointCells, slices: NDArray[np.intp]) -> NDArray[np.intp]:

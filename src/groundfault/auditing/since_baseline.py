@@ -72,127 +72,154 @@ class SinceBaseline(Struct, frozen=True):
     known_slice: bool = False
 
 
-def measure_since(
-    now: ReportData, then: ReportData, subject: Finding | Mode
-) -> SinceBaseline | None:
-    """Return the change of a slice since the baseline; None if nothing is alike.
+class ReportPair(NamedTuple):
+    """A report and its baseline."""
 
-    The side of the slice with more failures is compared, and what is counted is a change for the
-    worse.
+    now: ReportData
+    then: ReportData
 
-    Parameters
-    ----------
-    now, then : ReportData
-        The report, and its baseline.
-    subject : Finding or Mode
-        Of the report.
-    """
-    shared = _measure_shared(now, then, subject)
-    return shared if shared is not None else _measure_samples(now, then, subject)
+    def measure(self, subject: Finding | Mode) -> SinceBaseline | None:
+        """Return the change of a slice since the baseline; None if nothing is alike.
 
+        The side of the slice with more failures is compared, and what is counted is a change for
+        the worse.
 
-def share_of_candidates(now: ReportData, then: ReportData) -> float:
-    """Return the part of the level that candidates get beside failure modes."""
-    if now.mode_search is None:
-        return 1.0
-    return 1.0 - MODE_SHARE - (KNOWN_MODE_SHARE if then.modes else 0.0)
+        Parameters
+        ----------
+        subject : Finding or Mode
+            Of the report.
+        """
+        shared = self._measure_shared(subject)
+        return shared if shared is not None else self._measure_samples(subject)
 
+    def share_of_candidates(self) -> float:
+        """Return the part of the level that candidates get beside failure modes."""
+        if self.now.mode_search is None:
+            return 1.0
+        return 1.0 - MODE_SHARE - (KNOWN_MODE_SHARE if self.then.modes else 0.0)
 
-def decide_worse(
-    now: ReportData,
-    then: ReportData,
-    are_modes: Sequence[bool],
-    changes: Sequence[SinceBaseline],
-    level: float,
-) -> list[bool]:
-    """Return which changes are confirmed: Holm over everything that the reports could have named.
+    def decide_worse(
+        self,
+        are_modes: Sequence[bool],
+        changes: Sequence[SinceBaseline],
+        level: float,
+    ) -> list[bool]:
+        """Return which changes are confirmed: Holm over everything that could have been named.
 
-    Parameters
-    ----------
-    now, then : ReportData
-    are_modes : sequence of bool
-        Whether each change is of a failure mode, or of a finding.
-    changes : sequence of SinceBaseline
-    level : float
+        Parameters
+        ----------
+        are_modes : sequence of bool
+            Whether each change is of a failure mode, or of a finding.
+        changes : sequence of SinceBaseline
+        level : float
 
-    Notes
-    -----
-    Rows are selected by the outcomes of the report, so the level is shared out among all candidates
-    that were tested and all rules that were searched, not among the rows alone. The slices of the
-    baseline's failure modes are not, and share a part of the level among themselves.
-    """
-    modes = np.array(are_modes, dtype=np.bool_)
-    known = np.array([change.known_slice for change in changes], dtype=np.bool_)
-    p = np.array([change.p for change in changes], dtype=np.float64)
-    search = now.mode_search
-    rules = 0 if search is None else search.rules * len(search.outcomes)
-    worse = np.zeros(len(p), dtype=np.bool_)
-    for part, size, share in (
-        (~modes, now.candidates.distinct, share_of_candidates(now, then)),
-        (modes & known, len(then.modes), KNOWN_MODE_SHARE),
-        (modes & ~known, rules, MODE_SHARE),
-    ):
-        # modes that are taken for the same one of the baseline have one p-value: counted as one
-        tests, places = np.unique(p[part], return_inverse=True)
-        adjusted = _holm(tests, max(size, len(tests)))
-        worse[part] = adjusted[places] <= level * share
-    return [bool(each) for each in worse]
+        Notes
+        -----
+        Rows are selected by the outcomes of the report, so the level is shared out among all
+        candidates that were tested and all rules that were searched, not among the rows alone. The
+        slices of the baseline's failure modes are not, and share a part of the level among
+        themselves.
+        """
+        modes = np.array(are_modes, dtype=np.bool_)
+        known = np.array([change.known_slice for change in changes], dtype=np.bool_)
+        p = np.array([change.p for change in changes], dtype=np.float64)
+        search = self.now.mode_search
+        rules = 0 if search is None else search.rules * len(search.outcomes)
+        worse = np.zeros(len(p), dtype=np.bool_)
+        for part, size, share in (
+            (~modes, self.now.candidates.distinct, self.share_of_candidates()),
+            (modes & known, len(self.then.modes), KNOWN_MODE_SHARE),
+            (modes & ~known, rules, MODE_SHARE),
+        ):
+            # modes that are taken for the same one of the baseline have one p-value: counted as one
+            tests, places = np.unique(p[part], return_inverse=True)
+            adjusted = _holm(tests, max(size, len(tests)))
+            worse[part] = adjusted[places] <= level * share
+        return [bool(each) for each in worse]
 
+    def find_churn(self) -> float | None:
+        """Return the mean squared change of a unit that both have; None if they share none."""
+        both = self._match_losses(self.now.outcomes[0])
+        return None if both is None else float(np.mean((both.losses - both.earlier) ** 2))
 
-def find_churn(now: ReportData, then: ReportData) -> float | None:
-    """Return the mean squared change of a unit that both reports have; None if they share none."""
-    both = _match_losses(now, then, now.outcomes[0])
-    return None if both is None else float(np.mean((both.losses - both.earlier) ** 2))
+    def has_anything_alike(self) -> bool:
+        """Return whether two reports have units, or a candidate with its counts, in common."""
+        alike = [name for name in self.now.outcomes if self._find_outcome(name) is not None]
+        rules, earlier = ({f.rule for f in report.findings} for report in self)
+        return any(self._match_losses(name) for name in alike) or bool(alike and rules & earlier)
 
+    def _measure_shared(self, subject: Finding | Mode) -> SinceBaseline | None:
+        both, members = self._match_losses(subject.outcome), _find_members(self.now, subject)
+        if both is None or members is None:
+            return None
+        inside = members[both.here]
+        if not inside.any() or inside.sum() < _SHARED * members.sum():
+            return None
+        if isinstance(subject, Mode):
+            known = self._find_known_slice(subject.outcome, both, inside)
+            return _compare_shared(both, inside if known is None else known, known is not None)
+        old = _find_members(self.then, subject)
+        if old is not None and _overlap(inside, old[both.there]) < _SAME:
+            return None
+        return _compare_shared(both, inside, known=False)
 
-def has_anything_alike(now: ReportData, then: ReportData) -> bool:
-    """Return whether two reports have units, or a candidate with its counts, in common."""
-    alike = [name for name in now.outcomes if _find_outcome(now, then, name) is not None]
-    rules, earlier = ({f.rule for f in report.findings} for report in (now, then))
-    return any(_match_losses(now, then, name) for name in alike) or bool(alike and rules & earlier)
+    def _find_known_slice(
+        self,
+        outcome: str,
+        both: _SharedUnits,
+        inside: NDArray[np.bool_],
+    ) -> NDArray[np.bool_] | None:
+        """Return the most alike slice of the baseline's failure modes; None if none is the same.
 
+        It is of the units that both reports scored, as ``inside`` is.
+        """
+        earlier = self._find_outcome(outcome)
+        slices = [
+            members[both.there]
+            for mode in self.then.modes
+            if mode.outcome == earlier
+            if (members := _find_members(self.then, mode)) is not None
+            if members[both.there].sum() >= _SHARED * members.sum()
+        ]
+        overlaps = [_overlap(inside, each) for each in slices]
+        best = int(np.argmax(overlaps)) if overlaps else 0
+        return slices[best] if overlaps and overlaps[best] >= _SAME else None
 
-def _measure_shared(
-    now: ReportData, then: ReportData, subject: Finding | Mode
-) -> SinceBaseline | None:
-    both, members = _match_losses(now, then, subject.outcome), _find_members(now, subject)
-    if both is None or members is None:
-        return None
-    inside = members[both.here]
-    if not inside.any() or inside.sum() < _SHARED * members.sum():
-        return None
-    if isinstance(subject, Mode):
-        known = _find_known_slice(now, then, subject.outcome, both, inside)
-        return _compare_shared(both, inside if known is None else known, known is not None)
-    old = _find_members(then, subject)
-    if old is not None and _overlap(inside, old[both.there]) < _SAME:
-        return None
-    return _compare_shared(both, inside, known=False)
+    def _match_losses(self, outcome: str) -> _SharedUnits | None:
+        """Find the units that both scored; None without any."""
+        earlier = self._find_outcome(outcome)
+        # numbers of rows name other examples as soon as a row is added
+        numbered = self.now.manifest.roles.numbered or self.then.manifest.roles.numbered
+        if self.now.units is None or self.then.units is None or earlier is None or numbered:
+            return None
+        losses, old = read_losses(self.now.units, outcome), read_losses(self.then.units, earlier)
+        if losses is None or old is None:
+            return None
+        _, here, there = np.intersect1d(
+            read_names(self.now.units), read_names(self.then.units), return_indices=True
+        )
+        scored = ~(np.isnan(losses[here]) | np.isnan(old[there]))
+        here, there = here[scored], there[scored]
+        return _SharedUnits(here, there, losses[here], old[there]) if len(here) else None
 
+    def _find_outcome(self, outcome: str) -> str | None:
+        """Return the baseline's name of an outcome of the report; None where it has no such."""
+        if len(self.now.outcomes) == len(self.then.outcomes) == 1:
+            return self.then.outcomes[0]
+        # a mean over other models is another quantity
+        alike = outcome == EVERY_MODEL and set(self.now.outcomes) == set(self.then.outcomes)
+        return outcome if alike or outcome in self.then.outcomes else None
 
-def _find_known_slice(
-    now: ReportData,
-    then: ReportData,
-    outcome: str,
-    both: _SharedUnits,
-    inside: NDArray[np.bool_],
-) -> NDArray[np.bool_] | None:
-    """Return the most alike slice of the baseline's failure modes; None if none is the same.
-
-    It is of the units that both reports scored, as ``inside`` is.
-    """
-    earlier = _find_outcome(now, then, outcome)
-    if then.units is None:
-        return None
-    slices = [
-        members[both.there]
-        for place, mode in enumerate(then.modes)
-        if mode.outcome == earlier and (members := read_slice(then.units, place)) is not None
-        if members[both.there].sum() >= _SHARED * members.sum()
-    ]
-    overlaps = [_overlap(inside, each) for each in slices]
-    best = int(np.argmax(overlaps)) if overlaps else 0
-    return slices[best] if overlaps and overlaps[best] >= _SAME else None
+    def _measure_samples(self, subject: Finding | Mode) -> SinceBaseline | None:
+        """Return the change from the counts of the same rule in both reports."""
+        outcome = self._find_outcome(subject.outcome)
+        earlier = self.then.modes if isinstance(subject, Mode) else self.then.findings
+        same = (e for e in earlier if (e.rule, e.outcome) == (subject.rule, outcome))
+        before = next(same, None)
+        if before is None:
+            return None
+        swap = isinstance(subject, Finding) and subject.is_less_frequent
+        return _compare_counts(_count_failures(subject, swap), _count_failures(before, swap))
 
 
 def _compare_shared(both: _SharedUnits, inside: NDArray[np.bool_], known: bool) -> SinceBaseline:
@@ -215,52 +242,11 @@ def _overlap(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
     return float((one & other).sum() / max(1, (one | other).sum()))
 
 
-def _match_losses(now: ReportData, then: ReportData, outcome: str) -> _SharedUnits | None:
-    """Find the units that both scored; None without any."""
-    earlier = _find_outcome(now, then, outcome)
-    # numbers of rows name other examples as soon as a row is added
-    numbered = now.manifest.roles.numbered or then.manifest.roles.numbered
-    if now.units is None or then.units is None or earlier is None or numbered:
-        return None
-    losses, old = read_losses(now.units, outcome), read_losses(then.units, earlier)
-    if losses is None or old is None:
-        return None
-    _, here, there = np.intersect1d(
-        read_names(now.units), read_names(then.units), return_indices=True
-    )
-    scored = ~(np.isnan(losses[here]) | np.isnan(old[there]))
-    here, there = here[scored], there[scored]
-    return _SharedUnits(here, there, losses[here], old[there]) if len(here) else None
-
-
-def _find_outcome(now: ReportData, then: ReportData, outcome: str) -> str | None:
-    """Return the baseline's name of an outcome of the report; None where it has no such."""
-    if len(now.outcomes) == len(then.outcomes) == 1:
-        return then.outcomes[0]
-    # a mean over other models is another quantity
-    alike = outcome == EVERY_MODEL and set(now.outcomes) == set(then.outcomes)
-    return outcome if alike or outcome in then.outcomes else None
-
-
 def _find_members(now: ReportData, subject: Finding | Mode) -> NDArray[np.bool_] | None:
     if now.units is None:
         return None
     place = now.modes.index(subject) if isinstance(subject, Mode) else subject.key
     return read_slice(now.units, place)
-
-
-def _measure_samples(
-    now: ReportData, then: ReportData, subject: Finding | Mode
-) -> SinceBaseline | None:
-    """Return the change from the counts of the same rule in both reports."""
-    outcome = _find_outcome(now, then, subject.outcome)
-    earlier: Sequence[Finding | Mode] = then.modes if isinstance(subject, Mode) else then.findings
-    same = (e for e in earlier if (e.rule, e.outcome) == (subject.rule, outcome))
-    before = next(same, None)
-    if before is None:
-        return None
-    swap = isinstance(subject, Finding) and subject.is_less_frequent
-    return _compare_counts(_count_failures(subject, swap), _count_failures(before, swap))
 
 
 def _count_failures(subject: Finding | Mode, swap: bool) -> tuple[int, float]:

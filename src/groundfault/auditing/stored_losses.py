@@ -15,7 +15,6 @@ from groundfault.core.candidate import add_fitted_columns
 from groundfault.core.finding import Finding
 from groundfault.errors import InputError
 from groundfault.modes.mode import EVERY_MODEL
-from groundfault.stats import bits
 
 MAX_LOSSES = 2_000_000
 """Units times outcomes, above which a report keeps no record: it would be of 10 MB and more."""
@@ -33,13 +32,15 @@ def make_record(results: AuditResults, findings: Sequence[Finding]) -> UnitRecor
     if audit.compare or results.losses.size > MAX_LOSSES:
         return None
     sides = {f.key: _encode_mask(_mark_worse_side(results, f)) for f in findings if f.confirmed}
+    names = (name.encode("utf-8", "surrogatepass") for name in audit.evidence.unit_names)
+    digests = (hashlib.sha256(name).digest() for name in names)
     _, first = np.unique(audit.evidence.unit_index, return_index=True)
     # a mode may be a candidate that reads what a finder fitted
     columns = {column for mode in results.named.modes for column in mode.columns}
     fitted = [c for c in audit.library if c.fitted_column and c.fitted_column.name in columns]
     table = add_fitted_columns(audit.evidence.frame, fitted)[first]
     return UnitRecord(
-        names=_encode(_hash_names(list(audit.evidence.unit_names))),
+        names=_encode(np.frombuffer(b"".join(digest[:8] for digest in digests), dtype="<u8")),
         losses={
             name: _encode(row.astype("<f4"))
             for name, row in zip(audit.outcomes, results.losses, strict=True)
@@ -50,7 +51,7 @@ def make_record(results: AuditResults, findings: Sequence[Finding]) -> UnitRecor
 
 
 def read_names(record: UnitRecord) -> NDArray[np.uint64]:
-    """Hashes of the units' names: uint64, shape (units,).
+    """Return hashes of the units' names: uint64, shape (units,).
 
     Raises
     ------
@@ -61,7 +62,7 @@ def read_names(record: UnitRecord) -> NDArray[np.uint64]:
 
 
 def read_losses(record: UnitRecord, outcome: str) -> NDArray[np.float64] | None:
-    """Losses of the units for an outcome, NaN where not scored; None where there is no such.
+    """Return losses of the units for an outcome, NaN where not scored; None if there is no such.
 
     Of every model it is their mean.
 
@@ -106,18 +107,9 @@ def read_slice(record: UnitRecord, place: str | int) -> NDArray[np.bool_] | None
 
 def _mark_worse_side(results: AuditResults, finding: Finding) -> NDArray[np.bool_]:
     """Return the units on the slice of a finding, or off it where failures are fewer on it."""
-    audit = results.audit
-    j = next(j for j, c in enumerate(audit.library) if c.name == finding.name)
-    marks = audit.marks.select(np.array([j], dtype=np.intp))
-    on = bits.unpack(marks.on, marks.size)
-    valid = np.ones_like(on) if marks.valid is None else bits.unpack(marks.valid, marks.size)
-    side: NDArray[np.bool_] = (valid & ~on if finding.is_less_frequent else on)[0]
-    return side
-
-
-def _hash_names(names: Sequence[str]) -> NDArray[np.uint64]:
-    digests = (hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest() for name in names)
-    return np.frombuffer(b"".join(digest[:8] for digest in digests), dtype="<u8")
+    place = results.audit.library.find(finding.name)
+    on, defined = results.audit.marks.select(np.array([place], dtype=np.intp)).unpack()
+    return np.asarray((defined & ~on if finding.is_less_frequent else on)[0])
 
 
 def _read_row(record: UnitRecord, text: str) -> NDArray[np.float64]:

@@ -116,7 +116,15 @@ def verify(
     place = Path(directory)
     stored, library = read_report(place), Library.load(place / "library.json")
     data = stored.data
-    again = _recompute(data, library, place, evidence, judge, reader)
+    repeat, derivation = partial(_repeat_audit, data, library, judge), data.manifest.derivation
+    if derivation is not None and derivation.kind == COUNTS:
+        again = repeat(scan_evidence_again(data, place, evidence))
+    else:
+        sources = read_evidence_again(data, place, evidence, reader)
+        if derivation is None:
+            again = repeat(select_audited(sources, data.manifest))
+        else:
+            again = _rerun_of(derivation.kind)(sources, data.manifest, place, repeat)
     differences = compare_reports(data, again.data, same_version=_is_of_this_version(stored))
     what = "every number, verdict and sentence follows from the evidence and the plan"
     check = judge_differences(differences, what)
@@ -134,7 +142,7 @@ def check_record(
     ledger: LedgerChoice,
     anchor: AnchorFiles | None = None,
 ) -> tuple[VerificationCheck, ...]:
-    """All checks of a report that take no evidence: of its files, its pages and its opening.
+    """Make the checks of a report that take no evidence: of files, pages and opening.
 
     Parameters
     ----------
@@ -164,7 +172,7 @@ def check_record(
 def check_writing(
     place: Path, stored: StoredReport, ledger: LedgerChoice
 ) -> tuple[VerificationCheck, VerificationCheck]:
-    """What a ledger says of a report's files, and of its opening.
+    """Check a report's files and its opening by a ledger.
 
     Parameters
     ----------
@@ -195,23 +203,6 @@ def _name_absence(ledger: LedgerChoice) -> CheckStatus:
 def _is_of_this_version(stored: StoredReport) -> bool:
     ours = stored.schema_version == SCHEMA_VERSION
     return ours and stored.data.groundfault_version == version("groundfault")
-
-
-def _recompute(
-    data: ReportData,
-    library: Library,
-    place: Path,
-    evidence: Places | None,
-    judge: Judge | None,
-    reader: Reader | None,
-) -> Report:
-    repeat, derivation = partial(_repeat_audit, data, library, judge), data.manifest.derivation
-    if derivation is not None and derivation.kind == COUNTS:
-        return repeat(scan_evidence_again(data, place, evidence))
-    sources = read_evidence_again(data, place, evidence, reader)
-    if derivation is None:
-        return repeat(select_audited(sources, data.manifest))
-    return _rerun_of(derivation.kind)(sources, data.manifest, place, repeat)
 
 
 def _repeat_audit(
@@ -285,19 +276,15 @@ def compare_reports(stated: ReportData, again: ReportData, *, same_version: bool
         own way, and an earlier one left out what it did not know.
     """
     if not same_version:
-        again = _leave_out_later(stated, again)
+        # a report that keeps no record of units, or did not look for evidence about the grader
+        names = ("grader", "units", "deciding")
+        absent = {name: None for name in names if getattr(stated, name) is None}
+        again = msgspec.structs.replace(again, **absent)
     before, after = (_select_comparable(each, texts=same_version) for each in (stated, again))
     if not same_version and _is_graded(stated):
         # their p-values are of another statistic now, and sampled
         before, after = map(_leave_out_p_values, (before, after))
     return list(differences_of(before, after))
-
-
-def _leave_out_later(stated: ReportData, again: ReportData) -> ReportData:
-    # a report that keeps no record of units, or did not look for evidence about the grader
-    names = ("grader", "units", "deciding")
-    absent = {name: None for name in names if getattr(stated, name) is None}
-    return msgspec.structs.replace(again, **absent)
 
 
 def _select_comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
@@ -373,7 +360,7 @@ def _leave_out_p_values(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rank_older(finding: dict[str, Any]) -> tuple[int, float]:
-    """The order of findings: by verdict, of which there were fewer, then by discovery lift."""
+    """Order findings by verdict, of which there were fewer, then by discovery lift."""
     return list(Verdict).index(finding["verdict"]), -abs(finding["discovery"]["lift"] or 0.0)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -18,9 +18,6 @@ from groundfault.base.holdout_events import Opening, select_looks
 from groundfault.base.ledger import Ledger
 from groundfault.base.reading import read_bytes
 from groundfault.errors import InputError, LedgerError, PlanError
-
-if TYPE_CHECKING:
-    from groundfault.base.ledger import Ledger
 
 _MAX_DIFFERENCES = 100  # more say nothing new, and a report may hold any number
 
@@ -64,7 +61,8 @@ class Verification:
 
     @property
     def verdict(self) -> VerificationVerdict:
-        """One failed check contradicts the result; one that could not be made leaves it open."""
+        """Return what the checks come to: one that failed contradicts the result, one that could
+        not be made leaves it open."""
         statuses = {check.status for check in self.checks}
         if "failed" in statuses:
             return "does NOT reproduce"
@@ -77,12 +75,12 @@ class Verification:
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """What differs, over all checks."""
+        """Return what differs, over all checks."""
         return tuple(line for check in self.checks for line in check.differences)
 
     @property
     def ledger(self) -> str:
-        """What the check of the ledger came to, in a sentence; empty where there was none."""
+        """Return the sentence of the ledger's check; empty where there was none."""
         return next((check.detail for check in self.checks if check.name == "ledger"), "")
 
 
@@ -214,7 +212,7 @@ def read_opening(entry: RecordedOpening) -> Opening:
 
 
 def _say_looks(data: ReportData, book: Ledger | None) -> str:
-    """What a ledger of the caller's holds of the outcomes of a report that recorded nothing."""
+    """Say what a ledger holds of the outcomes of a report that recorded nothing."""
     if book is None:
         return ""
     try:
@@ -227,12 +225,6 @@ def _say_looks(data: ReportData, book: Ledger | None) -> str:
     return f", as the report says; the ledger {book.place} holds {count} at these outcomes"
 
 
-_FILES: dict[str, Callable[[Report], str]] = {
-    "library.json": lambda report: report.library.to_json(),
-    "report.json": lambda report: report.to_json(),
-    "report.md": lambda report: report.to_markdown(),
-    "report.html": lambda report: report.to_html(),
-}
 _LINE = re.compile(r"([0-9a-f]{64})  ([^/\\\0]+)")
 _MAX_BYTES = 1 << 16
 """Of SHA256SUMS that are read: it lists a handful of files."""
@@ -253,12 +245,13 @@ class _Result(Protocol):
 
 
 def make_pages(report: Report) -> dict[str, str]:
-    """Every file of a report's folder, by name, as this version writes it."""
-    return {name: make(report) for name, make in _FILES.items()}
+    """Return every file of a report's folder, by name, as this version writes it."""
+    library = {"library.json": report.library.to_json()}
+    return library | make_result_pages("report.json", report)
 
 
 def make_result_pages(name: str, result: _Result) -> dict[str, str]:
-    """Every file of a result's folder; ``name`` is that of its JSON."""
+    """Return every file of a result's folder; ``name`` is that of its JSON."""
     return {
         name: result.to_json(),
         "report.md": result.to_markdown(),
@@ -281,26 +274,26 @@ def check_pages(
     source : str
         What they follow from: a file, or such words as "the audit and the ledger".
     """
-    differences, moved = [], []
+    state, differences, moved = partial(VerificationCheck, "pages"), [], []
     for name, again in pages.items():
-        stated = _read(folder / name)
-        if stated == again:
+        path = folder / name
+        text = read_bytes(path).decode("utf-8", "surrogateescape") if path.is_file() else None
+        if text == again:
             continue
-        if stated is not None and _still(stated) == _still(again):
+        if text is not None and _still(text) == _still(again):
             moved.append(name)
         else:
-            differences.append(f"{name}: {_tell(stated, again)}")
+            differences.append(f"{name}: {_tell(text, again)}")
     if differences:
         detail = f"what the folder shows is not what its {source} says"
-        return VerificationCheck("pages", "failed", detail, tuple(differences))
+        return state("failed", detail, tuple(differences))
     if moved and not attested:
-        detail = (
+        return state(
+            "unchecked",
             f"the words of {', '.join(moved)} follow from {source}; its figures are drawn "
-            "differently here, by other fonts or by an editor"
+            "differently here, by other fonts or by an editor",
         )
-        return VerificationCheck("pages", "unchecked", detail)
-    detail = f"made again from {source}, every page says the same"
-    return VerificationCheck("pages", "passed", detail)
+    return state("passed", f"made again from {source}, every page says the same")
 
 
 def check_foreign_pages(writer: str, absent: CheckStatus, *, attested: bool) -> VerificationCheck:
@@ -315,17 +308,10 @@ def check_foreign_pages(writer: str, absent: CheckStatus, *, attested: bool) -> 
     attested : bool
         Whether it does.
     """
+    state = partial(VerificationCheck, "pages")
     if attested:
-        detail = "written by another version, and as the ledger recorded them"
-        return VerificationCheck("pages", "passed", detail)
-    detail = f"written by groundfault {writer}, which alone can make them again"
-    return VerificationCheck("pages", absent, detail)
-
-
-def _read(path: Path) -> str | None:
-    if not path.is_file():
-        return None
-    return read_bytes(path).decode("utf-8", errors="surrogateescape")
+        return state("passed", "written by another version, and as the ledger recorded them")
+    return state(absent, f"written by groundfault {writer}, which alone can make them again")
 
 
 def _still(page: str) -> str:
@@ -371,34 +357,30 @@ def check_files(
     expected : bool
         Whether the version that wrote the report writes SHA256SUMS.
     """
-    sums = _read_sums(folder / SUMS)
-    if sums is None and (expected or records):
+    state, listed = partial(VerificationCheck, "files"), _read_sums(folder / SUMS)
+    if listed is None and (expected or records):
         what = "is missing" if not (folder / SUMS).exists() else "is not a list of digests"
-        return VerificationCheck("files", "failed", f"{SUMS} {what}", (f"{SUMS}: {what}",))
-    differences = list(_compare_files(folder, sums or {}))
+        return state("failed", f"{SUMS} {what}", (f"{SUMS}: {what}",))
+    sums = listed or {}
+    differences = list(_compare_files(folder, sums))
     if records:
         # written twice, as by a second rendering, is recorded twice
-        nearest = min(
-            records, key=lambda record: len(set(record.items()) ^ set((sums or {}).items()))
-        )
+        nearest = min(records, key=lambda record: len(record.items() ^ sums.items()))
         differences += [
-            f"{name}: {(sums or {}).get(name, 'absent'):.12}, {nearest.get(name, 'absent'):.12} in"
-            " the ledger"
-            for name in sorted({*nearest, *(sums or {})})
-            if nearest.get(name) != (sums or {}).get(name)
+            f"{name}: {now:.12}, {then:.12} in the ledger"
+            for name in sorted({*nearest, *sums})
+            if (now := sums.get(name, "absent")) != (then := nearest.get(name, "absent"))
         ]
     if differences:
-        detail = "the folder is not as it was written"
-        return VerificationCheck("files", "failed", detail, tuple(differences))
+        return state("failed", "the folder is not as it was written", tuple(differences))
     if records:
-        detail = f"all {len(sums or {})} are those whose digests the ledger recorded"
-        return VerificationCheck("files", "passed", detail)
+        return state("passed", f"all {len(sums)} are those whose digests the ledger recorded")
     if records is None:
         why = "whether they are what was written, only the ledger could say"
     else:
         why = "the ledger holds no digests of them, as earlier versions recorded none"
     fit = f"they fit {SUMS}; " if sums else ""
-    return VerificationCheck("files", absent, fit + why)
+    return state(absent, fit + why)
 
 
 def _compare_files(folder: Path, sums: Mapping[str, str]) -> Iterator[str]:
@@ -411,7 +393,7 @@ def _compare_files(folder: Path, sums: Mapping[str, str]) -> Iterator[str]:
 
 
 def _read_sums(path: Path) -> dict[str, str] | None:
-    """Digests by name; None where there are none, or what is there is something else."""
+    """Read digests by name; None where there are none, or what is there is something else."""
     if not path.is_file():
         return None
     with path.open("rb") as stream:

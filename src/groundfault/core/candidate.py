@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -116,20 +116,15 @@ class FittedColumn:
                     f"{self.source}: {error}"
                 ) from None
             complete[start : start + _ROWS] = here
-        return pl.select(
-            pl.when(pl.Series(complete)).then(pl.Series(out)).alias(self.name)
-        ).to_series()
+        column = pl.when(pl.Series(complete)).then(pl.Series(out))
+        return pl.select(column.alias(self.name)).to_series()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted function as plain words and numbers; `from_dict` gives an equal one
         back."""
         arrays = {key: encode_array(array) for key, array in self.arrays.items()}
-        return {
-            "source": self.source,
-            "function": self.function,
-            "columns": list(self.columns),
-            "arrays": arrays,
-        }
+        words = {"source": self.source, "function": self.function}
+        return {**words, "columns": list(self.columns), "arrays": arrays}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> FittedColumn:
@@ -178,18 +173,15 @@ def matrix(frame: pl.DataFrame, columns: Sequence[str]) -> NDArray[np.float64]:
 def _parts(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[NDArray[np.float64]]:
     for name in columns:
         column = frame[name]
+        inner: Any = getattr(column.dtype, "inner", None)
         if column.dtype.is_numeric() or column.dtype == pl.Boolean:
             yield column.cast(pl.Float64).to_numpy()[:, None]
-        elif isinstance(column.dtype, pl.List | pl.Array) and _inner(column.dtype).is_numeric():
+        elif inner is not None and inner.is_numeric():
             yield _lists(column)
         else:
             raise InputError(
                 f"column {name!r} holds {column.dtype}; it must hold numbers, or lists of numbers"
             )
-
-
-def _inner(dtype: Any) -> pl.DataType:
-    return cast("pl.DataType", dtype.inner)
 
 
 def _lists(column: pl.Series) -> NDArray[np.float64]:
@@ -308,11 +300,8 @@ class Candidate:
     def columns(self) -> tuple[str, ...]:
         """Return columns of the evidence that are read, sorted; for a fitted column, what it
         reads."""
-        if self.fitted_column is None:
-            return self.parsed.columns
-        return tuple(
-            sorted({*self.parsed.columns, *self.fitted_column.columns} - {self.fitted_column.name})
-        )
+        names, fitted = self.parsed.columns, self.fitted_column
+        return names if fitted is None else tuple(sorted({*names, *fitted.columns} - {fitted.name}))
 
     @classmethod
     def from_text(cls, text: str, *, missing: Missing = "reject") -> Candidate:
@@ -357,6 +346,10 @@ class Library(Sequence[Candidate]):
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]
         return self.candidates[index]
+
+    def find(self, name: str) -> int:
+        """Return the place of the candidate of a name."""
+        return [candidate.name for candidate in self.candidates].index(name)
 
     @property
     def hash(self) -> str:

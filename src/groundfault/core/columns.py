@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -109,11 +109,8 @@ def match_attributes(evidence: Evidence, patterns: Sequence[str]) -> dict[str, s
     """
     matches: dict[str, str] = {}
     for pattern in patterns:
-        hits = (
-            [pattern]
-            if pattern in evidence.attributes
-            else _match_glob(evidence.attributes, pattern)
-        )
+        names = evidence.attributes
+        hits = [pattern] if pattern in names else [n for n in names if fnmatchcase(n, pattern)]
         if not hits:
             raise InputError(_no_such_column(evidence, pattern))
         for name in hits:
@@ -121,8 +118,31 @@ def match_attributes(evidence: Evidence, patterns: Sequence[str]) -> dict[str, s
     return matches
 
 
-def _match_glob(names: Iterable[str], pattern: str) -> list[str]:
-    return [name for name in names if fnmatchcase(name, pattern)]
+def select_named(
+    evidence: Evidence, patterns: Sequence[str], types: pl.Expr, reason: str
+) -> pl.DataFrame:
+    """Return the attributes that names or globs select, one row an example.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    patterns : sequence of str
+    types : polars selector
+        Columns of the types that are allowed, such as ``polars.selectors.numeric()``.
+    reason : str
+        Why another type is refused: the end of a sentence.
+
+    Raises
+    ------
+    InputError
+        If a pattern stands for no attribute, or for one of another type.
+    """
+    table = list_examples(evidence).select(*match_attributes(evidence, patterns))
+    allowed = table.select(types).columns
+    for name in table.columns:
+        if name not in allowed:
+            raise InputError(f"column {name!r} holds {table.schema[name]}{reason}")
+    return table
 
 
 def _no_such_column(evidence: Evidence, pattern: str) -> str:
@@ -211,18 +231,15 @@ def _measure(
     table: pl.DataFrame, expressions: dict[str, dict[str, pl.Expr]]
 ) -> dict[str, dict[str, Any]]:
     """Evaluate named expressions of every column in one pass."""
-    flat = [
-        (name, what, value)
+    whole = {
+        (name, what): value
         for name, measures in expressions.items()
         for what, value in measures.items()
-    ]
-    row = (
-        table.select(value.alias(str(i)) for i, (_, _, value) in enumerate(flat)).row(0)
-        if flat
-        else ()
-    )
+    }
+    named = [value.alias(str(i)) for i, value in enumerate(whole.values())]
+    row = table.select(named).row(0) if named else ()
     results: dict[str, dict[str, Any]] = {name: {} for name in expressions}
-    for (name, what, _), value in zip(flat, row, strict=True):
+    for (name, what), value in zip(whole, row, strict=True):
         results[name][what] = value
     return results
 
@@ -301,9 +318,6 @@ def propose_missing(
 
 
 def _and(names: Sequence[str], max_names: int = 3) -> str:
-    parts = (
-        [*names[:max_names], f"{len(names) - max_names} more"]
-        if len(names) > max_names + 1
-        else list(names)
-    )
+    more = len(names) - max_names
+    parts = [*names[:max_names], f"{more} more"] if more > 1 else list(names)
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

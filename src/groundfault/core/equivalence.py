@@ -92,11 +92,7 @@ def form(key: str, rule: str) -> str:
 
 def natural_rule(key: str) -> str:
     """Return the rule that the form of a key asks for: yes_no, integer, numeric or exact."""
-    return next(
-        rule
-        for rule in ("yes_no", "integer", "numeric", "exact")
-        if not form(key, rule) or rule == "exact"
-    )
+    return next((rule for rule in ("yes_no", "integer", "numeric") if not form(key, rule)), "exact")
 
 
 def normal(text: str) -> str:
@@ -150,10 +146,6 @@ def _yes_no(answer: str, key: str, _: Fraction) -> EquivalenceVerdict:
     return EquivalenceVerdict(word == key, f"says {word}")
 
 
-def _integer(answer: str, key: str, _: Fraction) -> EquivalenceVerdict:
-    return _number(answer, key, Fraction(0))
-
-
 def _number(answer: str, key: str, tolerance: Fraction) -> EquivalenceVerdict:
     values, target = _numbers(answer), _numbers(key)[0]
     if len(values) != 1:
@@ -166,9 +158,7 @@ def _number(answer: str, key: str, tolerance: Fraction) -> EquivalenceVerdict:
     if values[0][1] != target[1]:
         return EquivalenceVerdict(None, "one is a percentage and the other is not")
     same = abs(values[0][0] - target[0]) <= tolerance
-    return EquivalenceVerdict(
-        same, "the one number is the key's" if same else "the one number is not the key's"
-    )
+    return EquivalenceVerdict(same, f"the one number is {'' if same else 'not '}the key's")
 
 
 def _set(answer: str, key: str, _: Fraction) -> EquivalenceVerdict:
@@ -177,10 +167,8 @@ def _set(answer: str, key: str, _: Fraction) -> EquivalenceVerdict:
         return EquivalenceVerdict(None, "the answer names nothing")
     if items == targets:
         return EquivalenceVerdict(True, "the same items")
-    return EquivalenceVerdict(
-        False,
-        f"{len(targets - items)} of {len(targets)} items lacking, {len(items - targets)} too many",
-    )
+    few, many = len(targets - items), len(items - targets)
+    return EquivalenceVerdict(False, f"{few} of {len(targets)} items lacking, {many} too many")
 
 
 def _items(text: str) -> frozenset[str]:
@@ -192,7 +180,7 @@ def _items(text: str) -> frozenset[str]:
 RULES: dict[str, Callable[[str, str, Fraction], EquivalenceVerdict]] = {
     "exact": _exact,
     "yes_no": _yes_no,
-    "integer": _integer,
+    "integer": lambda answer, key, _: _number(answer, key, Fraction(0)),
     "numeric": _number,
     "set": _set,
 }

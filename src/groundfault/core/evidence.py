@@ -131,15 +131,14 @@ class Evidence:
         from groundfault.readers.table import read_table
 
         model = CONFIGURATION if isinstance(source, tuple) and model is None else model
-        names = tuple(column for column in (id, model, repeat, group) if column)
-        frame, provenance = read_table(source, text=names, numbers=(outcome,))
+        texts = tuple(column for column in (id, model, repeat, group) if column)
+        frame, provenance = read_table(source, text=texts, numbers=(outcome,))
         frame, is_good, null = read_grades(frame, outcome, positive_is_good, null_outcome)
         columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
-        roles = Roles(outcome, id, model, repeat, group, split, status, is_good, null, *columns)
-        roles = replace(roles, count_as_failed=tuple(count_as_failed))
-        frame = frame.clone()
-        roles, loss, statuses = read_rows(frame, roles, provenance[0])
-        return cls(frame, roles, loss, statuses, provenance)
+        names = outcome, id, model, repeat, group, split, status
+        counted = tuple(count_as_failed)
+        roles = Roles(*names, is_good, null, *columns, count_as_failed=counted)
+        return cls.from_frame(frame, roles, provenance)
 
     @classmethod
     @rename_parameters(allow_leak="allow_leakage")

@@ -273,9 +273,7 @@ class Finding:
             return self
         return replace(
             self,
-            name=self.opposite.name,
-            rule=self.opposite.rule,
-            meaning=self.opposite.meaning,
+            **asdict(self.opposite),
             discovery=self.discovery.swap(effect),
             holdout=None if self.holdout is None else self.holdout.swap(effect),
             full=self.full.swap(effect),

@@ -134,6 +134,6 @@ def find_bar(
     method = getattr(judge, "find_bar", None)
     if method is None or not len(hypotheses):
         return None
-    with enough_threads(len(units) * len(hypotheses)):
+    with enough_threads(units.marks.size * len(hypotheses)):
         bar: ConfirmationBar = method(units, hypotheses, plan, rng)
     return bar

@@ -72,7 +72,13 @@ class _Range:
 _MAX_DIGITS = 30
 """A setting such as 1e-400 is zero as a float, and 1e999999999 takes minutes to write out."""
 
-# the numbers that settings may be, by which they are checked
+# the words and the numbers that settings may be, by which they are checked
+_WORDS = {
+    "effect": EFFECTS,
+    "scope": get_args(Scope),
+    "correction": get_args(Correction),
+    "holdout_axis": get_args(HoldoutAxis),
+}
 _SHARE = {"range": _Range(0, 1, is_open=True)}
 _LIFT = {"range": _Range(0, 1)}
 _RATIO = {"range": _Range(1, is_open=True)}
@@ -205,14 +211,16 @@ class Plan:
                     f"prevalence must be two numbers 0 <= low <= high <= 1, not {low} and {high}"
                 )
             object.__setattr__(self, "prevalence", (low, high))
-        for name, words in (
-            ("effect", EFFECTS),
-            ("scope", get_args(Scope)),
-            ("correction", get_args(Correction)),
-            ("holdout_axis", get_args(HoldoutAxis)),
-        ):
+        for name, words in _WORDS.items():
             require_word(name, getattr(self, name), words)
-        self._check_axis()
+        if (self.holdout_axis == "time") != (self.holdout_column is not None):
+            raise PlanError(
+                "to hold out the latest examples, name both the axis and the column of times: "
+                "holdout_axis='time' and holdout_column"
+            )
+        object.__setattr__(self, "holdout_models", tuple(self.holdout_models))
+        if self.holdout_models and self.holdout_axis != "models":
+            raise PlanError("holdout_models names models to hold out: set holdout_axis='models'")
         self._check_judge()
         if self.depth not in range(1, MAX_DEPTH + 1):
             raise PlanError(f"depth must be 1, 2 or {MAX_DEPTH}, not {self.depth!r}")
@@ -253,16 +261,6 @@ class Plan:
     def judge_name(self) -> str:
         """Return the judge's name."""
         return self.judge if isinstance(self.judge, str) else self.judge.name
-
-    def _check_axis(self) -> None:
-        if (self.holdout_axis == "time") != (self.holdout_column is not None):
-            raise PlanError(
-                "to hold out the latest examples, name both the axis and the column of times: "
-                "holdout_axis='time' and holdout_column"
-            )
-        object.__setattr__(self, "holdout_models", tuple(self.holdout_models))
-        if self.holdout_models and self.holdout_axis != "models":
-            raise PlanError("holdout_models names models to hold out: set holdout_axis='models'")
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -305,11 +303,10 @@ class Plan:
             # window
             (Fraction(1, 10), Fraction(9, 10)) if lift_ranked else (Fraction(0), Fraction(1))
         )
+        least = Fraction(1 if gated else 0, 10)
         return replace(
             self,
-            min_lift=self.min_lift
-            if self.min_lift is not None
-            else Fraction(1 if gated else 0, 10),
+            min_lift=least if self.min_lift is None else self.min_lift,
             prevalence=self.prevalence or window,
             hold_min_on=self.hold_min_on or self.min_on,
             hold_min_off=self.hold_min_off or self.min_off,
@@ -392,17 +389,13 @@ def _read_split(evidence: Evidence, column: str) -> NDArray[np.bool_]:
             f"split column {column!r} holds {unknown[0]!r}; its words must be 'discovery' and "
             "'holdout'"
         )
-    votes = np.bincount(
-        evidence.unit_index,
-        weights=(words == "discovery").to_numpy(),
-        minlength=evidence.unit_count,
-    )
-    size = np.bincount(evidence.unit_index, minlength=evidence.unit_count)
+    index, count = evidence.unit_index, evidence.unit_count
+    votes = np.bincount(index, weights=(words == "discovery").to_numpy(), minlength=count)
+    size = np.bincount(index, minlength=count)
     divided = np.flatnonzero((votes > 0) & (votes < size))
     if len(divided):
-        unit = evidence.frame[evidence.roles.group or evidence.roles.id or ""].filter(
-            evidence.unit_index == divided[0]
-        )[0]
+        units = evidence.frame[evidence.roles.group or evidence.roles.id or ""]
+        unit = units.filter(index == divided[0])[0]
         raise InputError(
             f"split column {column!r} puts {unit!r} into both parts; one unit must be wholly in "
             "one of them"

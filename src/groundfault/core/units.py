@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -117,6 +117,25 @@ class Marks:
         on = bitset.count(self.on)
         return (np.full(len(on), self.size) if self.valid is None else bitset.count(self.valid)), on
 
+    def unpack(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return where each candidate is true, and where it is defined: shape (L, U)."""
+        on = bitset.unpack(self.on, self.size)
+        return on, np.ones_like(on) if self.valid is None else bitset.unpack(self.valid, self.size)
+
+    def sum_values(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return sums of values on each slice, and where it is defined: arrays of shape (L * M,).
+
+        Parameters
+        ----------
+        values : array, shape (M, m)
+        """
+        on = bitset.sums(self.on, values)
+        if self.valid is None:
+            total = np.broadcast_to(values.sum(axis=1), on.shape)
+        else:
+            total = bitset.sums(self.valid, values)
+        return on.reshape(-1), np.ascontiguousarray(total).reshape(-1)
+
     def are_same(self, one: int, other: int) -> bool:
         """Return whether two candidates are true for the same units."""
         return np.array_equal(self.on[one], self.on[other])
@@ -190,30 +209,18 @@ class Units:
     def tables(self) -> ContingencyTables:
         """Return counts and loss sums of all hypotheses, candidates outermost: shape (L * M,)."""
         marks = self.marks
-        on_sum = bitset.sums(marks.on, self.losses)
-        if marks.valid is None:
-            total = np.broadcast_to(self.losses.sum(axis=1), on_sum.shape)
-        else:
-            total = bitset.sums(marks.valid, self.losses)
-        total, on_sum = (np.ascontiguousarray(a).reshape(-1) for a in (total, on_sum))
+        on_sum, total = marks.sum_values(self.losses)
         return ContingencyTables(*self.support, total, on_sum, self.denominator)
 
     @cached_property
     def support(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return scored units of each hypothesis, and those on its slice: two arrays of shape (L *
         M,)."""
-        marks, (_, outcomes) = self.marks, self.shape
         if self.scored is None:
-            n, on = (np.repeat(a[:, None], outcomes, axis=1) for a in marks.counts())
-        else:
-            present = self.scored.astype(np.int64)
-            on = bitset.sums(marks.on, present)
-            n = (
-                np.broadcast_to(present.sum(axis=1), on.shape)
-                if marks.valid is None
-                else bitset.sums(marks.valid, present)
-            )
-        return np.ascontiguousarray(n).reshape(-1), np.ascontiguousarray(on).reshape(-1)
+            n, on = (np.repeat(counts, self.shape[1]) for counts in self.marks.counts())
+            return n, on
+        on, n = self.marks.sum_values(self.scored.astype(np.int64))
+        return n, on
 
     def null_distributions(
         self, hypotheses: NDArray[np.intp], *, pooled: bool
@@ -259,15 +266,7 @@ class Units:
 
     def squares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return sums of squared losses on each slice and over all its units: shape (L * M,)."""
-        squared = (self.losses / (self.denominator or 1)) ** 2
-        on = bitset.sums(self.marks.on, squared)
-        valid = self.marks.valid
-        total = (
-            np.broadcast_to(squared.sum(axis=1), on.shape)
-            if valid is None
-            else bitset.sums(valid, squared)
-        )
-        return on.reshape(-1), np.ascontiguousarray(total).reshape(-1)
+        return self.marks.sum_values((self.losses / (self.denominator or 1)) ** 2)
 
     def describe_losses(self) -> tuple[float, float | None]:
         """Return mean loss of what was scored, and its variance where losses are not 0/1."""
@@ -323,12 +322,10 @@ class Units:
             units = np.flatnonzero(inside)
             values = self.losses[outcome][units]
             strata = None if self.strata is None else self.strata[units]
-            rows = bitset.take(
-                self.marks.on[hypotheses[positions] // len(self.losses)], len(self), units
-            )
-            expected = bitset.sums(rows, permutation.compute_stratum_means(values, strata)[None])[
-                :, 0
-            ]
+            candidates = hypotheses[positions] // len(self.losses)
+            rows = bitset.take(self.marks.on[candidates], len(self), units)
+            means = permutation.compute_stratum_means(values, strata)
+            expected = bitset.sums(rows, means[None])[:, 0]
             for sums in permutation.redraw_sums(rows, values, draws, rng, strata):
                 yield positions, expected, sums
 
@@ -381,9 +378,8 @@ def _model_index(evidence: Evidence) -> NDArray[np.int64]:
     if evidence.roles.model is None:
         return np.zeros(len(evidence), dtype=np.int64)
     names = evidence.frame[evidence.roles.model].cast(pl.String)
-    return names.replace_strict(
-        list(evidence.models), range(len(evidence.models)), return_dtype=pl.Int64
-    ).to_numpy()
+    models = list(evidence.models)
+    return names.replace_strict(models, range(len(models)), return_dtype=pl.Int64).to_numpy()
 
 
 def _evaluate(table: pl.DataFrame, batch: Sequence[Candidate]) -> list[pl.Series]:
@@ -442,16 +438,15 @@ def _unit_values(
         home[evidence.unit_index] = np.arange(len(evidence))
         here, gaps = (None if rows is None else rows[home] for rows in (defined, empty))
         return on[home], here, gaps, reason
-    size = np.bincount(evidence.unit_index, minlength=evidence.unit_count)
-    votes = np.bincount(evidence.unit_index, weights=on, minlength=evidence.unit_count)
+    index, count = evidence.unit_index, evidence.unit_count
+    size = np.bincount(index, minlength=count)
+    votes = np.bincount(index, weights=on, minlength=count)
+    whole, gaps = (
+        None if rows is None else np.bincount(index, weights=rows, minlength=count)
+        for rows in (defined, empty)
+    )
     # a property of some rows of a unit says nothing of its mean loss
     if np.any((votes > 0) & (votes < size)):
         reason = reason or "varies_within_group"
-    whole = None
-    if defined is not None:
-        whole = (
-            np.bincount(evidence.unit_index, weights=defined, minlength=evidence.unit_count) == size
-        )
-    if empty is not None:
-        empty = np.bincount(evidence.unit_index, weights=empty, minlength=evidence.unit_count) > 0
-    return votes == size, whole, empty, reason
+    defined, empty = None if whole is None else whole == size, None if gaps is None else gaps > 0
+    return votes == size, defined, empty, reason

@@ -14,7 +14,7 @@ _VALUE, _COLUMN = "value of {}", "column {}"
 
 
 def find_disagreements(counter: Counter, rules: Mapping[str, Rule], where: str) -> dict[str, str]:
-    """Rules whose value differs in some row from that in polars, and what differs.
+    """Find rules whose value differs in some row from that in polars, and what differs.
 
     Parameters
     ----------

@@ -39,14 +39,14 @@ class PolarsCounter:
     table: ClassVar[str] = ""
 
     def find_schema(self) -> pl.Schema:
-        """Names and types of the columns."""
+        """Return names and types of the columns."""
         try:
             return self._scan.collect_schema()
         except (pl.exceptions.PolarsError, OSError) as error:
             raise InputError(f"cannot read {self.files[0]}: {first_line(error)}") from None
 
     def counts(self, rules: Sequence[str], by: Mapping[str, str]) -> CellCounts:
-        """As `groundfault.engines.Counter.counts`."""
+        """Count rules in cells: see `groundfault.engines.Counter.counts`."""
         expressions = {**by, **{f"rule {i}": sql for i, sql in enumerate(rules)}}
         table = self._select(expressions)
         aggregates = [pl.len().alias(CELL_ROWS)]
@@ -59,11 +59,11 @@ class PolarsCounter:
         return CellCounts.of(_collect(result), list(by), len(rules))
 
     def evaluate(self, expressions: Mapping[str, str], where: str) -> pl.DataFrame:
-        """As `groundfault.engines.Counter.evaluate`."""
+        """Evaluate expressions: see `groundfault.engines.Counter.evaluate`."""
         return _collect(self._select(expressions, where))
 
     def group(self, groups: GroupBy, part: int, parts: int) -> pl.DataFrame:
-        """As `groundfault.engines.GroupingCounter.group`."""
+        """Make groups: see `groundfault.engines.GroupingCounter.group`."""
         key, loss = pl.col(groups.key), _read(groups.loss)
         aggregates = [
             loss.mean().alias(groups.mean),
@@ -86,10 +86,9 @@ class PolarsCounter:
 
     def _select(self, expressions: Mapping[str, str], where: str = "") -> pl.LazyFrame:
         # other names first: of the table's own none may stand in for a column of the result
-        spelling = {key: _replace_hashes(sql) for key, sql in expressions.items()}
-        condition, hashes = _replace_hashes(where) if where else ("", {})
-        for _, more in spelling.values():
-            hashes |= more
+        hashes: dict[str, str] = {}
+        columns = {key: _replace_hashes(sql, hashes) for key, sql in expressions.items()}
+        condition = _replace_hashes(where, hashes)
         table = self._scan
         if hashes:
             table = table.with_columns(
@@ -97,30 +96,29 @@ class PolarsCounter:
                 for name, text in hashes.items()
             )
         table = table.filter(_read(condition)) if where else table
-        if not spelling:
-            # rows are counted, and no column read
-            return table
-        return table.select(_read(sql).alias(key) for key, (sql, _) in spelling.items())
+        # without expressions rows are counted, and no column read
+        named = [_read(sql).alias(key) for key, sql in columns.items()]
+        return table.select(named) if named else table
 
 
-def _replace_hashes(sql: str) -> tuple[str, dict[str, str]]:
-    """An expression with a column in place of each MD5, and of what that column is the hash."""
+def _replace_hashes(sql: str, hashes: dict[str, str]) -> str:
+    """Put a column in place of each MD5, and say of what that column is the hash."""
     if "MD5" not in sql:
-        return sql, {}
+        return sql
     from sqlglot import exp, parse_one
 
-    tree, texts = exp.paren(parse_one(sql, read="postgres")), {}
+    tree = exp.paren(parse_one(sql, read="postgres"))
     for node in list(tree.find_all(exp.MD5)):
         text = node.this.sql(dialect="postgres")
         # named by what it hashes: one expression, one column
         name = _HASH.format(hashlib.sha256(text.encode()).hexdigest()[:16])
-        texts[name] = text
+        hashes[name] = text
         node.replace(exp.column(exp.to_identifier(name, quoted=True)))
-    return tree.sql(dialect="postgres"), texts
+    return tree.sql(dialect="postgres")
 
 
 def _hash_texts(texts: pl.Series) -> pl.Series:
-    """MD5 of each text, as hexadecimal digits."""
+    """Return the MD5 of each text, as hexadecimal digits."""
     digests = (
         None if t is None else hashlib.md5(t.encode(), usedforsecurity=False).hexdigest()
         for t in texts

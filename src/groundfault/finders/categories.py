@@ -94,7 +94,14 @@ class Categories(Parameters):
                 f"column {column.name!r} has {column.distinct} or more levels and is "
                 f"not a category: leave it out, or raise max_levels (now {self.max_levels})"
             )
-        return [self._candidate(column.name, level) for level in self._levels(values, column)]
+        name, candidates = column.name, []
+        for level in self._levels(values, column):
+            text, rule = shorten_value(level), f"{quote(name)} = {literal(level)}"
+            # "off": a missing value is not this level, and is a candidate of its own
+            candidates.append(
+                Candidate(f"{name} = {text}", rule, f"{name} is {text}", self.name, "off")
+            )
+        return candidates
 
     def _levels(self, values: pl.Series, column: Column) -> list[Any]:
         values_present = values.drop_nulls().alias("level")
@@ -116,9 +123,3 @@ class Categories(Parameters):
             # of two levels one says all: the other is its complement
             return sorted(levels, key=counts.__getitem__)[:1]
         return levels
-
-    def _candidate(self, column: str, level: Any) -> Candidate:
-        text = shorten_value(level)
-        rule = f"{quote(column)} = {literal(level)}"
-        # "off": a missing value is not this level, and is a candidate of its own
-        return Candidate(f"{column} = {text}", rule, f"{column} is {text}", self.name, "off")

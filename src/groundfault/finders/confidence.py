@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
+from polars import selectors as cs
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.columns import list_examples, match_attributes
+from groundfault.core.columns import select_named
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
-from groundfault.errors import InputError
+from groundfault.finders.levels import check_quantiles
 from groundfault.slicing.estimator import Parameters
 from groundfault.slicing.predictions import PROBABILITY
 
@@ -38,31 +39,18 @@ class Confidence(Parameters):
     name: str = "confidence"
 
     def __post_init__(self) -> None:
-        if not all(0 < q < 1 for q in self.quantiles):
-            raise InputError(f"quantiles={self.quantiles} must lie between 0 and 1")
+        check_quantiles(self.quantiles)
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """Propose one candidate a quantile, the lowest first."""
-        names = list(match_attributes(discovery, [self.probability]))
-        table = list_examples(discovery).select(names)
-        for name, dtype in table.schema.items():
-            if not dtype.is_numeric():
-                raise InputError(
-                    f"column {name!r} holds {dtype}; "
-                    "a rule needs a column of numbers for each class"
-                )
-        largest = table.select(
-            pl.max_horizontal(pl.col(name).cast(pl.Float64) for name in names)
-        ).to_series()
+        reason = "; a rule needs a column of numbers for each class"
+        table = select_named(discovery, [self.probability], cs.numeric(), reason)
+        names = table.columns
+        largest = table.select(pl.max_horizontal(pl.all().cast(pl.Float64))).to_series()
         # "higher" gives a value that occurs; below the smallest there is nothing
         cuts = {largest.quantile(q, "higher") for q in self.quantiles} - {None, largest.min()}
         # six digits: readable, and the same on machines that differ in the last bits
         for cut in sorted(float(f"{c:.6g}") for c in cuts if c is not None):
             rule = " AND ".join(f"{quote(name)} < {cut}" for name in names)
-            yield Candidate(
-                f"confidence < {cut}",
-                rule,
-                f"no class has a probability of {cut}",
-                self.name,
-                "drop",
-            )
+            meaning = f"no class has a probability of {cut}"
+            yield Candidate(f"confidence < {cut}", rule, meaning, self.name, "drop")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from polars import selectors as cs
 
 from groundfault.base.reading import read_text
 from groundfault.core.candidate import Candidate, Library, Missing
@@ -61,18 +62,14 @@ class Declared(Parameters):
             patterns, missing = match_attributes(discovery, self.columns), self.missing or "reject"
             _check_flags(table, list(patterns))
         else:
-            patterns, missing = {column: column for column in _flags(table)}, self.missing or "drop"
+            columns = profile(table.select(cs.numeric() | cs.boolean()))
+            patterns = {c.name: c.name for c in columns if c.kind is Kind.FLAG}
+            missing = self.missing or "drop"
         schema = table.schema  # made anew from all columns each time it is asked for
         for column, name in _name_candidates(patterns).items():
             rule = flag_rule(column, schema[column])
             yield Candidate(name, rule, f"{name.replace('_', ' ')} holds", self.name, missing)
         yield from self.candidates
-
-
-def _flags(table: pl.DataFrame) -> list[str]:
-    kinds = table.schema.items()
-    plausible = [name for name, dtype in kinds if dtype == pl.Boolean or dtype.is_numeric()]
-    return [column.name for column in profile(table.select(plausible)) if column.kind is Kind.FLAG]
 
 
 def _name_candidates(patterns: dict[str, str]) -> dict[str, str]:

@@ -83,7 +83,13 @@ class Pysubgroup(Parameters):
         # pysubgroup's targets are true or false, and losses may be graded
         wrong = (loss.filter(has_loss) > 0.5).to_numpy()
         table = select_searchable(discovery, self.columns)
-        search = _import_pysubgroup()
+        try:
+            import pysubgroup as search
+        except ImportError:
+            raise MissingExtraError(
+                "the finder pysubgroup needs the library of that name: "
+                "pip install 'groundfault[subgroup]'"
+            ) from None
         if table.width == 0 or not 0 < wrong.sum() < len(wrong):
             return
         levels = Levels.of(table.filter(has_loss), self.bins, "value")
@@ -117,14 +123,3 @@ class Pysubgroup(Parameters):
                 yield sorted(
                     (int(s.attribute_name), int(s.attribute_value)) for s in subgroup.selectors
                 )
-
-
-def _import_pysubgroup() -> Any:
-    try:
-        import pysubgroup
-    except ImportError:
-        raise MissingExtraError(
-            "the finder pysubgroup needs the library of that name: "
-            "pip install 'groundfault[subgroup]'"
-        ) from None
-    return pysubgroup

@@ -75,21 +75,20 @@ class Interactions(Parameters):
                 for longer in self._extend(on, part, digests):
                     longer_parts.append(longer)
                     bases = [library[i] for i in longer]
-                    if size in self.order and _one_fit(bases):
+                    # a candidate carries one fitted column at most
+                    fits = {base.fitted_column for base in bases} - {None}
+                    if size in self.order and len(fits) <= 1:
                         combinations.append(bases)
-                self._require_few(len(combinations), len(library))
+                # refused, not cut: which were left out would depend on their order
+                if len(combinations) > self.max_candidates:
+                    raise PlanError(
+                        f"{len(library)} candidates make more than {self.max_candidates} "
+                        "conjunctions (max_candidates): combine fewer, ask for pairs only "
+                        "(interactions:2, order=(2,)), or raise min_size or max_candidates"
+                    )
             parts = longer_parts
         # each rule is parsed, which takes far longer than counting: not before all are counted
         return [self._conjunction(bases) for bases in combinations]
-
-    def _require_few(self, count: int, bases: int) -> None:
-        # refused, not cut: which conjunctions were left out would depend on their order
-        if count > self.max_candidates:
-            raise PlanError(
-                f"{bases} candidates make more than {self.max_candidates} conjunctions "
-                "(max_candidates): combine fewer, ask for pairs only (interactions:2, "
-                "order=(2,)), or raise min_size or max_candidates"
-            )
 
     def _extend(
         self, on: Bits, part: tuple[int, ...], digests: set[bytes]
@@ -117,8 +116,3 @@ class Interactions(Parameters):
 
 def _digest(row: Bits) -> bytes:
     return hashlib.blake2b(row.tobytes(), digest_size=16).digest()
-
-
-def _one_fit(bases: list[Candidate]) -> bool:
-    # a candidate carries one fitted column at most
-    return len({base.fitted_column for base in bases} - {None}) <= 1

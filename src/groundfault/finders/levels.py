@@ -107,11 +107,17 @@ class Levels:
             raise InputError(
                 f"X has {frame.height} rows and {frame.width} columns: there is nothing to search"
             )
-        columns = [_code(frame[name], bins, missing) for name in frame.columns]
+        return cls.join(frame.columns, [_code(frame[c], bins, missing) for c in frame.columns])
+
+    @classmethod
+    def join(
+        cls, names: Sequence[Any], columns: Sequence[tuple[NDArray[Any], Sequence[Any]]]
+    ) -> Levels:
+        """Return columns, each with the level of its rows and what its levels stand for."""
         counts = np.array([len(values) for _, values in columns], dtype=np.int64)
         smallest = np.min_scalar_type(int(counts.max()))
-        codes = np.stack([codes for codes, _ in columns], dtype=smallest)
-        return cls(frame.columns, codes, counts, [values for _, values in columns])
+        codes = np.stack([codes.astype(smallest, copy=False) for codes, _ in columns])
+        return cls(names, codes, counts, [values for _, values in columns])
 
     def name_values(self, columns: NDArray[Any], levels: NDArray[Any]) -> dict[Any, Any]:
         """Return values of some columns, by name."""
@@ -147,10 +153,8 @@ def select_searchable(discovery: Evidence, columns: tuple[str, ...] | None) -> p
 
 
 def _as_frame(table: Any) -> pl.DataFrame:
-    if isinstance(table, pl.LazyFrame):
-        return table.collect()
-    if isinstance(table, pl.DataFrame):
-        return table
+    if isinstance(table, pl.LazyFrame | pl.DataFrame):
+        return table.lazy().collect()
     try:
         if hasattr(table, "__arrow_c_stream__") or isinstance(table, Mapping):
             return pl.DataFrame(table)
@@ -166,7 +170,9 @@ def _of_whole_numbers(table: NDArray[Any]) -> Levels:
     low, high = np.min([a for a, _ in ends], axis=0), np.max([b for _, b in ends], axis=0)
     span = [int(h) - int(v) + 1 for v, h in zip(low, high, strict=True)]
     if max(span) > max(1000, 2 * len(table)):  # far apart: number those that occur
-        return _of_far_numbers(table)
+        columns = [np.unique(column, return_inverse=True) for column in table.T]
+        coded = [(inverse, values.tolist()) for values, inverse in columns]
+        return Levels.join(range(table.shape[1]), coded)
     counts = np.array(span, dtype=np.int64)
     codes = np.empty(table.T.shape, dtype=np.min_scalar_type(int(counts.max())))
     unsigned = np.dtype(f"u{table.dtype.itemsize}")
@@ -175,12 +181,8 @@ def _of_whole_numbers(table: NDArray[Any]) -> Levels:
         codes[:, rows] = block.view(unsigned) - low.view(unsigned)[:, None]
     if table.dtype == bool:
         return Levels(range(len(low)), codes, counts, [[False, True][int(v) :] for v in low])
-    return Levels(
-        range(len(low)),
-        codes,
-        counts,
-        [range(int(v), int(h) + 1) for v, h in zip(low, high, strict=True)],
-    )
+    values = [range(int(v), int(h) + 1) for v, h in zip(low, high, strict=True)]
+    return Levels(range(len(low)), codes, counts, values)
 
 
 def _transpose(table: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
@@ -188,15 +190,6 @@ def _transpose(table: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
     for start in range(0, len(table), _BLOCK):
         rows = slice(start, min(start + _BLOCK, len(table)))
         yield rows, np.ascontiguousarray(table[rows].T)
-
-
-def _of_far_numbers(table: NDArray[Any]) -> Levels:
-    columns = [np.unique(column, return_inverse=True) for column in table.T]
-    counts = np.array([len(values) for values, _ in columns], dtype=np.int64)
-    codes = np.stack(
-        [inverse.astype(np.min_scalar_type(int(counts.max()))) for _, inverse in columns]
-    )
-    return Levels(range(table.shape[1]), codes, counts, [values.tolist() for values, _ in columns])
 
 
 def _code(column: pl.Series, bins: int, missing: str) -> tuple[NDArray[Any], list[Any]]:
@@ -298,3 +291,9 @@ def shorten_value(value: Any) -> str:
     line = " ".join(text.split())
     short = line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
     return short if line and line == text else f"'{short}'"
+
+
+def check_quantiles(quantiles: Sequence[float]) -> None:
+    """Raise `InputError` unless every quantile lies between 0 and 1."""
+    if not all(0 < q < 1 for q in quantiles):
+        raise InputError(f"quantiles={quantiles} must lie between 0 and 1")

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.base.deprecation import rename_fields
 from groundfault.core.candidate import Candidate
@@ -66,27 +65,16 @@ class Random(Parameters):
         levels, rng = Levels.of(table, self.bins, "value"), np.random.default_rng(self.seed)
         rules: set[str] = set()
         for _ in range(_TRIES * self.k):
-            pair = self._draw(levels, rng)
-            candidate = make_conjunction(levels.name_values(*pair), self.name)
-            if candidate.rule in rules or not self._large_enough(levels, *pair):
+            size = rng.integers(1, min(self.max_level, table.width) + 1)
+            columns = np.sort(rng.choice(table.width, size, replace=False))
+            values = rng.integers(0, levels.counts[columns])
+            candidate = make_conjunction(levels.name_values(columns, values), self.name)
+            share = float((levels.codes[columns] == values[:, None]).all(axis=0).mean())
+            # on both sides, as a slice of nearly everything cannot be tested either
+            is_testable = 0 < share < 1 and self.min_share <= share <= 1 - self.min_share
+            if candidate.rule in rules or not is_testable:
                 continue
             rules.add(candidate.rule)
             yield candidate
             if len(rules) == self.k:
                 return
-
-    def _draw(
-        self, levels: Levels, rng: np.random.Generator
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        width = len(levels.names)
-        columns = np.sort(
-            rng.choice(width, rng.integers(1, min(self.max_level, width) + 1), replace=False)
-        )
-        return columns, rng.integers(0, levels.counts[columns])
-
-    def _large_enough(
-        self, levels: Levels, columns: NDArray[np.int64], values: NDArray[np.int64]
-    ) -> bool:
-        share = float((levels.codes[columns] == values[:, None]).all(axis=0).mean())
-        # on both sides, as a slice of nearly everything cannot be tested either
-        return 0 < share < 1 and self.min_share <= share <= 1 - self.min_share

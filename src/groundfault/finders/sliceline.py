@@ -187,7 +187,7 @@ class SliceLine(Parameters):
     uses_outcomes: ClassVar[bool] = True
 
     def fit(self, X: Any, errors: Any, groups: Any = None) -> SliceLine:
-        """Return search a table.
+        """Search a table.
 
         Parameters
         ----------
@@ -275,11 +275,10 @@ class SliceLine(Parameters):
         return bounded.fit(table, loss.to_numpy(), together).slices_[: self.k]
 
     def _check(self) -> None:
-        least_of = {"k": 1, "max_level": 1, "bins": 2, "permutations": 0, "max_parents": 1}
+        least_of = {"k": 1, "max_level": 1, "bins": 2, "permutations": 0}
+        least_of |= {} if self.max_parents is None else {"max_parents": 1}
         for name, least in least_of.items():
             value = getattr(self, name)
-            if name == "max_parents" and value is None:
-                continue
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
                 raise PlanError(f"{name} must be a whole number from {least}, not {value!r}")
         if not 0 < to_fraction(self.alpha, "alpha") <= 1:
@@ -291,11 +290,9 @@ class SliceLine(Parameters):
             )
         if not 0 <= to_fraction(self.min_share, "min_share") < 1:
             raise PlanError(f"min_share must be a share in [0, 1), not {self.min_share!r}")
-        for name, words in (("missing", ("value", "unmatched")), ("ties", ("keep", "cut"))):
+        for name, words in {"missing": ("value", "unmatched"), "ties": ("keep", "cut")}.items():
             if getattr(self, name) not in words:
-                raise PlanError(
-                    f"{name} must be {words[0]} or {words[1]}, not {getattr(self, name)!r}"
-                )
+                raise PlanError(f"{name} must be {' or '.join(words)}, not {getattr(self, name)!r}")
 
     def _count_min_support(self, n: int) -> int:
         support = to_fraction(self.min_support)
@@ -380,10 +377,8 @@ def _check_errors(errors: Any, n: int) -> Floats:
             "errors must be finite and not negative: leave out rows that were not scored"
         )
     if loss.min() == loss.max():
-        problem_text = (
-            "there are no errors" if loss[0] == 0 else f"every row has the same error, {loss[0]:g}"
-        )
-        raise InputError(f"{problem_text}, so no slice is worse than another")
+        same = f"every row has the same error, {loss[0]:g}" if loss[0] else "there are no errors"
+        raise InputError(f"{same}, so no slice is worse than another")
     if loss.max() > 1e300 or loss.max() < 1e-300:
         raise InputError(
             f"the largest error is {loss.max():g}: scale the errors to between 1e-300 and 1e300"
@@ -397,14 +392,9 @@ def _assign_groups(entries: Sequence[tuple[ScoredSlice, bytes]]) -> list[ScoredS
     out = []
     for entry, rows in entries:
         terms = set(entry.predicates.items())
-        # a part of a slice, and one of the same rows, tell the same story; a reader wants one of
-        # each
-        near = (
-            g
-            for g, (other, same) in enumerate(leaders)
-            if terms <= other or terms >= other or rows == same
-        )
-        group = next(near, len(leaders))
+        # a part of a slice, and one of the same rows, tell the same story
+        near = [terms <= other or terms >= other or rows == same for other, same in leaders]
+        group = near.index(True) if any(near) else len(leaders)
         if group == len(leaders):
             leaders.append((terms, rows))
         out.append(replace(entry, group=group))

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
+from polars import selectors as cs
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.columns import Kind, list_examples, match_attributes, profile, take_sample
+from groundfault.core.columns import Kind, list_examples, profile, select_named, take_sample
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule, literal, quote
-from groundfault.errors import InputError
+from groundfault.finders.levels import check_quantiles
 from groundfault.slicing.estimator import Parameters
 
 # what SQL's regular expressions can check without a language model, so that anyone can re-check a
@@ -63,8 +64,7 @@ class Text(Parameters):
     name: str = "text"
 
     def __post_init__(self) -> None:
-        if not all(0 < q < 1 for q in self.quantiles):
-            raise InputError(f"quantiles={self.quantiles} must lie between 0 and 1")
+        check_quantiles(self.quantiles)
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """Propose candidates such as ``question has over 60 words``, column by column."""
@@ -72,8 +72,7 @@ class Text(Parameters):
         for column in table.columns:
             rules = [
                 *cut_lengths(table[column], self.quantiles),
-                *_list_marks(column),
-                *_list_questions(column),
+                *_list_patterns(column),
             ]
             candidates = [
                 Candidate(f"{column} {what}", rule, f"{column} {what}", self.name, "drop")
@@ -90,15 +89,10 @@ def select_texts(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.Dat
     InputError
         If a name or glob stands for no attribute, or for one that holds no text.
     """
-    table = list_examples(discovery)
-    if columns is None:
-        table = table.select(pl.col(pl.String))
-        return table.select(column.name for column in profile(table) if column.kind is Kind.TEXT)
-    table = table.select(*match_attributes(discovery, columns))
-    for name, dtype in table.schema.items():
-        if dtype != pl.String:
-            raise InputError(f"column {name!r} holds {dtype}, not text")
-    return table
+    if columns is not None:
+        return select_named(discovery, columns, cs.string(), ", not text")
+    table = list_examples(discovery).select(cs.string())
+    return table.select(column.name for column in profile(table) if column.kind is Kind.TEXT)
 
 
 def cut_lengths(text: pl.Series, quantiles: tuple[float, ...]) -> Iterator[tuple[str, str]]:
@@ -123,12 +117,9 @@ def _cut_quantiles(counts: pl.Series, quantiles: tuple[float, ...]) -> list[int]
     return sorted(cuts)
 
 
-def _list_marks(column: str) -> Iterator[tuple[str, str]]:
+def _list_patterns(column: str) -> Iterator[tuple[str, str]]:
     for mark, pattern in _MARKS.items():
         yield f"has {mark}", f"{quote(column)} ~ {literal(pattern)}"
-
-
-def _list_questions(column: str) -> Iterator[tuple[str, str]]:
     for word, pattern in _QUESTIONS.items():
         anywhere, start = rf"\b{pattern}\b", rf"^\W*{pattern}\b"
         yield f'has "{word}"', f"{quote(column)} ~* {literal(anywhere)}"

@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 
 import polars as pl
+from polars import selectors as cs
 
 from groundfault.core.candidate import Candidate
 from groundfault.core.columns import (
     Column,
     Kind,
     list_examples,
-    match_attributes,
     profile,
     propose_missing,
+    select_named,
 )
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
-from groundfault.errors import InputError
+from groundfault.finders.levels import check_quantiles
 from groundfault.slicing.estimator import Parameters
 
 
@@ -56,8 +57,7 @@ class Thresholds(Parameters):
     name: str = "thresholds"
 
     def __post_init__(self) -> None:
-        if not all(0 < q < 1 for q in self.quantiles):
-            raise InputError(f"quantiles={self.quantiles} must lie between 0 and 1")
+        check_quantiles(self.quantiles)
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """Propose candidates such as ``n_words > 400``, then the patterns of missing values."""
@@ -71,17 +71,12 @@ class Thresholds(Parameters):
         yield from propose_missing(table, columns, self.name)
 
     def _numbers(self, discovery: Evidence) -> tuple[pl.DataFrame, list[Column]]:
-        table = list_examples(discovery)
         if self.columns is None:
             # numbers only: levels of words belong to the finder of categories
-            table = table.select(name for name, dtype in table.schema.items() if dtype.is_numeric())
+            table = list_examples(discovery).select(cs.numeric())
             return table, [c for c in profile(table) if c.kind in (Kind.NUMBER, Kind.CONSTANT)]
-        table = table.select(*match_attributes(discovery, self.columns))
-        for name, dtype in table.schema.items():
-            if not dtype.is_numeric():
-                raise InputError(
-                    f"column {name!r} holds {dtype}, not numbers, so it has no thresholds"
-                )
+        reason = ", not numbers, so it has no thresholds"
+        table = select_named(discovery, self.columns, cs.numeric(), reason)
         return table, list(profile(table))
 
 

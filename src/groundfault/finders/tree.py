@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from polars import selectors as cs
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.columns import Kind, list_examples, match_attributes, profile
+from groundfault.core.columns import Kind, list_examples, profile, select_named
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.levels import Range, make_conjunction
@@ -73,26 +74,24 @@ class Tree(Parameters):
             return
         table = table.filter(has_loss)
         values = table.cast(pl.Float64).to_numpy()
+        flags = table.select(cs.boolean()).columns
         for path, inside in self._leaves(table.columns, values, wrong):
             # a leaf of few errors is the complement of what is sought
-            rate = float(wrong[inside].mean())
-            if path and rate > wrong.mean():
-                levels = {c: _value(table.schema[c], r) for c, r in path.items()}
+            if path and wrong[inside].mean() > wrong.mean():
+                # a range of true and false is one of them
+                levels = {c: r.low is not None if c in flags else r for c, r in path.items()}
                 yield make_conjunction(levels, self.name, "drop")
 
     def _numbers(self, discovery: Evidence) -> pl.DataFrame:
-        table = list_examples(discovery)
+        numbers = cs.numeric() | cs.boolean()
         if self.columns is None:
-            plausible = [c for c, t in table.schema.items() if t.is_numeric() or t == pl.Boolean]
-            columns = profile(table.select(plausible))
-            names = [c.name for c in columns if c.kind in (Kind.NUMBER, Kind.FLAG)]
-            return table.select(c for c in names if not table[c].null_count())
-        table = table.select(*match_attributes(discovery, self.columns))
+            table = list_examples(discovery).select(numbers)
+            kinds = Kind.NUMBER, Kind.FLAG
+            columns = [c for c in profile(table) if c.kind in kinds and not c.missing]
+            return table.select(c.name for c in columns)
+        reason = ", not numbers: no tree can cut it"
+        table = select_named(discovery, self.columns, numbers, reason)
         for column in table:
-            if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
-                raise InputError(
-                    f"column {column.name!r} holds {column.dtype}, not numbers: no tree can cut it"
-                )
             if column.null_count():
                 raise InputError(
                     f"column {column.name!r} has {column.null_count()} missing values; "
@@ -145,8 +144,3 @@ def _list_leaves(
     ):
         longer = path | {column: part}
         yield from _list_leaves(tree, int(child), longer, inside & side, columns, values)
-
-
-def _value(dtype: pl.DataType, part: Range) -> Range | bool:
-    """Return the value of a true/false column that a range of it is; other ranges as they are."""
-    return part if dtype != pl.Boolean else part.low is not None

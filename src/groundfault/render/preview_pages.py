@@ -29,9 +29,8 @@ from groundfault.render.page import (
 from groundfault.slicing.replays import LEVEL
 
 if TYPE_CHECKING:
-    from groundfault.auditing.checking import Check, Prospect
+    from groundfault.auditing.checking import Check, CheckSummary, Prospect
     from groundfault.auditing.column_timing import ColumnStage
-    from groundfault.auditing.preview_schema import CheckSummary, ColumnUse
     from groundfault.auditing.proposals import Proposals
 
 # rows of each table: together they fill one screen of a terminal
@@ -86,7 +85,7 @@ def _describe_parts(summary: CheckSummary) -> tuple[str, str]:
     return "before the holdout is opened", f"{units}; discovery error rate"
 
 
-def make_column_table(columns: Iterable[ColumnUse | ColumnStage]) -> Table:
+def make_column_table(columns: Iterable[ColumnStage]) -> Table:
     """Make the table of column roles, those to ask about first, and how to overrule them."""
     groups: dict[tuple[str, str], list[str]] = {}
     for use in sorted(columns, key=lambda use: not use.suspect):
