@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.auditing.messages import (
     describe_guarantee,
@@ -15,6 +14,7 @@ from groundfault.auditing.messages import (
 )
 from groundfault.auditing.report_schema import OverallChange
 from groundfault.auditing.results import AuditResults
+from groundfault.base.arrays import Floats
 from groundfault.core.finding import Cell, Elsewhere, Finding, Verdict
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, to_fraction
@@ -159,9 +159,7 @@ def contrast_changes(results: AuditResults) -> dict[int, Elsewhere]:
     return {h: rows[i] for h, i in results.positions.items() if i in rows}
 
 
-def _describe_rests(
-    pairs: Pairs, rest: Bits, p: NDArray[np.float64], plan: Plan
-) -> dict[int, Elsewhere]:
+def _describe_rests(pairs: Pairs, rest: Bits, p: Floats, plan: Plan) -> dict[int, Elsewhere]:
     """Compare each candidate that holds for some units, and not for all, with the rest."""
     sums, squares = pairs.change_sums()
     changes = pairs.changes

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats, Places
 from groundfault.core.column_names import describes_answer
 from groundfault.core.columns import Column, Kind, list_examples, names_a_thing, profile
 from groundfault.core.evidence import Evidence
@@ -122,9 +123,7 @@ def _is_text(table: pl.DataFrame, column: Column) -> bool:
     return words is not None and float(str(words)) >= _MIN_WORDS
 
 
-def _join_texts(
-    table: pl.DataFrame, texts: Sequence[str], plain: Sequence[str]
-) -> NDArray[np.intp]:
+def _join_texts(table: pl.DataFrame, texts: Sequence[str], plain: Sequence[str]) -> Places:
     """Find for each example the first of nearly the same texts, and the same labels and flags."""
     whole = table.select(pl.concat_str(texts, separator=" ", ignore_nulls=True)).to_series()
     words = [normalise_text(text or "") for text in whole]
@@ -166,7 +165,7 @@ def _code_labels(table: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame
     )
 
 
-def _join_rows(table: pl.DataFrame, losses: NDArray[np.float64]) -> NDArray[np.intp]:
+def _join_rows(table: pl.DataFrame, losses: Floats) -> Places:
     """Find for each example the first that it is a copy of, by all columns together."""
     n = table.height
     alone = np.arange(n, dtype=np.intp)
@@ -191,7 +190,7 @@ def _join_rows(table: pl.DataFrame, losses: NDArray[np.float64]) -> NDArray[np.i
     return out
 
 
-def _agree_in_outcomes(first: NDArray[np.intp], losses: NDArray[np.float64]) -> bool:
+def _agree_in_outcomes(first: Places, losses: Floats) -> bool:
     """Return whether rows that agree in all columns have the outcomes of the first of them.
 
     Examples that merely look alike fail each in its own way.
@@ -237,7 +236,7 @@ def _drop_functions(table: pl.DataFrame) -> Iterator[str]:
             yield name
 
 
-def _find_first(table: pl.DataFrame) -> NDArray[np.intp]:
+def _find_first(table: pl.DataFrame) -> Places:
     """Find for each row the first that is equal to it; missing values are equal."""
     row = pl.int_range(pl.len()).alias("\0row")
     names = table.columns
@@ -245,6 +244,6 @@ def _find_first(table: pl.DataFrame) -> NDArray[np.intp]:
     return first.to_series().to_numpy().astype(np.intp)
 
 
-def _count_pairs(codes: NDArray[np.uint64] | NDArray[np.intp]) -> float:
+def _count_pairs(codes: NDArray[np.uint64] | Places) -> float:
     counts = np.unique(codes, return_counts=True)[1].astype(np.float64)
     return float((counts * (counts - 1)).sum() / 2)

@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from groundfault.auditing.counting import (
     GRADED_JUDGES,
@@ -33,6 +32,7 @@ from groundfault.auditing.lazy_evidence import (
     sum_statuses,
 )
 from groundfault.auditing.prepared_audit import PreparedAudit
+from groundfault.base.arrays import Bools, Floats
 from groundfault.base.row_sketch import RowSample
 from groundfault.core.candidate import Candidate
 from groundfault.core.counted_units import CountedMarks, CountedUnits, JointCells
@@ -133,7 +133,7 @@ class CountedAudit(PreparedAudit):
             scored, rows = (cells.keys[name].to_numpy().astype(np.int64) for name in (SCORED, ROWS))
         return Scan(cells, loss, status, find_discovery(cells, roles.split), scored, rows)
 
-    def require_countable(self, losses: NDArray[np.float64]) -> None:
+    def require_countable(self, losses: Floats) -> None:
         """Raise where losses are graded and the judge counts failures, or rows are too many."""
         judge, roles = self.judge.name, self.lazy.roles
         # means of groups of several sizes are permuted within these, even if all are 0 or 1
@@ -251,7 +251,7 @@ class CountedAudit(PreparedAudit):
             self.searched  # noqa: B018
 
     @cached_property
-    def discovery_mask(self) -> NDArray[np.bool_]:
+    def discovery_mask(self) -> Bools:
         """Return all rows of the sample: none of the holdout is in it."""
         return np.ones(self.evidence.unit_count, dtype=np.bool_)
 
@@ -261,11 +261,11 @@ class CountedAudit(PreparedAudit):
         part = self.lazy.find_part(self.plan) if self.has_holdout else ""
         return hashlib.sha256(part.encode()).hexdigest()
 
-    def losses(self, unscored: int | None = None) -> NDArray[np.float64]:
+    def losses(self, unscored: int | None = None) -> Floats:
         """Return the losses of all cells, NaN where not scored: shape (1, cells)."""
         return (self.scan.loss if unscored is None else self.scan.fill(unscored))[None]
 
-    def units(self, losses: NDArray[np.float64]) -> CountedUnits:
+    def units(self, losses: Floats) -> CountedUnits:
         """Return all rows, with these losses of cells."""
         joint, is_unscored = self.joint, np.isnan(self.scan.loss)
         if joint is not None and is_unscored.any() and not np.isnan(losses).any():
@@ -273,7 +273,7 @@ class CountedAudit(PreparedAudit):
         units = self.scan.make_units(self.library, self.marks, losses[0])
         return replace(units, joint=joint)
 
-    def parts(self, losses: NDArray[np.float64]) -> tuple[CountedUnits, CountedUnits | None]:
+    def parts(self, losses: Floats) -> tuple[CountedUnits, CountedUnits | None]:
         """Return the rows of discovery and of the holdout; all and None where none are held out."""
         if not self.has_holdout:
             return self.units(losses), None
@@ -338,7 +338,7 @@ class CountedAudit(PreparedAudit):
         )
 
     @property
-    def sample_losses(self) -> NDArray[np.float64]:
+    def sample_losses(self) -> Floats:
         """Return the losses of the sample, NaN where not scored."""
         return self.evidence.loss.cast(pl.Float64).fill_null(np.nan).to_numpy()
 

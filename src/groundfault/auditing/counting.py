@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from groundfault.auditing.lazy_evidence import (
     LazyEvidence,
 )
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.counted_units import CountedMarks, CountedUnits
 from groundfault.core.units import classify_sizes
@@ -53,26 +53,24 @@ class Scan:
     """
 
     cells: CellCounts
-    loss: NDArray[np.float64]
+    loss: Floats
     status: pl.Series
-    is_discovery: NDArray[np.bool_]
-    scored: NDArray[np.int64]
-    rows: NDArray[np.int64]
+    is_discovery: Bools
+    scored: Ints
+    rows: Ints
 
     @property
-    def strata(self) -> NDArray[np.int64] | None:
+    def strata(self) -> Ints | None:
         """Return the size classes of groups; None where all are means of about as many rows."""
         return classify_sizes(self.scored)
 
-    def fill(self, loss: int) -> NDArray[np.float64]:
+    def fill(self, loss: int) -> Floats:
         """Return the losses had all rows failed that were not scored (1), or passed (0)."""
         return (
             np.nan_to_num(self.loss) * self.scored + loss * (self.rows - self.scored)
         ) / self.rows
 
-    def sum_rules(
-        self, library: Library, where: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def sum_rules(self, library: Library, where: Bools) -> tuple[Ints, Ints]:
         """Return how many rows of some cells each candidate is defined for, and true."""
         drops = np.array([candidate.missing == "drop" for candidate in library])
         defined = self.cells.defined[where, : len(library)].sum(axis=0)
@@ -80,11 +78,7 @@ class Scan:
         return np.where(drops, defined, int(self.cells.rows[where].sum())), on
 
     def make_units(
-        self,
-        library: Library,
-        marks: CountedMarks,
-        loss: NDArray[np.float64],
-        part: NDArray[np.bool_] | None = None,
+        self, library: Library, marks: CountedMarks, loss: Floats, part: Bools | None = None
     ) -> CountedUnits:
         """Return the rows of some cells, or of all, where losses are not NaN.
 
@@ -119,14 +113,14 @@ class Scan:
         )
 
 
-def is_graded(losses: NDArray[np.float64]) -> bool:
+def is_graded(losses: Floats) -> bool:
     """Return whether a loss is neither 0 nor 1, of those that are numbers."""
     return not bool(np.isin(losses[~np.isnan(losses)], (0.0, 1.0)).all())
 
 
 def find_copies(
     lazy: LazyEvidence, library: Library, cells: CellCounts, unusable: Sequence[str]
-) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+) -> tuple[Places, Bools]:
     """Find for each candidate the earliest that is true for the same rows, or for the others.
 
     Those whose counts allow it are compared row by row, by the engine.
@@ -179,7 +173,7 @@ def _compare(one: str, other: str) -> tuple[str, str, str]:
     return gaps, f"{one} <> {other}", f"{one} = {other}"
 
 
-def find_discovery(cells: CellCounts, split: str | None) -> NDArray[np.bool_]:
+def find_discovery(cells: CellCounts, split: str | None) -> Bools:
     """Return which cells are of discovery: all where nothing is held out."""
     if PART not in cells.keys.columns:
         return np.ones(len(cells), dtype=np.bool_)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from groundfault.auditing.preparation import start_audit
 from groundfault.auditing.prepared_audit import PreparedAudit
+from groundfault.base.arrays import Bools, Places
 from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
 from groundfault.core.candidate import Candidate, Library, unique_names
@@ -151,9 +151,9 @@ class DescribingTask:
     settings: ProposingSettings
     columns: tuple[str, ...]
     discovery: list[str]
-    failing: NDArray[np.bool_]
+    failing: Bools
     texts: list[str]
-    check_places: NDArray[np.intp]
+    check_places: Places
     own: list[ExampleDescription]
 
     @classmethod
@@ -427,7 +427,7 @@ def bound_describing_cost(
 
 def _list_discovery(
     audit: PreparedAudit, shown: Sequence[str], *, mining: bool
-) -> tuple[list[str], NDArray[np.bool_]]:
+) -> tuple[list[str], Bools]:
     """List distinct texts that the proposer may see, and which fail more than on average."""
     visible = audit.visible_evidence
     table = pl.DataFrame({"text": show_texts(visible.frame, shown)})

@@ -11,13 +11,13 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.auditing import messages
 from groundfault.auditing.changes import contrast_changes, tell_change
 from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.messages import describe_guarantee
 from groundfault.auditing.results import AuditResults, find_representatives
+from groundfault.base.arrays import Floats
 from groundfault.core.candidate import Candidate
 from groundfault.core.finding import Cell, Estimate, Finding, Opposite, Verdict
 from groundfault.core.pairs import Pairs
@@ -139,9 +139,7 @@ def number_or_none(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _p_values(
-    results: AuditResults,
-) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+def _p_values(results: AuditResults) -> dict[str, tuple[Floats, Floats]]:
     """Return plain and adjusted p-values of every hypothesis, NaN where there is none."""
     audit, ruling = results.audit, results.ruling
     p, adjusted_p, holdout_p, holdout_adjusted = (
@@ -161,9 +159,7 @@ def _p_values(
     return {"discovery": (p, adjusted_p), "holdout": (holdout_p, holdout_adjusted)}
 
 
-def _cells_of(
-    units: Units, plan: Plan, p: NDArray[np.float64], adjusted_p: NDArray[np.float64]
-) -> list[Cell]:
+def _cells_of(units: Units, plan: Plan, p: Floats, adjusted_p: Floats) -> list[Cell]:
     tables = units.tables
     low, high = _intervals(units, plan)
     on_sum, total = tables.on_sum / tables.unit, tables.total / tables.unit
@@ -182,7 +178,7 @@ def _cells_of(
     ]
 
 
-def _intervals(units: Units, plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _intervals(units: Units, plan: Plan) -> tuple[Floats, Floats]:
     """Return lower and upper ends; NaN where a side is empty."""
     tables = units.tables
     level, effect = 1 - float(to_fraction(plan.alpha)), plan.effect

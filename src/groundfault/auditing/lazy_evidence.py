@@ -10,10 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats, Ints
 from groundfault.base.files import spell_path
 from groundfault.base.reading import readable
 from groundfault.base.row_sketch import DIGITS, EVERY_PLACE, MOST_ROWS, RowSample
@@ -251,9 +250,7 @@ def key_outcomes(roles: Roles) -> dict[str, str]:
     return by if roles.status is None else {**by, STATUS: quote(roles.status)}
 
 
-def read_keys(
-    keys: pl.DataFrame, roles: Roles, where: str
-) -> tuple[NDArray[np.float64], pl.Series]:
+def read_keys(keys: pl.DataFrame, roles: Roles, where: str) -> tuple[Floats, pl.Series]:
     """Read the loss, NaN where not scored, and the status of each cell.
 
     Parameters
@@ -278,7 +275,7 @@ def read_keys(
     return loss.fill_null(float("nan")).to_numpy(), status
 
 
-def sum_statuses(status: pl.Series, rows: NDArray[np.int64]) -> dict[str, int]:
+def sum_statuses(status: pl.Series, rows: Ints) -> dict[str, int]:
     """Return the rows of each status, over cells."""
     cells = pl.DataFrame({"status": status, "rows": rows})
     sums = cells.group_by("status").agg(pl.col("rows").sum())

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from groundfault.auditing.column_timing import ColumnStage, Timing, find_stages, list_columns
 from groundfault.auditing.leaks import LEAK, find_leaking_rules, measure_columns, measure_marks
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.digests import feed
 from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate, Library, unique_names
@@ -119,14 +119,14 @@ class PreparedAudit:
         self.marks  # noqa: B018
 
     @cached_property
-    def discovery_mask(self) -> NDArray[np.bool_]:
+    def discovery_mask(self) -> Bools:
         """Return the discovery units; all of them for a judge that holds nothing out."""
         if not self.has_holdout:
             return np.ones(self.evidence.unit_count, dtype=np.bool_)
         return self.plan.discovery_units(self.evidence)
 
     @property
-    def discovery_rows(self) -> NDArray[np.bool_]:
+    def discovery_rows(self) -> Bools:
         """Return the rows of the discovery units."""
         return self.discovery_mask[self.evidence.unit_index]
 
@@ -146,7 +146,7 @@ class PreparedAudit:
         return Marks.of(self.evidence, self.library)
 
     @cached_property
-    def rule_shares(self) -> NDArray[np.float64]:
+    def rule_shares(self) -> Floats:
         """Return how well each candidate predicts the outcome on the discovery units."""
         return measure_marks(self.evidence, self._all_marks, self.discovery_rows)
 
@@ -163,7 +163,7 @@ class PreparedAudit:
             return ("",)
         return self.evidence.models if len(self.evidence.models) > 1 else ("",)
 
-    def losses(self, unscored: int | None = None) -> NDArray[np.float64]:
+    def losses(self, unscored: int | None = None) -> Floats:
         """Return the losses of all units, held-out ones too: shape (outcomes, units).
 
         Parameters
@@ -176,7 +176,7 @@ class PreparedAudit:
             whole if unscored is None else whole.with_unscored_as(float(unscored))
         )
 
-    def read_losses(self, evidence: Evidence) -> NDArray[np.float64]:
+    def read_losses(self, evidence: Evidence) -> Floats:
         """Return the mean loss of each unit of some evidence: shape (outcomes, units).
 
         Of a comparison those of its two models, in order: shape (2, units).
@@ -191,7 +191,7 @@ class PreparedAudit:
         losses = self.read_losses(self.evidence.take(self.discovery_rows))
         return self._join(losses, np.flatnonzero(self.discovery_mask))
 
-    def parts(self, losses: NDArray[np.float64]) -> tuple[Units, Units | None]:
+    def parts(self, losses: Floats) -> tuple[Units, Units | None]:
         """Return the discovery units and the holdout; all and None where nothing is held out."""
         if self.discovery_mask.all():
             return self.units(losses), None
@@ -201,11 +201,11 @@ class PreparedAudit:
         )
         return discovery, holdout
 
-    def units(self, losses: NDArray[np.float64]) -> Units:
+    def units(self, losses: Floats) -> Units:
         """Return all units."""
         return self._join(losses)
 
-    def _join(self, losses: NDArray[np.float64], part: NDArray[np.intp] | None = None) -> Units:
+    def _join(self, losses: Floats, part: Places | None = None) -> Units:
         """Return all units, or a part of them, with their losses."""
         marks, strata = self.marks, self.strata
         if part is not None:
@@ -213,12 +213,12 @@ class PreparedAudit:
         return Pairs.of_models(marks, losses) if self.compare else Units.of(marks, losses, strata)
 
     @cached_property
-    def size_classes(self) -> NDArray[np.int64] | None:
+    def size_classes(self) -> Ints | None:
         """Return size classes of the units; None where all are means of about as many rows."""
         return classify_sizes(count_scored_rows(self.evidence))
 
     @cached_property
-    def strata(self) -> NDArray[np.int64] | None:
+    def strata(self) -> Ints | None:
         """Return strata of the units: of one size, and equal in columns that are held fixed.
 
         None where all are alike, and in a comparison: each unit is compared with itself.
@@ -227,7 +227,7 @@ class PreparedAudit:
             return None
         return number_strata(self.evidence, self.plan.within, self.size_classes)
 
-    def judge_losses(self, losses: NDArray[np.float64]) -> tuple[Ruling, Units, Units | None]:
+    def judge_losses(self, losses: Floats) -> tuple[Ruling, Units, Units | None]:
         """Return verdicts for these losses, and the units they rest on."""
         discovery, holdout = self.parts(losses)
         return rule(self.judge, self.plan, discovery, holdout, self.marks), discovery, holdout
@@ -370,9 +370,7 @@ def tabulate_units(
     return frame[first].drop(varying), varying
 
 
-def number_strata(
-    evidence: Evidence, within: Sequence[str], sizes: NDArray[np.int64] | None
-) -> NDArray[np.int64] | None:
+def number_strata(evidence: Evidence, within: Sequence[str], sizes: Ints | None) -> Ints | None:
     """Return strata of the units: int64, shape (units,); None where all are in one.
 
     Parameters

@@ -10,11 +10,11 @@ from typing import Any, Literal, get_origin, get_type_hints
 import msgspec
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from groundfault.auditing.preparation import start_audit
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report_schema import Preview
+from groundfault.base.arrays import Floats
 from groundfault.base.deprecation import rename_parameters
 from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.evidence import Evidence
@@ -293,7 +293,7 @@ def _replay(
     return {c.rule: {"p": one} for c, one in zip(library, p, strict=True)}
 
 
-def _mean_losses(audit: PreparedAudit) -> NDArray[np.float64]:
+def _mean_losses(audit: PreparedAudit) -> Floats:
     """Return the mean loss of each discovery unit over all outcomes, NaN where none was scored."""
     # the holdout is taken away first: not even the sum of its losses is computed
     evidence = audit.evidence

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report_schema import ReportHashes
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.core.counted_units import CountedUnits, JointCells
 from groundfault.core.finding import Verdict
 from groundfault.core.judge import ConfirmationBar, Judge, find_bar
@@ -80,7 +80,7 @@ class AuditResults:
     """
 
     audit: PreparedAudit
-    losses: NDArray[np.float64]
+    losses: Floats
     ruling: Ruling
     discovery: Units
     holdout: Units | None
@@ -149,7 +149,7 @@ class Frequency:
 
     splits: int
     nonempty: float
-    confirmed: NDArray[np.float64]
+    confirmed: Floats
 
 
 def confirmation_frequency(
@@ -178,7 +178,7 @@ def confirmation_frequency(
     return Frequency(splits, float(hits.any(axis=1).mean()), hits.mean(axis=0))
 
 
-def _repeat(judge: Judge, plan: Plan, units: Units, block: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _repeat(judge: Judge, plan: Plan, units: Units, block: Ints) -> Bools:
     n, hits = len(units), []
     for number in block:
         # a random stream of its own for each split, so that the number of processes changes nothing
@@ -256,7 +256,7 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
     return groups
 
 
-def _correlate(whole: Marks, confirming: Units, slices: NDArray[np.intp]) -> NDArray[np.float64]:
+def _correlate(whole: Marks, confirming: Units, slices: Places) -> Floats:
     """Return the correlation of memberships among all units."""
     if len(slices) < 2:
         return np.zeros((len(slices),) * 2)
@@ -273,17 +273,15 @@ def _correlate(whole: Marks, confirming: Units, slices: NDArray[np.intp]) -> NDA
 class _Members(NamedTuple):
     """Units, or cells of them, by which of some slices they are on; the last is the stronger."""
 
-    on: NDArray[np.bool_]
-    defined: NDArray[np.bool_]
-    scored: NDArray[np.bool_]
-    losses: NDArray[np.float64] | NDArray[np.int64]
-    strata: NDArray[np.int64]
-    weights: NDArray[np.int64] | None = None
+    on: Bools
+    defined: Bools
+    scored: Bools
+    losses: Floats | Ints
+    strata: Ints
+    weights: Ints | None = None
 
 
-def _find_explained(
-    units: Units, slices: NDArray[np.intp], lead: int, outcome: int
-) -> NDArray[np.bool_]:
+def _find_explained(units: Units, slices: Places, lead: int, outcome: int) -> Bools:
     """Return which candidates have next to no lift among units that agree in the stronger."""
     every = np.append(slices, lead)
     if isinstance(units, CountedUnits):
@@ -304,7 +302,7 @@ def _find_explained(
     return np.asarray(is_small & (side * z < -ndtri(LEVEL)))
 
 
-def _list_units(units: Units, slices: NDArray[np.intp], outcome: int) -> _Members:
+def _list_units(units: Units, slices: Places, outcome: int) -> _Members:
     marks = units.marks.select(slices)
     losses = units.changes if isinstance(units, Pairs) else units.losses[outcome]
     on, defined = marks.unpack()
@@ -313,7 +311,7 @@ def _list_units(units: Units, slices: NDArray[np.intp], outcome: int) -> _Member
     return _Members(on, defined, scored, losses, strata)
 
 
-def _list_cells(units: CountedUnits, slices: NDArray[np.intp]) -> _Members:
+def _list_cells(units: CountedUnits, slices: Places) -> _Members:
     """Return each cell twice, for its failures and for its passes."""
     joint = units.joint
     assert joint is not None
@@ -324,7 +322,7 @@ def _list_cells(units: CountedUnits, slices: NDArray[np.intp]) -> _Members:
     return _Members(on & defined, defined, defined, losses, np.zeros_like(losses), weights)
 
 
-def _places(joint: JointCells, slices: NDArray[np.intp]) -> NDArray[np.intp]:
+def _places(joint: JointCells, slices: Places) -> Places:
     """Return where candidates stand among those counted jointly."""
     at = {int(j): place for place, j in enumerate(joint.candidates)}
     return np.array([at[int(j)] for j in slices], dtype=np.intp)

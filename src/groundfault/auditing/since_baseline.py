@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from groundfault.auditing.report_schema import ReportData
 from groundfault.auditing.stored_losses import read_losses, read_names, read_slice
+from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.core.finding import Finding
 from groundfault.modes.mode import EVERY_MODEL, Mode
 from groundfault.stats import bits, flips, paired
@@ -38,10 +38,10 @@ and of a failure mode with one of the baseline's that is taken for the same."""
 class _SharedUnits(NamedTuple):
     """Units that both reports scored: their places in either, and their losses now and then."""
 
-    here: NDArray[np.intp]
-    there: NDArray[np.intp]
-    losses: NDArray[np.float64]
-    earlier: NDArray[np.float64]
+    here: Places
+    there: Places
+    losses: Floats
+    earlier: Floats
 
 
 class SinceBaseline(Struct, frozen=True):
@@ -99,10 +99,7 @@ class ReportPair(NamedTuple):
         return 1.0 - MODE_SHARE - (KNOWN_MODE_SHARE if self.then.modes else 0.0)
 
     def decide_worse(
-        self,
-        are_modes: Sequence[bool],
-        changes: Sequence[SinceBaseline],
-        level: float,
+        self, are_modes: Sequence[bool], changes: Sequence[SinceBaseline], level: float
     ) -> list[bool]:
         """Return which changes are confirmed: Holm over everything that could have been named.
 
@@ -163,12 +160,7 @@ class ReportPair(NamedTuple):
             return None
         return _compare_shared(both, inside, known=False)
 
-    def _find_known_slice(
-        self,
-        outcome: str,
-        both: _SharedUnits,
-        inside: NDArray[np.bool_],
-    ) -> NDArray[np.bool_] | None:
+    def _find_known_slice(self, outcome: str, both: _SharedUnits, inside: Bools) -> Bools | None:
         """Return the most alike slice of the baseline's failure modes; None if none is the same.
 
         It is of the units that both reports scored, as ``inside`` is.
@@ -222,7 +214,7 @@ class ReportPair(NamedTuple):
         return _compare_counts(_count_failures(subject, swap), _count_failures(before, swap))
 
 
-def _compare_shared(both: _SharedUnits, inside: NDArray[np.bool_], known: bool) -> SinceBaseline:
+def _compare_shared(both: _SharedUnits, inside: Bools, known: bool) -> SinceBaseline:
     """Return the change of a slice of shared units, tested by their changes."""
     changes = (both.losses - both.earlier)[inside]
     whole = bits.pack(np.ones((1, len(changes)), dtype=np.bool_))
@@ -238,11 +230,11 @@ def _compare_shared(both: _SharedUnits, inside: NDArray[np.bool_], known: bool) 
     )
 
 
-def _overlap(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
+def _overlap(one: Bools, other: Bools) -> float:
     return float((one & other).sum() / max(1, (one | other).sum()))
 
 
-def _find_members(now: ReportData, subject: Finding | Mode) -> NDArray[np.bool_] | None:
+def _find_members(now: ReportData, subject: Finding | Mode) -> Bools | None:
     if now.units is None:
         return None
     place = now.modes.index(subject) if isinstance(subject, Mode) else subject.key
@@ -274,7 +266,7 @@ def _compare_counts(now: tuple[int, float], then: tuple[int, float]) -> SinceBas
     )
 
 
-def _holm(p: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+def _holm(p: Floats, size: int) -> Floats:
     """Adjust some of ``size`` p-values by Holm's rule, the others being as large as can be."""
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(len(p))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from groundfault.auditing.report_schema import UnitRecord
 from groundfault.auditing.results import AuditResults
+from groundfault.base.arrays import Bools, Floats
 from groundfault.core.candidate import add_fitted_columns
 from groundfault.core.finding import Finding
 from groundfault.errors import InputError
@@ -61,7 +62,7 @@ def read_names(record: UnitRecord) -> NDArray[np.uint64]:
     return np.frombuffer(_decode(record.names, 8), dtype="<u8").astype(np.uint64)
 
 
-def read_losses(record: UnitRecord, outcome: str) -> NDArray[np.float64] | None:
+def read_losses(record: UnitRecord, outcome: str) -> Floats | None:
     """Return losses of the units for an outcome, NaN where not scored; None if there is no such.
 
     Of every model it is their mean.
@@ -78,7 +79,7 @@ def read_losses(record: UnitRecord, outcome: str) -> NDArray[np.float64] | None:
     return None if text is None else _read_row(record, text)
 
 
-def read_slice(record: UnitRecord, place: str | int) -> NDArray[np.bool_] | None:
+def read_slice(record: UnitRecord, place: str | int) -> Bools | None:
     """Return the units of a slice: bool, shape (units,); None where the record has no such.
 
     Parameters
@@ -105,14 +106,14 @@ def read_slice(record: UnitRecord, place: str | int) -> NDArray[np.bool_] | None
     return np.unpackbits(content, count=size, bitorder="little").astype(np.bool_)
 
 
-def _mark_worse_side(results: AuditResults, finding: Finding) -> NDArray[np.bool_]:
+def _mark_worse_side(results: AuditResults, finding: Finding) -> Bools:
     """Return the units on the slice of a finding, or off it where failures are fewer on it."""
     place = results.audit.library.find(finding.name)
     on, defined = results.audit.marks.select(np.array([place], dtype=np.intp)).unpack()
     return np.asarray((defined & ~on if finding.is_less_frequent else on)[0])
 
 
-def _read_row(record: UnitRecord, text: str) -> NDArray[np.float64]:
+def _read_row(record: UnitRecord, text: str) -> Floats:
     row = np.frombuffer(_decode(text, 4), dtype="<f4").astype(np.float64)
     if len(row) != len(read_names(record)) or ((row < 0) | (row > 1)).any():
         raise _damage()
@@ -123,7 +124,7 @@ def _encode(values: NDArray[np.generic]) -> str:
     return b64encode(values.tobytes()).decode("ascii")
 
 
-def _encode_mask(mask: NDArray[np.bool_]) -> str:
+def _encode_mask(mask: Bools) -> str:
     return _encode(np.packbits(mask, bitorder="little"))
 
 

@@ -18,8 +18,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats, Ints
 from groundfault.base.deprecation import rename_fields
 from groundfault.base.files import write_text
 from groundfault.base.reading import decode_json, read_text
@@ -68,7 +68,7 @@ class FittedColumn:
     source: str
     function: str
     columns: tuple[str, ...]
-    arrays: Mapping[str, NDArray[np.float64]] = field(repr=False)
+    arrays: Mapping[str, Floats] = field(repr=False)
 
     def __post_init__(self) -> None:
         if self.function not in _FUNCTIONS:
@@ -100,7 +100,7 @@ class FittedColumn:
         InputError
             If the columns hold something else than when it was fitted.
         """
-        function: Callable[..., NDArray[np.int64]] = load_object(_FUNCTIONS[self.function])
+        function: Callable[..., Ints] = load_object(_FUNCTIONS[self.function])
         out = np.zeros(frame.height, dtype=np.int64)
         complete = np.zeros(frame.height, dtype=np.bool_)
         for start in range(0, frame.height, _ROWS):
@@ -157,7 +157,7 @@ def add_fitted_columns(frame: pl.DataFrame, candidates: Iterable[Candidate]) -> 
     return frame.with_columns(column.apply(frame) for column in columns.values())
 
 
-def matrix(frame: pl.DataFrame, columns: Sequence[str]) -> NDArray[np.float64]:
+def matrix(frame: pl.DataFrame, columns: Sequence[str]) -> Floats:
     """Return columns of numbers, and of lists of numbers, side by side; NaN where a value is
     missing.
 
@@ -170,7 +170,7 @@ def matrix(frame: pl.DataFrame, columns: Sequence[str]) -> NDArray[np.float64]:
     return np.concatenate(parts, axis=1) if parts else np.empty((frame.height, 0))
 
 
-def _parts(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[NDArray[np.float64]]:
+def _parts(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Floats]:
     for name in columns:
         column = frame[name]
         inner: Any = getattr(column.dtype, "inner", None)
@@ -184,7 +184,7 @@ def _parts(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[NDArray[np.f
             )
 
 
-def _lists(column: pl.Series) -> NDArray[np.float64]:
+def _lists(column: pl.Series) -> Floats:
     lists = column if isinstance(column.dtype, pl.List) else column.arr.to_list()
     lengths: list[int] = sorted(lists.list.len().drop_nulls().unique().to_list())
     if len(lengths) > 1:
@@ -201,14 +201,14 @@ def _lists(column: pl.Series) -> NDArray[np.float64]:
     return out
 
 
-def encode_array(array: NDArray[np.float64]) -> dict[str, Any]:
+def encode_array(array: Floats) -> dict[str, Any]:
     """Return an array as words and numbers that JSON can hold."""
     # bytes, not decimals: what is read back is equal to the last bit
     data = np.ascontiguousarray(array, dtype="<f8").tobytes()
     return {"shape": list(array.shape), "float64": base64.b64encode(data).decode("ascii")}
 
 
-def decode_array(data: Mapping[str, Any]) -> NDArray[np.float64]:
+def decode_array(data: Mapping[str, Any]) -> Floats:
     """Return the array that `encode_array` wrote."""
     values = np.frombuffer(base64.b64decode(data["float64"], validate=True), dtype="<f8")
     return values.reshape(data["shape"]).astype(np.float64)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.core.units import Marks, Units
 from groundfault.stats.contingency import ContingencyTables
 from groundfault.stats.loss_counts import LossCounts
@@ -29,12 +29,12 @@ class CountedMarks(Marks):
         Whether that is for the others.
     """
 
-    n: NDArray[np.int64] = field(kw_only=True)
-    n_on: NDArray[np.int64] = field(kw_only=True)
-    first: NDArray[np.intp] = field(kw_only=True)
-    is_mirrored: NDArray[np.bool_] = field(kw_only=True)
+    n: Ints = field(kw_only=True)
+    n_on: Ints = field(kw_only=True)
+    first: Places = field(kw_only=True)
+    is_mirrored: Bools = field(kw_only=True)
 
-    def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def counts(self) -> tuple[Ints, Ints]:
         """See `Marks.counts`."""
         return self.n, self.n_on
 
@@ -59,20 +59,20 @@ class JointCells:
         Rows of the part that decides; those of them with an outcome; and of these the failures.
     """
 
-    candidates: NDArray[np.intp]
-    on: NDArray[np.bool_]
-    defined: NDArray[np.bool_]
-    rows: NDArray[np.int64]
-    deciding: NDArray[np.int64]
-    scored: NDArray[np.int64]
-    errors: NDArray[np.int64]
+    candidates: Places
+    on: Bools
+    defined: Bools
+    rows: Ints
+    deciding: Ints
+    scored: Ints
+    errors: Ints
 
     def with_unscored_as(self, loss: int) -> JointCells:
         """Return the cells had all rows failed that were not scored (1), or passed (0)."""
         unscored = self.deciding - self.scored
         return replace(self, scored=self.deciding, errors=self.errors + loss * unscored)
 
-    def tabulate(self, errors: NDArray[np.int64]) -> ContingencyTables:
+    def tabulate(self, errors: Ints) -> ContingencyTables:
         """Return tables of the J candidates, with so many failures in each cell."""
         here = self.on & self.defined
         n, on = self.defined @ self.scored, here @ self.scored
@@ -98,12 +98,12 @@ class CountedUnits(Units):
     """
 
     counts: LossCounts = field(kw_only=True)
-    empty: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    empty: Ints | None = field(default=None, kw_only=True)
     joint: JointCells | None = field(default=None, kw_only=True)
 
     @classmethod
     def of_counts(
-        cls, marks: CountedMarks, counts: LossCounts, empty: NDArray[np.int64] | None = None
+        cls, marks: CountedMarks, counts: LossCounts, empty: Ints | None = None
     ) -> CountedUnits:
         """Return units of these counts."""
         no_units = np.zeros((1, 0), dtype=np.int64)
@@ -121,11 +121,11 @@ class CountedUnits(Units):
         return self.counts.tables
 
     @cached_property
-    def support(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def support(self) -> tuple[Ints, Ints]:
         """See `Units.support`."""
         return self.tables.n, self.tables.on
 
-    def squares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def squares(self) -> tuple[Floats, Floats]:
         """See `Units.squares`."""
         return self.counts.squares()
 
@@ -146,8 +146,8 @@ class CountedUnits(Units):
         return replace(self, counts=replace(counts, on=np.where(failed[:, None], on, sizes - on)))
 
     def redraw(
-        self, hypotheses: NDArray[np.intp], draws: int, rng: np.random.Generator
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+        self, hypotheses: Places, draws: int, rng: np.random.Generator
+    ) -> Iterator[tuple[Places, Floats, Floats]]:
         """See `Units.redraw`, of each hypothesis by itself."""
         expected = self.counts.expect_sums()[hypotheses]
         for place, h in enumerate(hypotheses):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
+from groundfault.base.arrays import Bools, Places
 from groundfault.base.deprecation import rename_members, rename_parameters
 from groundfault.base.digests import feed
 from groundfault.base.registry import load_object
@@ -21,8 +22,6 @@ from groundfault.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from groundfault.base.progress import Progress
     from groundfault.readers import Reader
@@ -307,7 +306,7 @@ class Evidence:
         return self._units.unique().sort()
 
     @cached_property
-    def unit_index(self) -> NDArray[np.intp]:
+    def unit_index(self) -> Places:
         """Return the unit each row belongs to: whole numbers from 0, in the order of
         `unit_names`."""
         if self._units.is_sorted():
@@ -368,7 +367,7 @@ class Evidence:
             feed(digest, name, series)
         return digest.hexdigest()
 
-    def take(self, rows: NDArray[np.bool_]) -> Evidence:
+    def take(self, rows: Bools) -> Evidence:
         """Return the rows where a mask is true, as evidence of the same roles.
 
         Parameters

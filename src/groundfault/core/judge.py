@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.machine import enough_threads
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
@@ -37,12 +37,12 @@ class Screening:
         asks for.
     """
 
-    survives: NDArray[np.bool_]
-    p: NDArray[np.float64] | None = None
-    p_adjusted: NDArray[np.float64] | None = None
+    survives: Bools
+    p: Floats | None = None
+    p_adjusted: Floats | None = None
     floor: Floor | None = None
-    decoys: NDArray[np.float64] | None = None
-    too_small: NDArray[np.bool_] | None = None
+    decoys: Floats | None = None
+    too_small: Bools | None = None
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class ConfirmationBar:
     """
 
     level: Callable[[int, int], float] | None = None
-    floors: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
-    rivals: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    floors: Floats = field(default_factory=lambda: np.zeros(1))
+    rivals: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
 
 @runtime_checkable
@@ -108,7 +108,7 @@ class Judge(Protocol):
     def distinct(self) -> bool: ...  # noqa: D102
 
     def screen(
-        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+        self, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
     ) -> Screening:
         """Judge the hypotheses on these units: one answer each, in their order.
 
@@ -124,11 +124,7 @@ def bounded_rate(judge: Judge) -> ErrorRate | None:
 
 
 def find_bar(
-    judge: Judge,
-    units: Units,
-    hypotheses: NDArray[np.intp],
-    plan: Plan,
-    rng: np.random.Generator,
+    judge: Judge, units: Units, hypotheses: Places, plan: Plan, rng: np.random.Generator
 ) -> ConfirmationBar | None:
     """Return what a judge asks of one true hypothesis among null ones; None if it does not say."""
     method = getattr(judge, "find_bar", None)

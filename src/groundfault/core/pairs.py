@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.core.units import Marks, Units
 from groundfault.stats import bits
 from groundfault.stats.contingency import ContingencyTables
@@ -28,10 +28,10 @@ class Pairs(Units):
         The first model's losses, in units of 1/``denominator``; 0 where either was not scored.
     """
 
-    first: NDArray[np.int64] | NDArray[np.float64] = field(kw_only=True)
+    first: Ints | Floats = field(kw_only=True)
 
     @classmethod
-    def of_models(cls, marks: Marks, losses: NDArray[np.float64]) -> Pairs:
+    def of_models(cls, marks: Marks, losses: Floats) -> Pairs:
         """Join marks with the losses of two models, shape (2, m), NaN where not scored.
 
         A unit that either model was not scored on is left out for both.
@@ -41,11 +41,11 @@ class Pairs(Units):
         scored = None if units.scored is None else units.scored[1:]
         return cls(marks, units.losses[1:], scored, units.denominator, first=units.losses[:1])
 
-    def take(self, units: NDArray[np.intp]) -> Self:
+    def take(self, units: Places) -> Self:
         """Return some units, in that order."""
         return replace(super().take(units), first=self.first[:, units])
 
-    def select_units(self, units: NDArray[np.bool_]) -> Self:
+    def select_units(self, units: Bools) -> Self:
         """Return the same units with losses only where a mask is true; marks are not copied."""
         return replace(super().select_units(units), first=np.where(units[None], self.first, 0))
 
@@ -60,17 +60,17 @@ class Pairs(Units):
         return ContingencyTables(2 * on, on, first + second, second, self.denominator)
 
     @property
-    def present(self) -> NDArray[np.bool_]:
+    def present(self) -> Bools:
         """Return units that both models were scored on: shape (m,)."""
         return np.ones(len(self), dtype=np.bool_) if self.scored is None else self.scored[0]
 
     @property
-    def changes(self) -> NDArray[np.float64]:
+    def changes(self) -> Floats:
         """Return the second model's loss minus the first's, 0 where not scored: shape (m,), in [-1,
         1]."""
         return np.asarray((self.losses[0] - self.first[0]) / (self.denominator or 1))
 
-    def change_sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def change_sums(self) -> tuple[Floats, Floats]:
         """Return sums of changes on each slice, and of their squares: shape (L,)."""
         changes = self.changes
         sums = bits.sums(self.marks.on, np.stack([changes, changes**2]))

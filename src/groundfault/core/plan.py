@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools
 from groundfault.base.deprecation import rename_attributes
 from groundfault.base.streams import stream
 from groundfault.core.evidence import Evidence
@@ -312,7 +312,7 @@ class Plan:
             hold_min_off=self.hold_min_off or self.min_off,
         )
 
-    def discovery_units(self, evidence: Evidence) -> NDArray[np.bool_]:
+    def discovery_units(self, evidence: Evidence) -> Bools:
         """Return which units are for discovery: bool, shape (units,). The rest are the holdout.
 
         A split column decides where there is one; else the axis: the latest units are held out, or
@@ -381,7 +381,7 @@ class Plan:
         return discovery, tuple(name for name in models if name in holdout)
 
 
-def _read_split(evidence: Evidence, column: str) -> NDArray[np.bool_]:
+def _read_split(evidence: Evidence, column: str) -> Bools:
     words = evidence.frame[column].cast(str)
     unknown = sorted(set(words.unique()) - {"discovery", "holdout"})
     if unknown:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Places
 from groundfault.base.row_sketch import EVERY_PLACE, RowSample, sample_rows
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def sampler_of(evidence: Evidence, bound: int = EVERY_PLACE) -> Callable[[str], 
     return sample
 
 
-def find_cluster_leaders(evidence: Evidence) -> NDArray[np.intp]:
+def find_cluster_leaders(evidence: Evidence) -> Places:
     """Return for each unit the place of the example that it is named after, of those without
     clusters.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError
 
 
-def earlier_units(evidence: Evidence, column: str, share: float) -> NDArray[np.bool_]:
+def earlier_units(evidence: Evidence, column: str, share: float) -> Bools:
     """Return units before the point in time that holds out nearest to this share of them.
 
     All units of one time stay together, so the share is met as nearly as ties allow.
@@ -33,7 +33,7 @@ def earlier_units(evidence: Evidence, column: str, share: float) -> NDArray[np.b
     return np.asarray(first < start)
 
 
-def _order_times(evidence: Evidence, column: str) -> NDArray[np.float64]:
+def _order_times(evidence: Evidence, column: str) -> Floats:
     """Return times of the rows as numbers whose order is that of the times."""
     if column not in evidence.frame.columns:
         raise InputError(

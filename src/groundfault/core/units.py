@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.deprecation import rename_members
 from groundfault.core.candidate import Candidate, Library, add_fitted_columns
 from groundfault.core.evidence import Evidence
@@ -95,7 +96,7 @@ class Marks:
             else None,
         )
 
-    def take(self, units: NDArray[np.intp]) -> Marks:
+    def take(self, units: Places) -> Marks:
         """Return the marks of some units, in that order."""
         on = bitset.take(self.on, self.size, units)
         valid, empty = (
@@ -104,20 +105,20 @@ class Marks:
         )
         return Marks(len(units), on, valid, self.unusable, empty)
 
-    def select(self, candidates: NDArray[np.intp]) -> Marks:
+    def select(self, candidates: Places) -> Marks:
         """Return the marks of some candidates."""
         valid = None if self.valid is None else self.valid[candidates]
         empty = None if self.empty is None else self.empty[candidates]
         unusable = tuple(self.unusable[j] for j in candidates)
         return Marks(self.size, self.on[candidates], valid, unusable, empty)
 
-    def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def counts(self) -> tuple[Ints, Ints]:
         """Return units where each candidate is defined, and where it is true: two arrays of shape
         (L,)."""
         on = bitset.count(self.on)
         return (np.full(len(on), self.size) if self.valid is None else bitset.count(self.valid)), on
 
-    def unpack(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def unpack(self) -> tuple[Bools, Bools]:
         """Return where each candidate is true, and where it is defined: shape (L, U)."""
         on = bitset.unpack(self.on, self.size)
         return on, np.ones_like(on) if self.valid is None else bitset.unpack(self.valid, self.size)
@@ -162,15 +163,13 @@ class Units:
     """
 
     marks: Marks
-    losses: NDArray[np.int64] | NDArray[np.float64]
-    scored: NDArray[np.bool_] | None
+    losses: Ints | Floats
+    scored: Bools | None
     denominator: int
-    strata: NDArray[np.int64] | None = None
+    strata: Ints | None = None
 
     @classmethod
-    def of(
-        cls, marks: Marks, losses: NDArray[np.float64], strata: NDArray[np.int64] | None = None
-    ) -> Units:
+    def of(cls, marks: Marks, losses: Floats, strata: Ints | None = None) -> Units:
         """Join marks and losses, NaN where not scored, finding the grid that the losses lie on."""
         # NaN marks "not scored" in arrays: it cannot be mistaken for a loss, as 0 could
         scored = ~np.isnan(losses)
@@ -188,20 +187,20 @@ class Units:
         """Return candidates and outcomes; hypothesis ``(j, o)`` is number ``j * M + o``."""
         return len(self.marks.on), len(self.losses)
 
-    def take(self, units: NDArray[np.intp]) -> Self:
+    def take(self, units: Places) -> Self:
         """Return some units, in that order."""
         scored = None if self.scored is None else self.scored[:, units]
         strata = None if self.strata is None else self.strata[units]
         marks, losses = self.marks.take(units), self.losses[:, units]
         return replace(self, marks=marks, losses=losses, scored=scored, strata=strata)
 
-    def select_units(self, units: NDArray[np.bool_]) -> Self:
+    def select_units(self, units: Bools) -> Self:
         """Return the same units with losses only where a mask is true; marks are not copied."""
         scored = units[None] if self.scored is None else self.scored & units
         scored = np.broadcast_to(scored, self.losses.shape)
         return replace(self, losses=np.where(scored, self.losses, 0), scored=scored)
 
-    def select(self, candidates: NDArray[np.intp]) -> Self:
+    def select(self, candidates: Places) -> Self:
         """Return some candidates."""
         return replace(self, marks=self.marks.select(candidates))
 
@@ -213,7 +212,7 @@ class Units:
         return ContingencyTables(*self.support, total, on_sum, self.denominator)
 
     @cached_property
-    def support(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def support(self) -> tuple[Ints, Ints]:
         """Return scored units of each hypothesis, and those on its slice: two arrays of shape (L *
         M,)."""
         if self.scored is None:
@@ -223,8 +222,8 @@ class Units:
         return n, on
 
     def null_distributions(
-        self, hypotheses: NDArray[np.intp], *, pooled: bool
-    ) -> tuple[NullDistributions, NDArray[np.intp], NDArray[np.float64]]:
+        self, hypotheses: Places, *, pooled: bool
+    ) -> tuple[NullDistributions, Places, Floats]:
         """Return distinct null distributions, which of them each hypothesis has, and their
         counts."""
         margins = self.tables[hypotheses]
@@ -244,7 +243,7 @@ class Units:
             offset += len(counts)
         return null_distributions.concatenate(parts), which, np.concatenate(weights)
 
-    def countable(self, hypotheses: NDArray[np.intp]) -> bool:
+    def countable(self, hypotheses: Places) -> bool:
         """Return whether null distributions are exact: of errors, or of losses on a small grid."""
         if self.denominator <= 1:
             return bool(self.denominator)
@@ -253,7 +252,7 @@ class Units:
             for inside, outcome, positions in self.populations(hypotheses)
         )
 
-    def population(self, hypothesis: int) -> NDArray[np.bool_]:
+    def population(self, hypothesis: int) -> Bools:
         """Return units that a hypothesis is about: scored, with the candidate defined; shape
         (m,)."""
         candidate, outcome = divmod(hypothesis, len(self.losses))
@@ -264,7 +263,7 @@ class Units:
             )
         return inside
 
-    def squares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def squares(self) -> tuple[Floats, Floats]:
         """Return sums of squared losses on each slice and over all its units: shape (L * M,)."""
         return self.marks.sum_values((self.losses / (self.denominator or 1)) ** 2)
 
@@ -286,9 +285,7 @@ class Units:
         scored = None if self.scored is None else self.scored[:, order]
         return replace(self, losses=self.losses[:, order], scored=scored)
 
-    def populations(
-        self, hypotheses: NDArray[np.intp]
-    ) -> Iterator[tuple[NDArray[np.bool_], int, NDArray[np.intp]]]:
+    def populations(self, hypotheses: Places) -> Iterator[tuple[Bools, int, Places]]:
         """Yield the distinct populations: their units, their outcome, and their hypotheses."""
         members: dict[tuple[int, bytes], list[int]] = {}
         for position, hypothesis in enumerate(hypotheses):
@@ -305,8 +302,8 @@ class Units:
             )
 
     def redraw(
-        self, hypotheses: NDArray[np.intp], draws: int, rng: np.random.Generator
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+        self, hypotheses: Places, draws: int, rng: np.random.Generator
+    ) -> Iterator[tuple[Places, Floats, Floats]]:
         """Yield on-slice loss sums under random permutations of units, within strata if any.
 
         Yields
@@ -330,7 +327,7 @@ class Units:
                 yield positions, expected, sums
 
 
-def average_losses(evidence: Evidence) -> NDArray[np.float64]:
+def average_losses(evidence: Evidence) -> Floats:
     """Return mean loss of each unit for each model, NaN where not scored: shape (models, units)."""
     models = evidence.models
     # one row a unit, the common case: no grouping needed
@@ -349,7 +346,7 @@ def average_losses(evidence: Evidence) -> NDArray[np.float64]:
     return out
 
 
-def count_scored_rows(evidence: Evidence) -> NDArray[np.int64]:
+def count_scored_rows(evidence: Evidence) -> Ints:
     """Return how many rows of each unit were scored, for the model with most: shape (units,).
 
     Copies of an example add none: their mean varies as much as one of them.
@@ -362,19 +359,19 @@ def count_scored_rows(evidence: Evidence) -> NDArray[np.int64]:
     return np.asarray(counts.reshape(len(evidence.models), -1).max(axis=0), dtype=np.int64)
 
 
-def classify_sizes(rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def classify_sizes(rows: Ints) -> Ints | None:
     """Return classes of units by their number of rows, by factors of two; None if all are alike."""
     classes = number_sizes(rows)
     return classes if len(np.unique(classes)) > 1 else None
 
 
-def number_sizes(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def number_sizes(rows: Ints) -> Ints:
     """Return the class of each number of rows: means of like many rows have like variances."""
     # the exponent of two
     return np.frexp(np.maximum(rows, 1))[1].astype(np.int64)
 
 
-def _model_index(evidence: Evidence) -> NDArray[np.int64]:
+def _model_index(evidence: Evidence) -> Ints:
     if evidence.roles.model is None:
         return np.zeros(len(evidence), dtype=np.int64)
     names = evidence.frame[evidence.roles.model].cast(pl.String)
@@ -418,7 +415,7 @@ def _boolean(column: pl.Series, candidate: Candidate, rows: int) -> pl.Series:
 
 def _unit_values(
     evidence: Evidence, candidate: Candidate, column: pl.Series
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None, NDArray[np.bool_] | None, str]:
+) -> tuple[Bools, Bools | None, Bools | None, str]:
     """Return a candidate's value on each unit, where it is defined and has none, why it is
     untestable."""
     missing = column.is_null()

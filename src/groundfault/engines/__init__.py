@@ -14,8 +14,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Ints
 from groundfault.base.registry import Registry
 from groundfault.errors import InputError
 
@@ -56,9 +56,9 @@ class CellCounts:
     """
 
     keys: pl.DataFrame
-    rows: NDArray[np.int64]
-    on: NDArray[np.int64]
-    defined: NDArray[np.int64]
+    rows: Ints
+    on: Ints
+    defined: Ints
 
     @classmethod
     def of(cls, frame: pl.DataFrame, by: Sequence[str], rules: int) -> CellCounts:
@@ -70,7 +70,7 @@ class CellCounts:
         frame = frame.sort(by, nulls_last=True) if by else frame
         names = [name_counts(number) for number in range(rules)]
 
-        def stack(columns: list[str]) -> NDArray[np.int64]:
+        def stack(columns: list[str]) -> Ints:
             # a sum over no row is NULL
             values = frame.select(pl.col(columns).cast(pl.Int64).fill_null(0))
             return values.to_numpy().reshape(frame.height, len(columns)).astype(np.int64)

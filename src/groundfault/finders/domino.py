@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats, Ints
 from groundfault.slicing.mixture import MixtureSlicer, Views
-from groundfault.stats.mixture import Floats
 from groundfault.stats.mixture_predict import categorical_joint
 
 
@@ -53,14 +52,14 @@ class Domino(MixtureSlicer):
     name: str = "domino"
 
     @property
-    def ranking_(self) -> NDArray[np.int64]:
+    def ranking_(self) -> Ints:
         """Return slices by the excess of a predicted class share over the true, largest first."""
         labels, predictions = self._require_fit().mixture_.tables
         # as the reference implementation ranks slices, by the most overpredicted class
         overshoot = np.abs((predictions - labels).max(axis=1))
         return np.argsort(-overshoot, kind="stable")
 
-    def _views(self, embedding: Floats, label: NDArray[np.int64], probability: Floats) -> Views:
+    def _views(self, embedding: Floats, label: Ints, probability: Floats) -> Views:
         one_hot = np.eye(probability.shape[1])[label]
         weights = (self.label_weight, self.confidence_weight)
         return Views(

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats, Ints
 from groundfault.slicing.mixture import MixtureSlicer, Views
-from groundfault.stats.mixture import Floats
 from groundfault.stats.mixture_predict import error_distance_joint
 
 
@@ -78,7 +77,7 @@ class Edisa(MixtureSlicer):
     suspicion: Literal["calibrated", "slices"] = "calibrated"
     name: str = "edisa"
 
-    def _views(self, embedding: Floats, label: NDArray[np.int64], probability: Floats) -> Views:
+    def _views(self, embedding: Floats, label: Ints, probability: Floats) -> Views:
         classes = probability.shape[1]
         # weights are exponents of densities, so that a wide embedding does not drown the labels
         features = np.hstack([embedding, np.eye(classes)[label] - probability, probability])

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.base.arrays import Ints
 from groundfault.core.candidate import Candidate, Missing
 from groundfault.core.columns import (
     Kind,
@@ -22,8 +23,6 @@ from groundfault.core.columns import (
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError
-
-Ints = NDArray[np.int64]
 
 # rows transposed at a time, which stay in cache
 _BLOCK = 4096

@@ -10,8 +10,8 @@ from math import ceil
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Floats, Ints
 from groundfault.base.deprecation import rename_attributes, rename_fields
 from groundfault.core.candidate import Candidate, unique_names
 from groundfault.core.columns import select_example_rows
@@ -25,7 +25,6 @@ from groundfault.stats.bits import unpack
 from groundfault.stats.slice_search import Level, SearchResult, replay, search
 from groundfault.stats.slices import Errors, Objective, Predicates, score_exactly, sum_exactly
 
-Floats = NDArray[np.float64]
 # with 100 columns, four predicates and alpha 1 a search then takes 12 s and .9 GB, and ends
 _MAX_PARENTS = 1_000_000
 
@@ -356,7 +355,7 @@ class SliceLine(Parameters):
                 )
 
 
-def _number_groups(groups: Any, n: int) -> NDArray[np.int64]:
+def _number_groups(groups: Any, n: int) -> Ints:
     names = np.asarray(groups)
     if names.shape != (n,):
         raise InputError(f"there are {n} rows, so groups must have shape ({n},), not {names.shape}")

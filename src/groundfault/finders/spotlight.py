@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from groundfault.base.arrays import Bools, Floats, Ints
 from groundfault.base.machine import one_blas_thread
 from groundfault.core.candidate import Candidate, FittedColumn
 from groundfault.core.evidence import Evidence
@@ -92,9 +93,9 @@ class Spotlight(Estimator):
     name: str = "spotlight"
 
     windows_: tuple[light.Window, ...] = field(init=False, repr=False)
-    squares_: NDArray[np.float64] = field(init=False, repr=False)
-    losses_: NDArray[np.float64] = field(init=False, repr=False)
-    labels_: NDArray[np.int64] = field(init=False, repr=False)
+    squares_: Floats = field(init=False, repr=False)
+    losses_: Floats = field(init=False, repr=False)
+    labels_: Ints = field(init=False, repr=False)
     projection_: Projection | None = field(init=False, repr=False)
 
     uses_outcomes = True
@@ -170,13 +171,13 @@ class Spotlight(Estimator):
         self.labels_ = _find_first(self._inside(embedding))
         return self
 
-    def predict(self, Z: ArrayLike, y_proba: ArrayLike | None = None) -> NDArray[np.int64]:  # noqa: ARG002
+    def predict(self, Z: ArrayLike, y_proba: ArrayLike | None = None) -> Ints:  # noqa: ARG002
         """Return the first slice that each example is in; -1 where it is in none: shape (n,).
         Probabilities are not read.
         """
         return _find_first(self.members(Z))
 
-    def error_prone(self, Z: ArrayLike, y_proba: ArrayLike | None = None) -> NDArray[np.bool_]:  # noqa: ARG002
+    def error_prone(self, Z: ArrayLike, y_proba: ArrayLike | None = None) -> Bools:  # noqa: ARG002
         """Return whether each example is in a slice, all of which are of high loss: shape (n,)."""
         return np.asarray(self.members(Z).any(axis=1))
 
@@ -184,15 +185,15 @@ class Spotlight(Estimator):
         self,
         Z: ArrayLike,
         y_proba: ArrayLike | None = None,  # noqa: ARG002
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return each example's largest weight under a window, to rank suspicion: shape (n,)."""
         return np.asarray(self.weights(Z).max(axis=1))
 
-    def members(self, Z: ArrayLike) -> NDArray[np.bool_]:
+    def members(self, Z: ArrayLike) -> Bools:
         """Return which slices each example is in: shape (n, slices)."""
         return self._require_fit()._inside(check_embedding(Z))
 
-    def weights(self, Z: ArrayLike) -> NDArray[np.float64]:
+    def weights(self, Z: ArrayLike) -> Floats:
         """Return weight of each example under each window, 1 at its centre: shape (n, slices)."""
         values = self._require_fit()._reduce(check_embedding(Z))
         return np.stack([window.weights(values) for window in self.windows_], axis=1)
@@ -232,11 +233,11 @@ class Spotlight(Estimator):
                     f"{self.name} {number}", rule, meaning, self.name, "drop", fitted_column=column
                 )
 
-    def _inside(self, embedding: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _inside(self, embedding: Floats) -> Bools:
         columns = [light.is_inside(self._arrays(i), embedding) for i in range(len(self.windows_))]
         return np.stack(columns, axis=1).astype(np.bool_)
 
-    def _climb(self, values: NDArray[np.float64], losses: NDArray[np.float64]) -> light.Window:
+    def _climb(self, values: Floats, losses: Floats) -> light.Window:
         size = self.size * len(values)
         if self.reference:
             return light.climb(values, losses, size, self.steps, self.learning_rate, quadratic=True)
@@ -248,7 +249,7 @@ class Spotlight(Estimator):
         precision = window.log_precision - 2 * math.log(scale)
         return light.Window(middle + scale * window.centre, precision)
 
-    def _arrays(self, number: int) -> dict[str, NDArray[np.float64]]:
+    def _arrays(self, number: int) -> dict[str, Floats]:
         square = self.squares_[number : number + 1]
         arrays = {"middle": self.windows_[number].centre, "square": square}
         if self.projection_ is not None:
@@ -262,6 +263,6 @@ class Spotlight(Estimator):
             raise PlanError(f"{self.name}: size must be a share in (0, 1), not {self.size!r}")
 
 
-def _find_first(inside: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _find_first(inside: Bools) -> Ints:
     # argmax of booleans is the first that is true
     return np.where(inside.any(axis=1), inside.argmax(axis=1), -1)

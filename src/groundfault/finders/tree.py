@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from polars import selectors as cs
 
+from groundfault.base.arrays import Bools, Floats
 from groundfault.core.candidate import Candidate
 from groundfault.core.columns import Kind, list_examples, profile, select_named
 from groundfault.core.evidence import Evidence
@@ -99,9 +99,7 @@ class Tree(Parameters):
                 )
         return table
 
-    def _leaves(
-        self, columns: list[str], values: NDArray[np.float64], wrong: NDArray[np.bool_]
-    ) -> list[tuple[Path, NDArray[np.bool_]]]:
+    def _leaves(self, columns: list[str], values: Floats, wrong: Bools) -> list[tuple[Path, Bools]]:
         """Return conditions and examples of each leaf, largest rate times share of errors first."""
         from sklearn.tree import DecisionTreeClassifier
 
@@ -121,13 +119,8 @@ class Tree(Parameters):
 
 
 def _list_leaves(
-    tree: Any,
-    node: int,
-    path: Path,
-    inside: NDArray[np.bool_],
-    columns: list[str],
-    values: NDArray[np.float64],
-) -> Iterator[tuple[Path, NDArray[np.bool_]]]:
+    tree: Any, node: int, path: Path, inside: Bools, columns: list[str], values: Floats
+) -> Iterator[tuple[Path, Bools]]:
     if tree.children_left[node] < 0:
         yield path, inside
         return
