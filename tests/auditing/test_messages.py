@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from groundfault import Plan
 from groundfault.auditing import messages
-from groundfault.core.finding import Cell, Estimate, Opposite, Verdict
+from groundfault.core.finding import Cell, Estimate, Finding, Opposite, Verdict
 
 CELL = Cell(40, 60, 20, 6, 0.4, 0.001, 0.003, (0.2, 0.6))
 
 
-def write(verdict: Verdict, what: str = "errors") -> str:
-    return messages.write_sentence(verdict, "it is long", what, CELL, CELL, Plan(), "guaranteed")
+def write(
+    verdict: Verdict,
+    plan: Plan | None = None,
+    guarantee: str = "guaranteed",
+    cell: Cell = CELL,
+    **fields: Any,
+) -> str:
+    words = {"name": "long", "rule": "n > 9", "meaning": "it is long", "source": "", "outcome": ""}
+    finding = Finding(
+        **words | {name: fields.pop(name) for name in ("outcome",) if name in fields},
+        verdict=verdict,
+        reason="",
+        sentence="",
+        discovery=cell,
+        holdout=cell,
+        full=cell,
+        **fields,
+    )
+    return messages.write_sentence(finding, plan or Plan(), guarantee)
 
 
 def test_a_confirmed_finding_is_an_association() -> None:
@@ -26,9 +45,8 @@ def test_a_confirmed_finding_is_an_association() -> None:
 def test_a_confirmed_lift_is_called_selected_and_corrected() -> None:
     def tell(plan: Plan, estimate: Estimate, opposite: Opposite | None = None) -> str:
         cell = CELL if opposite is None else CELL.swap()
-        return messages.write_sentence(
-            Verdict.CONFIRMED, "it is long", "errors", cell, cell, plan, "sure", opposite, estimate
-        )
+        words = {"opposite": opposite, "estimate": estimate}
+        return write(Verdict.CONFIRMED, plan, "sure", cell, **words)
 
     lift = Estimate(0.31, (0.0, 0.6))
     corrected = (
@@ -45,16 +63,14 @@ def test_what_is_too_small_is_called_real() -> None:
     text = write(Verdict.TOO_SMALL)
     assert text.startswith("Real, and smaller than was asked for: errors are more frequent")
     assert "adjusted p = 0.003" in text
-    asked = messages.write_sentence(
-        Verdict.TOO_SMALL, "it is long", "errors", CELL, CELL, Plan(min_lift="0.5"), "sure"
-    )
+    asked = write(Verdict.TOO_SMALL, Plan(min_lift="0.5"), "sure")
     assert asked.endswith("the least lift asked for is 0.5).")
 
 
 @pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.CONFIRMED])
 def test_nothing_else_is_called_confirmed(verdict: Verdict) -> None:
     assert not write(verdict).startswith("Confirmed")
-    assert "errors of b" in write(verdict, "errors of b")
+    assert "errors of b" in write(verdict, outcome="b")
 
 
 def test_numbers() -> None:

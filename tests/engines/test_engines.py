@@ -24,11 +24,11 @@ from groundfault.engines import (
     Counter,
     GroupBy,
     GroupingCounter,
+    find_disagreements,
     list_files,
     name_difference,
     open_counter,
 )
-from groundfault.engines.agreement import find_disagreements
 from groundfault.engines.duckdb_files import DuckdbCounter
 from groundfault.engines.polars_files import PolarsCounter
 from groundfault.engines.spark_files import SparkCounter

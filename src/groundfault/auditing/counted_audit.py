@@ -40,8 +40,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule, quote
 from groundfault.core.status import Status
 from groundfault.core.units import Units
-from groundfault.engines import ROWS, SCORED
-from groundfault.engines.agreement import find_disagreements
+from groundfault.engines import ROWS, SCORED, find_disagreements
 from groundfault.errors import InputError
 
 JOINT_JUDGE = "max-t"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -76,7 +77,7 @@ def _make_finding(
     is_told = is_told or audit.compare is not None
     turns = verdict is Verdict.CONFIRMED and ((holdout or full).lift or 0.0) < 0 and not is_told
     opposite = describe_complement(candidate, full.on, full.off) if turns else None
-    return Finding(
+    finding = Finding(
         candidate.name,
         candidate.rule,
         candidate.meaning,
@@ -84,17 +85,7 @@ def _make_finding(
         audit.outcomes[o],
         verdict,
         messages.write_reason(verdict, ruling.reasons[h], audit.judge),
-        messages.write_sentence(
-            verdict,
-            candidate.meaning,
-            f"errors of {audit.outcomes[o]}" if audit.outcomes[o] else "errors",
-            discovery,
-            holdout,
-            audit.plan,
-            guarantee,
-            opposite,
-            estimate,
-        ),
+        "",
         discovery,
         holdout,
         full,
@@ -108,6 +99,7 @@ def _make_finding(
         opposite=opposite,
         estimate=estimate,
     )
+    return replace(finding, sentence=messages.write_sentence(finding, audit.plan, guarantee))
 
 
 def _count_decoys(results: AuditResults, h: int, j: int) -> float | None:

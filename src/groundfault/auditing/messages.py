@@ -8,7 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from groundfault import judges
-from groundfault.core.finding import Cell, Estimate, Opposite, Verdict
+from groundfault.core.finding import Finding, Verdict
 from groundfault.core.judge import Judge, bounded_rate
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import PlanError
@@ -75,69 +75,50 @@ def explain_codes(codes: tuple[str, ...]) -> str:
     return f"{', '.join(codes)}: {message}" if codes else ""
 
 
-def write_sentence(
-    verdict: Verdict,
-    meaning: str,
-    what: str,
-    discovery: Cell,
-    holdout: Cell | None,
-    plan: Plan,
-    guarantee: str,
-    opposite: Opposite | None = None,
-    estimate: Estimate | None = None,
-) -> str:
-    """Return the full sentence about one finding.
+def write_sentence(finding: Finding, plan: Plan, guarantee: str) -> str:
+    """Return the full sentence about one finding, told of the side with more failures.
 
-    ``what`` names what is counted: errors, errors of a model, or a kind of change. Errors that are
-    less frequent are told as more frequent on the other side, where ``opposite`` has words for it.
+    Parameters
+    ----------
+    finding : Finding
+        Whose sentence is not read.
+    plan : Plan
+    guarantee : str
+        What a confirmation is worth, see `describe_guarantee`.
     """
-    cell = holdout or discovery
-    of = "" if what == "errors" else f" ({what})"
-    if verdict is Verdict.UNTESTABLE:
+    face = finding.face_failures(plan.effect)
+    what = f"errors of {face.outcome}" if face.outcome else "errors"
+    cell, meaning = face.holdout or face.discovery, face.meaning
+    more = "more" if (cell.lift or 0) > 0 else "less"
+    of = f" ({what})" if face.outcome else ""
+    if face.verdict is Verdict.UNTESTABLE:
         return f"Not tested{of}: {meaning}."
-    if verdict is Verdict.CONFIRMED:
-        if opposite is not None and (cell.lift or 0) < 0:
-            cell, meaning = cell.swap(plan.effect), opposite.meaning
-            estimate = None if estimate is None else estimate.swap(plan.effect)
-        numbers = _numbers(
-            cell, plan, is_holdout=holdout is not None, is_confirmed=True, estimate=estimate
-        )
+    if face.verdict is Verdict.CONFIRMED:
         return (
-            f"Confirmed association: {what} are {_more(cell)} frequent when {meaning} "
-            f"({numbers}; {guarantee})."
+            f"Confirmed association: {what} are {more} frequent when {meaning} "
+            f"({_numbers(face, plan)}; {guarantee})."
         )
-    if verdict is Verdict.TOO_SMALL:
-        numbers = _numbers(cell, plan, is_holdout=holdout is not None, is_confirmed=False)
+    if face.verdict is Verdict.TOO_SMALL:
         return (
-            f"Real, and smaller than was asked for: {what} are {_more(cell)} frequent when "
-            f"{meaning} ({numbers}; {_describe_least(plan)})."
+            f"Real, and smaller than was asked for: {what} are {more} frequent when "
+            f"{meaning} ({_numbers(face, plan)}; {_describe_least(plan)})."
         )
-    if verdict is Verdict.NOT_REPLICATED:
+    discovery = format_lift(face.discovery.lift)
+    if face.verdict is Verdict.NOT_REPLICATED:
         return (
-            f"Screened, not confirmed{of}: {meaning}. The discovery lift "
-            f"{format_lift(discovery.lift)} was selected as "
-            f"one of the largest; held out it is {format_lift(cell.lift)}."
+            f"Screened, not confirmed{of}: {meaning}. The discovery lift {discovery} was selected "
+            f"as one of the largest; held out it is {format_lift(cell.lift)}."
         )
-    below = "Not beyond chance" if holdout is None else "Below the screen"
-    return f"{below}{of}: {meaning} (discovery lift {format_lift(discovery.lift)})."
+    below = "Not beyond chance" if face.holdout is None else "Below the screen"
+    return f"{below}{of}: {meaning} (discovery lift {discovery})."
 
 
-def _more(cell: Cell) -> str:
-    return "more" if (cell.lift or 0) > 0 else "less"
-
-
-def _numbers(
-    cell: Cell,
-    plan: Plan,
-    *,
-    is_holdout: bool,
-    is_confirmed: bool,
-    estimate: Estimate | None = None,
-) -> str:
+def _numbers(finding: Finding, plan: Plan) -> str:
     """Write errors on and off the slice, the effect with its interval, and the p-value."""
-    where = "held-out " if is_holdout else ""
+    cell, estimate = finding.holdout or finding.discovery, finding.estimate
+    where = "held-out " if finding.holdout else ""
     # what passed a bar, and is corrected for it where it is known how high that is
-    selected = " (selected)" if is_confirmed else ""
+    selected = " (selected)" if finding.confirmed else ""
     effect = f"{where}lift {format_lift(cell.lift)}"
     if estimate is not None:
         is_ratio = plan.effect != "risk_difference"
@@ -149,7 +130,8 @@ def _numbers(
         effect += f"{selected}, {_interval(cell.interval, plan)}"
     p = cell.p_adjusted if cell.p_adjusted is not None else cell.p
     chance = f"; adjusted p = {format_p_value(p)}" if p is not None else ""
-    return f"on {_share(cell, 'on')}, off {_share(cell, 'off')}; {effect}{chance}"
+    shares = f"on {cell.on_errors:g}/{cell.on}, off {cell.off_errors:g}/{cell.off}"
+    return f"{shares}; {effect}{chance}"
 
 
 def _describe_least(plan: Plan) -> str:
@@ -243,10 +225,6 @@ def _interval(interval: tuple[float, float], plan: Plan) -> str:
     return (
         f"{plan.effect.replace('_', ' ')} {level} interval {interval[0]:.2f} to {interval[1]:.2f}"
     )
-
-
-def _share(cell: Cell, side: str) -> str:
-    return f"{getattr(cell, side + '_errors'):g}/{getattr(cell, side)}"
 
 
 FAMILY = "family-wise error"

@@ -2,7 +2,7 @@
 
 What this rewrites is what would fail or mean something else there in every rule. What else may
 differ in single values, such as halves that are rounded, is found by comparing values; see
-`groundfault.engines.agreement`."""
+`groundfault.engines.find_disagreements`."""
 
 from __future__ import annotations
 

@@ -11,8 +11,15 @@ import numpy as np
 import polars as pl
 
 from groundfault.core.rules import Rule
-from groundfault.engines import ROWS, SCORED, Counter, GroupBy, GroupingCounter, name_difference
-from groundfault.engines.agreement import find_disagreements
+from groundfault.engines import (
+    ROWS,
+    SCORED,
+    Counter,
+    GroupBy,
+    GroupingCounter,
+    find_disagreements,
+    name_difference,
+)
 from groundfault.testing.checks import require
 
 EDGES = pl.DataFrame(
