@@ -179,9 +179,16 @@ class CountedAudit(PreparedAudit):
         no_bits = np.zeros((len(library), 0), dtype=np.uint64)
         has_gaps = any(gap and c.missing != "reject" for c, gap in zip(library, gaps, strict=True))
         empty = no_bits if has_gaps else None
-        counts = {"n": n, "n_on": on, "first": first}
         return CountedMarks(
-            self.rows, no_bits, None, unusable, empty, is_mirrored=is_mirrored, **counts
+            self.rows,
+            no_bits,
+            None,
+            unusable,
+            empty,
+            n=n,
+            n_on=on,
+            first=first,
+            is_mirrored=is_mirrored,
         )
 
     @cached_property

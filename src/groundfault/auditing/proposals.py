@@ -182,17 +182,16 @@ def propose(
         rng = audit.plan.rng("propose")
         search.scores = _replay(audit, search.finder, library, max_slices, permutations, rng)
     counts = zip(library, tables.on.tolist(), tables.off.tolist(), rates.tolist(), strict=True)
-    rows = tuple(
-        Proposal(
-            *(c.name, c.rule, c.meaning, on, off),
-            *(None if np.isnan(number) else number for number in numbers),
-            **search.scores.get(c.rule, {}),
-        )
-        for c, on, off, numbers in counts
-    )
+    rows = []
+    for c, on, off, numbers in counts:
+        known = (None if np.isnan(number) else number for number in numbers)
+        scores = search.scores.get(c.rule, {})
+        rows.append(Proposal(c.name, c.rule, c.meaning, on, off, *known, **scores))
     rate = float(np.nanmean(losses))
     searches = int(getattr(search.finder, "permutations", permutations))
-    return Proposals(rows, library, _summarize(search.finder, audit, library, rate, searches))
+    return Proposals(
+        tuple(rows), library, _summarize(search.finder, audit, library, rate, searches)
+    )
 
 
 def configure_finder(name: str, settings: dict[str, Any]) -> Any:
