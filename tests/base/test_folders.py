@@ -148,3 +148,22 @@ def test_a_folder_a_link_and_a_file_in_the_way(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     with pytest.raises(InputError, match="it is a file; name a directory"):
         write_all(tmp_path / "elsewhere.txt", "new")
+
+
+def test_what_stands_on_top_comes_last_and_leaves_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved: list[str] = []
+    rename = Path.rename
+
+    def watch(self: Path, target: Path) -> Path:
+        moved.append(self.name)
+        return rename(self, target)
+
+    for _ in range(2):
+        with replace_folder(tmp_path / "case") as new:
+            (new / "evidence").mkdir()
+            (new / "evidence" / "rows").write_text("")
+            (new / "case.json").write_text("")
+            monkeypatch.setattr(Path, "rename", watch)
+    assert moved == ["rows", "case.json", "case.json", "rows", "rows", "case.json"]

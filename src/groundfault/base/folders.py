@@ -127,8 +127,9 @@ def _write_through(home: Path, new: Path) -> None:
 
 
 def _list_files(folder: Path) -> list[str]:
-    """Return paths of all files in a folder and below it, from the folder."""
-    return [str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()]
+    """Return paths of all files in a folder and below it, from the folder: the deepest first."""
+    names = [str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()]
+    return sorted(names, key=lambda name: (-len(Path(name).parts), name))
 
 
 def _exchange(home: Path, aside: Path, names: set[str]) -> None:
@@ -137,8 +138,10 @@ def _exchange(home: Path, aside: Path, names: set[str]) -> None:
     # from here on the new files are complete
     old.mkdir(exist_ok=True)
     arrivals = _list_files(new)
+    # what stands on top says what lies below: it leaves first, and comes last
+    leaving = dict.fromkeys([*sorted(names), *reversed(arrivals)])
     moves = [
-        *((home / name, old / name) for name in {*names, *arrivals} if (home / name).exists()),
+        *((home / name, old / name) for name in leaving if (home / name).exists()),
         *((new / name, home / name) for name in arrivals),
     ]
     try:
