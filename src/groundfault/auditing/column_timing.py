@@ -50,7 +50,7 @@ class ColumnStage:
 
 
 def find_stages(evidence: Evidence, shares: Mapping[str, float]) -> tuple[ColumnStage, ...]:
-    """What each column is taken for, in the order of the table.
+    """Return what each column is taken for, in the order of the table.
 
     A declaration counts before the format of a log, that before data, and a name before nothing; a
     column that predicts the outcome almost perfectly is taken to follow from it, unless it is

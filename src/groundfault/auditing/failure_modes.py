@@ -231,7 +231,7 @@ def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, 
 
 
 def _is_usable(column: Column, values: pl.Series) -> bool:
-    """Whether rules may name a column: also one of many values, if most are of enough units."""
+    """Return whether rules may name a column; one of many values if most are of enough units."""
     repeats = column.distinct * MIN_SUPPORT <= len(values) - column.missing
     return column.kind in _USED or (
         column.kind is Kind.CODE and not values.dtype.is_numeric() and repeats
@@ -336,7 +336,7 @@ class _SearchedUnits(PreparedAudit):
 
     @cached_property
     def size_classes(self) -> NDArray[np.int64] | None:
-        """As `PreparedAudit.size_classes`, of the rows that each group was made of."""
+        """Return `PreparedAudit.size_classes` of the rows that each group was made of."""
         if SCORED not in self.evidence.frame.columns:
             return None
         return classify_sizes(self.evidence.frame[SCORED].to_numpy())
@@ -364,7 +364,7 @@ def _search_rows(audit: CountedAudit, *, texts: bool) -> NamedModes:
 
 
 def _count_patterns(audit: CountedAudit, modes: Sequence[Mode], scored: int) -> PatternCells:
-    """All rows by the modes that hold for them, without the rows of the sample."""
+    """Count all rows but the sample's by the modes that hold for them."""
     by = {
         _ON.format(i): f"COALESCE({Rule.parse(mode.rule).sql}, FALSE)"
         for i, mode in enumerate(modes)
@@ -392,7 +392,7 @@ def _count_patterns(audit: CountedAudit, modes: Sequence[Mode], scored: int) -> 
 
 
 def _find_tested(mode: Mode, scored: int) -> str:
-    """An expression for the rows that a mode is tested on; empty where it is all of them."""
+    """Return an expression for the rows that a mode is tested on; empty where it is all of them."""
     if mode.context:
         # the first condition is what the others hold in
         return f"COALESCE({split_conditions(mode.rule)[0]}, FALSE)"
@@ -418,7 +418,7 @@ def _restate(mode: Mode, test: OrderedTest, level: float) -> Mode:
 
 
 def _cover(search: ModeSearch, cells: PatternCells, listed: int) -> Coverage:
-    """What the listed modes cover together of the rows that judged them."""
+    """Return what the listed modes cover together of the rows that judged them."""
     n, errors = cells.count(np.ones(len(cells.units), dtype=np.bool_))
     covered, covered_errors = cells.count(np.asarray(cells.on[:, :listed].any(axis=1)))
     return structs.replace(
@@ -429,7 +429,7 @@ def _cover(search: ModeSearch, cells: PatternCells, listed: int) -> Coverage:
 def _describe_rows(
     audit: CountedAudit, proposals: Sequence[Mode], listed: int, differences: Mapping[str, str]
 ) -> Iterator[str]:
-    """What was judged by which rows, and what was not; without a full stop."""
+    """Say what was judged by which rows, and what was not; without a full stop."""
     yield (
         f"rules were looked for in {len(audit.searched):,} rows drawn by their ids "
         f"({audit.sample_rule}), of which examples, alternatives and doses are; all numbers of a "

@@ -43,7 +43,7 @@ _FORM = "differs from the target in form alone"
 def find_grader_evidence(
     results: AuditResults, findings: Sequence[Finding]
 ) -> tuple[GraderEvidence, ...]:
-    """What speaks for a fault of the grader, among confirmed findings about answers.
+    """Find what speaks for a fault of the grader, among confirmed findings about answers.
 
     Unparsed and cut-off answers speak for themselves, and so do those that differ from the target
     in form alone. Any other property, such as a length, counts if it matters among examples of
@@ -276,7 +276,7 @@ def estimate_difficulty(
 
 
 def tabulate_features(audit: PreparedAudit) -> Floats:
-    """What was known of each unit before the answer, as numbers: float64, shape (units, columns).
+    """Return what was known of each unit before the answer: float64, shape (units, columns).
 
     Numbers and flags are themselves, words of few values the rank of the value, and texts their
     length and what their words say; NaN where missing.

@@ -111,7 +111,7 @@ def _about_groups(results: AuditResults, groups: GroupedEvidence) -> Iterator[st
 
 
 def _about_logs(results: AuditResults) -> Iterator[str]:
-    """What readers noted: a run that broke off, a file that does not tell refusals apart."""
+    """Say what readers noted: a run that broke off, a file that does not tell refusals apart."""
     account = results.audit.evidence.account
     if account is not None:
         yield from account.list_log_notes()
@@ -203,7 +203,7 @@ def _about_leaks(results: AuditResults) -> Iterator[str]:
 
 
 def _about_suspects(results: AuditResults) -> Iterator[str]:
-    """What is reported and predicts much of the outcome, though not almost all of it."""
+    """Name what is reported and predicts much of the outcome, though not almost all of it."""
     audit, named = results.audit, results.named
     allowed = audit.evidence.roles.trusted
     rules = [mode.rule for mode in named.modes if mode.source == "modes"]
@@ -318,7 +318,7 @@ def _about_unscored_rows(results: AuditResults) -> Iterator[str]:
 
 
 def _say_where_unscored(evidence: Evidence) -> str:
-    """The column whose values differ most in the share of rows without a score; else nothing."""
+    """Name the column whose values differ most in the share of unscored rows, if one does."""
     table, _ = tabulate_units(evidence, evidence.attributes)
     is_unscored = evidence.loss.is_null().to_numpy().astype(np.float64)
     sizes = np.bincount(evidence.unit_index, minlength=evidence.unit_count)

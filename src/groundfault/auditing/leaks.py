@@ -89,7 +89,7 @@ def measure_columns(
 def measure_marks(
     evidence: Evidence, marks: Marks, rows: NDArray[np.bool_] | None = None
 ) -> NDArray[np.float64]:
-    """How well each rule predicts the outcome, by the same measure: float64, shape (candidates,).
+    """Measure how well each rule predicts the outcome: float64, shape (candidates,).
 
     Parameters
     ----------

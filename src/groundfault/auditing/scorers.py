@@ -80,7 +80,7 @@ class ScorerAudits:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """All reports, and where they differ, as plain words and numbers."""
+        """Return all reports, and where they differ, as plain words and numbers."""
         return {
             "level": self.level,
             "agreements": [vars(each) for each in self.agreements],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +90,12 @@ class SequentialAudit(AuditState):
         pool: Pool,
         *,
         threshold: float,
+        budget: int | None = None,
+        burn_in: int = 40,
+        alpha: float = 0.05,
         policy: str | Policy = "logistic",
+        bet: str | Sequence[str] | None = None,
+        seed: int | None = None,
         ledger: LedgerChoice = None,
         reopen: str | None = None,
         **settings: Any,
@@ -99,7 +104,8 @@ class SequentialAudit(AuditState):
         sampler = policies.get(policy) if isinstance(policy, str) else policy
         if settings.get("warm_up") is None:
             settings["warm_up"] = getattr(sampler, "warm_up", 0)
-        settings |= {"threshold": threshold, "policy": sampler.name}
+        settings |= {"threshold": threshold, "budget": budget, "burn_in": burn_in, "alpha": alpha}
+        settings |= {"policy": sampler.name, "bet": bet, "seed": seed}
         plan = SequentialPlan.from_settings(settings)
         self._begin(pool, plan, sampler, ledger, reopen)
 

@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 # numba has no popcount: this is the LLVM intrinsic, one instruction where the processor has it
 @intrinsic
 def popcount(_: Any, word: Any) -> Any:
-    """How many bits a word has; only compiled code may call it."""
+    """Count the bits of a word; only compiled code may call it."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         return builder.ctpop(args[0])

@@ -63,7 +63,7 @@ class ItemResponse:
     converged: bool = False
 
     def take(self, items: NDArray[np.intp] | NDArray[np.bool_]) -> ItemResponse:
-        """The same model of some of the items."""
+        """Return the same model of some of the items."""
         return replace(self, slope=self.slope[items], intercept=self.intercept[items])
 
     def probability(self, ability: Floats | None = None) -> Floats:
@@ -221,7 +221,7 @@ def _start(passes: Counts, trials: Counts) -> ItemResponse:
 
 
 def _standardise(model: ItemResponse) -> ItemResponse:
-    """The same chances, with abilities of mean 0 and standard deviation 1."""
+    """Give abilities mean 0 and standard deviation 1, and leave the chances as they are."""
     mean, deviation = model.ability.mean(), model.ability.std()
     deviation = deviation if deviation > 1e-8 else 1.0
     return replace(

@@ -74,7 +74,7 @@ class Mixture:
         return len(self.log_weight)
 
     def view(self, columns: slice) -> Mixture:
-        """The Gaussian features of some columns alone, without weights and tables."""
+        """Return the Gaussian features of some columns alone, without weights and tables."""
         weight = np.zeros_like(self.log_weight)
         return Mixture(
             weight, self.mean[:, columns], self.variance[:, columns], self.exponent[columns]
@@ -112,7 +112,7 @@ class MixtureFit:
 
     @property
     def iterations(self) -> int:
-        """How many times parameters were updated after the start."""
+        """Return how many times parameters were updated after the start."""
         return len(self.history) - 1
 
 
@@ -235,7 +235,7 @@ class _EStep:
         self.shares = [slice(a, b) for a, b in pairwise(edges.tolist())]
 
     def __call__(self, mixture: Mixture) -> _Sums:
-        """The sums of the next M-step, and the likelihood under this mixture."""
+        """Return the sums of the next M-step, and the likelihood under this mixture."""
         mixture.linear  # once, not in every thread  # noqa: B018
         sums = _Sums()
         for part in self.map(lambda share: self._share(mixture, share), self.shares):
@@ -331,7 +331,7 @@ class _Sums:
     def mixture(
         self, exponent: Floats, table_exponents: tuple[float, ...], floor: float
     ) -> Mixture:
-        """The M-step, in the precision of the exponents."""
+        """Take the M-step, in the precision of the exponents."""
         kind, mass = exponent.dtype, self.moments[:, :1] + _MASS
         first, second = np.split(self.moments[:, 1:] / mass, 2, axis=1)
         # rounding may leave a variance of nothing below zero

@@ -92,7 +92,7 @@ def fill_hypergeometric(
 
 @njit(cache=True, nogil=True, fastmath={"reassoc"})
 def _sum(values: Floats, first: int, last: int) -> float:  # pragma: no cover - compiled
-    """In an order that the compiler chooses, so that it can add several at once."""
+    """Add in an order that the compiler chooses, so that it can add several at once."""
     total = 0.0
     for i in range(first, last):
         total += values[i]

@@ -127,7 +127,7 @@ def _sort_by_cluster(labels: Labels) -> tuple[NDArray[np.intp], NDArray[np.int64
 
 
 def _silhouette(points: Floats, starts: NDArray[np.int64]) -> float:
-    """Of points sorted by cluster."""
+    """Compute the silhouette of points sorted by cluster."""
     n = len(points)
     square = np.einsum("ij,ij->i", points, points)
     own = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
@@ -182,7 +182,7 @@ def _squares(points: Floats) -> Floats:
 
 @njit(nogil=True, cache=True)
 def _below(limit: int, state: Any) -> Any:  # pragma: no cover - compiled
-    """A number below the limit, by splitmix64, from a state that advances by `_STEP`.
+    """Draw a number below the limit, by splitmix64, from a state that advances by `_STEP`.
 
     doi:10.1145/2660193.2660195
     """
@@ -323,7 +323,7 @@ def _shuffle_bits(
 def _deal_bits(
     columns: NDArray[np.bool_], place: NDArray[np.int64], size: int, seed: int
 ) -> NDArray[np.uint32]:  # pragma: no cover - compiled
-    """Each column's ones on random rows; rows as words, those without a place left out."""
+    """Deal each column's ones to random rows; rows as words, those without a place left out."""
     n = columns.shape[1]
     at = np.arange(n)
     words = np.zeros(size, dtype=np.uint32)

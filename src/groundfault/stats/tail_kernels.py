@@ -46,7 +46,7 @@ def log_tail(errors_on: int, on: Ints, errors: Ints, size: Ints) -> float:
 def _hypergeometric(
     on: int, errors: int, size: int, low: int, high: int
 ) -> tuple[int, Floats]:  # pragma: no cover - compiled
-    """The first atom kept, and probabilities from there on, by ratios outward from the mode."""
+    """Return the first atom kept, and probabilities from it on, by ratios outward from the mode."""
     mean = on * (errors / size)
     deviation = math.sqrt(mean * (1 - errors / size) * (size - on) / max(size - 1, 1))
     reach = int(DEVIATIONS * deviation) + ATOMS
