@@ -372,11 +372,12 @@ def yaml_file(path: Path, type: type[T]) -> T:
         if _count_parts(content, {}) > MAX_PARTS:
             raise InputError(f"{path} has over {MAX_PARTS:,} values, most of them by aliases")
         return msgspec.convert(content, type)
-    except RecursionError:
-        raise InputError(f"{path} is YAML nested too deeply") from None
     except msgspec.ValidationError as error:
         raise InputError(f"{path} is not laid out as expected: {first_line(error)}") from None
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # libyaml counts by itself since PyYAML 6.0.4
+        if isinstance(error, RecursionError) or "nesting depth" in str(error):
+            raise InputError(f"{path} is YAML nested too deeply") from None
         raise InputError(f"{path} is not YAML, or is cut short: {first_line(error)}") from None
 
 
