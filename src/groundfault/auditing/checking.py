@@ -26,7 +26,7 @@ from groundfault.stats import power
 
 
 class LibrarySummary(Preview, frozen=True, kw_only=True):
-    """How many candidates there are, from where, and the hash of their rules."""
+    """The candidates of a check: their number, their sources, and the hash of their rules."""
 
     size: int
     hash: str
@@ -41,7 +41,7 @@ class DetectableLifts(Preview, frozen=True, kw_only=True):
 
 
 class CheckSummary(Preview, frozen=True, kw_only=True):
-    """What an audit could find, candidates aside.
+    """The bounds of an audit: what it could find, candidates aside.
 
     Attributes
     ----------

@@ -162,8 +162,8 @@ def _search(
 
 
 def _find_leaking_columns(audit: PreparedAudit, shares: Mapping[str, float]) -> dict[str, float]:
-    """Columns of conditions that predict the outcome almost perfectly, such as a grader's remark,
-    and how well.
+    """Return columns of conditions that predict the outcome almost perfectly, such as a grader's
+    remark, and how well.
     """
     columns: dict[str, float] = {}
     for sql, share in shares.items():

@@ -143,7 +143,7 @@ def find_leaking_rules(
     shares: NDArray[np.float64],
     rows: NDArray[np.bool_] | None = None,
 ) -> dict[int, float]:
-    """Candidates that predict the outcome almost perfectly, by their place in the library.
+    """Return candidates that predict the outcome almost perfectly, by place in the library.
 
     So does one that reads the columns of a condition that does: more conditions, or another cut,
     make a leak weaker, not another thing. Candidates whose columns are all trusted

@@ -25,7 +25,7 @@ from groundfault.slicing.replays import describe_chance, measure_chance
 
 
 class ProposalSummary(Preview, frozen=True, kw_only=True):
-    """What a finder searched, slices aside.
+    """The search of a finder, slices aside.
 
     Attributes
     ----------

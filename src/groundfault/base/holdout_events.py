@@ -136,7 +136,7 @@ class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         what = "holdout opened" if self.holdout else "all outcomes were looked at"
         text = f"{what} {self.times} time{'s' if self.times > 1 else ''}"
         if several:
-            text += f", with {' and '.join(filter(None, [', '.join(several[:-1]), several[-1]]))}"
+            text += f", with {_join_words(several)}"
         if self.overlapping:
             most = "up to " if self.overlapping > 1 else ""
             text += (
@@ -153,7 +153,8 @@ class Opening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             many = self.tried > 1
             text += f"; {self.tried} rule{'s' * many} {'were' if many else 'was'} tried before it"
         if self.reasons:
-            text += f"; reason{'s'[: len(self.reasons) > 1]} given: {'; '.join(self.reasons)}"
+            many = len(self.reasons) > 1
+            text += f"; reason{'s' * many} given: {'; '.join(self.reasons)}"
         return text
 
 
@@ -230,3 +231,7 @@ def describe_opening(path: str, events: Sequence[Event], event: Event) -> Openin
         tried=len(tries),
         rescored=sum(e.body["outcome"] in rescored for e in distinct),
     )
+
+
+def _join_words(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

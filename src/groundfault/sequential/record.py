@@ -122,7 +122,7 @@ class AuditEvent(NamedTuple):
 
 
 class LedgerPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where the rounds were recorded, the hash of the last event, and what else is there.
+    """The place of the rounds, the hash of the last event, and what else is recorded there.
 
     Attributes
     ----------

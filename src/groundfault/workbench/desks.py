@@ -48,7 +48,7 @@ class QuestionView(NamedTuple):
 
 @dataclass(frozen=True)
 class ItemView:
-    """What a page shows of an item.
+    """The view of an item on a page.
 
     The item's id, and that of its task where the task has a wording, are left out: whoever knows
     the run could look up by them who answered.
@@ -107,7 +107,7 @@ class ItemView:
 
 @dataclass(frozen=True)
 class ReviewStage:
-    """What lies on the desk.
+    """The state of the desk.
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ class ReviewDesk:
 
 @dataclass(frozen=True)
 class LiveStage:
-    """Where an audit stands, and what is asked.
+    """The state of a live audit, and its question.
 
     Attributes
     ----------
