@@ -210,7 +210,7 @@ def guarantees() -> str:
 
 SCHEMAS = {
     "certificate.json": "groundfault.sequential.certificate:Certificate",
-    "confirmation.json": "groundfault.sequential.confirmation_result:Confirmation",
+    "confirmation.json": "groundfault.sequential.stored_result:Confirmation",
     "diagnosis.json": "groundfault.taxonomy.use.diagnosis:Diagnosis",
     "labels.json": "groundfault.taxonomy.words.labelling:Labelling",
     "probe-summary.json": "groundfault.probes.use.summary:ProbeSummary",

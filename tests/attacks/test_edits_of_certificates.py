@@ -153,11 +153,10 @@ def test_a_certificate_that_leaves_out_its_last_rounds_is_noticed(
     from groundfault.sequential.certificate import certify
     from groundfault.sequential.draws import Draws
     from groundfault.sequential.record import TOLD, AuditEvent
-    from groundfault.sequential.state import AuditState
 
     certificate = Certificate.from_dict(desk.content)
     pool = Pool.from_outline(desk.content["pool"])
-    state = AuditState(pool, certificate.plan.to_plan(), Draws.begin(5))
+    state = SequentialAudit.of_record(pool, certificate.plan.to_plan(), Draws.begin(5))
     for event in Ledger(desk.ledger).events():
         state.replay(AuditEvent(event.seq, event.kind, event.body))
         if event.kind == TOLD and event.body["step"] == rounds:

@@ -38,9 +38,9 @@ from groundfault.review import Item, Store, sheets
 from groundfault.review.session import DECIDED
 from groundfault.review.sheets import make_task
 from groundfault.sequential.certificate import Certificate
-from groundfault.sequential.confirmation_result import Confirmation
 from groundfault.sequential.eprocess import EProcess
 from groundfault.sequential.plan import SequentialPlan
+from groundfault.sequential.stored_result import Confirmation
 from groundfault.taxonomy import Taxonomy
 from groundfault.taxonomy.use.diagnosis import Diagnosis
 from groundfault.taxonomy.words.labelling import Labelling

@@ -141,7 +141,8 @@ def test_a_resumed_audit_goes_on_with_the_same_draws(pool, tmp_path):
     audit.run(answer)
     assert list_ids(SequentialAudit.from_ledger(ledger)) == list_ids(audit)
     fresh = SequentialAudit.of(pool, audit.plan, ledger=None)
-    fresh._begin_draws(audit.draws)
+    fresh.draws = audit.draws
+    fresh._begin_labels()
     fresh.run(answer)
     assert list_ids(fresh) == list_ids(audit)
 

@@ -35,7 +35,7 @@ from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models.target import get
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.run import run
-from groundfault.sequential.confirmation_result import Confirmation
+from groundfault.sequential.stored_result import Confirmation
 from groundfault.sequential.verification import CONFIRMATION
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import InputError
 from groundfault.sequential.confirmation import SequentialConfirmation
-from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
 from groundfault.sequential.labelling import LabelSession
+from groundfault.sequential.stored_result import Confirmation, SurvivorState
 
 if TYPE_CHECKING:
     from groundfault.base.ledger import Ledger

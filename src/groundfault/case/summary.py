@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from groundfault.auditing.report import Report
     from groundfault.case.case import Case
-    from groundfault.sequential.confirmation_result import Confirmation
+    from groundfault.sequential.stored_result import Confirmation
 
 Standing = Literal["confirmed", "open", "too few fresh rows", "not chosen"]
 

@@ -98,7 +98,7 @@ def _decide(session: Session, console: Console, read_key: Callable[[], str]) -> 
         elif pressed == "t":
             note = click.prompt("note", default=note, show_default=bool(note))
         elif pressed == "a":
-            _texts(item, console, max_length=None)
+            _show_texts(item, console)
         else:
             for line in (*GUIDANCE, _HELP):
                 console.print(Padding(Text(line), (0, 0, 0, 2)), width=_width(console))
@@ -110,43 +110,21 @@ def _show(session: Session, item: Item, console: Console) -> None:
     who = "adjudication, " if session.role == "adjudicator" else ""
     title = Text(clean(f"{who}{session.total - session.remaining} of {session.total} decided"))
     console.print(Rule(title, align="left"), width=_width(console))
-    _texts(item, console, max_length=_MAX_LENGTH)
+    _show_texts(item, console, _MAX_LENGTH)
     if session.previous is not None:
         console.print(Text(f"you said: {_describe(session.previous)}", style="italic"))
     console.print(Rule(), width=_width(console))
 
 
-def _texts(item: Item, console: Console, max_length: int | None) -> None:
-    """Print the texts of an item."""
-    # as Text, never as markup: a response may contain "[red]" or control characters
-    copy = f" (copy {item.copy})" if item.copy > 1 else ""
-    _text("task", item.task, console)
-    if item.question:
-        _text("question", item.question, console)
-    _text("prompt", item.prompt, console, max_length)
-    _text(f"response{copy}", item.response, console, max_length)
-    if item.answer:
-        _text("expected answer", item.answer, console)
-    _text(
-        "answer as read",
-        "none was read" if item.extracted is None else item.extracted,
-        console,
-        max_length,
-    )
+def _show_texts(item: Item, console: Console, max_length: int | None = None) -> None:
+    """Print the texts of an item, cut or whole."""
+    from groundfault.workbench.desks import shorten
 
-
-def _text(name: str, text: str, console: Console, max_length: int | None = None) -> None:
-    console.print(Text(name, style="bold cyan"))
-    console.print(Padding(Text(_lines(text, max_length)), (0, 0, 0, 2)), width=_width(console))
-
-
-def _lines(text: str, max_length: int | None) -> str:
-    """Return a text line by line, cleaned; of a long one its start and its end."""
-    if max_length is not None and len(text) > max_length:
-        n_cut = len(text) - max_length
-        start, end = text[: max_length // 2], text[-(max_length // 2) :]
-        text = f"{start}\n[... {n_cut:,} characters are not shown; a shows all ...]\n{end}"
-    return "\n".join(clean(line) for line in text.split("\n")) or "(empty)"
+    for head, text in item.headed_texts:
+        # as Text, never as markup: a response may contain "[red]" or control characters
+        console.print(Text(head, style="bold cyan"))
+        body = shorten(text, max_length or len(text), "; a shows all")
+        console.print(Padding(Text(body), (0, 0, 0, 2)), width=_width(console))
 
 
 def _prompt(question: ReviewQuestion, item: Item, console: Console) -> None:
@@ -156,13 +134,10 @@ def _prompt(question: ReviewQuestion, item: Item, console: Console) -> None:
 
 
 def _describe(decision: Decision) -> str:
-    answers = ("prompt_valid", "extraction_valid", "artefact", "model_wrong")
-    answers_text = [
-        f"{name.replace('_', ' ')}: {getattr(decision, name)}"
-        for name in answers
-        if getattr(decision, name)
-    ]
-    return "; ".join([*answers_text, *([f"note: {clean(decision.note)}"] if decision.note else [])])
+    from groundfault.review.decision import SAID
+
+    answers = {name: clean(getattr(decision, name) or "") for name in SAID}
+    return "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in answers.items() if text)
 
 
 def _width(console: Console) -> int:

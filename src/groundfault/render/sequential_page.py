@@ -24,8 +24,8 @@ from groundfault.render.page import (
     tabulate,
 )
 from groundfault.sequential.certificate import Certificate, WealthPoint
-from groundfault.sequential.confirmation_result import Confirmation
 from groundfault.sequential.stopping_time import StoppingForecast, count_to_stop
+from groundfault.sequential.stored_result import Confirmation
 
 if TYPE_CHECKING:
     from groundfault.sequential import SequentialAudit

@@ -83,6 +83,22 @@ class Item:
         }
         return {**{name: text or "" for name, text in texts.items()}, "copy": str(self.copy)}
 
+    @property
+    def headed_texts(self) -> tuple[tuple[str, str], ...]:
+        """Return heads and texts as a reviewer reads them.
+
+        The item's id, and that of its task where the task has a wording, are left out: whoever
+        knows the run could look up by them who answered.
+        """
+        copy = f" (copy {self.copy})" if self.copy > 1 else ""
+        return (
+            ("Task", self.question or self.task),
+            ("Prompt", self.prompt),
+            (f"Response{copy}", self.response),
+            *[("Expected answer", self.answer)] * bool(self.answer),
+            ("Answer as read", "none was read" if self.extracted is None else self.extracted),
+        )
+
 
 def normalize(text: str) -> str:
     """Return the text with line ends and characters that every kind of sheet gives back as they

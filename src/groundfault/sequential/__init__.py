@@ -9,12 +9,12 @@ from groundfault.sequential.bets import BETS, Bet
 from groundfault.sequential.certificate import Certificate
 from groundfault.sequential.claims import Claim
 from groundfault.sequential.confirmation import SequentialConfirmation
-from groundfault.sequential.confirmation_result import Confirmation
 from groundfault.sequential.eprocess import EProcess, e_process
 from groundfault.sequential.evaluation import StopEarly
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.pool import ALL, Pool
 from groundfault.sequential.session import SequentialAudit
+from groundfault.sequential.stored_result import Confirmation
 from groundfault.sequential.verification import CertificateCheck, verify_certificate
 from groundfault.stats.betting import conditional_threshold
 

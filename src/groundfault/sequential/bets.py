@@ -44,7 +44,7 @@ When the null of a *group* implies the null above
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -52,10 +52,6 @@ from groundfault.base.arrays import Bools, Floats
 from groundfault.base.deprecation import rename_fields
 from groundfault.errors import PlanError
 from groundfault.stats import betting
-
-if TYPE_CHECKING:
-    pass
-
 
 Null = Literal["model", "auditor"]
 Shares = Literal["uniform", "heavy-tailed"]

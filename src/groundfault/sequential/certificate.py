@@ -26,7 +26,7 @@ from groundfault.sequential.stored_result import StoredResult
 from groundfault.sequential.two_null_test import Verdict
 
 if TYPE_CHECKING:
-    from groundfault.sequential.state import AuditState
+    from groundfault.sequential.session import SequentialAudit
 
 LogNumber = float | Literal["inf", "-inf", "nan"]
 """A natural log; JSON has no infinity, so it is spelled."""
@@ -384,12 +384,14 @@ class WealthPoint:
     auditor: float
 
 
-def certify(audit: AuditState, ledger: LedgerPlace | None, *, reveal: bool = False) -> Certificate:
+def certify(
+    audit: SequentialAudit, ledger: LedgerPlace | None, *, reveal: bool = False
+) -> Certificate:
     """Return the certificate of an audit as it stands; `SequentialAudit.certificate` calls it.
 
     Parameters
     ----------
-    audit : AuditState
+    audit : SequentialAudit
     ledger : LedgerPlace, optional
     reveal : bool
         Whether the audit has ended, so that the key of its draws may be known.

@@ -61,7 +61,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -70,9 +69,6 @@ from groundfault.errors import PlanError
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import Pool
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,13 +23,13 @@ from groundfault.core.row_names import sampler_of
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.judges.confirm import has_support
 from groundfault.judges.rule import rule
-from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
 from groundfault.sequential.draws import pick
 from groundfault.sequential.labelling import EventKinds, RecordedSession, check_score
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import to_hex
 from groundfault.sequential.record import AuditRecord
 from groundfault.sequential.slice_tests import GradedSlice, SliceTests, read_grades
+from groundfault.sequential.stored_result import Confirmation, SurvivorState
 from groundfault.stats import bits
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from groundfault.errors import InputError, MissingExtraError
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import ASKED, TOLD, AuditEvent
 from groundfault.sequential.session import SequentialAudit
-from groundfault.sequential.state import AuditState
 
 if TYPE_CHECKING:
     from inspect_ai.dataset import MemoryDataset, Sample
@@ -244,7 +243,7 @@ def _order_ids(audit: SequentialAudit) -> list[str]:
     """Return the ids as the audit asks where no score sways it; ids that it never asks for last."""
     # a rehearsal without scores: samples then run in about the order in which they are needed
     plan, pool, order = replace(audit.plan, budget=None), audit.pool, []
-    rehearsal = AuditState(pool, plan, audit.draws)
+    rehearsal = SequentialAudit.of_record(pool, plan, audit.draws)
     while not rehearsal.decided and (query := rehearsal.choose(audit.policy)) is not None:
         draft = rehearsal.draw_round(query)
         name = draft.query.id

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundfault.base.arrays import Bools, Floats
@@ -14,9 +12,6 @@ from groundfault.sequential.policies import History, Query
 from groundfault.sequential.pool import ALL
 from groundfault.sequential.two_null_test import EProcessPair
 from groundfault.stats.betting import conditional_threshold, is_refuted
-
-if TYPE_CHECKING:
-    pass
 
 
 class LabelCounts:

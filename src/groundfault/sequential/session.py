@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from math import exp, inf, log
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
+from groundfault.base.arrays import Bools
 from groundfault.base.deprecation import rename_members, warn_renamed
-from groundfault.errors import InputError, PlanError
+from groundfault.base.json_diff import differences_of
+from groundfault.base.ledgers import find_ledger
+from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.sequential import policies
-from groundfault.sequential.certificate import Certificate, certify
-from groundfault.sequential.draws import read_draws
+from groundfault.sequential.certificate import Certificate, GroupCount, certify
+from groundfault.sequential.claims import Claim
+from groundfault.sequential.draws import Draws, read_draws
+from groundfault.sequential.label_counts import LabelCounts
+from groundfault.sequential.labelling import EventKinds, RecordedSession
 from groundfault.sequential.plan import SequentialPlan, accept_stored_names
-from groundfault.sequential.policies import History, Policy, Query
-from groundfault.sequential.pool import Pool
-from groundfault.sequential.record import OPENED, AuditRecord
-from groundfault.sequential.state import AuditState
+from groundfault.sequential.policies import Policy, Query
+from groundfault.sequential.pool import ALL, Pool
+from groundfault.sequential.record import (
+    ASKED,
+    OPENED,
+    REVIEWED,
+    TOLD,
+    UNDONE,
+    AuditRecord,
+    Round,
+    read_query,
+)
+from groundfault.sequential.two_null_test import EProcessPair, TwoNullTest, Verdict
 
 if TYPE_CHECKING:
     from groundfault.base.ledgers import LedgerChoice
@@ -26,7 +42,7 @@ if TYPE_CHECKING:
 
 @accept_stored_names
 @rename_members(rounds_told="labelled", tally="counts", choice="choose", prepare="draw_round")
-class SequentialAudit(AuditState):
+class SequentialAudit(RecordedSession[Verdict]):
     """A sequential audit: valid whichever case is asked next, and whenever one stops.
 
     Parameters
@@ -59,6 +75,17 @@ class SequentialAudit(AuditState):
     **settings
         Further settings of an `SequentialPlan`.
 
+    Attributes
+    ----------
+    seal : str
+        SHA-256 of plan and pool.
+    claim : Claim
+    draws : Draws
+    counts : LabelCounts
+    test : TwoNullTest
+    reviews : list of dict
+        Judgements of an `AnnotatorPanel`, in their order.
+
     Raises
     ------
     PlanError
@@ -84,6 +111,8 @@ class SequentialAudit(AuditState):
     >>> audit.verdict
     'failure mode found'
     """
+
+    kinds = EventKinds(ASKED, TOLD, UNDONE, REVIEWED)
 
     def __init__(
         self,
@@ -127,6 +156,23 @@ class SequentialAudit(AuditState):
         return audit
 
     @classmethod
+    def of_record(
+        cls,
+        pool: Pool,
+        plan: SequentialPlan,
+        draws: Draws | None = None,
+        *,
+        ledger: LedgerChoice = None,
+    ) -> SequentialAudit:
+        """Return an audit that replays what is recorded, and asks nothing: it has no policy.
+
+        Without draws they are those of the ledger, of the plan's seed, or of a new random key.
+        """
+        audit = cls.__new__(cls)
+        audit._begin(pool, plan, policies.Absent(plan.policy), ledger, None, draws)
+        return audit
+
+    @classmethod
     def from_ledger(cls, ledger: LedgerChoice = True, seal: str = "") -> SequentialAudit:
         """Return the audit in a ledger, to look at and not to ask: its policy is not stored.
 
@@ -142,7 +188,7 @@ class SequentialAudit(AuditState):
         InputError
             If there is no such audit in it.
         """
-        book = AuditRecord(ledger, seal).ledger
+        book = find_ledger(ledger)
         if book is None:
             raise InputError("no ledger is named to take the audit from: name it")
         openings = [event for event in book.events(OPENED) if event.body["audit"].startswith(seal)]
@@ -150,9 +196,7 @@ class SequentialAudit(AuditState):
             raise InputError(f"the ledger {book.place} holds no audit{f' {seal}' if seal else ''}")
         header = openings[-1].body
         plan = SequentialPlan.from_settings(header["plan"])
-        return cls.of(
-            Pool.from_outline(header["pool"]), plan, policy=_Absent(plan.policy), ledger=book
-        )
+        return cls.of_record(Pool.from_outline(header["pool"]), plan, ledger=book)
 
     @classmethod
     def recorded(cls, ledger: LedgerChoice, seal: str = "") -> SequentialAudit:
@@ -167,6 +211,7 @@ class SequentialAudit(AuditState):
         policy: Policy,
         ledger: LedgerChoice,
         reopen: str | None,
+        draws: Draws | None = None,
     ) -> None:
         if not isinstance(pool, Pool):
             raise InputError(
@@ -174,28 +219,201 @@ class SequentialAudit(AuditState):
             )
         if policy.name != plan.policy:
             raise PlanError(f"the plan names the policy {plan.policy}, not {policy.name}")
-        super().__init__(pool, plan)
-        self.policy = policy
+        self.pool, self.plan, self.policy = pool, plan, policy
+        self.seal = plan.seal(pool.hash)
+        self.claim = Claim.of(plan, pool)
         self.record = AuditRecord(ledger, self.seal)
-        sealed_key = self.draws.sealed_key
+        key = (draws or Draws.begin(plan.seed)).sealed_key
         header = {
             "plan": plan.stored_settings,
             "pool": pool.outline(),
-            "draws": None if sealed_key is None else msgspec.to_builtins(sealed_key),
+            "draws": None if key is None else msgspec.to_builtins(key),
         }
-        self._begin_draws(read_draws(plan.seed, self.record.open(header, reopen).get("draws")))
+        self.draws = read_draws(plan.seed, self.record.open(header, reopen).get("draws"))
+        self._begin_labels()
         # to resume is to replay: the state is recomputed from plan, pool and events, never stored
         self.catch_up()
+
+    def _restart(self) -> None:
+        self.counts = LabelCounts(self.claim, self.draws)
+        self._rounds: list[Round] = []
+        self.test = self._begin_test()
+        self.reviews: list[dict[str, Any]] = []
+        self._draft: Round | None = None
+        self._outcomes: dict[float | None, TwoNullTest] = {}
+        self._claimed: set[str] = set()
+        self._is_over = False
+
+    # -------------------------------------------------------------------------------- --- one round
+
+    @property
+    def open(self) -> Round | None:
+        """Return the round that waits for its score."""
+        return self._rounds[-1] if self._rounds and not self._rounds[-1].closed else None
+
+    def choose(self, policy: Policy | None) -> Query | None:
+        """Return where the next case is to come from: the warm-up's choice, then the policy's."""
+        step, history = self.counts.rounds + 1, self.counts.make_history()
+        if not history.available.any():
+            return None
+        if step <= self.plan.warm_up or policy is None:
+            return self._warm_up(step, history.available)
+        return policy.ask(history, self.draws.policy_rng(step))
+
+    def _warm_up(self, step: int, available: Bools) -> Query:
+        if not self.pool.generated:
+            return Query(ALL, stake=False)
+        if self.claim.anywhere:
+            return Query(items=available, stake=False)
+        fresh = np.flatnonzero((self.pool.members & available).any(axis=1))
+        group = fresh[self.draws.pick("warm-up", step, len(fresh))]
+        return Query(self.pool.groups[group], stake=False)
+
+    def draw_round(self, query: Query) -> Round:
+        """Draw the case, and fix what is bet on it."""
+        step = self.counts.rounds + 1
+        eligible = self.claim.find_eligible(query, self.counts.find_available())
+        position = self.counts.draw(query, eligible)
+        stake = query.stake and step > self.plan.warm_up
+        query = replace(query, step=step, id=self.pool.ids[position], stake=stake)
+        thresholds = self.counts.find_thresholds(query.group)
+        # the bet is worked out for both outcomes before either is seen; scores in between use the
+        # same stake
+        self._outcomes = {score: self._after(query, thresholds, score) for score in (0.0, 1.0)}
+        if_fail, if_pass = (outcome.log_e for outcome in self._outcomes.values())
+        return Round(query, int(eligible.sum()), thresholds, if_fail, if_pass)
+
+    def _after(self, query: Query, thresholds: EProcessPair, score: float | None) -> TwoNullTest:
+        """Return both tests as they would stand after a score."""
+        if query.stake:
+            claim = query.claim or not self.claim.guaranteed
+            return self.test.update(
+                score, thresholds, claim=claim, group=query.group, forecast=query.forecast
+            )
+        # a round without a stake after the first bet leaves the wealth alone; before it, the score
+        # only teaches the forecasts (warm start)
+        if self.test.steps:
+            return self.test
+        scores = [*(r.score for r in self._rounds if r.closed), score]
+        return self._begin_test([x for x in scores if x is not None])
+
+    def _begin_test(self, warm_up: Sequence[float] = ()) -> TwoNullTest:
+        # where any set of cases may be named, sets together count as one more group
+        groups = len(self.claim.pool.groups) + int(self.claim.anywhere)
+        return TwoNullTest.begin(self.plan, groups, warm_up)
+
+    # ------------------------------------------------------------------------------- --- the record
+
+    @property
+    def open_query(self) -> Query | None:
+        """Return the query that waits for its score, with its case."""
+        if self.open is None:
+            return None
+        query = self.open.query
+        return replace(query, case=self.pool.case(self.pool.position[query.id]), audit=self.seal)
 
     def _draw_event(self) -> Mapping[str, Any] | None:
         if self.decided:
             return None
         query = self.choose(self.policy)
         self._is_over = query is None
-        if query is None:
-            return None
-        self._draft = self.draw_round(query)
-        return self._draft.to_query_event()
+        self._draft = None if query is None else self.draw_round(query)
+        return None if self._draft is None else self._draft.to_query_event()
+
+    def _take_review(self, body: Mapping[str, Any]) -> None:
+        self.reviews.append(dict(body))
+
+    def _take_query(self, body: Mapping[str, Any]) -> None:
+        draft, self._draft = self._draft, None
+        # another process, or an earlier one, asked: this one recomputes the round and must agree
+        if draft is None or draft.to_query_event() != body:
+            draft = self._redraw(body)
+        wrong = next(differences_of(body, draft.to_query_event()), "") if draft else "none is due"
+        if draft is None or wrong:
+            raise LedgerError(
+                f"round {body['step']} of the record does not reproduce ({wrong}): the record was "
+                "altered, or made by another version of groundfault"
+            )
+        self._rounds.append(draft)
+
+    def _redraw(self, body: Mapping[str, Any]) -> Round | None:
+        """Return the round as it is made now, from the group that the record says was chosen."""
+        is_warm_up = body["step"] <= self.plan.warm_up
+        query = self.choose(None) if is_warm_up else read_query(body, len(self.pool))
+        try:
+            return None if query is None or self.decided else self.draw_round(query)
+        except PlanError as error:
+            raise LedgerError(
+                f"round {body['step']} of the record does not follow the plan: {error}"
+            ) from None
+
+    def _take_score(self, query: Query, score: float | None) -> None:
+        drawn = self._rounds[-1]
+        query = drawn.query
+        self.test = self._outcomes.get(score) or self._after(query, drawn.thresholds, score)
+        self.counts.add(query, self.pool.position[query.id], score)
+        self._rounds[-1] = drawn.with_score(score, self.test.log_e)
+        # a claim counts from the burn-in m on, like the auditor's bets
+        if query.stake and query.claim and query.group and self.test.steps >= self.plan.burn_in:
+            self._claimed.add(query.group)
+
+    # -------------------------------------------------------------------------- --- where it stands
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """Return all rounds, the open one last."""
+        return tuple(self._rounds)
+
+    @property
+    def labelled(self) -> int:
+        """Return the cases scored, warm-up included."""
+        return self.counts.rounds
+
+    @property
+    def tested(self) -> int:
+        """Return the cases bet on."""
+        return self.test.steps
+
+    @property
+    def groups(self) -> tuple[GroupCount, ...]:
+        """Return the size, labels and total score of each declared group."""
+        return self.counts.summarize()
+
+    @property
+    def log_wealth(self) -> EProcessPair:
+        """Return natural logs of both e-values; ``inf`` where counting decided."""
+        model, auditor = self.test.log_e
+        return EProcessPair(
+            inf if self._groups_below else model, inf if self._groups_reached else auditor
+        )
+
+    @property
+    def wealth(self) -> EProcessPair:
+        """Return the e-values; a null falls at 1 / alpha."""
+        return EProcessPair(*(exp(x) if x < 700 else inf for x in self.log_wealth))
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return ``failure mode found``, ``audit passed``, or ``inconclusive``, which it is until
+        either null has fallen.
+        """
+        # Ville's inequality: under a true null the e-value ever reaches 1 / alpha with
+        # probability at most alpha, so no correction for the number of looks is due
+        cut, wealth = -log(self.plan.alpha), self.log_wealth
+        if wealth.model >= cut:
+            return "failure mode found"
+        return "audit passed" if wealth.auditor >= cut else "inconclusive"
+
+    @property
+    def standing(self) -> Verdict:
+        """Return the verdict."""
+        return self.verdict
+
+    @property
+    def decided(self) -> bool:
+        """Return whether either null has fallen, or the budget is spent."""
+        is_spent = self.plan.budget is not None and self.labelled >= self.plan.budget
+        return self.verdict != "inconclusive" or is_spent
 
     @property
     def finished(self) -> bool:
@@ -203,6 +421,51 @@ class SequentialAudit(AuditState):
         if self.decided or self._is_over:
             return True
         return self.open is None and not self.counts.find_available().any()
+
+    @property
+    def _groups_below(self) -> list[str]:
+        return [self.claim.pool.groups[g] for g in np.flatnonzero(self.counts.below)]
+
+    @property
+    def _groups_reached(self) -> list[str]:
+        """Return groups claimed from the burn-in on that have reached the threshold; all, if all
+        have.
+        """
+        # all groups at the threshold makes every claim false, named or not
+        reached = self.counts.reached
+        names = [self.claim.pool.groups[g] for g in np.flatnonzero(reached)]
+        return names if reached.all() else [name for name in names if name in self._claimed]
+
+    @property
+    def reason(self) -> str:
+        """Return the verdict's grounds, in a sentence.
+
+        Certificates store it, and verification compares it: the words stay as they are.
+        """
+        q, cases = self.plan.threshold, f"{self.tested} tested cases ({self.labelled} labelled)"
+        if self.verdict == "failure mode found":
+            if self._groups_below:
+                name = self._groups_below[0]
+                return f"counted: {name} is below {q:g} whatever its other cases would score"
+            reached = f"{self.wealth.model:.4g}"
+            return f"the e-value against the model's null reached {reached} after {cases}"
+        if self.verdict == "audit passed":
+            if self.counts.reached.all():
+                return f"counted: every declared group has a mean score of {q:g} or more"
+            if self._groups_reached:
+                name = self._groups_reached[0]
+                return f"counted: {name}, which the auditor claimed, has a mean of {q:g} or more"
+            return (
+                f"the e-value against the auditor's null reached {self.wealth.auditor:.4g} after "
+                f"{cases}: this auditor ({self.plan.policy}), given {self.plan.burn_in} cases to "
+                "find one, did not hold a failing group"
+            )
+        return f"neither null has fallen after {cases}"
+
+    @property
+    def null(self) -> str:
+        """Return the hypothesis that "failure mode found" refutes."""
+        return self.claim.null
 
     def certificate(self) -> Certificate:
         """Return all that it takes to recompute the verdict, as it stands.
@@ -214,16 +477,3 @@ class SequentialAudit(AuditState):
         """
         self.catch_up()
         return certify(self, self.record.check(), reveal=self.finished)
-
-
-@dataclass(frozen=True)
-class _Absent:
-    """Stands for a policy where nothing is asked."""
-
-    name: str
-
-    def ask(self, history: History, rng: np.random.Generator) -> Query | None:  # noqa: ARG002
-        raise PlanError(
-            f"the audit was read from its record, without its cases and its policy {self.name}: "
-            "open it anew"
-        )

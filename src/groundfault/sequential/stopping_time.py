@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from math import isfinite, log
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 import numpy as np
@@ -20,9 +20,6 @@ from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import Round
 from groundfault.sequential.session import SequentialAudit
 from groundfault.sequential.two_null_test import Verdict
-
-if TYPE_CHECKING:
-    pass
 
 _FARTHEST = 1000
 """Labels in a row beyond which no count is given: nobody plans for so many."""

@@ -33,7 +33,6 @@ from groundfault.sequential.certificate import (
     Judgement,
     certify,
 )
-from groundfault.sequential.confirmation_result import Confirmation
 from groundfault.sequential.draws import Draws, hash_key
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import (
@@ -45,7 +44,8 @@ from groundfault.sequential.record import (
     count_audits,
     read_query,
 )
-from groundfault.sequential.state import AuditState
+from groundfault.sequential.session import SequentialAudit
+from groundfault.sequential.stored_result import Confirmation
 
 if TYPE_CHECKING:
     from groundfault.base.anchors import AnchorFiles
@@ -188,7 +188,7 @@ def _contradict(
         yield f"{audits} audits of these cases"
     outline = Pool.from_outline(msgspec.to_builtins(certificate.pool))
     try:
-        audit = AuditState(outline, certificate.plan.to_plan(), draws)
+        audit = SequentialAudit.of_record(outline, certificate.plan.to_plan(), draws)
         for event in events:
             if event.body.get("audit") == seal:
                 audit.replay(AuditEvent(event.seq, event.kind, event.body))
@@ -201,7 +201,7 @@ def _contradict(
         yield f"another record: {difference}"
 
 
-def compare_results(certificate: Certificate, state: AuditState) -> list[str]:
+def compare_results(certificate: Certificate, state: SequentialAudit) -> list[str]:
     """Return where a certificate differs from the one that a repeated audit would give."""
     again = certify(state, None)
     return list(differences_of(_select_stable(certificate), _select_stable(again)))
@@ -313,7 +313,7 @@ def _compare_rounds(
     """Return where the certificate differs from the outcome of its own rounds."""
     differences: list[str] = []
     try:
-        state = AuditState(outline, certificate.plan.to_plan(), draws)
+        state = SequentialAudit.of_record(outline, certificate.plan.to_plan(), draws)
         for entry in _list_entries(certificate.rounds, certificate.reviews):
             if policy and entry.kind == ASKED and entry.body["step"] > certificate.plan.warm_up:
                 differences += _compare_choice(state, entry)
@@ -369,7 +369,7 @@ def _list_entries(
             yield AuditEvent(0, TOLD, {"step": point.step, "id": point.id, "score": point.score})
 
 
-def _compare_choice(state: AuditState, entry: AuditEvent) -> Iterator[str]:
+def _compare_choice(state: SequentialAudit, entry: AuditEvent) -> Iterator[str]:
     """Yield where the policy, asked again, differs from the choice in the record."""
     stated = read_query(entry.body, len(state.pool))
     again = state.choose(policies.get(state.plan.policy))

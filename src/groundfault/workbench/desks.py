@@ -50,9 +50,6 @@ class QuestionView(NamedTuple):
 class ItemView:
     """The view of an item on a page.
 
-    The item's id, and that of its task where the task has a wording, are left out: whoever knows
-    the run could look up by them who answered.
-
     Attributes
     ----------
     texts : tuple of (str, str)
@@ -81,14 +78,7 @@ class ItemView:
         max_length : int
             Characters of a text, from which on its middle is left out.
         """
-        copy = f" (copy {item.copy})" if item.copy > 1 else ""
-        texts = (
-            ("Task", item.question or item.task),
-            ("Prompt", item.prompt),
-            (f"Response{copy}", item.response),
-            *[("Expected answer", item.answer)] * bool(item.answer),
-            ("Answer as read", "none was read" if item.extracted is None else item.extracted),
-        )
+        texts = item.headed_texts
         return cls(
             tuple((head, shorten(text, max_length)) for head, text in texts),
             any(len(text) > max_length for _, text in texts),
@@ -404,8 +394,8 @@ class LiveDesk:
         )
 
 
-def shorten(text: str, max_length: int = MAX_LENGTH) -> str:
-    """Clean a text line by line; of a long one keep its start and its end.
+def shorten(text: str, max_length: int = MAX_LENGTH, hint: str = "") -> str:
+    """Clean a text line by line; of a long one keep its start and its end, and add a hint.
 
     Examples
     --------
@@ -415,5 +405,5 @@ def shorten(text: str, max_length: int = MAX_LENGTH) -> str:
     if len(text) > max_length:
         half = max_length // 2
         n_cut = len(text) - 2 * half
-        text = f"{text[:half]}\n[... {n_cut:,} characters are not shown ...]\n{text[-half:]}"
+        text = f"{text[:half]}\n[... {n_cut:,} characters are not shown{hint} ...]\n{text[-half:]}"
     return "\n".join(words.clean(line) for line in text.split("\n")) or "(empty)"

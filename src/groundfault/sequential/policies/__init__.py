@@ -273,3 +273,17 @@ class Oracle:
             return Query(self.group, claim=True)
         among = np.flatnonzero(history.open)
         return Query(history.groups[int(rng.choice(among))]) if len(among) else None
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Stands for a policy where nothing is asked."""
+
+    name: str
+
+    def ask(self, history: History, rng: np.random.Generator) -> Query | None:  # noqa: ARG002
+        """Refuse to name a case."""
+        raise PlanError(
+            f"the audit was read from its record, without its cases and its policy {self.name}: "
+            "open it anew"
+        )
