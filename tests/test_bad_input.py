@@ -47,14 +47,6 @@ TABLES = {
         table().with_columns(pl.lit("same").alias("id")),
         "--model-column or --repeat",
     ),
-    "no errors": (
-        table().with_columns(pl.lit(0).alias("error")),
-        "every observation passed (60 in all)",
-    ),
-    "only errors": (
-        table().with_columns(pl.lit(1).alias("error")),
-        "every observation failed (60 in all)",
-    ),
     "no rows": (table().head(0), "no rows"),
 }
 

@@ -127,7 +127,6 @@ def test_where_the_engine_disagrees_nothing_is_said(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "roles", "words"),
     [
-        (pl.col("error") * 0, {}, "is the same in every row"),
         (pl.col("error") + pl.int_range(pl.len()) / 1e4, {}, "not in|over 101 values"),
         (pl.lit("discovery").alias("part"), {"split": "part"}, "one part has no rows"),
         (pl.lit("train").alias("part"), {"split": "part"}, "no rows|'train'"),
@@ -142,6 +141,15 @@ def test_what_cannot_be_judged_is_refused(
     plan = Plan(judge="split-holm" if "split" in roles else "holm")
     with pytest.raises(InputError, match=words):
         groundfault.audit(scan(place, **roles), plan, HARD, ledger=None)
+
+
+def test_a_perfect_run_is_a_report(table: pl.DataFrame, tmp_path: Path) -> None:
+    place = write_parts(tmp_path / "table", table.with_columns(pl.col("error") * 0))
+    for judge in ("holm", "max-t", "split-holm"):
+        report = groundfault.audit(scan(place), Plan(judge=judge), HARD, ledger=None)
+        count = report.statuses["scored"]
+        assert report.uniform.startswith(f"{count:,} of {count:,} passed (")
+        assert not report.confirmed
 
 
 def test_statuses_are_those_of_the_rows(table: pl.DataFrame, tmp_path: Path) -> None:

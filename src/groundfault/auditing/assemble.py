@@ -71,7 +71,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
     audit, full, opening = results.audit, results.full, results.opening
     lifts = _detectable_lifts(results)
     usual_lift = lifts.get(detectable.USUAL_PREVALENCE)
-    by_rows = _describe_rows(results, findings)
+    by_rows, uniform = _describe_rows(results, findings), _describe_uniform(results)
     named = audit.named if isinstance(audit, CountedAudit) else audit.evidence
     return ReportData(
         groundfault_version=version("groundfault"),
@@ -81,9 +81,10 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         rows=sum(results.statuses.values()),
         unit="group" if named.roles.group else "example",
         outcomes=tuple(audit.outcomes),
-        error_rate=full.describe_losses()[0],
+        error_rate=number_or_none(full.describe_losses()[0]),
         statuses=dict(results.statuses),
         counted_as_failed=audit.evidence.counted_as_failed,
+        uniform=uniform,
         judge=audit.judge.name,
         judge_reason=audit.judge_reason,
         guarantee=describe_guarantee(
@@ -107,6 +108,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
             sum(f.confirmed for f in findings) + len(results.named.modes),
             "" if lifts else _say_why_unknown(results),
             [one.column for one in results.named.deciding],
+            uniform,
         ),
         baselines=_make_baselines(results),
         robustness=None
@@ -140,6 +142,16 @@ def _describe_rows(results: AuditResults, findings: tuple[Finding, ...]) -> dict
         "change": measure_change(results),
         "units": make_record(results, findings),
     }
+
+
+def _describe_uniform(results: AuditResults) -> str:
+    """Return what all outcomes have in common; empty where they differ."""
+    losses, audit = results.losses, results.audit
+    is_scored = ~np.isnan(losses)
+    units = audit.scan.cells.rows if isinstance(audit, CountedAudit) else np.ones(losses.shape[1])
+    ends = [losses[is_scored].min(), losses[is_scored].max()] if is_scored.any() else []
+    scored = int(units[is_scored.any(axis=0)].sum())
+    return messages.write_uniform(ends, scored, results.statuses)
 
 
 def _make_manifest(audit: PreparedAudit, named: Evidence | LazyEvidence) -> Manifest:
@@ -270,6 +282,8 @@ def _say_why_unknown(results: AuditResults) -> str:
             for code, n in codes.most_common(1)
         )
         return f"no candidate could be tested{why}"
+    if results.bar is not None:
+        return "all outcomes are alike"
     return f"the judge {results.audit.judge.name} does not say what it asks for"
 
 

@@ -105,8 +105,7 @@ class CountedAudit(PreparedAudit):
         Raises
         ------
         InputError
-            If an outcome is graded and the judge takes none, or is the same in all rows; if a part
-            has no rows.
+            If an outcome is graded and the judge takes none; if a part has no rows.
         """
         lazy, roles, is_grouped = self.lazy, self.lazy.roles, self.groups is not None
         by = {**key_outcomes(roles), **by}
@@ -118,14 +117,7 @@ class CountedAudit(PreparedAudit):
         cells = lazy.counter.counts(rules, by)
         where = lazy.provenance[0]
         loss, status = read_keys(cells.keys, roles, where)
-        distinct = np.unique(loss[~np.isnan(loss)])
-        self.require_countable(distinct)
-        if len(distinct) < 2:
-            unit = "group" if is_grouped else "row"
-            raise InputError(
-                f"{where}: outcome {roles.outcome!r} is the same in every {unit} that was scored; "
-                "there is no difference to explain"
-            )
+        self.require_countable(np.unique(loss[~np.isnan(loss)]))
         scored = (~np.isnan(loss)).astype(np.int64)
         rows = np.ones_like(scored)
         if is_grouped:

@@ -67,11 +67,11 @@ def make_designs(
     Returns
     -------
     callable or None
-        None where the judge does not say what it asks for.
+        None where the judge does not say what it asks for, and where graded losses are all alike.
     """
-    if bar is None:
-        return None
     losses = _Losses(*discovery.describe_losses())
+    if bar is None or losses.variance == 0:
+        return None
     n = len(discovery)
     if n_holdout == 0:
         return partial(_full_sample, bar, plan, losses, n)

@@ -88,12 +88,15 @@ class Gate(Struct, frozen=True, omit_defaults=True):
         worse, if that is larger.
     blind : bool
         ``detectable`` is larger than ``must_detect`` allows: an audit that confirms nothing then
-        says too little, so the gate fails.
+        says too little, so the gate fails; so it does where everything failed or nothing was
+        scored, which no finding can tell.
     notes : tuple of str
         What makes report and baseline hard to compare.
     uncompared : tuple of GateMatch
         Those for which it is true, and which cannot be held against the baseline. They do not fail
         the gate.
+    uniform : str
+        That all outcomes of the report are alike; empty where they differ.
     """
 
     passed: bool
@@ -106,6 +109,7 @@ class Gate(Struct, frozen=True, omit_defaults=True):
     blind: bool
     notes: tuple[str, ...]
     uncompared: tuple[GateMatch, ...] = ()
+    uniform: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain words and numbers; what does not apply to a match is left out."""
@@ -177,7 +181,10 @@ def gate(
         _require_likeness(*pair)
     new, known, uncompared = map(_order, _sort_rows(now, then, level))
     detectable = _find_detectable(now.report, pair, level)
-    blind = must_detect is not None and (detectable is None or detectable > must_detect)
+    uniform, is_perfect = now.report.uniform, now.report.error_rate == 0
+    blind = bool(uniform) and not is_perfect
+    if must_detect is not None:
+        blind = blind or detectable is None or detectable > must_detect
     gone: tuple[str, ...] = ()
     notes = now.notes
     if then is not None:
@@ -198,6 +205,7 @@ def gate(
         blind=blind,
         notes=notes,
         uncompared=uncompared,
+        uniform=uniform,
     )
 
 

@@ -411,6 +411,8 @@ def find_runs(evidence: Evidence, losses: NDArray[np.float64]) -> RunsTest | Non
     counts = scored.sum(axis=0)
     means = np.where(scored, losses, 0.0).sum(axis=0) / np.maximum(counts, 1)
     order = order[counts[order] > 0]
+    if not len(order):
+        return None
     high = means[order] > means[order].mean()
     result = count_runs([high])
     if result.p >= LEVEL:

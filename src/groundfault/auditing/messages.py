@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,6 +11,7 @@ from groundfault import judges
 from groundfault.core.finding import Finding, Verdict
 from groundfault.core.judge import Judge, bounded_rate
 from groundfault.core.plan import Plan, to_fraction
+from groundfault.core.status import Status
 from groundfault.errors import PlanError
 from groundfault.modes.mode import Mode
 
@@ -170,19 +171,61 @@ def write_deciding(columns: Sequence[str]) -> str:
     )
 
 
+_EXCLUDED = 0.05
+"""Chance of seeing none at the rate that is excluded: Clopper-Pearson's bound at the usual 95 %."""
+
+
+def write_uniform(losses: Sequence[float], units: int, statuses: Mapping[str, int]) -> str:
+    """Return what all outcomes have in common, without a full stop; empty where they differ.
+
+    Parameters
+    ----------
+    losses : sequence of float
+        The smallest and the largest; none where nothing was scored.
+    units : int
+        Independent units that were scored.
+    statuses : mapping of str to int
+        Rows of each status.
+
+    Examples
+    --------
+    >>> write_uniform([0.0, 0.0], 2000, {"scored": 2000})
+    '2,000 of 2,000 passed; with this many, failures above 0.15% are excluded at 95%'
+    >>> write_uniform([], 0, {"scored": 0, "refused": 3})
+    'Nothing was scored: 3 refused'
+    """
+    rest = ", ".join(f"{n:,} {name}" for name, n in statuses.items() if n and name != Status.SCORED)
+    if not len(losses):
+        return f"Nothing was scored: {rest}"
+    low, high = losses
+    if low != high:
+        return ""
+    rows, unscored = statuses[Status.SCORED], f" ({rest})" if rest else ""
+    if low not in (0, 1):
+        return f"All {rows:,} outcomes are the same loss, {low:g}{unscored}"
+    did, other = ("failed", "passes") if low else ("passed", "failures")
+    bound = float(f"{1 - _EXCLUDED ** (1 / units):.2g}")
+    return (
+        f"{rows:,} of {rows:,} {did}{unscored}; with this many, {other} above "
+        f"{format_percent(bound)} are excluded at {format_percent(1 - _EXCLUDED)}"
+    )
+
+
 def write_conclusion(
     mdl: float | None,
     prevalence: float,
     reportable: int,
     unknown: str = "",
     deciding: Sequence[str] = (),
+    uniform: str = "",
 ) -> str:
     """Return the sentence about the audit's power: never that there are no failure modes.
 
     ``reportable`` counts confirmed findings and failure modes; ``unknown`` says why the power is
-    not known, if so; ``deciding`` names the columns that decide the outcome.
+    not known, if so; ``deciding`` names the columns that decide the outcome; ``uniform`` is what
+    all outcomes have in common.
     """
-    head = "" if reportable else f"{NOTHING}. "
+    head = "" if reportable else f"{uniform or NOTHING}. "
     head = f"{write_deciding(deciding)}. " if deciding else head
     if unknown:
         return f"{head}How large a lift could have been detected cannot be said: {unknown}."

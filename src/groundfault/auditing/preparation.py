@@ -70,7 +70,7 @@ def prepare(
     Raises
     ------
     InputError
-        If there is nothing to explain: no errors, or only errors; or nothing to explain it with.
+        If all models are held out, or two that are compared share no example.
     PlanError
         If a judge or finder is unknown, or needs rows that an engine does not give.
     """
@@ -90,11 +90,6 @@ def prepare(
         )
     proposals = start.propose(finders, declarations, progress=progress)
     library = Library.of([*declarations, *proposals])
-    if len(library) == 0 and not start.deciding:
-        raise InputError(
-            "no candidates: the evidence has no columns that describe examples; name "
-            "candidates or columns"
-        )
     for candidate in library:
         require_cause(start, candidate)
     own_rules = () if by_default else tuple(c.name for c in library)
@@ -154,7 +149,6 @@ def start_audit(
                 f"models {compare[0]!r} and {compare[1]!r} have no example in common that both "
                 "were scored on: compare runs of the same examples, under the same ids (--id)"
             )
-    _require_variation(evidence)
     # the hash is of all rows: few audits need it here
     mined = mining or any(c.mined and c.is_mined_from(evidence.outcome_hash) for c in candidates)
     plan, judge, reason = _resolve_judge(plan, evidence.roles, mined=mined)
@@ -281,23 +275,6 @@ def _require_fresh_holdout(audit: PreparedAudit, library: Library) -> None:
                 " a judge with a holdout and split as then (--seed, --holdout, --split), or other "
                 "evidence"
             )
-
-
-def _require_variation(evidence: Evidence) -> None:
-    loss = evidence.loss.drop_nulls()
-    if len(loss) == 0:
-        counts = ", ".join(f"{n} {status}" for status, n in evidence.status_counts.items() if n)
-        raise InputError(f"no observation was scored ({counts}), so there is nothing to explain")
-    if loss.n_unique() == 1:
-        every = {
-            0.0: "no errors at all: every observation passed",
-            1.0: "only errors: every observation failed",
-        }
-        message = every.get(float(loss[0]), f"the same loss ({loss[0]:g}) everywhere")
-        raise InputError(
-            f"the outcome has {message} ({len(loss):,} in all), so there is no difference to "
-            "explain; is it the right column, scorer or selection of rows?"
-        )
 
 
 def _resolve_judge(plan: Plan, roles: Roles, *, mined: bool) -> tuple[Plan, Judge, str]:

@@ -323,6 +323,10 @@ class PreparedAudit:
         for one in finders:
             so_far = [*declarations, *proposals]
             finder = make(one, so_far) if isinstance(one, str) else one
+            is_mined = getattr(finder, "uses_outcomes", False)
+            if is_mined and self.visible_evidence.loss.drop_nulls().n_unique() < 2:
+                # outcomes that are all alike lead nowhere
+                continue
             listener(progress)(f"proposing candidates by {finder.name} ({len(so_far)} so far)")
             # a rule that two finders propose counts for the first, and is judged once
             rules = {(c.rule, c.missing) for c in so_far}
@@ -330,7 +334,6 @@ class PreparedAudit:
                 c for c in finder.propose(self.visible_evidence) if (c.rule, c.missing) not in rules
             ]
             new = unique_names(candidates, [c.name for c in so_far])
-            is_mined = getattr(finder, "uses_outcomes", False)
             proposals.extend([replace(c, mined=self.origin) for c in new] if is_mined else new)
         return proposals
 

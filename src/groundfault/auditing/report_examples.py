@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,22 +36,22 @@ class RuleExamples:
 
     Attributes
     ----------
-    subject : Mode or Finding
-        What the rule is of.
+    subject : Mode or Finding, optional
+        What the rule is of; None for examples of the whole log.
     examples : tuple of ModeExample
         The most typical first; those without a column of texts show the values that the rule reads.
     pair : pair of str, optional
         Of a comparison the two models: an example is then told by its change.
     """
 
-    subject: Mode | Finding
+    subject: Mode | Finding | None
     examples: tuple[ModeExample, ...]
     pair: tuple[str, str] | None = None
 
 
 def look_up_examples(
     directory: str | Path,
-    name: int | str,
+    name: int | str | None,
     *,
     side: Side = "failing",
     count: int = 20,
@@ -62,8 +63,8 @@ def look_up_examples(
     ----------
     directory : path
         Where ``Report.write`` wrote report.json and library.json.
-    name : int or str
-        The number of a failure mode, from 1, or the name of a finding.
+    name : int or str, optional
+        The number of a failure mode, from 1, or the name of a finding; None for the whole log.
     side : {"failing", "passing", "near"}
         Wrong and inside the rule; right and inside; outside it by one condition.
     count : int
@@ -77,7 +78,7 @@ def look_up_examples(
         If there is no such mode or finding, or the evidence is not there or has changed.
     """
     report = Report.load(directory)
-    subject = find_subject(report, name)
+    subject = None if name is None else find_subject(report, name)
     if report.manifest.derivation is not None:
         raise InputError(
             f"the evidence of this report was made from others ({report.manifest.derivation.kind}),"
@@ -85,15 +86,21 @@ def look_up_examples(
         )
     sources = read_evidence_again(report.data, directory, evidence)
     case = match_evidence(report, sources)
-    inside, near = mark_rule(report, case, subject)
-    losses = select_subject_losses(subject, case)
+    if subject is None:
+        inside = np.ones(case.evidence.unit_count, dtype=np.bool_)
+        near, losses = ~inside, case.losses()[-1]
+        outcome = case.outcomes[-1]
+    else:
+        inside, near = mark_rule(report, case, subject)
+        losses, outcome = select_subject_losses(subject, case), subject.outcome
     # of a comparison the second model's answers are shown
-    model = case.compare[1] if case.compare else subject.outcome
+    model = case.compare[1] if case.compare else outcome
     examples = choose_examples(
         case.evidence, model, inside, near, losses, count=min(count, MAX_EXAMPLES)
     )
     of_side = tuple(example for example in examples if example.side == side)
-    return RuleExamples(subject, _add_values(of_side, case.evidence, subject), case.compare)
+    columns = () if subject is None else _columns(subject)
+    return RuleExamples(subject, _add_values(of_side, case.evidence, columns), case.compare)
 
 
 def select_subject_losses(subject: Mode | Finding, case: PreparedAudit) -> NDArray[np.float64]:
@@ -222,10 +229,10 @@ def _columns(subject: Mode | Finding) -> tuple[str, ...]:
 
 
 def _add_values(
-    examples: tuple[ModeExample, ...], evidence: Evidence, subject: Mode | Finding
+    examples: tuple[ModeExample, ...], evidence: Evidence, columns: Sequence[str]
 ) -> tuple[ModeExample, ...]:
     """Add the values of the columns that the rule reads to the texts of examples."""
-    columns = [name for name in _columns(subject) if name in evidence.frame.columns]
+    columns = [name for name in columns if name in evidence.frame.columns]
     key = evidence.roles.id or ""
     names = [example.id for example in examples]
     frame = evidence.frame.filter(pl.col(key).cast(pl.String).is_in(names))

@@ -358,8 +358,11 @@ class ReportData(_Section, frozen=True, kw_only=True):
         Why it is this judge, where the plan left it open; else empty.
     outcomes : tuple of str
         Models; one empty name for a single outcome, and for the change between two models.
-    error_rate : float
+    error_rate : float or None
         Mean loss over units and outcomes, of what was scored; of a comparison, the second model's.
+        None where nothing was scored.
+    uniform : str
+        That all outcomes are alike, such as a run without a failure; empty where they differ.
     statuses, ineligible : dict of str to int
         Rows of each status; hypotheses with each reason code.
     counted_as_failed : dict of str to int
@@ -404,7 +407,7 @@ class ReportData(_Section, frozen=True, kw_only=True):
     rows: int
     unit: Literal["example", "group"]
     outcomes: tuple[str, ...]
-    error_rate: float
+    error_rate: float | None
     statuses: dict[str, int]
     judge: str
     judge_reason: str = ""
@@ -431,4 +434,5 @@ class ReportData(_Section, frozen=True, kw_only=True):
     units: UnitRecord | None = None
     grader: tuple[GraderEvidence, ...] | None = None
     deciding: tuple[DecidingColumn, ...] | None = None
+    uniform: str = ""
     findings: tuple[Finding, ...]

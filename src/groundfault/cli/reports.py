@@ -166,7 +166,7 @@ def anchor(
 @shared.json_option("the examples")
 def show(
     report: str,
-    mode: str,
+    mode: str | None = None,
     *,
     passing: bool = False,
     near: bool = False,
@@ -177,10 +177,11 @@ def show(
 
     Unless you ask for others, they are failing ones, typical and different ones first. REPORT is a
     folder that audit --out wrote. MODE is the number of a failure mode, from 1, or the name of a
-    finding. The examples are read from the evidence of the report, which has to be there unchanged;
-    words that the rule names are highlighted.
+    finding; without it, see examples of the whole log. The examples are read from the evidence of
+    the report, which has to be there unchanged; words that the rule names are highlighted.
 
     \b
+    groundfault show report/
     groundfault show report/ 1
     groundfault show report/ 2 --passing -n 5
     groundfault show report/ 'task = add' --near --evidence moved.parquet
@@ -201,15 +202,13 @@ def show(
     if passing and near:
         raise click.UsageError("--passing and --near exclude each other; choose one")
     side: Side = "passing" if passing else "near" if near else "failing"
-    name = int(mode) if mode.isdecimal() else mode
+    name = int(mode) if mode and mode.isdecimal() else mode
     with echo_warnings():
         lookup = look_up_examples(report, name, side=side, count=count, evidence=evidence or None)
     subject = lookup.subject
     content = {
         "name": mode,
-        "rule": subject.rule,
-        "meaning": subject.meaning,
-        "outcome": subject.outcome,
+        **{key: getattr(subject, key, None) for key in ("rule", "meaning", "outcome")},
         "side": side,
         "examples": msgspec.to_builtins(lookup.examples),
     }

@@ -268,9 +268,14 @@ class Units:
         return self.marks.sum_values((self.losses / (self.denominator or 1)) ** 2)
 
     def describe_losses(self) -> tuple[float, float | None]:
-        """Return mean loss of what was scored, and its variance where losses are not 0/1."""
+        """Return mean loss of what was scored, and its variance where losses are not 0/1.
+
+        Both are NaN, or none, where nothing was scored.
+        """
         values = self.losses / (self.denominator or 1)
         present = values if self.scored is None else values[self.scored]
+        if not present.size:
+            return float("nan"), None
         variance = None if self.denominator == 1 else float(present.var())
         return float(present.mean()), variance
 

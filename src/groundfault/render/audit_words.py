@@ -96,6 +96,8 @@ class Outline:
     @property
     def headline(self) -> str:
         """Return the answer in a few words."""
+        if self.report.uniform:
+            return words.clean(self.report.uniform)
         if self.report.deciding:
             return words.clean(
                 messages.write_deciding([one.column for one in self.report.deciding])

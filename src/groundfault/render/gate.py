@@ -20,13 +20,14 @@ def headline(gate: Gate) -> str:
     why = [f"{_count(gate.new, fresh)} met the rule"] if gate.new else []
     if gate.blind:
         why.append(
-            "the audit could not have seen enough (least detectable lift "
+            words.clean(gate.uniform)
+            or "the audit could not have seen enough (least detectable lift "
             f"{words.bare(gate.detectable)})"
         )
     if why:
         return f"Gate failed: {' and '.join(why)}"
     rest = f" ({_count(gate.uncompared)} could not be compared)" if gate.uncompared else ""
-    return f"Gate passed: no {fresh}finding meets the rule{rest}"
+    return f"Gate passed: {words.clean(gate.uniform) or f'no {fresh}finding meets the rule'}{rest}"
 
 
 def lines(gate: Gate) -> Iterator[str]:

@@ -246,7 +246,7 @@ def list_excerpts(
     if openings:
         items = tuple((f"Every {words.clean(name)} begins", o) for name, o in openings.items())
         yield Remarks(items)
-    patterns = find_patterns(rule)
+    patterns = find_patterns(rule) if rule else {}
     groups = []
     for side, title in _SIDES.items():
         some = [example for example in sample if example.side == side]
@@ -323,25 +323,33 @@ def make_example_page(lookup: RuleExamples, side: Side) -> Page:
     """
     subject, examples = lookup.subject, lookup.examples
     name = _name_side(lookup, side)
-    outcome = f" ({subject.outcome})" if subject.outcome else ""
-    if isinstance(subject, Mode):
-        sentence = f"{words.capital(describe_rates(subject))}."
-    else:
-        sentence = subject.sentence
-    lead: list[Content] = [Paragraph(("Rule: ", Code(subject.rule))), sentence]
+    lead: list[Content] = []
+    if subject is not None:
+        lead.append(Paragraph(("Rule: ", Code(subject.rule))))
+        lead.append(
+            f"{words.capital(describe_rates(subject))}."
+            if isinstance(subject, Mode)
+            else subject.sentence
+        )
     if examples:
         size = words.plural(len(examples), "example")
         order = "those most like failing ones" if side == "near" else "the most typical"
         lead.append(f"{size} {name}, {order} first:")
-        lead.append(list_excerpts(examples, subject.rule, titles=False))
+        rule = subject.rule if subject else ""
+        lead.append(list_excerpts(examples, rule, titles=False))
     else:
         lead.append(f"No example is {name}.")
-    title = words.clean(f"{subject.meaning}{outcome}")
+    title = "All examples"
+    if subject is not None:
+        outcome = f" ({subject.outcome})" if subject.outcome else ""
+        title = words.clean(f"{subject.meaning}{outcome}")
     return Page("examples", "", title, lead=lead, good=bool(examples))
 
 
 def _name_side(lookup: RuleExamples, side: Side) -> str:
     subject = lookup.subject
+    if subject is None:
+        return _NAMES[side].rpartition(", and ")[2]
     if lookup.pair is None or isinstance(subject, Mode) or side == "near":
         return _NAMES[side]
     change = name_change(lookup.pair, is_better=subject.is_less_frequent)

@@ -69,6 +69,8 @@ class LossCounts:
     def describe(self) -> tuple[float, float]:
         """Return mean and variance of the losses of all units."""
         n = self.units.sum()
+        if not n:
+            return float("nan"), float("nan")
         mean = float((self.losses * self.units).sum() / n)
         return mean, float((np.square(self.losses - mean) * self.units).sum() / n)
 
