@@ -256,7 +256,7 @@ def test_one_confirmation_a_case(labelled: Path) -> None:
         case.confirm(budget=0)
     with pytest.raises(PlanError, match="it stands as it is"):
         case.audit()
-    assert ModeChoice.load(labelled) == ModeChoice(
+    assert ModeChoice.find(labelled) == ModeChoice(
         modes=(1,), rules=("\"lang\" = 'de'",), budget=None
     )
 
@@ -320,7 +320,7 @@ def alter_rows(folder: Path) -> None:
 
 
 def alter_choice(folder: Path) -> None:
-    choice = ModeChoice.load(folder)
+    choice = ModeChoice.find(folder)
     assert choice is not None
     ModeChoice(modes=(1,), rules=("words > 20",), budget=choice.budget).write(folder)
 

@@ -158,7 +158,7 @@ def test_a_plan_is_of_all_models_together(audited: Case) -> None:
     assert {*plan.powers, *plan.dropped} == {number for each in groups.values() for number in each}
     assert plan.powers
     assert set(plan.rates) == set(groups)
-    assert ModeChoice.load(audited.folder) is None
+    assert ModeChoice.find(audited.folder) is None
 
 
 def test_both_parts_are_of_the_same_models(tmp_path: Path) -> None:

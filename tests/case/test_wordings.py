@@ -122,7 +122,7 @@ def test_a_unit_serves_one_mode(audited: Path) -> None:
 
 def test_the_bank_is_that_of_the_seed_whatever_is_labelled_later(answered: Path) -> None:
     case = Case(answered)
-    choice = ProbeChoice.load(answered)
+    choice = ProbeChoice.find(answered)
     assert choice is not None
     bank = Bank.load(answered / "probe/bank.toml")
     assert [task.family for task in bank][:2] == ["mode 1 inside", "mode 1 outside"]

@@ -27,7 +27,7 @@ from groundfault.case.parts import (
     write_case,
 )
 from groundfault.case.probing import PROBE, begin_probe, open_probe
-from groundfault.case.settings import CHOICE, CaseSettings, ModeChoice, name_mode
+from groundfault.case.settings import CASE, CHOICE, CaseSettings, ModeChoice, name_mode
 from groundfault.case.summary import CaseSummary, summarize_case
 from groundfault.case.wordings import locate_runs, summarize_wordings
 from groundfault.core.evidence import Evidence
@@ -107,7 +107,12 @@ class Case:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self.settings = CaseSettings.load(self.folder)
+        settings = CaseSettings.find(self.folder)
+        if settings is None:
+            raise InputError(
+                f"{folder} is no case: it has no {CASE}; begin one with groundfault case new"
+            )
+        self.settings = settings
 
     @classmethod
     def create(
@@ -162,7 +167,7 @@ class Case:
         seals = {e.body.get("case") for e in book.events(SEALED)} if place.exists() else set()
         if seals != {seal}:
             # begun anew it would say that nothing was labelled yet
-            if seals or ModeChoice.load(self.folder) is not None:
+            if seals or ModeChoice.find(self.folder) is not None:
                 raise LedgerError(
                     f"{place} is missing, or is not of what case.json says was decided: put both "
                     "back as they were, for the labels stand nowhere else"
@@ -179,7 +184,7 @@ class Case:
         InputError
             If they are not modes of the audit.
         """
-        choice = ModeChoice.load(self.folder)
+        choice = ModeChoice.find(self.folder)
         if choice is None:
             return None
         report = self.report

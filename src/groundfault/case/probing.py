@@ -169,7 +169,7 @@ def begin_probe(
     InputError
         If a column is not there, or a task has no question or key.
     """
-    if ProbeChoice.load(case.folder) is not None:
+    if ProbeChoice.find(case.folder) is not None:
         raise PlanError(
             f"a case has one probe, and this one is in {case.folder / PROBE}: go on with it "
             "(groundfault probe run --case DIR), or begin another case"
@@ -315,7 +315,7 @@ def open_probe(case: Case) -> tuple[Bank, Grammar]:
     InputError, LedgerError
         If they cannot be read, or are others than were recorded.
     """
-    choice, place = ProbeChoice.load(case.folder), case.folder / PROBE
+    choice, place = ProbeChoice.find(case.folder), case.folder / PROBE
     if choice is None:
         raise PlanError("begin the probe first: groundfault probe init --case DIR")
     bank, grammar = Bank.load(place / "bank.toml"), Grammar.load(place / "grammar.toml")

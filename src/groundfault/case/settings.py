@@ -11,10 +11,8 @@ from typing import ClassVar, Final, Literal, Self
 import msgspec
 
 from groundfault.auditing.report_schema import to_plain
-from groundfault.base.files import write_text
-from groundfault.base.reading import read_json_object
 from groundfault.core.plan import Plan, to_fraction
-from groundfault.errors import InputError
+from groundfault.sequential.stored_result import StoredResult
 
 CASE, CHOICE, PROBE_CHOICE = "case.json", "confirm.json", "probe.json"
 VERSION: Final = 1
@@ -31,13 +29,16 @@ SHARES: Final[dict[Step, Fraction]] = {
 what was seen. Probes and reviews get little, since their tests are of many answers to each task."""
 
 
-class _CaseFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _CaseFile(StoredResult, frozen=True, kw_only=True):
     """Something that was decided for good, in a file of its own."""
 
+    KEY = "groundfault_case"
+    LAYOUT = VERSION
+    NOUN = TITLE = "part of a case"
     FILE: ClassVar[str]
 
     @classmethod
-    def load(cls, folder: Path) -> Self | None:
+    def find(cls, folder: Path) -> Self | None:
         """Read it from the folder of a case; None where nothing was decided yet.
 
         Raises
@@ -46,26 +47,14 @@ class _CaseFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             If it is something else, or of a later version.
         """
         path = folder / cls.FILE
-        if not path.is_file():
-            return None
-        content = read_json_object(path)
-        version = content.get("groundfault_case")
-        if isinstance(version, int) and version > VERSION:
-            raise InputError(
-                f"{path} is of layout {version}, and this version of groundfault reads up to "
-                f"{VERSION}: install a newer one"
-            )
-        try:
-            return msgspec.convert(content, cls)
-        except msgspec.ValidationError as error:
-            raise InputError(f"{path} cannot be read as part of a case ({error})") from None
+        return cls.load(path) if path.is_file() else None
 
     def write(self, folder: Path) -> None:
         """Write it into the folder of a case."""
-        write_text(folder / self.FILE, json.dumps(to_plain(self), indent=1, ensure_ascii=False))
+        self.to_json(folder / self.FILE)
 
 
-class CaseSettings(_CaseFile, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CaseSettings(_CaseFile, frozen=True, kw_only=True):
     """Everything that is decided when a case begins.
 
     Attributes
@@ -94,7 +83,7 @@ class CaseSettings(_CaseFile, frozen=True, kw_only=True, forbid_unknown_fields=T
         Where there are several.
     """
 
-    FILE: ClassVar[str] = CASE
+    FILE = CASE
 
     version: int = msgspec.field(name="groundfault_case", default=VERSION)
     sources: tuple[str, ...]
@@ -110,22 +99,6 @@ class CaseSettings(_CaseFile, frozen=True, kw_only=True, forbid_unknown_fields=T
     fresh_units: int
     fresh_answers: int
     models: tuple[str, ...] = ()
-
-    @classmethod
-    def load(cls, folder: Path) -> CaseSettings:
-        """Read case.json of a folder.
-
-        Raises
-        ------
-        InputError
-            If there is none, or it is of a later version.
-        """
-        settings = super().load(folder)
-        if settings is None:
-            raise InputError(
-                f"{folder} is no case: it has no {CASE}; begin one with groundfault case new"
-            )
-        return settings
 
     @property
     def seal(self) -> str:
@@ -148,7 +121,7 @@ class CaseSettings(_CaseFile, frozen=True, kw_only=True, forbid_unknown_fields=T
         return Plan(alpha=alpha, seed=self.seed, judge="split-holm", min_lift=0)
 
 
-class ModeChoice(_CaseFile, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModeChoice(_CaseFile, frozen=True, kw_only=True):
     """Which modes are confirmed, as confirm.json holds it from before the first label.
 
     Attributes
@@ -160,14 +133,14 @@ class ModeChoice(_CaseFile, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         The largest number of labels to buy.
     """
 
-    FILE: ClassVar[str] = CHOICE
+    FILE = CHOICE
 
     modes: tuple[int, ...]
     rules: tuple[str, ...]
     budget: int | None
 
 
-class ProbeChoice(_CaseFile, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProbeChoice(_CaseFile, frozen=True, kw_only=True):
     """What is asked in other wordings, as probe.json and the ledger hold it before any question.
 
     Attributes
@@ -182,7 +155,7 @@ class ProbeChoice(_CaseFile, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         SHA-256 of the tasks, and of the wordings.
     """
 
-    FILE: ClassVar[str] = PROBE_CHOICE
+    FILE = PROBE_CHOICE
 
     modes: tuple[int, ...]
     pairs: int

@@ -20,7 +20,7 @@ from groundfault.judges.confirm import has_support
 from groundfault.sequential.slice_tests import GradedSlice, SliceTest, SliceTests, read_grades
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from groundfault.base.progress import Progress
     from groundfault.case.case import Case
@@ -61,8 +61,7 @@ class FreshRows:
         if not rows:
             return None
         rng = stream(0, f"labels for mode {self.numbers[0]}", run)
-        losses = (rng.random(len(self.rates)) < self.rates).astype(np.float64)
-        grades = None
+        losses, grades = (rng.random(len(self.rates)) < self.rates).astype(np.float64), None
         if self.grades is not None:
             passed, failed = (rng.choice(grades, len(losses)) for grades in self.grades)
             grades = np.where(losses > 0, failed, passed)
@@ -291,7 +290,7 @@ def plan_budget(
     while modes:
         if progress is not None:
             progress(f"Simulating confirmations of {len(modes)} of the modes")
-        powers = _measure_powers(groups, modes, alpha, budget, runs)
+        _, powers = _measure_powers(groups, modes, alpha, budget, range(1, runs + 1), POWER)
         # of several that are never confirmed together, the one that the audit is least sure of
         weakest = min(powers, key=lambda number: (powers[number], -p[number], -number))
         if powers[weakest] >= POWER:
@@ -302,19 +301,28 @@ def plan_budget(
 
 
 def _measure_powers(
-    groups: list[FreshRows], modes: list[int], alpha: float, budget: int, runs: int
-) -> dict[int, float]:
-    """Return in which share of the runs each mode was confirmed; end early where one lacks
-    power.
+    groups: Sequence[FreshRows],
+    modes: Collection[int],
+    alpha: float,
+    most: int,
+    runs: Iterable[int],
+    least: float = 0.0,
+) -> tuple[list[int], dict[int, float]]:
+    """Return the labels of each run, and in which share of the runs each mode was confirmed.
+
+    End early where a mode plainly lacks the least power.
     """
-    counts = dict.fromkeys(modes, 0)
-    for run in range(1, runs + 1):
-        for number, is_confirmed in simulate(groups, modes, alpha, budget, run)[1].items():
+    labels, counts = [], dict.fromkeys(modes, 0)
+    for run in runs:
+        bought, confirmed = simulate(groups, modes, alpha, most, run)
+        labels.append(bought)
+        for number, is_confirmed in confirmed.items():
             counts[number] += is_confirmed
-        error = sqrt(POWER * (1 - POWER) / run)
-        if run % _BATCH == 0 and min(counts.values()) / run < POWER - 3 * error:
+        done = len(labels)
+        error = sqrt(least * (1 - least) / done)
+        if done % _BATCH == 0 and min(counts.values()) / done < least - 3 * error:
             break
-    return {number: count / run for number, count in counts.items()}
+    return labels, {number: count / len(labels) for number, count in counts.items()}
 
 
 FORECAST_RUNS = 9
@@ -356,17 +364,13 @@ def forecast_confirmation(case: Case) -> Forecast | None:
     case : Case
     """
     summary = case.summarize()
-    modes = [mode for mode in summary.modes if mode.standing in ("open", "not chosen")]
-    if summary.chosen:
-        modes = [mode for mode in modes if mode.standing == "open"]
+    undecided = ("open",) if summary.chosen else ("open", "not chosen")
+    numbers = [mode.number for mode in summary.modes if mode.standing in undecided]
     limit = min(summary.budget or case.settings.fresh_answers, case.settings.fresh_answers)
-    if not modes or summary.labelled >= limit:
+    if not numbers or summary.labelled >= limit:
         return None
-    numbers = [mode.number for mode in modes]
     alpha = float(to_fraction(case.settings.share_alpha("confirm")))
     groups, _ = imagine_rows(case, lambda mode, _: mode.rate)
     most = min(limit, _MOST_LABELS)
-    runs = [simulate(groups, numbers, alpha, most, run) for run in range(FORECAST_RUNS)]
-    labels, confirmed = zip(*runs, strict=True)
-    shares = {k: float(np.mean([each.get(k, False) for each in confirmed])) for k in numbers}
+    labels, shares = _measure_powers(groups, numbers, alpha, most, range(FORECAST_RUNS))
     return Forecast(FORECAST_RUNS, limit, int(np.median(labels)), shares)

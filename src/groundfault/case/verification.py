@@ -127,7 +127,7 @@ def _check_audit(case: Case) -> Iterator[VerificationCheck]:
 
 
 def _check_probe(case: Case) -> str | None:
-    choice = ProbeChoice.load(case.folder)
+    choice = ProbeChoice.find(case.folder)
     if choice is None:
         if _list_events(case, PLANNED):
             raise LedgerError(f"{PROBE_CHOICE} is missing, and the ledger holds what it decided")

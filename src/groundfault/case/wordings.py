@@ -268,7 +268,7 @@ def summarize_wordings(case: Case) -> tuple[Wordings | None, ReviewedWordings | 
     LedgerError, InputError
         If what was recorded was changed.
     """
-    choice, report = ProbeChoice.load(case.folder), case.report
+    choice, report = ProbeChoice.find(case.folder), case.report
     if choice is None or report is None:
         return None, None
     bank, grammar = open_probe(case)
