@@ -81,12 +81,18 @@ def require_word(what: str, value: object, words: Iterable[object]) -> None:
 
 
 def require_name(
-    kind: str, value: object, names: Collection[object], error: type[GroundfaultError] = PlanError
+    kind: str,
+    value: object,
+    names: Collection[object],
+    error: type[GroundfaultError] = PlanError,
+    where: str = "",
 ) -> None:
     """Raise an error for a name that nothing of its kind has; it lists those that there are."""
     if value not in names:
-        known = ", ".join(map(str, names)) or "none"
-        raise error(f"there is no {kind} {value!r}; there are {known}")
+        # twenty fill some lines; a wide table has thousands of columns
+        known = ", ".join(map(str, [*names][:20])) or "none"
+        known += ", ..." if len(names) > 20 else ""
+        raise error(f"{where and f'{where}: '}there is no {kind} {value!r}; there are {known}")
 
 
 def first_line(error: BaseException) -> str:

@@ -116,7 +116,7 @@ def test_without_spacy_one_line_says_what_to_install(
         (
             ["--text", "answer"],
             InputError,
-            "there is no column 'answer'; the table has id, question, n",
+            "there is no column 'answer'; there are id, question, n",
         ),
         (["--text", "n"], InputError, "column 'n' holds Float64, not text"),
         (["--text", "question", "--set", "mood"], PlanError, "no linguistic feature or set 'mood'"),

@@ -1103,7 +1103,7 @@ def test_unknown_policies_and_groups():
         pool_audit(pool, threshold=Q, policy="oracle")
     with pytest.raises(PlanError, match="takes nothing after a colon"):
         pool_audit(pool, threshold=Q, policy="uniform:3")
-    with pytest.raises(PlanError, match="names no declared group"):
+    with pytest.raises(PlanError, match="there is no declared group"):
         pool_audit(pool, threshold=Q, policy="oracle:in=g9").ask()
 
 
@@ -1267,10 +1267,10 @@ BAD_PLANS = {
     "epsilon 0": ({"epsilon": 0}, r"epsilon=0 must lie in \(0, 1\]"),
     "budget 0": ({"budget": 0}, "budget=0"),
     "warm-up and nothing else": ({"budget": 5, "warm_up": 5}, "leaves nothing to test"),
-    "unknown bet": ({"bet": "all in"}, "not one of"),
+    "unknown bet": ({"bet": "all in"}, "bet must be one of"),
     "grid on the wrong side": ({"grid": [0.9]}, "below the threshold"),
     "auditor's grid on the wrong side": ({"auditor_grid": [0.6]}, "above the threshold"),
-    "unknown claim": ({"claim": "all"}, "not one of population, declared-groups, literal, rates"),
+    "unknown claim": ({"claim": "all"}, "one of population, declared-groups, literal, rates"),
     "rates without end": ({"claim": "rates"}, "set budget"),
     "rates as in the paper": (
         {"claim": "rates", "sampling": "paper", "budget": 9},

@@ -496,7 +496,7 @@ def test_command_writes_and_bad_input_does_not(
         ([*base, "--reducer", "tsne"], "reducer must be one of"),
         ([*base, "--preset", "papers"], "preset must be one of"),
         ([*base, "--frontier", "nobody"], "no results of model 'nobody'"),
-        ([*base, "--hold-out", "nobody"], "no such model"),
+        ([*base, "--hold-out", "nobody"], "there is no model"),
         ([*base, "--unstable"], "is about claims"),
         ([*base, *holdout, "--preset", "paper", "--alpha", "0"], "by answers alone"),
         ([*base, "--examples", str(table)], "more than once"),

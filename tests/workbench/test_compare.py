@@ -57,7 +57,7 @@ def test_cells_and_rules_are_counts_of_the_table(two: OpenedReport, place: Path)
     rows = find_unit_rows(two.rows, found.cells[1], "beta")
     assert two.rows.frame["model"][rows].unique().to_list() == ["beta"]
     assert two.rows.frame["id"][rows].to_list() == wide["id"].gather(found.cells[1]).to_list()
-    with pytest.raises(InputError, match="no rows of model 'gamma'"):
+    with pytest.raises(InputError, match="there is no model 'gamma'"):
         compare_models(two.index, two.report, "alpha", "gamma")
 
 

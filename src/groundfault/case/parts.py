@@ -23,7 +23,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.status import Status
 from groundfault.core.units import average_losses
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, PlanError, require_name
 from groundfault.modes.mode import EVERY_MODEL
 from groundfault.sequential.slice_tests import read_grades
 
@@ -310,8 +310,7 @@ def write_case(
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise InputError(f"cannot begin a case in {folder}: it is there and not empty")
     if grader is not None:
-        if grader not in evidence.frame.columns:
-            raise InputError(f"there is no column {grader!r} to take grades from")
+        require_name("column of grades", grader, evidence.frame.columns, InputError)
         evidence = evidence.with_roles(evidence.roles.join(None, None, {"ignore": [grader]}))
     parts = divide(evidence, keep, seed)
     if grader is not None:

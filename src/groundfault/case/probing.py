@@ -18,7 +18,7 @@ from groundfault.base.streams import stream
 from groundfault.case.parts import UNIT, group_modes, list_units
 from groundfault.case.settings import ProbeChoice
 from groundfault.core.plan import to_fraction
-from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.errors import InputError, LedgerError, PlanError, require_name
 from groundfault.modes.mode import EVERY_MODEL
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
@@ -294,10 +294,7 @@ def _write_tasks(fresh: Evidence, drawn: dict[int, list[Pair]], question: str, t
         list_units(fresh), on=UNIT, how="left", maintain_order="left"
     )
     for column in (question, target):
-        if column not in frame.columns:
-            raise InputError(
-                f"there is no column {column!r}; the case has {', '.join(fresh.frame.columns[:20])}"
-            )
+        require_name("column", column, frame.columns, InputError)
     bank = Bank.from_table(
         frame, id=UNIT, question=question, target=target, family=family, name="case"
     )

@@ -21,7 +21,7 @@ from groundfault.cli.settings import Flag, call
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.column_names import means_pass
 from groundfault.core.evidence import Evidence
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, PlanError, require_name
 from groundfault.readers.configurations import split_source
 
 GOOD, BAD = "--positive-is-good", "--positive-is-bad"
@@ -203,9 +203,8 @@ def read_columns(source: str, *columns: str | None, text: tuple[str, ...] = ()) 
 
     table = read_table(source, text=text)[0]
     for column in columns:
-        if column is not None and column not in table.columns:
-            names = ", ".join(table.columns[:12])
-            raise InputError(f"{source}: there is no column {column!r}; the table has {names}")
+        if column is not None:
+            require_name("column", column, table.columns, InputError, source)
     return table
 
 

@@ -27,7 +27,7 @@ from groundfault.cli.settings import (
 from groundfault.cli.taxonomy_use import examples_options
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
-from groundfault.errors import PlanError
+from groundfault.errors import PlanError, require_name
 from groundfault.render import words
 from groundfault.render.words import plural
 from groundfault.taxonomy.fitting.fit import fit as cluster_examples
@@ -145,11 +145,8 @@ def _plan_claims(
     holdout_models: tuple[str, ...], options: dict[str, Any], settings: Settings, evidence: Evidence
 ) -> Plan | None:
     """Return the plan that holds out the models of --hold-out; None where none is named."""
-    unknown = [name for name in holdout_models if name not in evidence.models]
-    if unknown:
-        # a line of some 80 letters holds a dozen names
-        models = ", ".join(evidence.models[:12]) + (", ..." if len(evidence.models) > 12 else "")
-        raise PlanError(f"--hold-out {unknown[0]}: no such model; the models are {models}")
+    for name in holdout_models:
+        require_name("model", name, evidence.models, where="--hold-out")
     if holdout_models and (settings.alpha > 0 or settings.reducer == "umap"):
         raise PlanError(
             "--hold-out needs clusters that a new example can be assigned to by answers alone, "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from groundfault.core.column_names import means_pass
-from groundfault.errors import InputError
+from groundfault.errors import InputError, require_name
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import Pool
 
@@ -45,9 +45,8 @@ def select_fields(
     InputError
         If there is no such column.
     """
-    unknown = [name for name in columns if query.case and name not in query.case]
-    if unknown:
-        raise InputError(f"there is no column {unknown[0]!r} to show")
+    for name in columns if query.case else ():
+        require_name("column", name, query.case, InputError)
     if columns:
         return {name: value for name, value in query.case.items() if name in columns}, ()
     hidden = tuple(

@@ -50,7 +50,7 @@ import numpy as np
 
 from groundfault.base.arrays import Bools, Floats
 from groundfault.base.deprecation import rename_fields
-from groundfault.errors import PlanError
+from groundfault.errors import PlanError, require_word
 from groundfault.stats import betting
 
 Null = Literal["model", "auditor"]
@@ -262,8 +262,7 @@ def _check_names(bet: Bet) -> None:
         (bet.null, get_args(Null), "null"),
         (bet.shares, get_args(Shares), "shares"),
     ):
-        if value not in choices:
-            raise PlanError(f"{what}={value!r} is not one of {', '.join(choices)}")
+        require_word(what, value, choices)
     if bet.null == "auditor" and bet.name != bet.source:
         raise PlanError(
             f"bet={bet.name!r} exists for the model's null only; use {bet.source!r} for the "

@@ -16,7 +16,7 @@ import numpy as np
 from groundfault.base.deprecation import rename_members
 from groundfault.base.streams import stream
 from groundfault.core.plan import to_fraction
-from groundfault.errors import PlanError
+from groundfault.errors import PlanError, require_name, require_word
 from groundfault.sequential.bets import SOURCES, Bet, Null, Shares, is_number
 
 T = TypeVar("T")
@@ -185,9 +185,8 @@ class SequentialPlan:
 
     def _check_words(self) -> None:
         for name, words in (("claim", get_args(ClaimName)), ("sampling", get_args(Sampling))):
-            value = getattr(self, name)
-            if value not in words and not (name == "claim" and value is None):
-                raise PlanError(f"{name}={value!r} is not one of {', '.join(words)}")
+            if (value := getattr(self, name)) is not None or name != "claim":
+                require_word(name, value, words)
         if not isinstance(self.model, str):
             raise PlanError(f"model={self.model!r} must be a name")
         if not isinstance(self.policy, str) or not self.policy:
@@ -293,9 +292,7 @@ class SequentialPlan:
     def _make_group_bets(self, kind: str) -> tuple[Bet, ...]:
         names = [n.removeprefix(kind) for n in self.bet or () if n.startswith(kind)]
         for name in names:
-            if name not in SOURCES:
-                choices = ", ".join(kind + source for source in SOURCES)
-                raise PlanError(f"bet={kind + name!r} is not one of {choices}")
+            require_word("bet", kind + name, [kind + source for source in SOURCES])
         return self._make_bets(names, "model", self.alternative, self.grid)
 
     def _make_bets(
@@ -329,9 +326,9 @@ class SequentialPlan:
     def from_settings(cls, settings: dict[str, Any]) -> SequentialPlan:
         """Return the plan that `settings` describes, or that version 0.1.0 stored."""
         settings = from_stored_names(settings)
-        unknown = sorted(set(settings) - {field.name for field in fields(cls)})
-        if unknown:
-            raise PlanError(f"there is no setting {unknown[0]!r} of a sequential audit")
+        names = [field.name for field in fields(cls)]
+        for name in settings:
+            require_name("setting", name, names, where="sequential audit")
         try:
             return cls(**settings)
         except PlanError:

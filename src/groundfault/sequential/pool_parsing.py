@@ -13,7 +13,7 @@ import polars as pl
 
 from groundfault.base.arrays import Bools, Floats
 from groundfault.core.candidate import Candidate, matrix
-from groundfault.errors import InputError, RuleError
+from groundfault.errors import InputError, RuleError, require_name
 from groundfault.readers.table import read_table
 from groundfault.slicing import predictions
 from groundfault.slicing.embedding import embed
@@ -30,9 +30,7 @@ def get_column(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
     InputError
         If there is none.
     """
-    if name not in frame.columns:
-        near = ", ".join(frame.columns[:20]) + (", ..." if frame.width > 20 else "")
-        raise InputError(f"{where} has no column {name!r}; its columns are {near}")
+    require_name("column", name, frame.columns, InputError, where)
     return frame[name]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.base.arrays import Bools, Floats, Ints, Places
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, PlanError, require_name
 from groundfault.stats.betting import conditional_threshold, factor, is_refuted, log_mean
 from groundfault.stats.multiple import e_holm
 from groundfault.stats.prediction_powered import (
@@ -138,8 +138,7 @@ def read_grades(evidence: Evidence, column: str) -> Floats:
     PlanError
         If it holds other numbers than those from 0 to 1.
     """
-    if column not in evidence.frame.columns:
-        raise InputError(f"there is no column {column!r}, which should hold the grader's scores")
+    require_name("column of grades", column, evidence.frame.columns, InputError)
     values = evidence.frame[column]
     if not (values.dtype.is_numeric() or values.dtype == pl.Boolean):
         raise PlanError(f"the grader's scores in {column!r} are no numbers")

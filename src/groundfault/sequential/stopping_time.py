@@ -12,7 +12,7 @@ import numpy as np
 
 from groundfault.base.arrays import Floats
 from groundfault.base.deprecation import rename_attributes, rename_fields, rename_parameters
-from groundfault.errors import PlanError
+from groundfault.errors import PlanError, require_name
 from groundfault.sequential import policies
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import History, Policy, Query
@@ -157,10 +157,8 @@ def forecast_stopping(
     levels = tuple(max(0.0, plan.threshold - gap) for gap in (0.10, 0.25)) if at is None else at
     if not all(0 <= p <= 1 for p in (base, *levels)):
         raise PlanError("base and at are chances of a pass: numbers in [0, 1]")
-    if failing is not None and failing not in pool.groups:
-        raise PlanError(
-            f"there is no group {failing!r}; the groups are {', '.join(pool.groups[:20])}"
-        )
+    if failing is not None:
+        require_name("group", failing, pool.groups)
     if replicates < 1 or not burn_ins:
         raise PlanError("a simulation needs one replicate or more, and one burn-in or more")
     from joblib import Parallel, delayed

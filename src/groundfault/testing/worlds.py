@@ -18,7 +18,7 @@ from groundfault.core.candidate import Candidate, Library, Missing
 from groundfault.core.evidence import Evidence
 from groundfault.core.roles import Roles
 from groundfault.core.units import Marks, Units, classify_sizes
-from groundfault.errors import InputError
+from groundfault.errors import InputError, require_name
 from groundfault.stats import bits
 
 Dependence = Literal["independent", "chains", "tied", "duplicates"]
@@ -135,11 +135,8 @@ class World:
     min_power: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, words in (("dependence", get_args(Dependence)), ("losses", get_args(Losses))):
-            if getattr(self, name) not in words:
-                raise InputError(
-                    f"{name} must be one of {', '.join(words)}, not {getattr(self, name)!r}"
-                )
+        require_name("dependence", self.dependence, get_args(Dependence), InputError)
+        require_name("kind of losses", self.losses, get_args(Losses), InputError)
         copied = self.dependence == "duplicates"
         misplaced = any(
             not 0 <= e.candidate <= e.candidate + e.proxies < self.candidates

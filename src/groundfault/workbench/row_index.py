@@ -13,7 +13,7 @@ from groundfault.core.candidate import Candidate, Library
 from groundfault.core.finding import Cell
 from groundfault.core.rules import Rule, literal, quote, quote_character
 from groundfault.core.units import Marks
-from groundfault.errors import InputError, first_line
+from groundfault.errors import InputError, first_line, require_name
 from groundfault.modes.near_misses import NearMiss, find_near_misses
 from groundfault.stats import bits
 from groundfault.workbench.rows import write_value
@@ -192,11 +192,7 @@ class RowIndex:
     def require_columns(self, names: tuple[str, ...]) -> None:
         """Raise `InputError` for a name that the table does not have."""
         for name in names:
-            if name not in self.rows.columns:
-                raise InputError(
-                    f"the table has no column {name!r}; it has "
-                    f"{', '.join(map(repr, self.rows.columns[:20]))}"
-                )
+            require_name("column", name, self.rows.columns, InputError)
 
 
 View = Literal["failing", "passing", "near", "inside", "all"]
@@ -252,8 +248,7 @@ class RowQuery:
         rule = params.get("rule", "").strip()
         view = params.get("view") or ("failing" if rule else "all")
         start = params.get("start", "0") or "0"
-        if view not in get_args(View):
-            raise InputError(f"there is no view {view!r}; there are {', '.join(get_args(View))}")
+        require_name("view", view, get_args(View), InputError)
         if not start.isascii() or not start.isdecimal() or len(start) > 12:
             raise InputError(f"start is the place of a row, from 0, not {start!r}")
         where = tuple(dict.fromkeys(filter(None, map(str.strip, params.getlist("where")))))

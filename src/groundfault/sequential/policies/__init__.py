@@ -15,7 +15,7 @@ import numpy as np
 from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.deprecation import rename_fields
 from groundfault.base.registry import Registry
-from groundfault.errors import PlanError
+from groundfault.errors import PlanError, require_name
 
 # a further policy is a file and a line here; its class takes what follows the colon of
 # "name:argument", or nothing
@@ -264,11 +264,7 @@ class Oracle:
         PlanError
             If there is no such group.
         """
-        if self.group not in history.groups:
-            raise PlanError(
-                f"the policy {self.name} names no declared group; the groups are "
-                f"{', '.join(history.groups[:20])}"
-            )
+        require_name("declared group", self.group, history.groups)
         if history.open[history.groups.index(self.group)]:
             return Query(self.group, claim=True)
         among = np.flatnonzero(history.open)

@@ -145,8 +145,8 @@ class FileContent:
         return prose | set(self.rows.texts)
 
     @cached_property
-    def marks(self) -> list[dict[str, list[str] | Spans]]:
-        """Find by rule and column the words that are marked, or the places of their marks."""
+    def marks(self) -> list[dict[str, Spans]]:
+        """Find by rule and column the places of the words that are marked."""
         texts = {
             c.name: pl.Series(c.name, c.rows.values, pl.String)
             for c in self.columns
@@ -192,7 +192,7 @@ class FileContent:
             for section in page.sections
             for entry in find_entries(section.content)
         }
-        for subject, marks in zip(self.subjects, self.marks, strict=True):
+        for subject in self.subjects:
             entry = entries.get(subject.title)
             yield {
                 "name": subject.title,
@@ -202,7 +202,6 @@ class FileContent:
                 "sql": words.clean(subject.rule),
                 "columns": list(subject.columns),
                 "outcome": subject.outcome,
-                "words": {name: some for name, some in marks.items() if isinstance(some, list)},
                 "blocks": list_blocks(entry.blocks) if entry else [],
                 **self._sort_rows(subject),
             }

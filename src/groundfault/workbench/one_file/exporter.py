@@ -88,8 +88,7 @@ def _pack(content: FileContent) -> Iterator[tuple[str, str]]:
     for place, column in enumerate(content.columns):
         yield f"column-{place}", column.rows.pack()
     for place, marks in enumerate(content.marks):
-        spans = {name: some for name, some in marks.items() if isinstance(some, dict) and some}
-        if spans:
+        if spans := {name: some for name, some in marks.items() if some}:
             yield f"spans-{place}", pack_spans(spans)
     if len(content.models) > 1:
         yield "units", RowValues.of(pl.Series(evidence.unit_index)).pack()

@@ -234,12 +234,10 @@ Spans = dict[int, list[int]]
 # as `groundfault.render.highlights.highlight`: a pattern that matches most of a text marks nothing
 _MAX_SHARE = 0.5
 _SHORT = 40  # characters: a short text may be marked whole
-_MAX_WORDS = 50
-"""Words of a pattern that a page searches for itself; of more it is told the places."""
 
 
-def find_rule_marks(texts: Mapping[str, pl.Series], rule: str) -> dict[str, list[str] | Spans]:
-    """Return by column the words that a rule marks everywhere, or else the places of its marks.
+def find_rule_marks(texts: Mapping[str, pl.Series], rule: str) -> dict[str, Spans]:
+    """Return by column the places of the marks of a rule.
 
     Parameters
     ----------
@@ -250,46 +248,18 @@ def find_rule_marks(texts: Mapping[str, pl.Series], rule: str) -> dict[str, list
 
     Examples
     --------
-    >>> texts = {"q": pl.Series(["nothing is not", "so"])}
-    >>> find_rule_marks(texts, r"q ~ '\\bnot\\b'"), find_rule_marks(texts, "q ~ 'not'")
-    ({'q': ['not']}, {'q': {0: [0, 3, 11, 3]}})
+    >>> find_rule_marks({"q": pl.Series(["nothing is not", "so"])}, "q ~ 'not'")
+    {'q': {0: [0, 3, 11, 3]}}
     """
-    marks: dict[str, list[str] | Spans] = {}
+    marks: dict[str, Spans] = {}
     for column, patterns in find_patterns(rule).items():
         if column in texts:
-            some = texts[column].fill_null("")
-            marks[column] = _find_words(some, patterns) or _find_places(some, patterns)
+            spans, some = marks.setdefault(column, {}), texts[column].fill_null("")
+            # in the order of the text, whichever pattern finds them
+            places = chain.from_iterable(_list_places(some, pattern) for pattern in patterns)
+            for row, *ends in sorted(set(places)):
+                spans.setdefault(row, []).extend(ends)
     return marks
-
-
-def _find_words(texts: pl.Series, patterns: Sequence[str]) -> list[str]:
-    """Return the words that patterns match; none if they match parts, or not all of these."""
-    words: set[str] = set()
-    for pattern in patterns:
-        try:
-            some = texts.str.extract_all(pattern).explode().drop_nulls().unique()
-            if len(some) > _MAX_WORDS or not some.str.contains(r"^\w+$").all():
-                return []
-            whole = rf"\b({'|'.join(some)})\b"
-            if not (_sign(texts, pattern) == _sign(texts, whole)).all():
-                return []
-        except pl.exceptions.PolarsError:  # it cannot be read, or the words are too long for one
-            return []
-        words.update(some)
-    return sorted(words)
-
-
-def _sign(texts: pl.Series, pattern: str) -> pl.Series:
-    """Return texts with their matches between characters that `encode_column` leaves in none."""
-    return texts.str.replace_all(pattern, "\0${0}\0")
-
-
-def _find_places(texts: pl.Series, patterns: Sequence[str]) -> Spans:
-    spans: Spans = {}
-    # in the order of the text, whichever pattern finds them
-    for row, *ends in sorted(chain.from_iterable(_list_places(texts, p) for p in patterns)):
-        spans.setdefault(row, []).extend(ends)
-    return spans
 
 
 def _list_places(texts: pl.Series, pattern: str) -> Iterator[tuple[int, int, int]]:

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from groundfault.auditing.gating import FAIL_ON, gate
 from groundfault.core.rules import Rule
-from groundfault.errors import InputError, RuleError
+from groundfault.errors import InputError, RuleError, require_name
 from groundfault.render import gate as gate_words
 from groundfault.render.audit_groups import describe_overall
 from groundfault.render.audit_words import Outline
@@ -234,11 +234,7 @@ def compare_models(
         If there is no such model.
     """
     for name in (first, second):
-        if name not in index.rows.outcomes:
-            raise InputError(
-                f"there are no rows of model {name!r}; the models are "
-                f"{', '.join(index.rows.outcomes[:20])}"
-            )
+        require_name("model", name, index.rows.outcomes, InputError)
     losses = index.rows.unit_losses
     one, other = (losses[index.rows.outcomes.index(name)] for name in (first, second))
     both = ~np.isnan(one) & ~np.isnan(other)

@@ -87,22 +87,10 @@ const readSpans = remember(async (rule) => {
   return spans;
 });
 
-// letters, digits and what joins them, as the engine of the rules has it
-const WORD = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+/gu;
-
-// a function that finds what a rule marks in the text of a row: the words that it names, or places
+// a function that finds what a rule marks in the text of a row
 async function readMarks(rule) {
   const spans = await readSpans(rule);
-  return ({ name, at, place }, row) => {
-    const words = own(report.rules[rule].words, name);
-    if (!words) return spans.get(name)?.get(place(row));
-    const text = at(row);
-    const matches = [...text.matchAll(WORD)].filter(([word]) => words.includes(word));
-    // as of places: what is most of a longer text says nothing about where to look
-    const size = matches.reduce((sum, [word]) => sum + word.length, 0);
-    if (text.length > 40 && size > text.length / 2) return [];
-    return matches.flatMap(({ 0: word, index }) => [index, word.length]);
-  };
+  return ({ name, place }, row) => spans.get(name)?.get(place(row));
 }
 
 function mask(place) {
