@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from groundfault.render import words
@@ -64,5 +65,9 @@ def make_environment(*packages: str) -> Environment:
     return environment
 
 
+# a process compiles each template once: that takes longer than filling it in
+_load_templates = cache(make_environment)
+
+
 def _set(page: Page, template: str) -> str:
-    return make_environment().get_template(template).render(page=page)
+    return _load_templates().get_template(template).render(page=page)

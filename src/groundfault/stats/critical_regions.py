@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf, sqrt
+from math import sqrt
 from typing import Literal
 
 import numpy as np
@@ -55,7 +55,7 @@ class CriticalRegion:
         effect: str = "risk_difference",
         drift: float = 0.0,
     ) -> CriticalRegion:
-        """Return tabulate for all error totals that are likely.
+        """Tabulate the region for all error totals that are likely.
 
         Parameters
         ----------
@@ -80,18 +80,20 @@ class CriticalRegion:
             2 * _WIDTH * deviation * sqrt(on * (n - on)) / n + 2 * _MARGIN
         )
         knots = np.unique(np.append(np.arange(first, last, int(cells / _MAX_CELLS) + 1), last))
-        same = np.ones(len(knots), dtype=np.int64)
-        distributions = null_distributions.from_errors(
-            ContingencyTables(same * n, same * on, knots, same * 0), pooled=True
-        )
-        level = level if level < 1 else inf  # all pass, whatever the rounding
-        down, up = _find_bounds(distributions, level, sides)
+        if level < 1:
+            same = np.ones(len(knots), dtype=np.int64)
+            tables = ContingencyTables(same * n, same * on, knots, same * 0)
+            down, up = _find_bounds(
+                null_distributions.from_errors(tables, pooled=True), level, sides
+            )
+        else:  # no p-value is too large: all counts but the mean pass
+            down, up = -(-on * knots // n) - 1, on * knots // n + 1
         bottom, top = np.maximum(0, on + knots - n), np.minimum(on, knots)
         which = EFFECTS.index(effect)
-        tables = (distributions.n, distributions.on, distributions.total)
+        margins = (np.full(len(knots), float(n)), np.full(len(knots), float(on)), knots * 1.0)
         bounds = (
-            _find_first_counts(which, tables, down, bottom, -1, min_effect),
-            _find_first_counts(which, tables, up, top, 1, min_effect),
+            _find_first_counts(which, margins, down, bottom, -1, min_effect),
+            _find_first_counts(which, margins, up, top, 1, min_effect),
         )
         totals = np.arange(first, last + 1)
         # bounds are nearly straight in the total, so that interpolating them is safe
@@ -118,7 +120,7 @@ def _window(mean: float, deviation: float, drift: float, largest: int) -> tuple[
 
 def _find_first_counts(
     effect: int,
-    tables: tuple[Floats, Floats, Floats],
+    margins: tuple[Floats, Floats, Floats],
     near: Ints,
     far: Ints,
     way: int,
@@ -128,7 +130,7 @@ def _find_first_counts(
     none."""
 
     def is_enough(counts: Ints) -> NDArray[np.bool_]:
-        return score(effect, *tables, counts.astype(np.float64), 1.0) >= min_effect
+        return score(effect, *margins, counts.astype(np.float64), 1.0) >= min_effect
 
     # by bisection: away from the mean the effect grows with the count
     enough, short = way * (far - near), np.full(len(near), -1)
