@@ -15,7 +15,11 @@ prints it in one line and exits with status 2."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 MAX_MESSAGE = 2000
 """Characters of an error's message."""
@@ -93,6 +97,40 @@ def require_name(
         known = ", ".join(map(str, [*names][:20])) or "none"
         known += ", ..." if len(names) > 20 else ""
         raise error(f"{where and f'{where}: '}there is no {kind} {value!r}; there are {known}")
+
+
+def attempt(
+    failures: list[str], step: str, default: T, make: Callable[..., T], *arguments: Any
+) -> T:
+    """Return the result of a step that nothing else needs, or a default where it fails.
+
+    Parameters
+    ----------
+    failures : list of str
+        Gets a line about the failure; its traceback is logged at debug.
+    step : str
+        The step in a few words, such as "the hints".
+    default : any
+        The result where it fails.
+    make : callable
+        The step, called with the arguments.
+
+    Examples
+    --------
+    >>> failures = []
+    >>> attempt(failures, "the root", None, float, "four")
+    >>> failures
+    ["the root: ValueError: could not convert string to float: 'four'"]
+    """
+    try:
+        return make(*arguments)
+    except BaseException as error:
+        # assertions of polars are no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        logging.getLogger("groundfault").debug("left out: %s", step, exc_info=True)
+        failures.append(f"{step}: {type(error).__name__}: {first_line(error)}")
+        return default
 
 
 def first_line(error: BaseException) -> str:

@@ -554,7 +554,7 @@ def test_an_audit_that_ends_without_a_report_spends_no_level(
 ) -> None:
     evidence = Evidence.from_table(make_planted_table(300), id="id", outcome="error")
     broken = "groundfault.auditing.flow.assemble"
-    for fault in (broken, "groundfault.auditing.flow.name_modes"):
+    for fault in (broken, "groundfault.auditing.prepared_audit.rule"):
         with monkeypatch.context() as patch:
             patch.setattr(fault, lambda *_, **__: 1 / 0)
             with pytest.raises(ZeroDivisionError):

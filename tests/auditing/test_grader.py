@@ -202,3 +202,26 @@ def test_infinite_numbers_warn_of_nothing() -> None:
     )
     report = groundfault.audit(Evidence.from_table(frame, outcome="error"), ledger=None)
     assert any(is_suspect(finding) for finding in report.findings)
+
+
+def test_a_model_that_answered_another_part_needs_no_value_of_a_column() -> None:
+    """Of five models one ran on crux alone, where `level` is empty throughout."""
+    rng = np.random.default_rng(0)
+    chars = rng.integers(10, 400, 600)
+    rows = [
+        {
+            "id": f"q{i:03}",
+            "model": model,
+            "level": i % 5 if i < 400 else None,
+            "n_words": i * 7 % 113,
+            "response_chars": int(chars[i]),
+            "error": int(rng.random() < (0.7 if chars[i] > 250 else 0.15)),
+        }
+        for model in "abcde"
+        for i in range(400 if model == "e" else 0, 600)
+    ]
+    evidence = Evidence.from_table(rows, id="id", model="model", outcome="error")
+    result = groundfault.audit(evidence, modes=False, ledger=None)
+    assert any(is_suspect(finding) for finding in result.findings if finding.outcome == "e")
+    assert result.grader is not None
+    assert result.left_out == ()

@@ -46,6 +46,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Finding, Verdict
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import to_fraction
+from groundfault.errors import attempt
 from groundfault.judges.rule import Ruling
 from groundfault.stats import bits, multiple
 
@@ -69,7 +70,8 @@ def assemble(results: AuditResults) -> Report:
 
 def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportData:
     audit, full, opening = results.audit, results.full, results.opening
-    lifts = _detectable_lifts(results)
+    failed, no_lifts = audit.failures, dict[float, float | None]()
+    lifts = attempt(failed, "the power", no_lifts, _detectable_lifts, results)
     usual_lift = lifts.get(detectable.USUAL_PREVALENCE)
     by_rows, uniform = _describe_rows(results, findings), _describe_uniform(results)
     named = audit.named if isinstance(audit, CountedAudit) else audit.evidence
@@ -110,7 +112,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
             [one.column for one in results.named.deciding],
             uniform,
         ),
-        baselines=_make_baselines(results),
+        baselines=attempt(failed, "the weaker rules", None, _make_baselines, results),
         robustness=None
         if results.frequency is None
         else Robustness(splits=results.frequency.splits, nonempty=results.frequency.nonempty),
@@ -119,9 +121,9 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         else RecordedOpening(**msgspec.structs.asdict(opening), sentence=opening.sentence),
         hints=(
             *write_hints(results),
-            *(write_grader_hint(findings, by_rows["grader"]) if by_rows else ()),
+            *write_grader_hint(findings, by_rows.get("grader")),
         ),
-        examples={f.key: _pick_examples(results, f) for f in findings if f.confirmed},
+        examples=attempt(failed, "the examples of findings", {}, _pick_examples, results, findings),
         hashes=results.hashes,
         manifest=_make_manifest(audit, named),
         deciding=None if audit.compare else results.named.deciding,
@@ -129,6 +131,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         mode_search=results.named.search,
         findings=findings,
         **by_rows,
+        left_out=tuple(failed),
     )
 
 
@@ -136,11 +139,12 @@ def _describe_rows(results: AuditResults, findings: tuple[Finding, ...]) -> dict
     """Return parts of a report that only single rows tell; none of them where an engine counted."""
     if isinstance(results.audit, CountedAudit):
         return {}
+    failed, of = results.audit.failures, (results, findings)
     return {
-        "parts": describe_parts(results),
-        "grader": find_grader_evidence(results, findings),
+        "parts": attempt(failed, "the comparison of parts", "", describe_parts, results),
+        "grader": attempt(failed, "the check of the grader", None, find_grader_evidence, *of),
         "change": measure_change(results),
-        "units": make_record(results, findings),
+        "units": attempt(failed, "the record of units", None, make_record, *of),
     }
 
 
@@ -252,8 +256,14 @@ def _make_baselines(results: AuditResults) -> Baselines | None:
     )
 
 
-def _pick_examples(results: AuditResults, finding: Finding) -> tuple[str, ...]:
-    """Return the names of a few failed units of a slice, or of those that changed as it says."""
+def _pick_examples(
+    results: AuditResults, findings: Sequence[Finding]
+) -> dict[str, tuple[str, ...]]:
+    """Return a few failed units of each confirmed slice, or units that changed as it says."""
+    return {f.key: _pick_units(results, f) for f in findings if f.confirmed}
+
+
+def _pick_units(results: AuditResults, finding: Finding) -> tuple[str, ...]:
     audit, more = results.audit, (finding.full.lift or 0) > 0
     place = audit.library.find(finding.name)
     if isinstance(audit, CountedAudit):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import polars as pl
@@ -23,6 +23,7 @@ from groundfault.core.columns import Column, Kind, profile
 from groundfault.core.rules import Rule
 from groundfault.core.units import Marks, Units, classify_sizes, number_sizes
 from groundfault.engines import SCORED
+from groundfault.errors import attempt
 from groundfault.judges.confirm import GAP_LEVEL, compute_p_values
 from groundfault.modes.condition import MIN_SUPPORT
 from groundfault.modes.examples import add_examples, split_conditions
@@ -124,10 +125,9 @@ def _name_row_modes(
         shares = measure_rules(audit.evidence, [*conditions, *rules])
         leaks = _find_leaking_columns(audit, {sql: shares[sql] for sql in conditions})
         if not leaks:
-            outcomes = audit.outcomes
-            modes = add_examples(
-                modes, table, audit.evidence, losses, outcomes=outcomes, texts=texts
-            )
+            show = partial(add_examples, outcomes=audit.outcomes, texts=texts)
+            of, step = (modes, table, audit.evidence, losses), "the examples of failure modes"
+            modes = attempt(audit.failures, step, modes, show, *of)
             search = structs.replace(search, remarks=(*remarks, *search.remarks))
             return NamedModes(modes, search, _describe_deciding(audit, deciding, losses), shares)
         # a text tells by its words, which only a rule shows

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
@@ -25,7 +26,7 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.status import Status
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, PlanError, attempt
 
 if TYPE_CHECKING:
     from groundfault.base.holdout_events import Opening
@@ -211,7 +212,9 @@ def judge_audit(
             results = replace(results, frequency=frequency)
         if modes:
             report_progress("looking for failure modes")
-            results = replace(results, named=name_modes(prepared, losses, texts=texts))
+            search, step = partial(name_modes, texts=texts), "the search for failure modes"
+            named = attempt(prepared.failures, step, NamedModes(), search, prepared, losses)
+            results = replace(results, named=named)
         elif not prepared.compare:
             deciding = (DecidingColumn(column=c, share=s) for c, s in prepared.deciding.items())
             results = replace(results, named=NamedModes(deciding=tuple(deciding)))

@@ -182,11 +182,13 @@ def gate(
     new, known, uncompared = map(_order, _sort_rows(now, then, level))
     detectable = _find_detectable(now.report, pair, level)
     uniform, is_perfect = now.report.uniform, now.report.error_rate == 0
-    blind = bool(uniform) and not is_perfect
+    # where the search for failure modes failed, none can be new
+    lacking = now.report.left_out if now.report.mode_search is None else ()
+    blind = bool(lacking or (uniform and not is_perfect))
     if must_detect is not None:
         blind = blind or detectable is None or detectable > must_detect
     gone: tuple[str, ...] = ()
-    notes = now.notes
+    notes = (*now.notes, *(f"left out, since it failed: {step}" for step in now.report.left_out))
     if then is not None:
         rows = then.rows.items()
         gone = tuple(row.name for key, row in rows if not now.knows(then.aliases[key]))

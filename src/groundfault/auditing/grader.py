@@ -87,11 +87,14 @@ def is_suspect(finding: Finding) -> bool:
 
 
 def write_grader_hint(
-    findings: Sequence[Finding], evidence: Sequence[GraderEvidence]
+    findings: Sequence[Finding], evidence: Sequence[GraderEvidence] | None
 ) -> Iterator[str]:
-    """Return a hint where findings about answers are no evidence of a fault of the grader."""
+    """Return a hint where findings about answers are no evidence of a fault of the grader.
+
+    Without evidence, which is None, nothing was asked.
+    """
     names = [f.name for f in findings if is_suspect(f)]
-    if names and not evidence:
+    if names and evidence is not None and not evidence:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         yield (
             f"these findings describe the answers and not the examples: {', '.join(names[:3])}"
@@ -265,7 +268,12 @@ def estimate_difficulty(
                 random_state=0,
             )
             fit, rest = units[fold != part], units[fold == part]
-            risk[rest] = trees.fit(table[fit], target[fit]).predict(table[rest])
+            # a model that answered another part may have no value of a column at all
+            there = ~np.isnan(table[fit]).all(axis=0)
+            if not there.any():
+                return Difficulty(base, 0.0)
+            trees.fit(table[fit][:, there], target[fit])
+            risk[rest] = trees.predict(table[rest][:, there])
     error = target[units] - risk[units]
     explained = 1 - float((error**2).mean() / max(float(target[units].var()), 1e-12))
     count = max(1, min(STRATA, len(units) // _FEWEST))

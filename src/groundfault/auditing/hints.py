@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from shlex import quote
 
 import numpy as np
@@ -22,6 +22,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Verdict
 from groundfault.core.plan import to_fraction
 from groundfault.core.rules import Rule
+from groundfault.errors import attempt
 from groundfault.stats.orders import RunsTest, count_runs
 
 # columns that say which benchmark an example is of, by the last word of their names
@@ -49,29 +50,34 @@ _MIN_PART = 30
 
 def write_hints(results: AuditResults) -> tuple[str, ...]:
     """Return every hint that applies, each without a full stop."""
-    if isinstance(results.audit, CountedAudit):
-        return (
-            *_about_counts(results, results.audit),
-            *_about_unscored_rows(results),
-            *_about_rare_errors(results),
-        )
     # what may make the whole audit useless comes first, what explains single numbers last
-    return (
-        *_about_logs(results),
-        *_about_copies(results),
-        *_about_order(results),
-        *_about_comparison(results),
-        *_about_leaks(results),
-        *_about_fixed_columns(results),
-        *_about_rare_errors(results),
-        *_about_unscored_rows(results),
-        *_about_prevalence(results),
-        *_about_approximations(results),
+    topics: tuple[Callable[[AuditResults], Iterator[str]], ...] = (
+        (_about_counts, _about_unscored_rows, _about_rare_errors)
+        if isinstance(results.audit, CountedAudit)
+        else (
+            _about_logs,
+            _about_copies,
+            _about_order,
+            _about_comparison,
+            _about_leaks,
+            _about_fixed_columns,
+            _about_rare_errors,
+            _about_unscored_rows,
+            _about_prevalence,
+            _about_approximations,
+        )
     )
+    hints: list[str] = []
+    for topic in topics:
+        step = f"the hint {topic.__name__.strip('_').replace('_', ' ')}"
+        hints += attempt(results.audit.failures, step, [], lambda: [*topic(results)])  # noqa: B023
+    return tuple(hints)
 
 
-def _about_counts(results: AuditResults, audit: CountedAudit) -> Iterator[str]:
+def _about_counts(results: AuditResults) -> Iterator[str]:
     """Say what was done otherwise than in memory."""
+    audit = results.audit
+    assert isinstance(audit, CountedAudit)
     engine, groups = audit.named.counter.name, audit.groups
     units = "rows" if groups is None else "groups"
     part = f"discovery {units}" if audit.has_holdout else units

@@ -29,7 +29,7 @@ from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan
 from groundfault.core.roles import Roles
 from groundfault.core.units import average_losses
-from groundfault.errors import InputError, PlanError, RuleError
+from groundfault.errors import InputError, PlanError, RuleError, attempt
 from groundfault.judges import choose_judge
 
 JUDGES = ("holm", "bh", "by", "split-holm", "janus", "janus-a", "janus-lite")
@@ -124,8 +124,8 @@ def start_audit(
     InputError, PlanError
         As `prepare`.
     """
-    plan, evidence = plan or Plan(), join_copies(evidence)
-    discovery = None
+    plan, failures, discovery = plan or Plan(), list[str](), None
+    evidence = attempt(failures, "the search for copies", evidence, join_copies, evidence)
     if plan.holdout_axis == "models":
         if compare:
             raise PlanError("a comparison needs both of its models: hold out another axis")
@@ -158,7 +158,14 @@ def start_audit(
             "what changed within them; judge by max-t, holm or split-holm, or name no judge"
         )
     audit = PreparedAudit(
-        evidence, Library(()), plan, judge, compare, discovery, judge_reason=reason
+        evidence,
+        Library(()),
+        plan,
+        judge,
+        compare,
+        discovery,
+        judge_reason=reason,
+        failures=failures,
     )
     if judge.name == "multisplit-e" and audit.strata is not None:
         raise PlanError(

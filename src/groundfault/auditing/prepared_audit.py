@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,7 +23,7 @@ from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan
 from groundfault.core.row_names import find_cluster_leaders, sampler_of
 from groundfault.core.units import Marks, Units, average_losses, classify_sizes, count_scored_rows
-from groundfault.errors import InputError
+from groundfault.errors import InputError, attempt
 from groundfault.judges.rule import Ruling, rule
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ class PreparedAudit:
         Why it is this judge, where the plan left it open.
     own_rules : tuple of str
         Names of the candidates that the caller named, or whose finder the caller did.
+    failures : list of str
+        Optional steps that failed and were left out, in the order in which they did.
     """
 
     evidence: Evidence
@@ -75,6 +77,7 @@ class PreparedAudit:
     discovery_evidence: Evidence | None = None
     judge_reason: str = ""
     own_rules: tuple[str, ...] = ()
+    failures: list[str] = field(default_factory=list, compare=False)
 
     def with_library(self, library: Library, own_rules: tuple[str, ...]) -> Self:
         """Return the audit of some candidates; what its evidence alone tells is not asked again.
@@ -153,8 +156,10 @@ class PreparedAudit:
     @cached_property
     def leaking_rules(self) -> dict[int, float]:
         """Return candidates that predict the outcome almost perfectly, and how well, by place."""
-        shares, rows = self.rule_shares, self.discovery_rows
-        return find_leaking_rules(self.evidence, self.library, shares, rows)
+        rows = self.discovery_rows
+        step = "the search for rules that follow from the outcome"
+        of = self.evidence, self.library, self.rule_shares, rows
+        return attempt(self.failures, step, {}, find_leaking_rules, *of)
 
     @cached_property
     def outcomes(self) -> tuple[str, ...]:
@@ -245,7 +250,9 @@ class PreparedAudit:
         roles = self.evidence.roles
         columns = dict.fromkeys([*self.evidence.attributes, *roles.instrument])
         columns_to_test = [c for c in columns if c not in roles.trusted]
-        return measure_columns(self.evidence, columns_to_test, self.discovery_rows)
+        step = "the search for columns that follow from the outcome"
+        of = self.evidence, columns_to_test, self.discovery_rows
+        return attempt(self.failures, step, {}, measure_columns, *of)
 
     @cached_property
     def leaks(self) -> dict[str, float]:

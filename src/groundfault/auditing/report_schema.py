@@ -361,6 +361,8 @@ class ReportData(_Section, frozen=True, kw_only=True):
     error_rate : float or None
         Mean loss over units and outcomes, of what was scored; of a comparison, the second model's.
         None where nothing was scored.
+    left_out : tuple of str
+        Optional steps that failed, such as the check of the grader, and why; the rest stands.
     uniform : str
         That all outcomes are alike, such as a run without a failure; empty where they differ.
     statuses, ineligible : dict of str to int
@@ -434,5 +436,6 @@ class ReportData(_Section, frozen=True, kw_only=True):
     units: UnitRecord | None = None
     grader: tuple[GraderEvidence, ...] | None = None
     deciding: tuple[DecidingColumn, ...] | None = None
+    left_out: tuple[str, ...] = ()
     uniform: str = ""
     findings: tuple[Finding, ...]

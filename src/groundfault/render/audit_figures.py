@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 
@@ -11,13 +11,14 @@ import polars as pl
 from groundfault.auditing.report import Report
 from groundfault.core.finding import Finding, Verdict
 from groundfault.core.rules import Rule
-from groundfault.errors import GroundfaultError
+from groundfault.errors import GroundfaultError, attempt
 from groundfault.modes.examples import split_conditions
 from groundfault.modes.mode import DosePoint, Mode
 from groundfault.render import words
 from groundfault.render.audit_groups import main_cell, read_cut
 from groundfault.render.audit_words import Outline
 from groundfault.render.drawing import Colour, Drawing, Figure, Scale, spread_evenly
+from groundfault.render.page import Content, Figures, notice
 
 MAX_POINTS = 400
 """Points of a scatter: more overlap, and make a page of megabytes."""
@@ -46,6 +47,16 @@ def figures(report: Report) -> tuple[Figure, ...]:
     """Return the figures that this report has something for, in the order of reading."""
     visible = (funnel(report), shrinkage(report), floor(report), slices(report))
     return tuple(figure for figure in visible if figure is not None)
+
+
+def draw_safely(
+    name: str, draw: Callable[[], tuple[Figure, ...] | Figure | None]
+) -> Iterator[Content]:
+    """Yield figures or, where they cannot be drawn, a notice: a page has more than its figures."""
+    failures: list[str] = []
+    drawn = attempt(failures, name, None, draw)
+    yield Figures((drawn,) if isinstance(drawn, Figure) else drawn or ())
+    yield notice(words.name_failures(failures))
 
 
 def funnel(report: Report) -> Figure:

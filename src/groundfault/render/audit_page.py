@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from groundfault.auditing.report import Report
@@ -11,7 +12,7 @@ from groundfault.auditing.scorers import ScorerAudits
 from groundfault.core.finding import Finding, Verdict
 from groundfault.render import audit_tables as tables
 from groundfault.render import audit_words, description_tables, mode_page, words
-from groundfault.render.audit_figures import draw_cuts, figures
+from groundfault.render.audit_figures import draw_cuts, draw_safely, figures
 from groundfault.render.audit_groups import (
     CHANGE_ASSOCIATION,
     FindingGroup,
@@ -29,7 +30,6 @@ from groundfault.render.page import (
     Columns,
     Content,
     Entry,
-    Figures,
     Fold,
     Line,
     Number,
@@ -74,7 +74,7 @@ def make_page(report: Report) -> Page:
     modes = ModeOutline(report) if report.mode_search is not None else None
     sections = (
         mode_page.make_section(modes) if modes is not None and report.modes else None,
-        Section("Figures", Figures(figures(report)), anchor="figures"),
+        Section("Figures", draw_safely("the figures", partial(figures, report)), anchor="figures"),
         _make_confirmed_section(outline),
         _make_strength_section(outline),
         description_tables.make_section(report),
@@ -127,6 +127,7 @@ def _list_lead(outline: Outline, *, terminal: bool = False) -> Iterator[Content]
     yield describe_counting(report)
     yield outline.selection, outline.overall, outline.alike, words.clean(report.parts)
     yield notice(outline.warning)
+    yield notice(words.name_failures(report.left_out))
     if report.deciding:
         yield gap, Statements(mode_page.list_deciding(report))
     if report.mode_search is not None:
@@ -208,8 +209,8 @@ def _list_entries(
         blocks.append(_entry(outline, group.lead, f"{anchor}-{number}"))
         if group.cuts:
             lead = outline.face(group.lead)
-            figure = draw_cuts(outline.report.findings, lead, f"{anchor}-{number}-cuts")
-            blocks += [Figures((figure,))] if figure else []
+            draw = partial(draw_cuts, outline.report.findings, lead, f"{anchor}-{number}-cuts")
+            blocks += list_blocks(draw_safely("the figure of the cuts", draw))
         name = Code(words.label(outline.face(group.lead)))
         place = 0
         for findings, relation in ((group.others, "not told apart from"), (group.cuts, "beside")):

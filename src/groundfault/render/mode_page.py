@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from groundfault.auditing.column_timing import describe_share
 from groundfault.auditing.report import Report
@@ -10,7 +11,7 @@ from groundfault.auditing.report_examples import RuleExamples
 from groundfault.modes.examples import share_opening
 from groundfault.modes.mode import EVERY_MODEL, Mode, ModeExample, Side
 from groundfault.render import words
-from groundfault.render.audit_figures import draw_doses
+from groundfault.render.audit_figures import draw_doses, draw_safely
 from groundfault.render.audit_groups import name_change
 from groundfault.render.description_tables import describe_annotation
 from groundfault.render.highlights import find_patterns, highlight
@@ -31,7 +32,6 @@ from groundfault.render.page import (
     Entry,
     Excerpt,
     Excerpts,
-    Figures,
     Fold,
     Line,
     Number,
@@ -184,7 +184,7 @@ def _describe(outline: ModeOutline, one: NumberedMode, with_figures: bool) -> It
     yield _count(one)
     yield Remarks(tuple(_remark(outline, one)))
     if with_figures and mode.doses:
-        yield Figures(draw_doses(mode, one.anchor))
+        yield draw_safely("the figure of a mode", partial(draw_doses, mode, one.anchor))
     yield list_excerpts(mode.sample, mode.rule)
 
 

@@ -68,6 +68,11 @@ def rate(value: float | None) -> str:
     return f"{value:.0%}" if value in (0, 1) or 0.0995 <= value < 0.995 else f"{value:.1%}"
 
 
+def name_failures(steps: Sequence[str]) -> str:
+    """Write which optional steps failed and were left out; empty where none did."""
+    return clean(f"Left out, because it failed: {'; '.join(steps)}.") if steps else ""
+
+
 def share(cell: Cell, side: str) -> str:
     """Write errors over units on one side of the slice, and their rate."""
     size, errors = (cell.on, cell.on_errors) if side == "on" else (cell.off, cell.off_errors)
