@@ -17,7 +17,6 @@ from groundfault.cli.settings import (
     Flag,
     call,
     derive_options,
-    list_options,
     own_options,
     read_parameter_texts,
 )
@@ -188,5 +187,5 @@ def test_a_list_of_options_may_stand_under_another_heading(group: str) -> None:
             Number.
         """
 
-    option = options_of(list_options(choose, group=group))["one"]
+    option = options_of(derive_options(choose, group=group))["one"]
     assert getattr(option, "group", None) == (group or "Here")

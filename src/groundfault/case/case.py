@@ -135,13 +135,15 @@ class Case:
             One row for each example and model. Rows without an outcome are what can be labelled;
             where there are none, a share of the units is kept apart.
         alpha : number
-            Error level of the whole case, in (0, 1).
+            Error level of the whole case, which its steps share.
         keep : number, optional
-            Share of the units to keep apart, in (0, 1); 0.5 where left out.
+            Share of the units that the audit does not look at, so that they can be labelled;
+            default 0.5, or the units without an outcome where there are some.
         seed : int
+            Seed of every random draw.
         grader : str, optional
-            Column with a cheap grade of every row, from 0 to 1, which points where the outcome
-            does; no rule may name it.
+            Column with a cheap grade of every row, as the outcome column would hold it: no rule
+            names it, and it saves labels.
 
         Raises
         ------

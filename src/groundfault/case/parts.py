@@ -310,7 +310,7 @@ def write_case(
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise InputError(f"cannot begin a case in {folder}: it is there and not empty")
     if grader is not None:
-        require_name("column of grades", grader, evidence.frame.columns, InputError)
+        require_name("column", grader, evidence.frame.columns, InputError, "grader")
         evidence = evidence.with_roles(evidence.roles.join(None, None, {"ignore": [grader]}))
     parts = divide(evidence, keep, seed)
     if grader is not None:

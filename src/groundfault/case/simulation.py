@@ -250,9 +250,11 @@ def plan_budget(
     case : Case
         Audited; its modes to confirm are not chosen yet.
     budget : int
-        Labels, 1 or more.
+        Number of labels to spend.
     lift : float, optional
-        In (0, 1], and no more than what makes every unit fail.
+        Failure rate inside each mode less that of units in no mode; by default the lower end of the
+        audit's interval for the mode is its rate. In (0, 1], and no more than what makes every unit
+        fail.
     runs : int
         Most simulated confirmations of each choice of modes.
     progress : callable, optional

@@ -10,12 +10,14 @@ from typing import Annotated, Any
 import click
 
 from groundfault.base.progress import Progress
+from groundfault.case.case import AUDIT, REPORT, Case
+from groundfault.case.simulation import plan_budget
 from groundfault.cli import shared
-from groundfault.cli.command import Group
+from groundfault.cli.command import RULE, Group
 from groundfault.cli.labelling import label_holdout, require_program
 from groundfault.cli.output import Result, echo_warnings
 from groundfault.cli.reading import read_evidence
-from groundfault.cli.settings import Flag, call, list_options, own_options
+from groundfault.cli.settings import Flag, call, derive_options, own_options
 
 
 @click.group(cls=Group)
@@ -38,43 +40,24 @@ def case() -> None:
     """
 
 
-def _list_case_settings(
-    *,
-    sources: Annotated[tuple[str, ...], Flag("--from")],
-    grader: str | None = None,
-    keep: str | None = None,
-    alpha: str = "0.10",
-    seed: int = 0,
-) -> None:
-    """List what a case decides when it begins.
-
-    Input
-    -----
-    sources : SOURCE
-        Table or logs, as groundfault audit takes them; repeatable for logs.
-
-    Rule
-    ----
-    grader : COL
-        Column with a cheap grade of every row, as the outcome column would hold it: no rule names
-        it, and it saves labels.
-    keep : SHARE
-        Share of the units that the audit does not look at, so that they can be labelled; default
-        0.5, or the units without an outcome where there are some.
-    alpha
-        Error level of the whole case, which its steps share.
-    seed
-        Seed of every random draw.
-    """
-
-
 @case.command(first="sources outcome id positive_is_good alpha keep grader")
-@list_options(_list_case_settings, "sources")
+@own_options
 @shared.case_options
 @shared.WHERE
-@list_options(_list_case_settings, "grader keep alpha seed")
-@click.argument("folder", metavar="DIR")
-def new(folder: str, *, progress: Progress, **options: Any) -> Result:
+@derive_options(
+    Case.create,
+    "grader keep alpha seed",
+    group=RULE,
+    grader={"metavar": "COL"},
+    keep={"metavar": "SHARE"},
+)
+def new(
+    folder: Annotated[str, Flag("DIR")],
+    *,
+    sources: Annotated[tuple[str, ...], Flag("--from")],
+    progress: Progress,
+    **options: Any,
+) -> Result:
     """Begin a case: divide the rows, decide the error level.
 
     Failure modes are named on one part. The other is fresh: units that have no outcome yet
@@ -85,10 +68,13 @@ def new(folder: str, *, progress: Progress, **options: Any) -> Result:
     groundfault case new case/ --from results.parquet --id item_id --outcome error
     groundfault case new case/ --from results.csv --id id --outcome human --null-outcome missing \\
         --grader cheap
-    """
-    from groundfault.case.case import Case
 
-    evidence = read_evidence({**options, "split": None}, progress)
+    Input
+    -----
+    sources : SOURCE
+        Table or logs, as groundfault audit takes them; repeatable for logs.
+    """
+    evidence = read_evidence({**options, "sources": sources, "split": None}, progress)
     settings = call(Case.create, options, folder, evidence).settings
     return Result(
         [
@@ -107,7 +93,6 @@ def status(folder: str) -> Result:
 
     It also says what that step costs, and what it could show.
     """
-    from groundfault.case.case import Case
     from groundfault.render.case_page import make_status_page
 
     here = Case(folder)
@@ -116,16 +101,10 @@ def status(folder: str) -> Result:
 
 
 @case.command()
-@own_options
+@click.argument("folder", metavar="DIR")
+@derive_options(plan_budget, "budget lift runs", lift={"metavar": "X"})
 @shared.json_option("the plan")
-def plan(
-    folder: str,
-    *,
-    budget: int,
-    lift: float | None = None,
-    runs: int = 600,
-    progress: Progress,
-) -> Result:
+def plan(folder: str, *, progress: Progress, **options: Any) -> Result:
     """Say which modes of DIR so many labels can confirm.
 
     They are confirmed with a power of 80%. Confirmations are simulated, with the weakest mode left
@@ -134,25 +113,11 @@ def plan(
     \b
     groundfault case plan case/ --budget 200
     groundfault case plan case/ --budget 200 --lift 0.2
-
-    Output
-    ------
-    folder : DIR
-        The case.
-    budget : N
-        Number of labels to spend.
-    lift : X
-        Failure rate inside each mode less that of units in no mode; by default the lower end of the
-        audit's interval for the mode is its rate.
-    runs : N
-        Most simulated confirmations of each choice of modes.
     """
-    from groundfault.case.case import Case
-    from groundfault.case.simulation import plan_budget
     from groundfault.render.case_page import describe_plan
 
     here = Case(folder)
-    result = plan_budget(here, budget, lift=lift, runs=runs, progress=progress)
+    result = call(plan_budget, options, here, progress=progress)
     return Result(describe_plan(result, here), result)
 
 
@@ -165,7 +130,6 @@ def report(folder: str) -> Result:
     written again too. Both follow from the audit and the ledger, and groundfault verify DIR checks
     that they do.
     """
-    from groundfault.case.case import REPORT, Case
     from groundfault.render.case_page import make_case_page
 
     here = Case(folder)
@@ -176,7 +140,6 @@ def report(folder: str) -> Result:
 
 def audit_case(folder: str, options: dict[str, Any]) -> Result:
     """Audit the rows of a case."""
-    from groundfault.case.case import AUDIT, Case
     from groundfault.render.audit_page import make_summary
 
     report = Case(folder).audit(texts=not options["no_text"], progress=options["progress"])
@@ -185,7 +148,6 @@ def audit_case(folder: str, options: dict[str, Any]) -> Result:
 
 def confirm_case(folder: str, options: dict[str, Any]) -> Result:
     """Label fresh rows of a case for its modes."""
-    from groundfault.case.case import Case
 
     if options["label"] == "cmd":
         require_program(options)

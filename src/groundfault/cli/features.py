@@ -12,7 +12,15 @@ import polars as pl
 from groundfault.cli.command import command, list_typed
 from groundfault.cli.output import Result, echo_warnings
 from groundfault.cli.reading import read_columns, split_names
-from groundfault.cli.settings import Count, Flag, OutFile, OutTable, call, list_options, own_options
+from groundfault.cli.settings import (
+    Count,
+    Flag,
+    OutFile,
+    OutTable,
+    call,
+    derive_options,
+    own_options,
+)
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -76,7 +84,7 @@ def _add_features(
 
 @command()
 @own_options
-@list_options(_add_features)
+@derive_options(_add_features)
 def features(
     source: str,
     *,

@@ -11,7 +11,7 @@ import click
 from groundfault.cli import reading, shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
-from groundfault.cli.settings import Count, Flag, call, list_options
+from groundfault.cli.settings import Count, Flag, call, derive_options
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import InputError, PlanError
@@ -166,12 +166,12 @@ def _list_confirm_settings(
 )
 @shared.step_options
 @shared.candidate_options
-@list_options(_list_confirm_settings, "modes")
+@derive_options(_list_confirm_settings, "modes")
 @shared.plan_options
 @shared.label_options()
-@list_options(_list_confirm_settings, "grader")
+@derive_options(_list_confirm_settings, "grader")
 @shared.ledger_options
-@list_options(_list_confirm_settings, "gate")
+@derive_options(_list_confirm_settings, "gate")
 @shared.json_option("the result")
 def confirm(*, json_path: str | None, **options: Any) -> Result:
     """Label held-out units until candidates are confirmed.

@@ -10,7 +10,7 @@ import click
 from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.reading import name_ledger, split_names
-from groundfault.cli.settings import call, list_options, own_options
+from groundfault.cli.settings import call, derive_options, own_options
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def serve_bench(
     )
 
 
-server_options = list_options(serve_bench)
+server_options = derive_options(serve_bench)
 """Where the workbench listens, and by which names."""
 
 

@@ -23,7 +23,6 @@ from groundfault.cli.settings import (
     Whole,
     call,
     derive_options,
-    list_options,
     own_options,
 )
 from groundfault.errors import InputError, PlanError
@@ -38,23 +37,41 @@ if TYPE_CHECKING:
     from groundfault.probes.use.summary import Summary
 
 
-def _list_release_settings(*, unblind: str | None = None) -> None:
-    """List what ends a blind review.
+def _open_review(
+    runs: str, store: str | None, control: str | None = None, *, unblind: str | None = None
+) -> tuple[ReviewedRuns, Summary]:
+    """Return the runs and their summary; unblinds the review, on record, where it is blind.
 
     Output
     ------
     unblind : REASON
         Reason for ending the blind review; it is recorded.
     """
+    from groundfault.probes.review.reviewed_runs import ReviewedRuns
+    from groundfault.probes.use.summary import Summary
 
-
-unblind_option = list_options(_list_release_settings)
+    audit = ReviewedRuns(runs, store)
+    summary = Summary.of(audit, control)
+    summary.control  # noqa: B018  (what cannot be reported is not opened)
+    if audit.is_blind:
+        if unblind is None and sys.stdin.isatty() and sys.stdout.isatty():
+            click.echo(
+                "This ends the blind review. It is recorded, and later decisions are marked."
+            )
+            unblind = click.prompt("Why now")
+        if unblind is None:
+            raise InputError(
+                "a review has begun, and a report ends it: finish the review, then give the reason "
+                '(--unblind "review is finished"); it is recorded, and later decisions are marked'
+            )
+        audit.unblind(getpass.getuser(), unblind)
+    return audit, summary
 
 
 @command(first="html md json_path control audit_dir unblind store ledger")
 @own_options
 @shared.json_option("all numbers")
-@unblind_option
+@derive_options(_open_review)
 @shared.store_option
 @shared.ledger_options
 def report(
@@ -101,7 +118,7 @@ def report(
     from groundfault.render.html import html as set_html
     from groundfault.render.markdown import markdown
 
-    audit, summary = _open_review(runs, options["store"], options["unblind"], control)
+    audit, summary = _open_review(runs, options["store"], control, unblind=options["unblind"])
     title = Path(runs).absolute().name
     sections = probe_page.make_review_sections(audit)
     page = probe_page.make_page(summary, title, sections)
@@ -130,7 +147,7 @@ def report(
 
 @command()
 @own_options
-@unblind_option
+@derive_options(_open_review)
 @shared.store_option
 def release(
     runs: str,
@@ -166,7 +183,7 @@ def release(
         return Result(_list_differences(result), status=int(bool(result.problems)))
     if out is None:
         raise PlanError("say where the package goes: --out DIR; or --check, to check one")
-    audit, _ = _open_review(runs, store, unblind, None)
+    audit, _ = _open_review(runs, store, unblind=unblind)
     wrote = f"wrote {package.release(audit, Path(out), _tables)}"
     return Result([wrote, f"next: groundfault probe release --check {out}"])
 
@@ -177,31 +194,6 @@ def _list_differences(result: PackageCheck) -> Iterator[str]:
         f"{result.files} files, {result.rows:,} rows, {result.keys:,} unique audited prompt keys"
     )
     yield "reproduces" if not result.problems else "does NOT reproduce"
-
-
-def _open_review(
-    runs: str, store: str | None, reason: str | None, control: str | None
-) -> tuple[ReviewedRuns, Summary]:
-    """Return the runs and their summary; unblinds the review, on record, where it is blind."""
-    from groundfault.probes.review.reviewed_runs import ReviewedRuns
-    from groundfault.probes.use.summary import Summary
-
-    audit = ReviewedRuns(runs, store)
-    summary = Summary.of(audit, control)
-    summary.control  # noqa: B018  (what cannot be reported is not opened)
-    if audit.is_blind:
-        if reason is None and sys.stdin.isatty() and sys.stdout.isatty():
-            click.echo(
-                "This ends the blind review. It is recorded, and later decisions are marked."
-            )
-            reason = click.prompt("Why now")
-        if reason is None:
-            raise InputError(
-                "a review has begun, and a report ends it: finish the review, then give the reason "
-                '(--unblind "review is finished"); it is recorded, and later decisions are marked'
-            )
-        audit.unblind(getpass.getuser(), reason)
-    return audit, summary
 
 
 def _tables(package: Package) -> str:

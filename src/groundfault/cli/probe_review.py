@@ -16,7 +16,7 @@ from rich.text import Text
 from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result
-from groundfault.cli.settings import Flag, OutFile, list_options
+from groundfault.cli.settings import Flag, OutFile, call, derive_options
 from groundfault.errors import InputError, PlanError
 from groundfault.render.words import clean, plural
 
@@ -158,10 +158,10 @@ def _key() -> str:
 _FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".json": "labelstudio"}
 
 
-def _list_review_settings(
+def _check_acts(
     *,
     reviewer: str | None = None,
-    adjudicate: bool = False,
+    adjudicate: bool = False,  # noqa: ARG001  (goes with all of them)
     split: str | None = None,
     export: OutFile | None = None,
     format: Literal["csv", "jsonl", "labelstudio"] | None = None,
@@ -170,8 +170,9 @@ def _list_review_settings(
     agreement: bool = False,
     unblind: bool = False,
     reason: str | None = None,
+    json_path: str | None = None,
 ) -> None:
-    """List who reviews, and how.
+    """Raise `PlanError` where what is asked of a review does not go together.
 
     Review
     ------
@@ -202,6 +203,21 @@ def _list_review_settings(
     reason : TEXT
         Reason for --unblind; it is recorded.
     """
+    others = {"--status": status, "--agreement": agreement, "--unblind": unblind}
+    acts = [flag for flag, act in {"--export": export, "--import": sheet, **others}.items() if act]
+    if len(acts) > 1:
+        raise PlanError(f"{' and '.join(acts[:2])} do not go together: one at a time")
+    # reading the state of a review needs no name: whoever looks decides nothing
+    if not (status or agreement or reviewer):
+        raise PlanError("say who you are: --reviewer NAME")
+    if json_path and not any(others.values()):
+        raise PlanError("--json goes with --status, --agreement or --unblind")
+    if format and not export:
+        raise PlanError("--format goes with --export")
+    if reason and not unblind:
+        raise PlanError("--reason goes with --unblind")
+    if split and (acts and not export):
+        raise PlanError("--split is fixed with the first session or export")
 
 
 @command(first="reviewer adjudicate export sheet status agreement store json_path")
@@ -212,7 +228,7 @@ def _list_review_settings(
     "json_path",
     source="runs",
 )
-@list_options(_list_review_settings)
+@derive_options(_check_acts)
 @shared.store_option
 @shared.json_option("what is shown")
 def review(runs: str, *, json_path: str | None, **options: Any) -> Result:
@@ -249,7 +265,7 @@ def review_runs(open_review: Callable[[], ReviewedRuns], options: dict[str, Any]
     from groundfault.render.probe_page import tabulate_agreement
     from groundfault.review.decision import summarize_agreement
 
-    _check(options)
+    call(_check_acts, options)
     audit = open_review()
     if options["status"]:
         progress = ReviewProgress.of(audit)
@@ -262,25 +278,6 @@ def review_runs(open_review: Callable[[], ReviewedRuns], options: dict[str, Any]
         rows = audit.unblind(options["reviewer"], options["reason"] or "")
         return Result(_outline_hidden(rows), msgspec.to_builtins(rows))
     return Result(_work(audit, options))
-
-
-def _check(options: dict[str, Any]) -> None:
-    acts = [name for name in ("export", "sheet", "status", "agreement", "unblind") if options[name]]
-    if len(acts) > 1:
-        flags = " and ".join("--import" if name == "sheet" else f"--{name}" for name in acts[:2])
-        raise PlanError(f"{flags} do not go together: one at a time")
-    # reading the state of a review needs no name: whoever looks decides nothing
-    looks = bool({"status", "agreement"} & set(acts))
-    if not looks and not options["reviewer"]:
-        raise PlanError("say who you are: --reviewer NAME")
-    if options["json_path"] and not (looks or options["unblind"]):
-        raise PlanError("--json goes with --status, --agreement or --unblind")
-    if options["format"] and not options["export"]:
-        raise PlanError("--format goes with --export")
-    if options["reason"] and not options["unblind"]:
-        raise PlanError("--reason goes with --unblind")
-    if options["split"] and (acts and acts[0] != "export"):
-        raise PlanError("--split is fixed with the first session or export")
 
 
 def _work(audit: ReviewedRuns, options: dict[str, Any]) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +22,6 @@ from groundfault.cli.settings import (
     Separated,
     call,
     derive_options,
-    list_options,
     own_options,
 )
 from groundfault.core.candidate import Candidate
@@ -55,8 +53,14 @@ NUMBERS = {"multiple": False, "type": Separated(float), "metavar": "P,P,..."}
 """Options whose numbers are one text with commas between them."""
 
 
-def _list_pool_settings(*, rule: tuple[str, ...] = (), embed_with: str | None = None) -> None:
-    """List what a pool gets beside its columns.
+def read_pool(
+    options: dict[str, Any],
+    scores: str | None,
+    *,
+    rule: tuple[str, ...] = (),
+    embed_with: str | None = None,
+) -> Pool:
+    """Return the pool of cases that the options describe.
 
     Input
     -----
@@ -65,20 +69,30 @@ def _list_pool_settings(*, rule: tuple[str, ...] = (), embed_with: str | None = 
     embed_with : HOW
         Embedding of texts: tfidf (default), sentence or sentence:MODEL.
     """
+    if scores and options["positive_is_good"] is None:
+        require_orientation(scores, one_is_pass=True)
+    groups, embedding = options["groups"], options["embedding"]
+    if embed_with is not None:
+        if embedding is None:
+            raise PlanError("--embed-with needs --embedding, the column of texts")
+        frame, sources = read_table(options["source"])
+        embedding = embed(get_column(frame, embedding, sources[0]).to_list(), embed_with)
+    more = {"groups": [*groups, *map(Candidate.from_text, rule)], "embedding": embedding}
+    return call(Pool.from_table, options, scores=scores, **more)
 
-
-_derive_pool = partial(derive_options, Pool.from_table, group=INPUT)
 
 pool_options = apply(
     [
         click.argument("source", metavar="POOL", type=click.Path()),
-        _derive_pool(
-            "id groups", id={"metavar": "COL"}, groups={"metavar": "COL", "multiple": True}
+        derive_options(
+            Pool.from_table,
+            "id groups embedding generated",
+            group=INPUT,
+            id={"metavar": "COL"},
+            groups={"metavar": "COL", "multiple": True},
+            embedding={"metavar": "COL|GLOB|FILE"},
         ),
-        list_options(_list_pool_settings, "rule"),
-        _derive_pool("embedding", embedding={"metavar": "COL|GLOB|FILE"}),
-        list_options(_list_pool_settings, "embed_with"),
-        _derive_pool("generated"),
+        derive_options(read_pool),
     ]
 )
 """Which cases there are."""
@@ -102,33 +116,6 @@ sequential_plan_options = apply(
     ]
 )
 """What is decided before the first label."""
-
-
-def read_pool(options: dict[str, Any], scores: str | None) -> Pool:
-    """Return the pool of cases that the options describe."""
-
-    if scores and options["positive_is_good"] is None:
-        require_orientation(scores, one_is_pass=True)
-    rules = map(Candidate.from_text, options["rule"])
-    return call(
-        Pool.from_table,
-        options,
-        groups=[*options["groups"], *rules],
-        embedding=_read_embedding(options),
-        scores=scores,
-    )
-
-
-def _read_embedding(options: dict[str, Any]) -> Any:
-    """Return the named columns; or vectors, where ``--embed-with`` says how to embed a column."""
-    name, how = options["embedding"], options["embed_with"]
-    if how is None:
-        return name
-    if name is None:
-        raise PlanError("--embed-with needs --embedding, the column of texts")
-
-    frame, sources = read_table(options["source"])
-    return embed(get_column(frame, name, sources[0]).to_list(), how)
 
 
 def read_sequential_plan(options: dict[str, Any]) -> SequentialPlan:
@@ -189,15 +176,15 @@ def sequential() -> None:
 @pool_options
 @sequential_plan_options
 @shared.label_options(in_browser=True)
-@list_options(_list_labellers, "scores")
+@derive_options(_list_labellers, "scores")
 @shared.orientation_option(
     "in a recorded or printed score; by default a pass, but a column named like error stops.",
     group="Labelling",
 )
-@list_options(_list_labellers, "labeller labellers adjudicator")
+@derive_options(_list_labellers, "labeller labellers adjudicator")
 @server_options
 @shared.ledger_options
-@list_options(_list_labellers, "gate certificate")
+@derive_options(_list_labellers, "gate certificate")
 @shared.json_option("the certificate")
 def run(*, json_path: str | None, **options: Any) -> Result:
     """Label cases from POOL until there is a verdict.
@@ -209,7 +196,7 @@ def run(*, json_path: str | None, **options: Any) -> Result:
 
     _check_labelling(options)
     is_replayed = options["label"] == "file"
-    pool = read_pool(options, options["scores"] if is_replayed else None)
+    pool = call(read_pool, options, options, scores=options["scores"] if is_replayed else None)
     plan = read_sequential_plan(options)
     look_up = replay(pool) if is_replayed else None
     audit = SequentialAudit.of(
@@ -275,7 +262,7 @@ def status(
 @sequential.command(first="id groups threshold budget alpha burn_ins replicates json_path")
 @pool_options
 @sequential_plan_options
-@list_options(shared.list_label_settings, "budget", "Simulation")
+@derive_options(shared.list_label_settings, "budget", group="Simulation")
 @derive_options(
     forecast_stopping,
     "burn_ins base failing at replicates",
@@ -300,7 +287,8 @@ def plan(**options: Any) -> Result:
     Do so before the first label. For each world the table gives how often each verdict is reached,
     and after how many labels.
     """
-    pool, settings = read_pool(options, None), read_sequential_plan(options)
+    pool = call(read_pool, options, options, scores=None)
+    settings = read_sequential_plan(options)
     prospects = call(forecast_stopping, options, pool, settings, policy=None)
     advice = advise_burn_in(prospects, settings.alpha)
     data = {

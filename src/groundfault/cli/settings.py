@@ -24,6 +24,7 @@ from groundfault.errors import PlanError
 
 R = TypeVar("R")
 
+_LIBRARY = frozenset(["Parameters", "Attributes"])
 _OTHER_SECTIONS = frozenset(
     ["Other Parameters", "Returns", "Yields", "Raises", "Warns", "Notes", "References"]
 )
@@ -100,7 +101,7 @@ def derive_options(
     target: Callable[..., Any],
     names: str = "",
     *,
-    group: str = OUTPUT,
+    group: str = "",
     metavar: str = "",
     **changes: Mapping[str, Any] | None,
 ) -> Decorator:
@@ -109,9 +110,12 @@ def derive_options(
     Parameters
     ----------
     target : function or class
-        The first sentence on a parameter in its docstring is the help of the option.
+        The first sentence on a parameter in its docstring is the help of the option. A function of
+        the shell has headings of its own in place of Parameters: they are groups of options, the
+        words after a colon say what to type, and all of a text is the help.
     names : str
-        The parameters, with spaces between them; left out, all that the docstring describes.
+        The parameters, with spaces between them; left out, all that the docstring describes, of a
+        function of the shell those given by keyword.
     group : str
         Heading that the options are listed under.
     **changes : mapping of str to Any, or None
@@ -120,7 +124,11 @@ def derive_options(
         parameter to Python.
     """
     parameters, texts = inspect.signature(target).parameters, read_parameter_texts(target)
-    chosen = names.split() or [name for name in parameters if name in texts]
+    chosen = names.split() or [
+        name
+        for name, one in parameters.items()
+        if name in texts and (texts[name].section in _LIBRARY or one.kind is one.KEYWORD_ONLY)
+    ]
     return apply(
         [
             _make_option(target, parameters[name], group, texts.get(name), change, metavar)
@@ -130,50 +138,18 @@ def derive_options(
     )
 
 
-def list_options(function: Callable[..., Any], names: str = "", group: str = "") -> Decorator:
-    """Make options of the keyword parameters that a function of the shell describes.
-
-    Parameters
-    ----------
-    function : function
-        In its docstring headings are groups of options, the words after a colon say what to type,
-        and the text is the help.
-    names : str
-        The parameters, with spaces between them; left out, all that are described.
-    group : str
-        Heading to list them under, in place of the docstring's.
-    """
-    texts, parameters = read_parameter_texts(function), inspect.signature(function).parameters
-    chosen = names.split() or [
-        name for name, one in parameters.items() if name in texts and one.kind is one.KEYWORD_ONLY
-    ]
-    return apply(
-        [
-            _make_option(
-                function,
-                parameters[name],
-                group or texts[name].section,
-                texts[name],
-                {"help": texts[name].text}
-                | ({"metavar": texts[name].kind} if texts[name].kind else {}),
-            )
-            for name in chosen
-        ]
-    )
-
-
 def own_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a command's function, whose signature and docstring list the options of its own.
 
-    Positional parameters become arguments, and keyword parameters options as in `list_options`. The
-    help of the command is the docstring before the first heading.
+    Positional parameters become arguments, and keyword parameters options as in `derive_options`.
+    The help of the command is the docstring before the first heading.
     """
     decorators = [
         _make_argument(function, parameter)
         for parameter in inspect.signature(function).parameters.values()
         if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
     ]
-    decorators.append(list_options(function))
+    decorators.append(derive_options(function))
     function.__doc__ = _split_sections(function)[0]
     return apply(decorators)(function)
 
@@ -234,7 +210,13 @@ def _make_option(
     metavar: str = "",
 ) -> Decorator:
     hint, flag = _read_hint(target, parameter)
-    settings: dict[str, Any] = {"help": _take_first_sentence(text.text) if text else ""}
+    settings: dict[str, Any] = {"help": ""}
+    if text is not None and text.section in _LIBRARY:
+        # what stands before the first full stop that ends a sentence, and the stop
+        settings["help"] = re.split(r"(?<=[^.]\.)\s+(?=[A-Z0-9`*])", text.text, maxsplit=1)[0]
+    elif text is not None:
+        settings["help"], group = text.text, group or text.section
+        changes = ({"metavar": text.kind} if text.kind else {}) | dict(changes)
     settings |= _describe_type(hint) | _describe_default(parameter.default)
     if "is_flag" in settings:
         # None is told from False where a flag has an opposite
@@ -250,8 +232,8 @@ def _make_option(
     if settings.get("multiple") and "repeatable" not in settings["help"]:
         settings["help"] = settings["help"].removesuffix(".") + "; repeatable."
     spelling = changes.get("flag") or flag.name or "--" + parameter.name.replace("_", "-")
-    name = changes.get("name", parameter.name)
-    return option(*spelling.split(), name, group=group, **({"old_name": flag.old} | settings))
+    settings = {"group": group or OUTPUT, "old_name": flag.old} | settings
+    return option(*spelling.split(), changes.get("name", parameter.name), **settings)
 
 
 def _make_argument(function: Callable[..., Any], parameter: inspect.Parameter) -> Decorator:
@@ -309,8 +291,3 @@ def _describe_default(default: Any) -> dict[str, Any]:
     if default is None or default is False or default == ():
         return {}
     return {"default": default, "show_default": default != ""}
-
-
-def _take_first_sentence(text: str) -> str:
-    """Return what stands before the first full stop that ends a sentence, and the stop."""
-    return re.split(r"(?<=[^.]\.)\s+(?=[A-Z0-9`*])", text, maxsplit=1)[0]

@@ -12,7 +12,7 @@ from groundfault.base.registry import load_object
 from groundfault.cli.command import COLUMNS, INPUT, RULE, Decorator, apply, list_typed, option
 from groundfault.cli.output import Writable
 from groundfault.cli.reading import BAD, GOOD, choose_ledger, read_candidates, select_rows
-from groundfault.cli.settings import Flag, OutFile, derive_options, list_options
+from groundfault.cli.settings import Flag, OutFile, derive_options
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.roles import Roles
@@ -24,8 +24,8 @@ _SOURCES_OR_CASE = click.argument("sources", type=click.Path(), nargs=-1, metava
 SEARCHES = 39
 """Searches on permuted errors that tell what chance gives: the smallest p is then 1/40."""
 
-MODELS = list_options(select_rows, "models")
-WHERE = list_options(select_rows, "where")
+MODELS = derive_options(select_rows, "models")
+WHERE = derive_options(select_rows, "where")
 
 _FAILED = derive_options(Roles, "count_as_failed", group=INPUT, metavar="STATUS")
 _LOGS = derive_options(
@@ -74,7 +74,7 @@ results_options = apply([_LOGS, _FAILED, _COLUMNS])
 table_options = apply([MODELS, _COLUMNS_UNSPLIT])
 """How a table that another option names becomes evidence, none of it held out."""
 
-candidate_options = list_options(read_candidates)
+candidate_options = derive_options(read_candidates)
 """Where candidates come from."""
 
 plan_options = derive_options(
@@ -90,7 +90,7 @@ plan_options = derive_options(
 )
 """What is decided in advance."""
 
-ledger_options = list_options(choose_ledger)
+ledger_options = derive_options(choose_ledger)
 """Where looks at outcomes are recorded, and why a further one is taken."""
 
 holdout_option = derive_options(
@@ -145,10 +145,10 @@ def _list_shared(
     """
 
 
-moved_option = list_options(_list_shared, "evidence")
-settings_option = list_options(_list_shared, "settings")
-workers_option = list_options(_list_shared, "workers")
-store_option = list_options(_list_shared, "store")
+moved_option = derive_options(_list_shared, "evidence")
+settings_option = derive_options(_list_shared, "settings")
+workers_option = derive_options(_list_shared, "workers")
+store_option = derive_options(_list_shared, "store")
 
 
 def jobs_option(default: int = -1) -> Decorator:
@@ -197,7 +197,7 @@ def label_options(*, in_browser: bool = False) -> Decorator:
         help=f"Source of the scores: you at the prompt{browser}, a program, or a column of the "
         "file.",
     )
-    return apply([source, list_options(list_label_settings)])
+    return apply([source, derive_options(list_label_settings)])
 
 
 def list_label_settings(
@@ -253,7 +253,7 @@ def list_call_settings(
     return given | {"record": record, "concurrency": concurrency, "timeout": timeout, "seed": seed}
 
 
-call_options = list_options(list_call_settings)
+call_options = derive_options(list_call_settings)
 """How a language model is called."""
 
 

@@ -14,7 +14,7 @@ from groundfault.base.registry import Registry
 from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result, show_progress
-from groundfault.cli.settings import Count, OutFolder, Separated, list_options, own_options
+from groundfault.cli.settings import Count, OutFolder, Separated, derive_options, own_options
 from groundfault.errors import InputError, MissingExtraError, PlanError
 from groundfault.render.page import Page, Section, Table, TableColumn
 from groundfault.render.words import plural
@@ -122,7 +122,7 @@ def _list_study_settings(
 
 
 @command(first="shared replicates models methods sizes jobs out json_path")
-@list_options(_list_study_settings)
+@derive_options(_list_study_settings)
 @own_options
 @shared.json_option("the study")
 def study(

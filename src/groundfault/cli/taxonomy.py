@@ -21,7 +21,6 @@ from groundfault.cli.settings import (
     OutFolder,
     call,
     derive_options,
-    list_options,
     own_options,
 )
 from groundfault.cli.taxonomy_use import examples_options
@@ -59,7 +58,7 @@ def taxonomy() -> None:
 @derive_options(cluster_examples, "embedding", group="Examples")
 @own_options
 @derive_options(Settings, group=RULE, metavar="MODEL", **_CHANGES)
-@list_options(choose_ledger, group="Claims")
+@derive_options(choose_ledger, group="Claims")
 @shared.jobs_option()
 def fit(
     *,

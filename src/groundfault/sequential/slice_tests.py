@@ -138,7 +138,7 @@ def read_grades(evidence: Evidence, column: str) -> Floats:
     PlanError
         If it holds other numbers than those from 0 to 1.
     """
-    require_name("column of grades", column, evidence.frame.columns, InputError)
+    require_name("column", column, evidence.frame.columns, InputError, "grader")
     values = evidence.frame[column]
     if not (values.dtype.is_numeric() or values.dtype == pl.Boolean):
         raise PlanError(f"the grader's scores in {column!r} are no numbers")
