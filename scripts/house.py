@@ -23,15 +23,15 @@ import tokenize
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from statistics import median
 from types import FrameType
-from typing import Any
+from typing import Any, TypeGuard
 
 WIDTH = 100
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
-GUARDS = {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
 BREAKS = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
 # variables that begin with one of these are neither nouns nor verbs
 PARTICIPLES = """found given said told kept asked seen made held known taken left done written
@@ -92,11 +92,16 @@ def main() -> None:
     print(json.dumps(data, indent=2) if options.json else "\n".join(lines))
 
 
+@cache
+def list_nodes(path: Path) -> list[ast.AST]:
+    """Return the nodes of a file's syntax tree, the module first; parsed once for all measures."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def measure(root: Path) -> dict[str, float]:
     """Return counts (whole numbers) and shares (from 0 to 1) of one tree."""
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))}
-    trees = [ast.parse(text) for text in texts.values()]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+    nodes = [node for path in texts for node in list_nodes(path)]
     functions = [node for node in nodes if isinstance(node, FUNCTION)]
     inner = {id(node) for outer in functions for node in ast.walk(outer) if node is not outer}
     public = [f for f in functions if f.name[0] != "_" and id(f) not in inner]
@@ -105,13 +110,13 @@ def measure(root: Path) -> dict[str, float]:
     sizes = [(node.end_lineno or 0) - node.lineno + 1 for node in functions] or [0]
     words = [first_word(node.id) for node in nodes if isinstance(node, ast.Name)]
     comments, code = map(sum, zip(*map(count_comments, texts), strict=True))
-    classes = [{n.name for n in ast.walk(tree) if isinstance(n, ast.ClassDef)} for tree in trees]
+    classes = [{n.name for n in list_nodes(path) if isinstance(n, ast.ClassDef)} for path in texts]
     homes = Counter(name for names in classes for name in names)
     importers = list_importers(root)
     return {
         "Files": len(texts),
         "Lines": len(lines),
-        "Lines of code: no blanks, comments or docstrings": sum(map(count_code, texts.values())),
+        "Lines of code: no blanks, comments or docstrings": sum(map(count_code, texts)),
         "Modules at the package root": sum(path.parent == root for path in texts),
         "Lines of a module, median": int(median(modules)),
         "Lines of a module, 90th percentile": percentile(modules, 0.9),
@@ -179,17 +184,17 @@ def count_comments(path: Path) -> tuple[int, int]:
     return len(comments - code), len(code)
 
 
-def count_code(text: str) -> int:
+def count_code(path: Path) -> int:
     """Return the number of lines that hold more than a comment and are part of no docstring."""
     described = set[int]()
-    for node in ast.walk(ast.parse(text)):
+    for node in list_nodes(path):
         if isinstance(node, ast.Module | ast.ClassDef | FUNCTION) and node.body:
             first = node.body[0]
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 described.update(range(first.lineno, (first.end_lineno or 0) + 1))
     return sum(
         bool(line.strip()) and not line.lstrip().startswith("#") and number not in described
-        for number, line in enumerate(text.splitlines(), 1)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
     )
 
 
@@ -369,12 +374,10 @@ def route_lines(route: dict[str, Any]) -> Iterator[str]:
 
 def imports_of(name: str, path: Path, modules: set[str]) -> Iterator[tuple[str, bool]]:
     """Modules of the package that a file imports anywhere, and whether for annotations alone."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    checks = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
-    checks = [node for node in checks if ast.unparse(node.test) in GUARDS]
+    checks = [node for node in list_nodes(path) if is_for_types(node)]
     guarded = {id(inner) for check in checks for part in check.body for inner in ast.walk(part)}
     package = name.split(".") if path.stem == "__init__" else name.split(".")[:-1]
-    for node in ast.walk(tree):
+    for node in list_nodes(path):
         if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
         targets = [alias.name for alias in node.names]
@@ -384,6 +387,12 @@ def imports_of(name: str, path: Path, modules: set[str]) -> Iterator[tuple[str, 
             full = [f"{base}.{target}" for target in targets]
             targets = [target if target in modules else base for target in full]
         yield from ((t, id(node) in guarded) for t in targets if t in modules and t != name)
+
+
+def is_for_types(node: ast.AST) -> TypeGuard[ast.If]:
+    """Return whether a node is ``if TYPE_CHECKING:``."""
+    test = getattr(node, "test", None) if isinstance(node, ast.If) else None
+    return "TYPE_CHECKING" in (getattr(test, "id", ""), getattr(test, "attr", ""))
 
 
 def module_name(path: Path, root: Path) -> str:

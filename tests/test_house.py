@@ -104,12 +104,6 @@ def inner_floor(module: str) -> int:
 
 
 @cache
-def parse(path: Path) -> ast.Module:
-    """Read a file's syntax tree once for all tests."""
-    return ast.parse(path.read_text())
-
-
-@cache
 def imports(module: str) -> dict[str, bool]:
     """Modules of ours that a module imports anywhere, and whether for annotations alone."""
     arrows: dict[str, bool] = {}
@@ -159,16 +153,15 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def imported_at_start(path: Path) -> set[str]:
     """Libraries that a file imports when it is imported itself."""
-    tree = parse(path)
+    nodes = house.list_nodes(path)
     lazy = {
         id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or house.is_for_types(node)
         for inner in ast.walk(node)
     }
     names = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if id(node) in lazy:
             continue
         if isinstance(node, ast.Import):
@@ -182,7 +175,7 @@ def at_start(path: Path) -> str:
     """The statements of a module that run when it is imported, as text."""
     return "\n".join(
         ast.unparse(node)
-        for node in parse(path).body
+        for node in house.list_nodes(path)[0].body
         if isinstance(node, ast.Import | ast.ImportFrom)
     )
 
@@ -255,7 +248,7 @@ def test_no_class_name_stands_in_two_places() -> None:
     homes = Counter(
         node.name
         for path in MODULES
-        for node in parse(path).body
+        for node in house.list_nodes(path)[0].body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, count in homes.items() if count > 1] == []
@@ -310,7 +303,7 @@ def described_parameters(docstring: str) -> list[str]:
 
 def test_docstrings_describe_parameters_that_are_there() -> None:
     for module, path in NAMES.items():
-        for node in ast.walk(parse(path)):
+        for node in house.list_nodes(path):
             if not isinstance(node, ast.FunctionDef) or node.args.kwarg:
                 continue
             arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
