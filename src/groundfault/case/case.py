@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from groundfault.auditing.copies import join_copies
 from groundfault.auditing.flow import audit
@@ -18,8 +17,10 @@ from groundfault.base.database import copy_database
 from groundfault.base.files import write_text
 from groundfault.base.folders import replace_folder
 from groundfault.base.ledger import Ledger
+from groundfault.base.progress import Progress
 from groundfault.case.labelling import CaseConfirmation, make_confirmation
 from groundfault.case.parts import (
+    Answer,
     find_losses,
     mark_units,
     name_answer,
@@ -31,20 +32,16 @@ from groundfault.case.settings import CASE, CHOICE, CaseSettings, ModeChoice, na
 from groundfault.case.summary import CaseSummary, summarize_case
 from groundfault.case.wordings import locate_runs, summarize_wordings
 from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Number
 from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.models import Target
 from groundfault.models.target import get
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.run import run
+from groundfault.probes.running.runs import Runs
+from groundfault.sequential.policies import Query
 from groundfault.sequential.stored_result import Confirmation
 from groundfault.sequential.verification import CONFIRMATION
-
-if TYPE_CHECKING:
-    from groundfault.base.progress import Progress
-    from groundfault.case.parts import Answer
-    from groundfault.core.plan import Number
-    from groundfault.models import Target
-    from groundfault.probes.running.runs import Runs
-    from groundfault.sequential.policies import Query
 
 LEDGER, AUDIT, CONFIRM, REPORT = "ledger.db", "audit", "confirm", "report"
 SUMMARY = "case-report.json"

@@ -6,36 +6,29 @@ was not given: those of rows that have none yet, or of a part that was kept apar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from groundfault.auditing.copies import join_copies
+from groundfault.auditing.report import Report
 from groundfault.base.arrays import Bools, Places
 from groundfault.base.folders import replace_folder
 from groundfault.base.streams import stream
 from groundfault.case.settings import CaseSettings, Freshness
 from groundfault.core.evidence import Evidence
-from groundfault.core.plan import Plan, to_fraction
+from groundfault.core.plan import Number, Plan, to_fraction
+from groundfault.core.roles import Roles
 from groundfault.core.status import Status
 from groundfault.core.units import average_losses
 from groundfault.errors import InputError, PlanError, require_name
-from groundfault.modes.mode import EVERY_MODEL
+from groundfault.modes.mode import EVERY_MODEL, Mode
+from groundfault.sequential.policies import Query
 from groundfault.sequential.slice_tests import read_grades
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from groundfault.auditing.report import Report
-    from groundfault.core.evidence import Evidence
-    from groundfault.core.plan import Number
-    from groundfault.core.roles import Roles
-    from groundfault.modes.mode import Mode
-    from groundfault.sequential.policies import Query
 
 Answer = tuple[str, str]
 """Name of a unit, and of the model that answered it; empty where the table names none."""

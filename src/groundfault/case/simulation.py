@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import sqrt
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from groundfault.auditing.copies import join_copies
 from groundfault.base.arrays import Bools, Floats
+from groundfault.base.progress import Progress
 from groundfault.base.streams import stream
+from groundfault.case.case import Case
 from groundfault.case.parts import group_modes, mark_units, select_answers
+from groundfault.core.evidence import Evidence
 from groundfault.core.plan import to_fraction
 from groundfault.core.units import average_losses
 from groundfault.errors import PlanError
 from groundfault.judges.confirm import has_support
+from groundfault.modes.mode import Mode
 from groundfault.sequential.slice_tests import GradedSlice, SliceTest, SliceTests, read_grades
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
-    from groundfault.base.progress import Progress
-    from groundfault.case.case import Case
-    from groundfault.core.evidence import Evidence
-    from groundfault.modes.mode import Mode
 
 _CELLS: Final = 100
 """Values of the mean loss in a simulated test; see `_thin`."""

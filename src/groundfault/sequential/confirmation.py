@@ -7,7 +7,7 @@ import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -15,11 +15,17 @@ import polars as pl
 
 from groundfault.auditing.messages import describe_looks
 from groundfault.auditing.preparation import prepare
+from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report_schema import PlanSettings
 from groundfault.base.arrays import Floats, Places
 from groundfault.base.deprecation import rename_fields, rename_members
+from groundfault.base.holdout_events import Opening
+from groundfault.base.ledgers import LedgerChoice
+from groundfault.core.candidate import Candidate
+from groundfault.core.evidence import Evidence
 from groundfault.core.plan import AUTO, Plan, to_fraction
 from groundfault.core.row_names import sampler_of
+from groundfault.core.units import Units
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.judges.confirm import has_support
 from groundfault.judges.rule import rule
@@ -31,14 +37,6 @@ from groundfault.sequential.record import AuditRecord
 from groundfault.sequential.slice_tests import GradedSlice, SliceTests, read_grades
 from groundfault.sequential.stored_result import Confirmation, SurvivorState
 from groundfault.stats import bits
-
-if TYPE_CHECKING:
-    from groundfault.auditing.prepared_audit import PreparedAudit
-    from groundfault.base.holdout_events import Opening
-    from groundfault.base.ledgers import LedgerChoice
-    from groundfault.core.candidate import Candidate
-    from groundfault.core.evidence import Evidence
-    from groundfault.core.units import Units
 
 
 def require_plan(case: PreparedAudit) -> None:

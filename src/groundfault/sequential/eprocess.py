@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.arrays import Bools, Floats
 from groundfault.base.deprecation import rename_parameters
@@ -16,10 +17,6 @@ from groundfault.errors import InputError, PlanError
 from groundfault.sequential.bets import Bet, Null, Shares, Wealth
 from groundfault.sequential.plan import to_stored_names
 from groundfault.stats.betting import log_mean
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
 
 _WARM = 5  # the reference lets the last five warm-up scores move the grid weights, and no others
 # the names in `to_json` of the fields of Wealth, in their order, since version 0.1.0

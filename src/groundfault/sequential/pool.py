@@ -8,23 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from groundfault.base.arrays import Bools, Floats, Ints
+from groundfault.core.candidate import Candidate
 from groundfault.core.column_names import require_direction
+from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError
 from groundfault.readers.table import read_table
 from groundfault.sequential import pool_parsing
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from groundfault.core.candidate import Candidate
-    from groundfault.core.evidence import Evidence
-
 
 _MAX_COLUMNS = 6
 """Columns whose orders are all tried for a hash of 0.1.0: 720 orders take a moment."""

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from groundfault.base.arrays import Bools, Floats
 from groundfault.core.candidate import Candidate, matrix
@@ -17,9 +18,6 @@ from groundfault.errors import InputError, RuleError, require_name
 from groundfault.readers.table import read_table
 from groundfault.slicing import predictions
 from groundfault.slicing.embedding import embed
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def get_column(frame: pl.DataFrame, name: str, where: str) -> pl.Series:

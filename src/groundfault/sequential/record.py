@@ -6,20 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from groundfault.base.deprecation import rename_members
+from groundfault.base.holdout_events import Event
 from groundfault.base.ledgers import LedgerChoice, find_ledger
 from groundfault.errors import LedgerError
 from groundfault.sequential.plan import from_stored_names
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import from_hex, to_hex
 from groundfault.sequential.two_null_test import EProcessPair
-
-if TYPE_CHECKING:
-    from groundfault.base.holdout_events import Event
 
 _NOTHING = EProcessPair(0.0, 0.0)
 OPENED, ASKED, TOLD, UNDONE = "audit_opened", "audit_asked", "audit_told", "audit_undone"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp, inf, log
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from groundfault.base.arrays import Bools
 from groundfault.base.deprecation import rename_members, warn_renamed
 from groundfault.base.json_diff import differences_of
-from groundfault.base.ledgers import find_ledger
+from groundfault.base.ledgers import LedgerChoice, find_ledger
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.sequential import policies
 from groundfault.sequential.certificate import Certificate, GroupCount, certify
@@ -35,9 +35,6 @@ from groundfault.sequential.record import (
     read_query,
 )
 from groundfault.sequential.two_null_test import EProcessPair, TwoNullTest, Verdict
-
-if TYPE_CHECKING:
-    from groundfault.base.ledgers import LedgerChoice
 
 
 @accept_stored_names

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import log
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
 
 from groundfault.base.arrays import Bools, Floats, Ints, Places
+from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError, require_name
 from groundfault.stats.betting import conditional_threshold, factor, is_refuted, log_mean
 from groundfault.stats.multiple import e_holm
@@ -19,9 +20,6 @@ from groundfault.stats.prediction_powered import (
     allow_chance,
     find_interval,
 )
-
-if TYPE_CHECKING:
-    from groundfault.core.evidence import Evidence
 
 _Number = TypeVar("_Number", int, float)
 

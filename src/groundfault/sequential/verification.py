@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -23,7 +23,10 @@ from groundfault.auditing.verification_checks import (
     judge_differences,
     make_result_pages,
 )
+from groundfault.base.anchors import AnchorFiles
+from groundfault.base.holdout_events import Event
 from groundfault.base.json_diff import differences_of
+from groundfault.base.ledger import Ledger
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
 from groundfault.errors import GroundfaultError, InputError, LedgerError
 from groundfault.sequential import policies
@@ -46,12 +49,6 @@ from groundfault.sequential.record import (
 )
 from groundfault.sequential.session import SequentialAudit
 from groundfault.sequential.stored_result import Confirmation
-
-if TYPE_CHECKING:
-    from groundfault.base.anchors import AnchorFiles
-    from groundfault.base.holdout_events import Event
-    from groundfault.base.ledger import Ledger
-    from groundfault.sequential.draws import Draws
 
 CERTIFICATE, CONFIRMATION = "certificate.json", "confirmation.json"
 

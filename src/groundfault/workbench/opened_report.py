@@ -9,21 +9,26 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace as change
 
+from groundfault.auditing.evidence_again import Places
 from groundfault.auditing.report import Report, report_path
 from groundfault.auditing.verification import verify
+from groundfault.auditing.verification_checks import Verification
 from groundfault.base.ledger import Ledger
 from groundfault.base.ledgers import LedgerChoice, find_ledger, find_witness
 from groundfault.case.case import AUDIT, LEDGER, Case
 from groundfault.case.settings import CASE
+from groundfault.case.simulation import Forecast
+from groundfault.case.summary import CaseSummary
 from groundfault.case.verification import verify_case
 from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.runs import BANK, GRAMMAR, MANIFEST
 from groundfault.render import words
+from groundfault.render.page import Page
 from groundfault.review.decision import check_name
 from groundfault.review.session import Session
 from groundfault.sequential.session import SequentialAudit
@@ -31,15 +36,6 @@ from groundfault.workbench.desks import LiveDesk, ReviewDesk
 from groundfault.workbench.holdout_state import HoldoutState, find_state, read_head
 from groundfault.workbench.row_index import RowIndex
 from groundfault.workbench.rows import Rows, load_apart, load_rows, run_apart
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from groundfault.auditing.evidence_again import Places
-    from groundfault.auditing.verification_checks import Verification
-    from groundfault.case.simulation import Forecast
-    from groundfault.case.summary import CaseSummary
-    from groundfault.render.page import Page
 
 
 @dataclass

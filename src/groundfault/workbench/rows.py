@@ -4,6 +4,7 @@ Texts are shortened, and the words and values that a rule names highlighted."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -11,31 +12,25 @@ from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from groundfault.auditing.evidence_again import read_evidence_again
+from groundfault.auditing.evidence_again import Places, read_evidence_again
+from groundfault.auditing.prepared_audit import PreparedAudit
+from groundfault.auditing.report import Report
 from groundfault.auditing.report_examples import match_evidence
 from groundfault.core.candidate import Library
+from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule, quote_character
 from groundfault.core.status import Status
 from groundfault.core.units import Marks, Units, average_losses
 from groundfault.errors import InputError
 from groundfault.modes.examples import find_failures, find_text_columns
 from groundfault.render.highlights import find_patterns, highlight
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from groundfault.auditing.evidence_again import Places
-    from groundfault.auditing.prepared_audit import PreparedAudit
-    from groundfault.auditing.report import Report
-    from groundfault.core.evidence import Evidence
-    from groundfault.render.page import Line
+from groundfault.render.page import Line
 
 Value = TypeVar("Value")
 

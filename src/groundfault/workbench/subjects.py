@@ -4,23 +4,20 @@ The server and the one file name it, say it, and call its sides in the same word
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from groundfault.auditing.report import Report
 from groundfault.auditing.report_examples import find_subject
 from groundfault.core.finding import Finding
 from groundfault.core.rules import Rule
 from groundfault.modes.mode import Mode
+from groundfault.modes.near_misses import NearMiss
 from groundfault.render import words
 from groundfault.render.audit_groups import name_change
 from groundfault.render.mode_words import ModeOutline, NumberedMode
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from groundfault.auditing.report import Report
-    from groundfault.modes.near_misses import NearMiss
 
 
 @dataclass(frozen=True)

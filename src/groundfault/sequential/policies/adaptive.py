@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from groundfault.base.arrays import Floats, Places
 from groundfault.base.machine import one_thread
@@ -14,10 +15,7 @@ from groundfault.errors import PlanError
 from groundfault.sequential.policies import History, Query
 from groundfault.sequential.policies.learned import Cache, claim_lowest, predict_group_rests
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Singles = NDArray[np.float32]
+Singles = NDArray[np.float32]
 
 # Adam and its batches as in the reference implementation of the paper; see `train`
 _RATE, _DECAY, _DECAY_SQUARES, _TINY = 0.01, 0.9, 0.999, 1e-8

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,6 @@ from groundfault.base.deprecation import rename_attributes, rename_members
 from groundfault.base.machine import one_thread
 from groundfault.errors import PlanError
 from groundfault.sequential.policies import History, Query
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 # sizes of features: more cost time in every round, and a few hundred scores do not fill them
 _COMPONENTS, _CUTS, _WAVES = 32, 7, 32
