@@ -268,41 +268,35 @@ class SequentialPlan:
             elif isinstance(value, tuple | bool):
                 object.__setattr__(self, name, type(value)(own))
 
-    def bets(self, null: Null) -> tuple[Bet, ...]:
-        """Return the bets against a null that are placed on all rounds alike."""
-        names = list(self.bet or ())
-        if null == "model":
+    def bets(self, null: Null, sharing: str = "") -> tuple[Bet, ...]:
+        """Return the bets against a null: on all rounds alike, or ``group-`` or ``joint-`` ones."""
+        names, point, grid = list(self.bet or ()), self.alternative, self.grid
+        if null == "auditor":
+            point, grid = self.auditor_alternative, self.auditor_grid
+            # the auditor's bets start at m at once, so there are no shares to start later
+            for start in (_APART, _JOINT, "sr-", "cusum-"):
+                names = [name.removeprefix(start) for name in names]
+        elif sharing:
+            names = [name for name in names if name.startswith(sharing)]
+            for name in names:
+                require_word("bet", name, [sharing + source for source in SOURCES])
+        else:
             names = [name for name in names if not name.startswith((_APART, _JOINT))]
-            return self._make_bets(names, null, self.alternative, self.grid)
-        # the auditor's bets start at m at once, so there are no shares to start later
-        for start in (_APART, _JOINT, "sr-", "cusum-"):
-            names = [name.removeprefix(start) for name in names]
-        return self._make_bets(names, null, self.auditor_alternative, self.auditor_grid)
+        assert self.eta is not None
+        assert self.shares is not None
+        settings = (self.eta, self.burn_in, self.shares, bool(self.idle_mass))
+        sources = dict.fromkeys(name.removeprefix(sharing) for name in names)
+        return tuple(Bet(name, null, point, tuple(grid or ()), *settings) for name in sources)
 
     @property
     def group_bets(self) -> tuple[Bet, ...]:
         """Return the bets against the model's null whose wealth is added up over groups."""
-        return self._make_group_bets(_APART)
+        return self.bets("model", _APART)
 
     @property
     def joint_bets(self) -> tuple[Bet, ...]:
         """Return the bets against the model's null whose wealth is multiplied over groups."""
-        return self._make_group_bets(_JOINT)
-
-    def _make_group_bets(self, kind: str) -> tuple[Bet, ...]:
-        names = [n.removeprefix(kind) for n in self.bet or () if n.startswith(kind)]
-        for name in names:
-            require_word("bet", kind + name, [kind + source for source in SOURCES])
-        return self._make_bets(names, "model", self.alternative, self.grid)
-
-    def _make_bets(
-        self, names: Sequence[str], null: Null, point: float | None, grid: Sequence[float] | None
-    ) -> tuple[Bet, ...]:
-        assert self.eta is not None
-        assert self.shares is not None
-        settings = (self.eta, self.burn_in, self.shares, bool(self.idle_mass))
-        points = tuple(grid or ())
-        return tuple(Bet(name, null, point, points, *settings) for name in dict.fromkeys(names))
+        return self.bets("model", _JOINT)
 
     def min_cases(self, total: int) -> int:
         """Return the fewest cases with a share of at least epsilon among ``cases``; 1 without an
