@@ -15,7 +15,7 @@ from planted_tables import results, words_and_languages
 import groundfault
 from groundfault import Candidate, Evidence, Library, Plan, PlanError, Verdict, finders
 from groundfault.auditing.proposals import configure_finder, propose
-from groundfault.cli.slices import slices
+from groundfault.cli.proposals import slices
 from groundfault.core.columns import share_words
 from groundfault.finders.interactions import Interactions
 from groundfault.finders.sliceline import SliceLine

@@ -23,7 +23,7 @@ from groundfault.errors import InputError, MissingExtraError, PlanError, RuleErr
 pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
 
 from groundfault.cli.audit import audit as audit_command
-from groundfault.cli.explain import explain as explain_command
+from groundfault.cli.proposals import explain as explain_command
 from groundfault.language import load_pipeline, select_features
 from groundfault.language.explain import explain
 from groundfault.language.finder import Language, LanguageColumn

@@ -88,9 +88,8 @@ def test_no_population_is_wronged(seed, threshold):
 
 def test_draws_are_made_by_the_shares_of_the_whole_group():
     from groundfault.sequential import Pool, SequentialPlan
-    from groundfault.sequential.claims import Claim
+    from groundfault.sequential.claims import Claim, LabelCounts
     from groundfault.sequential.draws import Draws
-    from groundfault.sequential.label_counts import LabelCounts
     from groundfault.sequential.policies import Query
 
     # half of the whole is the part, of which all but two cases are labelled

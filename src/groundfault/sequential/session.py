@@ -17,9 +17,8 @@ from groundfault.base.ledgers import LedgerChoice, find_ledger
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.sequential import policies
 from groundfault.sequential.certificate import Certificate, GroupCount, certify
-from groundfault.sequential.claims import Claim
+from groundfault.sequential.claims import Claim, LabelCounts
 from groundfault.sequential.draws import Draws, read_draws
-from groundfault.sequential.label_counts import LabelCounts
 from groundfault.sequential.labelling import EventKinds, RecordedSession
 from groundfault.sequential.plan import SequentialPlan, accept_stored_names
 from groundfault.sequential.policies import Policy, Query
