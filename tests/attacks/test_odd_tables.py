@@ -28,7 +28,7 @@ def read(table: pl.DataFrame, **roles: str) -> groundfault.Evidence:
     return groundfault.Evidence.from_table(table, outcome="error", **roles)
 
 
-@settings(max_examples=count_examples(10_000, fast=40))
+@settings(max_examples=count_examples(10_000))
 @given(seeds)
 def test_an_audit_of_any_table_is_a_report_or_one_clear_error(seed: int) -> None:
     with warnings.catch_warnings(), suppress(GroundfaultError):

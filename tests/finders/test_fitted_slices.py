@@ -42,7 +42,8 @@ def test_a_planted_slice_is_confirmed_and_the_report_reproduces(name: str, tmp_p
     make_embedded_evidence(2000).frame.write_parquet(tmp_path / "results.parquet")
     data = Evidence.from_table(tmp_path / "results.parquet", id="id", outcome="error")
     plan = Plan(judge="split-holm", prevalence=(0, 1))
-    report = groundfault.audit(data, plan, finders=[FINDERS[name]])
+    # the search for modes knows no finder: one of the three shows that its pages reproduce, too
+    report = groundfault.audit(data, plan, finders=[FINDERS[name]], modes=name == "domino")
     assert report.confirmed
     assert all(finding.holdout.lift > 0.2 for finding in report.confirmed)
     report.write(tmp_path / "report")

@@ -5,6 +5,7 @@ null worlds not.
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,19 @@ needs_parser = pytest.mark.skipif(
 PLANTED = "question has a negation"
 
 
+@cache
+def find_negated(texts: tuple[str, ...]) -> Any:
+    """Whether each text has a negation; read once for all tests."""
+    return load_pipeline("blank").measure(list(texts), select_features(["negation"]))[:, 0] > 0
+
+
 @pytest.fixture(scope="module")
 def questions(shared: Path) -> list[str]:
     """Real questions, one in six with a negation."""
     texts = pl.read_parquet(shared / "real" / "gsm8k_openai" / "examples.parquet")[
         "question"
     ].to_list()
-    negated = load_pipeline("blank").measure(texts, select_features(["negation"]))[:, 0] > 0
+    negated = find_negated(tuple(texts))
     return [t for t, n in zip(texts, negated, strict=True) if n] + [
         t for t, n in zip(texts, negated, strict=True) if not n
     ][: 5 * int(negated.sum())]
@@ -74,8 +81,7 @@ def evidence(texts: list[str], rates: Any, seed: int) -> Evidence:
 
 
 def planted(texts: list[str], seed: int) -> Evidence:
-    negated = load_pipeline("blank").measure(texts, select_features(["negation"]))[:, 0] > 0
-    return evidence(texts, np.where(negated, 0.75, 0.15), seed)
+    return evidence(texts, np.where(find_negated(tuple(texts)), 0.75, 0.15), seed)
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2))])

@@ -21,7 +21,7 @@ from groundfault_studies.validity import upper
 
 NULLS = tuple(name for name, cell in CELLS.items() if cell.kind == "null")
 SINGLES = tuple(name for name, cell in CELLS.items() if cell.kind == "one")
-EACH = 2
+EACH = 1
 FULL = 100
 
 
@@ -114,7 +114,7 @@ def test_nothing_is_named_where_nothing_is() -> None:
 
 
 def test_the_shadows_of_a_mode_are_not_named() -> None:
-    worlds = [(name, 0) for name in SINGLES] + [(SINGLES[0], i) for i in range(1, 8)]
+    worlds = [(name, 0) for name in SINGLES] + [(SINGLES[0], i) for i in range(1, 4)]
     rows = [measure_one(name, "modes", i) for name, i in worlds]
     assert sum(row["conditional"] > 0 for row in rows) <= most(len(rows))
     assert sum(row["marginal"] > 0 for row in rows) <= most(len(rows))

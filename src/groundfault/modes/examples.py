@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 from msgspec.structs import replace
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from groundfault.core.column_names import ANSWERS, PROMPTS
 from groundfault.core.columns import Kind, profile, take_sample
@@ -350,6 +349,8 @@ def _likeness(
     tokens, others : list of list of str
         Without others, the rows among themselves.
     """
+    from scipy.sparse import csr_array
+
     every = [*tokens, *(others or [])]
     places: dict[str, int] = {}
     words = np.array([places.setdefault(t, len(places)) for row in every for t in row], dtype=int)

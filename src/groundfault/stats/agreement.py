@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc
 
 Floats = NDArray[np.float64]
 Ratings = NDArray[np.int64]
@@ -332,6 +331,8 @@ def are_copies(agreeing: int, shared: int, commonest: int) -> bool:
     >>> are_copies(agreeing=170, shared=200, commonest=150)
     False
     """
+    from scipy.special import bdtrc
+
     if commonest >= shared or agreeing - commonest < LEAST_EXCESS * (shared - commonest):
         return False
     # P(X >= agreeing) of a binomial variable
