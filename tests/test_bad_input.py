@@ -40,9 +40,12 @@ def with_outcome(value: object) -> pl.DataFrame:
 
 TABLES = {
     "outcome outside [0, 1]": (with_outcome(2), "not in [0, 1]"),
-    "NaN": (with_outcome(float("nan")).with_columns(pl.col("error").cast(pl.Float64)), "nan"),
+    "NaN": (
+        with_outcome(float("nan")).with_columns(pl.col("error").cast(pl.Float64)),
+        "--null-outcome",
+    ),
     "empty outcome": (with_outcome(None), "--null-outcome"),
-    "text": (table().with_columns(pl.lit("yes").alias("error")), "'yes'"),
+    "text": (table().with_columns(pl.lit("maybe").alias("error")), "'maybe'"),
     "duplicate ids": (
         table().with_columns(pl.lit("same").alias("id")),
         "--model-column or --repeat",

@@ -243,6 +243,7 @@ class ColumnRoles(_Section, frozen=True, kw_only=True):
     numbered: bool
     count_as_failed: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
+    scale: tuple[float, float] | None = None
 
 
 class LogReading(_Section, frozen=True, kw_only=True):

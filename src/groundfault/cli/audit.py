@@ -190,7 +190,6 @@ def _read_lazy_evidence(options: dict[str, Any], engine: str | None, table: str)
             "--engine counts in one Parquet file, one directory of them, or one database, whose "
             "columns of the outcome and of ids are named: --outcome COL --id COL"
         )
-    reading.require_outcome_orientation(options)
     return call(LazyEvidence.scan, options, options["sources"][0], engine=engine, table=table)
 
 

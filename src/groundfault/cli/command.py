@@ -11,7 +11,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from groundfault.base.registry import load_object
 from groundfault.cli import output
+from groundfault.core.column_names import DirectionError
 
 INPUT = "Input"
 COLUMNS = "Columns"
@@ -79,12 +81,15 @@ class GroupedCommand(click.Command):
         json_path = values.get("json_path") or None
         if "json_path" not in takes:
             values.pop("json_path", None)
-        if "progress" in takes:
-            quiet = json_path in ("-", True) or values.get("quiet", False)
-            with output.echo_warnings(), output.show_progress(quiet) as progress:
-                result = ctx.invoke(self.callback, **values, progress=progress)
-        else:
-            result = ctx.invoke(self.callback, **values)
+        try:
+            if "progress" in takes:
+                quiet = json_path in ("-", True) or values.get("quiet", False)
+                with output.echo_warnings(), output.show_progress(quiet) as progress:
+                    result = ctx.invoke(self.callback, **values, progress=progress)
+            else:
+                result = ctx.invoke(self.callback, **values)
+        except DirectionError as error:
+            load_object("groundfault.cli.reading:ask_orientation")(error.why)
         if isinstance(result, output.Result):
             result.deliver("-" if json_path is True else json_path)
 

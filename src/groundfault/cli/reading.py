@@ -19,7 +19,6 @@ from groundfault.cli.command import ARGUMENTS
 from groundfault.cli.output import echo_warnings
 from groundfault.cli.settings import Flag, call
 from groundfault.core.candidate import Candidate, Library
-from groundfault.core.column_names import means_pass
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError, require_name
 from groundfault.readers.configurations import split_source
@@ -47,7 +46,6 @@ def read_sources(options: dict[str, Any], progress: Progress | None = None) -> E
             "is for logs and --outcome for tables: leave one of them out",
         )
         source = _choose_table(options)
-        require_outcome_orientation(options)
         return call(Evidence.from_table, options, source)
     _refuse(
         options,
@@ -111,25 +109,6 @@ def _choose_table(options: dict[str, Any]) -> str | tuple[str, ...]:
             "(--id), and leave --model-column out"
         )
     return sources
-
-
-def require_outcome_orientation(options: dict[str, Any]) -> None:
-    """Stop where only the name of the outcome says which way it points, and it says a pass."""
-    if options["positive_is_good"] is None:
-        require_orientation(options["outcome"], one_is_pass=False)
-
-
-def require_orientation(column: str, *, one_is_pass: bool) -> None:
-    """Stop unless a column may be read in the direction that is the command's default.
-
-    Raises
-    ------
-    InputError
-        If the column's name says the other one; the message holds both commands.
-    """
-    if means_pass(column) is (not one_is_pass):
-        name, default = ("failure", "pass") if one_is_pass else ("pass", "failure")
-        ask_orientation(f"{column!r} is named as if 1 were a {name}, and 1 is read as a {default}")
 
 
 def ask_orientation(why: str) -> None:

@@ -15,7 +15,7 @@ from groundfault.cli.command import INPUT, RULE, Group, apply, option
 from groundfault.cli.labelling import STOPPED, choose_answer, confirm, label
 from groundfault.cli.open_ import serve_bench, server_options
 from groundfault.cli.output import Result, claim_folder, echo_warnings
-from groundfault.cli.reading import choose_ledger, read_program, require_orientation
+from groundfault.cli.reading import choose_ledger, read_program
 from groundfault.cli.settings import (
     Flag,
     OutFile,
@@ -69,8 +69,6 @@ def read_pool(
     embed_with : HOW
         Embedding of texts: tfidf (default), sentence or sentence:MODEL.
     """
-    if scores and options["positive_is_good"] is None:
-        require_orientation(scores, one_is_pass=True)
     groups, embedding = options["groups"], options["embedding"]
     if embed_with is not None:
         if embedding is None:

@@ -50,6 +50,7 @@ _derive_columns = partial(
     null_outcome={"metavar": "STATUS", "old_name": "--empty"},
     allow_leakage={"old_name": "--allow-leak"},
     known=None,
+    scale=None,
     numbered=None,
     count_as_failed=None,
 )

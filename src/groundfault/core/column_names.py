@@ -47,6 +47,17 @@ _BESIDE = frozenset(
 )
 
 
+class DirectionError(InputError):
+    """Nothing says whether a 1 is a pass; the command line asks for it by its own flags."""
+
+    def __init__(self, why: str, setting: str) -> None:
+        self.why = why
+        super().__init__(
+            f"{why} unless you say so: write {setting}, positive_is_good=True if 1 is a pass, or "
+            f"{setting}, positive_is_good=False if 1 is a failure"
+        )
+
+
 def split_words(column: str) -> tuple[str, ...]:
     """Return the words of a column's name, in lower case.
 
@@ -84,18 +95,14 @@ def require_direction(column: str, *, one_is_pass: bool) -> None:
 
     Raises
     ------
-    InputError
+    DirectionError
         If its name says the other one.
     """
     if means_pass(column) is not (not one_is_pass):
         return
     name, default = ("failure", "pass") if one_is_pass else ("pass", "failure")
-    role = "scores" if one_is_pass else "outcome"
-    raise InputError(
-        f"{column!r} is named as if 1 were a {name}, and 1 is read as a {default} unless you say "
-        f"so: write {role}={column!r}, positive_is_good=True if 1 is a pass, or "
-        f"{role}={column!r}, positive_is_good=False if 1 is a failure"
-    )
+    why = f"{column!r} is named as if 1 were a {name}, and 1 is read as a {default}"
+    raise DirectionError(why, f"{'scores' if one_is_pass else 'outcome'}={column!r}")
 
 
 def names_outcome(column: str) -> bool:

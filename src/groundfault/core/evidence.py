@@ -96,6 +96,7 @@ class Evidence:
         status: str | None = None,
         positive_is_good: bool | None = None,
         null_outcome: str | None = None,
+        scale: tuple[float, float] | None = None,
         ignore: Sequence[str] = (),
         instrument: Sequence[str] = (),
         post_outcome: Sequence[str] = (),
@@ -116,6 +117,8 @@ class Evidence:
             Whether a 1 in the outcome column is a pass. Left out, it is a failure, unless the
             column's name says otherwise: one called ``correct``, ``passed`` or ``score`` stops
             with both calls to choose from.
+        scale : pair of float, optional
+            Worst and best value, where the outcome is a score on a scale such as 1 to 5.
         ignore, instrument, post_outcome, allow_leakage, count_as_failed : sequence of str
             Columns, and statuses; see `Roles`.
 
@@ -132,11 +135,11 @@ class Evidence:
         model = CONFIGURATION if isinstance(source, tuple) and model is None else model
         texts = tuple(column for column in (id, model, repeat, group) if column)
         frame, provenance = read_table(source, text=texts, numbers=(outcome,))
-        frame, is_good, null = read_grades(frame, outcome, positive_is_good, null_outcome)
+        frame, is_good, null = read_grades(frame, outcome, positive_is_good, null_outcome, scale)
         columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
         names = outcome, id, model, repeat, group, split, status
         counted = tuple(count_as_failed)
-        roles = Roles(*names, is_good, null, *columns, count_as_failed=counted)
+        roles = Roles(*names, is_good, null, *columns, count_as_failed=counted, scale=scale)
         return cls.from_frame(frame, roles, provenance)
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -72,6 +73,8 @@ class Roles:
     count_as_failed : tuple of str
         Count answers of this status as failures, as some leaderboards do: unparsed, refused, error
         or missing. BFCL counts answers without a call, SWE-bench runs without a patch.
+    scale : pair of float, optional
+        Worst and best value of the outcome of a table, where it is not in [0, 1].
     """
 
     outcome: str
@@ -90,6 +93,7 @@ class Roles:
     numbered: bool = False
     count_as_failed: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
+    scale: tuple[float, float] | None = None
 
     @property
     def trusted(self) -> frozenset[str]:
@@ -163,9 +167,12 @@ def check_shape(frame: pl.DataFrame, roles: Roles, where: str) -> None:
     for role in _COLUMNS:
         column = getattr(roles, role)
         if column is not None and column not in frame.columns:
-            near = ", ".join(frame.columns[:20]) + (", ..." if frame.width > 20 else "")
+            names = ", ".join(frame.columns[:20]) + (", ..." if frame.width > 20 else "")
+            near = difflib.get_close_matches(column, frame.columns, n=1)
+            guess = f"; did you mean {near[0]!r}?" if near else ""
             raise InputError(
-                f"{where} has no column {column!r} (named as {role}); its columns are {near}"
+                f"{where} has no column {column!r} (named as {role}){guess}; its columns are "
+                f"{names}"
             )
     patterns = [c for c in frame.columns if c == "*" or (c.startswith("^") and c.endswith("$"))]
     if patterns:
@@ -264,14 +271,16 @@ def read_outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Ser
         example = strange.first() if len(strange) else words.first()
         raise InputError(
             f"{where}: outcome column {roles.outcome!r} holds {raw.dtype} such as {example!r}; "
-            "it must be 0/1, true/false, or a loss in [0, 1]"
+            "it must be 0/1, true/false, pass/fail, correct/incorrect, yes/no, or a loss in [0, 1]"
         )
-    loss = raw.cast(pl.Float64).alias("loss")
-    bad = frame.filter(loss.is_nan() | ~loss.is_between(0, 1))
+    loss = raw.cast(pl.Float64).fill_nan(None).alias("loss")
+    bad = frame.filter(~loss.is_between(0, 1))
     if bad.height:
+        low, high = (f"{float(end):g}" for end in (loss.min(), loss.max()))  # type: ignore[arg-type]
         raise InputError(
             f"{where}: outcome {bad[roles.outcome][0]!r} of {roles.id}={bad[roles.id or ''][0]!r} "
-            f"({bad.height} such rows) is not in [0, 1]"
+            f"({bad.height} such rows) is not in [0, 1]; for a score on a scale name its worst and "
+            f"best value, as in --scale {low} {high} (scale=({low}, {high}))"
         )
     if roles.positive_is_good:
         loss = 1.0 - loss

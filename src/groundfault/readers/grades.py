@@ -1,15 +1,22 @@
-"""Grades in letters, as Inspect's data frames have them: what they are worth."""
+"""Outcomes that a table writes in words, letters or on a scale: what they are worth."""
 
 from __future__ import annotations
 
+import warnings
+
 import polars as pl
 
-from groundfault.core.column_names import require_direction
+from groundfault.core.column_names import DirectionError, means_pass, require_direction
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 
-_WORTH = {"C": 1.0, "P": 0.5, "I": 0.0}
+_INSPECT = {"C": 1.0, "P": 0.5, "I": 0.0}
 _NO_ANSWER = "N"
+_VERDICTS = dict.fromkeys("pass passed correct right success successful solved".split(), 1.0)
+_VERDICTS |= dict.fromkeys("fail failed incorrect wrong failure unsuccessful unsolved".split(), 0.0)
+_FLAGS = {"yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "true": 1.0, "false": 0.0, "t": 1.0, "f": 0.0}
+# with an F and no E they are marks, not the letters of a multiple choice
+_MARKS = {"a": 1.0, "b": 0.75, "c": 0.5, "d": 0.25, "f": 0.0}
 
 
 def read_grades(
@@ -17,12 +24,14 @@ def read_grades(
     outcome: str,
     positive_is_good: bool | None,
     null_outcome: str | None,
+    scale: tuple[float, float] | None = None,
 ) -> tuple[pl.DataFrame, bool, str | None]:
     """Read the table with an outcome in numbers, whether 1 is a pass, and what an empty one means.
 
-    Of a column of Inspect's letters ``C``, ``P``, ``I`` and ``N``, such as ``score_match`` of
-    ``samples_df``, C is 1, P a half and I 0; N is no answer, and refused unless said otherwise. Any
-    other column stays as it is.
+    Numbers in [0, 1] stay as they are. Inspect's letters, as in ``score_match`` of ``samples_df``,
+    are C for 1, P a half and I 0; N is no answer, and refused unless said otherwise. Words such as
+    passed and failed, marks from A to F, and yes and no where the name of the column says which is
+    good are read with a warning that says how.
 
     Parameters
     ----------
@@ -33,24 +42,60 @@ def read_grades(
         As the caller says; where nothing is said, the column's name must not contradict that 1 is
         a failure.
     null_outcome : str, optional
+    scale : pair of float, optional
+        Worst and best value.
 
     Raises
     ------
     InputError
         If the name of the column says otherwise, or letters are to be read the wrong way round.
     """
-    letters = frame[outcome].drop_nulls() if outcome in frame.columns else pl.Series([])
-    known = letters.dtype == pl.String and letters.is_in([*_WORTH, _NO_ANSWER]).all()
-    if not known or not letters.is_in(list(_WORTH)).any():
+    values = frame[outcome].drop_nulls() if outcome in frame.columns else pl.Series([])
+    if scale is not None and values.dtype.is_numeric():
+        worst, best = scale
+        if worst == best:
+            raise InputError(f"scale (--scale) names {worst:g} as worst and as best; name two")
+        frame = frame.with_columns((pl.col(outcome) - worst) / (best - worst))
+        return frame, positive_is_good is not False, null_outcome
+    if not len(values) or values.dtype not in (pl.String, pl.Categorical, pl.Enum):
         if positive_is_good is None:
             require_direction(outcome, one_is_pass=False)
         return frame, bool(positive_is_good), null_outcome
-    if positive_is_good is False:
-        raise InputError(
-            f"outcome {outcome!r} holds Inspect's letters, of which C is correct: leave out "
-            "positive_is_good=False (--positive-is-bad)"
-        )
-    worth = pl.col(outcome).replace_strict(_WORTH, default=None, return_dtype=pl.Float64)
-    if null_outcome is None and (letters == _NO_ANSWER).any() and len(letters) == frame.height:
-        null_outcome = str(Status.REFUSED)
-    return frame.with_columns(worth), True, null_outcome
+    words, column = values.cast(pl.String), pl.col(outcome).cast(pl.String)
+    if words.is_in([*_INSPECT, _NO_ANSWER]).all() and words.is_in(list(_INSPECT)).any():
+        if positive_is_good is False:
+            raise InputError(
+                f"outcome {outcome!r} holds Inspect's letters, of which C is correct: leave out "
+                "positive_is_good=False (--positive-is-bad)"
+            )
+        worth = column.replace_strict(_INSPECT, default=None, return_dtype=pl.Float64)
+        if null_outcome is None and (words == _NO_ANSWER).any() and len(words) == frame.height:
+            null_outcome = str(Status.REFUSED)
+        return frame.with_columns(worth), True, null_outcome
+    worths = _find_worths({word.strip().lower() for word in words.unique()})
+    if not worths:
+        return frame, bool(positive_is_good), null_outcome
+    if positive_is_good is None:
+        is_told = not worths.keys() <= _FLAGS.keys()
+        positive_is_good = True if is_told else means_pass(outcome)
+    pairs = ", ".join(f"{word} as {worth:g}" for word, worth in sorted(worths.items()))
+    if positive_is_good is None:
+        why = f"outcome {outcome!r} has {pairs}, and its name does not say if 1 is a pass; no run"
+        raise DirectionError(why, f"outcome={outcome!r}")
+    is_what, other = ("pass", "bad") if positive_is_good else ("failure", "good")
+    warnings.warn(
+        f"outcome {outcome!r}: {pairs}, and 1 is a {is_what} (--positive-is-{other} turns it "
+        "round)",
+        stacklevel=3,
+    )
+    spelled = column.str.strip_chars().str.to_lowercase()
+    worth = spelled.replace_strict(worths, return_dtype=pl.Float64)
+    return frame.with_columns(worth.alias(outcome)), positive_is_good, null_outcome
+
+
+def _find_worths(words: set[str]) -> dict[str, float]:
+    """Return what each word is worth, where all are of one kind; else nothing."""
+    for kind in (_VERDICTS, _FLAGS, _MARKS):
+        if words <= kind.keys() and (kind is not _MARKS or "f" in words):
+            return {word: kind[word] for word in words}
+    return {}
