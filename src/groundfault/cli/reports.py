@@ -16,7 +16,7 @@ from groundfault.cli import shared
 from groundfault.cli.command import command
 from groundfault.cli.output import Result, echo_warnings, require_writable
 from groundfault.cli.reading import name_ledger
-from groundfault.cli.settings import Flag, OutFile, own_options
+from groundfault.cli.settings import Flag, OutFile, call, derive_options, own_options
 from groundfault.errors import InputError, PlanError
 from groundfault.modes.mode import Side
 from groundfault.render.words import name_candidate, plural
@@ -29,19 +29,48 @@ if TYPE_CHECKING:
 _STATUSES = {"reproduces": 0, "does NOT reproduce": 1, "cannot be verified": 3}
 
 
+def _choose_anchor(
+    *,
+    anchor: str | None = None,
+    signer: str | None = None,
+    time_stamp: str | None = None,
+    authority: str | None = None,
+) -> AnchorFiles | None:
+    """Return the anchor that options name.
+
+    Output
+    ------
+    anchor : FILE
+        Signed head of the ledger, which it has to hold still; see groundfault anchor.
+    signer : FILE
+        Public SSH key that the anchor is signed with.
+    time_stamp : FILE
+        RFC 3161 time stamp of the anchor.
+    authority : FILE
+        Certificates of the time stamp's authority.
+    """
+    if anchor is None:
+        if signer or time_stamp or authority:
+            raise PlanError("--signer, --time-stamp and --authority belong to an --anchor")
+        return None
+    if signer is None:
+        raise PlanError("--anchor needs --signer: the public key that it has to be signed with")
+    from groundfault.base.anchors import AnchorFiles
+
+    return AnchorFiles(anchor, signer, time_stamp, authority)
+
+
 @command()
 @shared.moved_option
 @own_options
+@derive_options(_choose_anchor)
 def verify(
     source: str,
     *,
     evidence: tuple[str, ...],
     ledger: str | None = None,
     no_ledger: bool = False,
-    anchor: str | None = None,
-    signer: str | None = None,
-    time_stamp: str | None = None,
-    authority: str | None = None,
+    **options: Any,
 ) -> Result:
     """Check every statement of a report.
 
@@ -57,18 +86,9 @@ def verify(
         if the report names that one, else a file of the name that it states in its own folder.
     no_ledger
         Do without a ledger, and check the rest.
-    anchor : FILE
-        Signed head of the ledger, which it has to hold still; see groundfault anchor.
-    signer : FILE
-        Public SSH key that the anchor is signed with.
-    time_stamp : FILE
-        RFC 3161 time stamp of the anchor.
-    authority : FILE
-        Certificates of the time stamp's authority.
     """
-    choice = name_ledger(ledger, no_ledger)
-    files = _choose_anchor(anchor, signer, time_stamp, authority)
-    verification = _verify(source, evidence, choice, files)
+    files = call(_choose_anchor, options)
+    verification = _verify(source, evidence, name_ledger(ledger, no_ledger), files)
     return Result(_list_checks(verification), status=_STATUSES[verification.verdict])
 
 
@@ -114,20 +134,6 @@ def _verify_case(
             "--no-ledger and --anchor; to check an anchor, name its audit folder and ledger.db"
         )
     return verify_case(folder)
-
-
-def _choose_anchor(
-    anchor: str | None, signer: str | None, time_stamp: str | None, authority: str | None
-) -> AnchorFiles | None:
-    if anchor is None:
-        if signer or time_stamp or authority:
-            raise PlanError("--signer, --time-stamp and --authority belong to an --anchor")
-        return None
-    if signer is None:
-        raise PlanError("--anchor needs --signer: the public key that it has to be signed with")
-    from groundfault.base.anchors import AnchorFiles
-
-    return AnchorFiles(anchor, signer, time_stamp, authority)
 
 
 @command()
