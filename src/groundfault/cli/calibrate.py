@@ -6,10 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
-
 from groundfault.base.files import write_text
 from groundfault.base.machine import use_workers
+from groundfault.base.progress import Progress
 from groundfault.base.reading import read_text
 from groundfault.cli import shared
 from groundfault.cli.command import command, list_typed
@@ -36,6 +35,7 @@ def calibrate(
     source: Annotated[str | None, Flag("--like")] = None,
     replicates: Count = 1000,
     out: str | None = None,
+    progress: Progress,
     **options: Any,
 ) -> Result:
     """Measure a judge's rate of false confirmations and power.
@@ -77,9 +77,7 @@ def calibrate(
     def keep(card: Card) -> None:
         if place:
             write_text(place, card.to_json())
-        click.echo(
-            f"\r{sum(row.replicates for row in card.rows):>9} simulations", nl=False, err=True
-        )
+        progress(f"{sum(row.replicates for row in card.rows):,} simulations")
 
     with use_workers(options["workers"]):
         card = run(
@@ -92,7 +90,6 @@ def calibrate(
             resume=earlier,
             progress=keep,
         )
-    click.echo("", err=True)
     if place:
         write_text(place.with_suffix(".md"), card.to_markdown())
     return Result(card.to_markdown().splitlines(), status=int(not card.passed))

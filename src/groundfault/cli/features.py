@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
-import click
 import polars as pl
 
+from groundfault.base.progress import Progress
 from groundfault.cli.command import command, list_typed
-from groundfault.cli.output import Result, echo_warnings
+from groundfault.cli.output import Result
 from groundfault.cli.reading import read_columns, split_names
 from groundfault.cli.settings import (
     Count,
@@ -23,21 +23,22 @@ from groundfault.cli.settings import (
 )
 from groundfault.errors import InputError, PlanError
 
-if TYPE_CHECKING:
-    from groundfault.language import FeatureTable
+Columns = tuple[list[pl.DataFrame], list[str]]
+"""New columns for each column of texts, and what is said of them."""
 
 
 def _add_features(
     table: pl.DataFrame,
     columns: tuple[str, ...],
+    progress: Progress,
     *,
     names: Annotated[str, Flag("--set")] = "surface,syntax,pragmatic",
     pipeline: str = "en_core_web_sm",
     norms: str | None = None,
     cache: OutFile | None = None,
     jobs: Count = 1,
-) -> pl.DataFrame:
-    """Return the table with linguistic features, which are listed if they cannot be computed.
+) -> Columns:
+    """Return linguistic features of texts; those that cannot be computed are listed.
 
     Output
     ------
@@ -68,18 +69,35 @@ def _add_features(
     annotator = load_pipeline(pipeline)
     # annotation takes nearly all of the time, and depends on the text and the pipeline alone
     n_cached = load_memory(annotator, cache) if cache else 0
+    frames, lines = [], list[str]()
     for column in columns:
-        start = time.perf_counter()
-        with echo_warnings(), _bar(f"reading {column}", table[column].n_unique()) as progress:
-            features = feature_table(
-                table[column], chosen, annotator, norms=word_norms, jobs=jobs, progress=progress
-            )
-        table = _join(table, features.frame)
-        _tell(column, features, time.perf_counter() - start)
+        start, report = time.perf_counter(), _count_texts(progress, table[column])
+        features = feature_table(
+            table[column], chosen, annotator, norms=word_norms, jobs=jobs, progress=report
+        )
+        frames.append(features.frame)
+        seconds = time.perf_counter() - start
+        rate = features.sentences / seconds if seconds else 0.0
+        lines.append(
+            f"{column}: {features.frame.width} features of {features.texts:,} different texts, "
+            f"about {features.sentences:,} sentences in {seconds:.1f} s ({rate:,.0f} a second)"
+        )
+        lines += [f"  {name} {reason}" for name, reason in features.lacking.items()]
     if cache:
         save_memory(annotator, cache)
-        click.echo(f"cache: {n_cached:,} texts known, {len(annotator.memory):,} kept in {cache}")
-    return table
+        lines.append(f"cache: {n_cached:,} texts known, {len(annotator.memory):,} kept in {cache}")
+    return frames, lines
+
+
+def _count_texts(progress: Progress, texts: pl.Series) -> Callable[[int], None]:
+    done, total = 0, texts.n_unique()
+
+    def report(count: int) -> None:
+        nonlocal done
+        done += count
+        progress(f"reading {texts.name}: {done:,} of {total:,} texts")
+
+    return report
 
 
 @command()
@@ -91,6 +109,7 @@ def features(
     columns: Annotated[tuple[str, ...], Flag("--text")],
     text_attributes: bool = False,
     out: Annotated[OutTable, Flag("-o --out")],
+    progress: Progress,
     **options: Any,
 ) -> Result:
     """Add linguistic features of texts to a table as columns.
@@ -126,55 +145,26 @@ def features(
         typed = [flag for name, flag in list_typed().items() if name in options]
         if typed:
             raise PlanError(f"{typed[0]} is about linguistic features; --text-attributes has none")
-        table = _add_attributes(table, columns)
+        frames, lines = _add_attributes(table, columns)
     else:
-        table = call(_add_features, options, table, columns)
+        frames, lines = call(_add_features, options, table, columns, progress)
+    for frame in frames:
+        clashes = [name for name in frame.columns if name in table.columns]
+        if clashes:
+            raise InputError(f"the table has a column {clashes[0]!r} already; rename it")
+        table = table.hstack(frame)
     write_table(table, out)
-    return Result([f"wrote {table.height:,} rows to {out}"])
+    return Result([*lines, f"wrote {table.height:,} rows to {out}"])
 
 
-def _add_attributes(table: pl.DataFrame, columns: tuple[str, ...]) -> pl.DataFrame:
-    """Return the table with what its texts alone show, which is listed."""
-
+def _add_attributes(table: pl.DataFrame, columns: tuple[str, ...]) -> Columns:
+    """Return what texts alone show, which is listed."""
     from groundfault.modes.attribute_table import tabulate_attributes
 
+    frames, lines = [], list[str]()
     for column in columns:
         attributes = tabulate_attributes(table[column])
-        table = _join(table, pl.DataFrame([one.values for one in attributes]))
-        click.echo(f"{column}: {len(attributes)} attributes")
-        for one in attributes:
-            click.echo(f"  {one.values.name}: {one.meaning}")
-    return table
-
-
-def _join(table: pl.DataFrame, columns: pl.DataFrame) -> pl.DataFrame:
-    clashes = [name for name in columns.columns if name in table.columns]
-    if clashes:
-        raise InputError(f"the table has a column {clashes[0]!r} already; rename it")
-    return table.hstack(columns)
-
-
-@contextmanager
-def _bar(title: str, texts: int) -> Any:
-    """Show a progress bar on standard error, if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield bool
-        return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task(title, total=texts)
-        yield lambda n: bar.advance(task, n)
-
-
-def _tell(column: str, features: FeatureTable, seconds: float) -> None:
-    rate = features.sentences / seconds if seconds else 0.0
-    click.echo(
-        f"{column}: {features.frame.width} features of {features.texts:,} different texts, "
-        f"about {features.sentences:,} "
-        f"sentences in {seconds:.1f} s ({rate:,.0f} a second)"
-    )
-    for name, reason in features.lacking.items():
-        click.echo(f"  {name} {reason}")
+        frames.append(pl.DataFrame([one.values for one in attributes]))
+        lines.append(f"{column}: {len(attributes)} attributes")
+        lines += [f"  {one.values.name}: {one.meaning}" for one in attributes]
+    return frames, lines
