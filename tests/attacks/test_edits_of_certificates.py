@@ -156,7 +156,7 @@ def test_a_certificate_that_leaves_out_its_last_rounds_is_noticed(
 
     certificate = Certificate.from_dict(desk.content)
     pool = Pool.from_outline(desk.content["pool"])
-    state = SequentialAudit.of_record(pool, certificate.plan.to_plan(), Draws.begin(5))
+    state = SequentialAudit.of(pool, certificate.plan.to_plan(), draws=Draws.begin(5))
     for event in Ledger(desk.ledger).events():
         state.replay(AuditEvent(event.seq, event.kind, event.body))
         if event.kind == TOLD and event.body["step"] == rounds:

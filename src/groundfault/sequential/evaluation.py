@@ -243,7 +243,7 @@ def _order_ids(audit: SequentialAudit) -> list[str]:
     """Return the ids as the audit asks where no score sways it; ids that it never asks for last."""
     # a rehearsal without scores: samples then run in about the order in which they are needed
     plan, pool, order = replace(audit.plan, budget=None), audit.pool, []
-    rehearsal = SequentialAudit.of_record(pool, plan, audit.draws)
+    rehearsal = SequentialAudit.of(pool, plan, policy=audit.policy, draws=audit.draws)
     while not rehearsal.decided and (query := rehearsal.choose(audit.policy)) is not None:
         draft = rehearsal.draw_round(query)
         name = draft.query.id

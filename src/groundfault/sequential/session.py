@@ -143,29 +143,15 @@ class SequentialAudit(RecordedSession[Verdict]):
         policy: Policy | None = None,
         ledger: LedgerChoice = None,
         reopen: str | None = None,
+        draws: Draws | None = None,
     ) -> SequentialAudit:
         """Return the audit of a ready-made plan, with the policy that it names unless one is
         passed.
-        """
-        audit = cls.__new__(cls)
-        audit._begin(pool, plan, policy or policies.get(plan.policy), ledger, reopen)
-        return audit
-
-    @classmethod
-    def of_record(
-        cls,
-        pool: Pool,
-        plan: SequentialPlan,
-        draws: Draws | None = None,
-        *,
-        ledger: LedgerChoice = None,
-    ) -> SequentialAudit:
-        """Return an audit that replays what is recorded, and asks nothing: it has no policy.
 
         Without draws they are those of the ledger, of the plan's seed, or of a new random key.
         """
         audit = cls.__new__(cls)
-        audit._begin(pool, plan, policies.Absent(plan.policy), ledger, None, draws)
+        audit._begin(pool, plan, policy or policies.get(plan.policy), ledger, reopen, draws)
         return audit
 
     @classmethod
@@ -192,7 +178,8 @@ class SequentialAudit(RecordedSession[Verdict]):
             raise InputError(f"the ledger {book.place} holds no audit{f' {seal}' if seal else ''}")
         header = openings[-1].body
         plan = SequentialPlan.from_settings(header["plan"])
-        return cls.of_record(Pool.from_outline(header["pool"]), plan, ledger=book)
+        absent = policies.Absent(plan.policy)
+        return cls.of(Pool.from_outline(header["pool"]), plan, policy=absent, ledger=book)
 
     @classmethod
     def recorded(cls, ledger: LedgerChoice, seal: str = "") -> SequentialAudit:

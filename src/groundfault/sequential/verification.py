@@ -185,7 +185,7 @@ def _contradict(
         yield f"{audits} audits of these cases"
     outline = Pool.from_outline(msgspec.to_builtins(certificate.pool))
     try:
-        audit = SequentialAudit.of_record(outline, certificate.plan.to_plan(), draws)
+        audit = _begin_again(certificate, outline, draws)
         for event in events:
             if event.body.get("audit") == seal:
                 audit.replay(AuditEvent(event.seq, event.kind, event.body))
@@ -196,6 +196,11 @@ def _contradict(
         yield f"{audit.corrections} labels that were taken back, not {certificate.corrections}"
     for difference in compare_results(certificate, audit):
         yield f"another record: {difference}"
+
+
+def _begin_again(certificate: Certificate, pool: Pool, draws: Draws | None) -> SequentialAudit:
+    plan = certificate.plan.to_plan()
+    return SequentialAudit.of(pool, plan, policy=policies.Absent(plan.policy), draws=draws)
 
 
 def compare_results(certificate: Certificate, state: SequentialAudit) -> list[str]:
@@ -310,7 +315,7 @@ def _compare_rounds(
     """Return where the certificate differs from the outcome of its own rounds."""
     differences: list[str] = []
     try:
-        state = SequentialAudit.of_record(outline, certificate.plan.to_plan(), draws)
+        state = _begin_again(certificate, outline, draws)
         for entry in _list_entries(certificate.rounds, certificate.reviews):
             if policy and entry.kind == ASKED and entry.body["step"] > certificate.plan.warm_up:
                 differences += _compare_choice(state, entry)
