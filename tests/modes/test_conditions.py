@@ -70,8 +70,39 @@ def test_whole_numbers_have_cuts_values_and_ranges() -> None:
 
 def test_many_whole_numbers_are_cut_at_quantiles() -> None:
     literals = read([i // 3 for i in range(N)])
-    assert 20 < len(literals) < 80
-    assert not any("= " in rule and ">" not in rule and "<" not in rule for rule in literals)
+    joined = [rule for rule, one in literals.items() if one.grain == 0]
+    assert 20 < len(joined) < 80
+    assert not any(" = " in rule for rule in literals)
+
+
+def test_fine_cuts_say_tails_and_ranges_and_join_less() -> None:
+    literals = read(draw(6).normal(size=2000).tolist())
+    for low, high in ((0, 0.02), (0.96, 1), (0.25, 0.375), (0.5, 0.6)):
+        x = np.sort(draw(6).normal(size=2000))[int(2000 * low) : int(2000 * high)]
+        hits = [
+            min(1, len(x) / n) * min(1, n / len(x))
+            for one in literals.values()
+            if (n := int(one.on.sum()))
+            and one.bounds
+            and np.isin(x[len(x) // 2], x[(x >= one.bounds[0]) & (x <= one.bounds[1])])
+            and abs(n - len(x)) < 0.2 * len(x)
+        ]
+        assert max(hits) > 0.8, (low, high)
+    grains = {one.grain: one.rule for one in literals.values()}
+    assert grains.keys() == {0, 1, 2}
+    assert "AND" in grains[2]
+
+
+def test_each_value_of_a_column_with_few_and_heavy_values_stand_alone() -> None:
+    hours = read([i % 24 for i in range(480)])
+    assert {'"x" = 3', '"x" BETWEEN 2 AND 4'} <= set(hours)
+    inflated = [0 if i % 2 else 5 + i * 7 % 1009 for i in range(2000)]
+    literals = read(inflated)
+    assert literals['"x" = 0'].grain == 0
+    light = np.sort([x for x in inflated if x])
+    # an eighth of those that are not zero has ends of its own
+    sizes = [int(one.on.sum()) for one in literals.values() if one.bounds and one.bounds[0] > 0]
+    assert min(abs(n - len(light) / 8) for n in sizes) < 0.25 * len(light) / 8
 
 
 def test_decimals_are_cut_between_neighbours_in_few_digits() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from groundfault.modes.bars import Bars
 from groundfault.modes.bit_layout import Layout
 from groundfault.modes.conditions import MIN_SUPPORT, list_conditions
 from groundfault.modes.rule_space import RuleLanguage
@@ -41,7 +43,7 @@ def select(
 ) -> tuple[Selection, list[Listed]]:
     layout = Layout(np.zeros(table.height, np.int64))
     language = RuleLanguage(list_conditions(table), layout)
-    selection = Selection(language, Losses.of(losses, layout), level)
+    selection = Selection(Bars(language, Losses.of(losses, layout), level))
     return selection, selection.select()
 
 
@@ -64,12 +66,15 @@ def test_each_mode_stands_alone_and_given_those_before_it(seed: int) -> None:
     assert len(modes) >= 2
     for i, mode in enumerate(modes):
         earlier = [one.mask for one in modes[:i]]
-        cost = language.cost_of(mode.rule)
         tested = language.tested(mode.rule)
         alone = Strata(language.layout, selection.losses)
         given = Strata(language.layout, selection.losses, earlier)
-        assert mode.log_marginal == pytest.approx(alone.log_p(mode.mask, tested) + cost)
-        assert mode.log_conditional == pytest.approx(given.log_p(mode.mask, tested) + cost)
+        assert mode.log_marginal == pytest.approx(
+            selection.bars.adjust(mode.rule, alone.log_p(mode.mask, tested))
+        )
+        assert mode.log_conditional == pytest.approx(
+            selection.bars.adjust(mode.rule, given.log_p(mode.mask, tested))
+        )
         assert max(mode.log_marginal, mode.log_conditional) <= math.log(0.05)
         assert (unpack(selection, mode) & given.new).sum() >= MIN_SUPPORT
     assert len({mode.mask.tobytes() for mode in modes}) == len(modes)
@@ -80,7 +85,13 @@ def test_the_largest_guaranteed_excess_comes_first(seed: int) -> None:
     selection, modes = select(*make_two(seed))
     counts = selection.base.count_new(np.stack([mode.mask for mode in modes]))
     scores = score_counts(*counts, 3.0).tolist()
-    usual = [s for s, mode in zip(scores, modes, strict=True) if mode.rule.kind != "inside"]
+    # a wider form stands behind the mode that it widens
+    wider = [False, *(set(b.rule.parts) < set(a.rule.parts) for a, b in pairwise(modes))]
+    usual = [
+        s
+        for s, mode, last in zip(scores, modes, wider, strict=True)
+        if mode.rule.kind != "inside" and not last
+    ]
     assert usual == sorted(usual, reverse=True)
     kinds = [mode.rule.kind == "inside" for mode in modes]
     assert kinds == sorted(kinds)
@@ -219,7 +230,7 @@ def test_a_mode_that_stands_out_only_beside_others_waits_for_them() -> None:
     assert sql == ['"large"', '"broad"', '"small"']
     small = modes[2]
     given_large = Strata(selection.language.layout, selection.losses, [modes[0].mask])
-    cost = selection.language.cost_of(small.rule)
+    cost = selection.bars.cost_of(small.rule)
     assert given_large.log_p(small.mask) + cost > math.log(1e-4) >= small.log_conditional
 
 

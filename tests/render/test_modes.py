@@ -21,6 +21,7 @@ from rich.console import Console
 import groundfault
 from groundfault import Candidate, Evidence, Plan, Report
 from groundfault.auditing.report_schema import GraderEvidence, RecordedOpening
+from groundfault.modes.bars import SHARES
 from groundfault.modes.mode import (
     Alternative,
     Coverage,
@@ -30,7 +31,6 @@ from groundfault.modes.mode import (
     ModeSearch,
     RuleClass,
 )
-from groundfault.modes.rule_space import WEIGHTS
 from groundfault.render import to_html as html
 from groundfault.render import to_markdown as markdown
 from groundfault.render.audit_figures import draw_cuts, draw_doses
@@ -572,7 +572,7 @@ def test_a_match_is_highlighted_where_it_is_and_not_where_its_letters_stand_firs
 
 def test_every_class_of_rules_has_a_name_of_its_own() -> None:
     names = NAMES | SETS
-    assert set(names) == set(WEIGHTS)
+    assert set(names) == set(SHARES)
     assert len(set(names.values())) == len(names)
 
 

@@ -152,6 +152,7 @@ def _search(
         outcomes=audit.outcomes,
         level=float(audit.plan.alpha),
         depth=audit.plan.depth,
+        bars=audit.plan.bars,
         within=audit.plan.within,
         gaps=gaps,
         strata=audit.size_classes,
@@ -411,6 +412,8 @@ def _restate(mode: Mode, test: OrderedTest, level: float) -> Mode:
         errors_outside=test.outside[1],
         n_new=test.new[0],
         errors_new=test.new[1],
+        # no row that judges had a part in choosing
+        corrected=errors / n,
         interval=(float(low), float(high)),
         p_marginal=math.exp(test.log_marginal),
         p_conditional=math.exp(test.log_conditional),

@@ -26,6 +26,7 @@ Number = int | float | str | Decimal | Fraction
 Scope = Literal["discovery", "full"]
 Effect = Literal["risk_difference", "risk_ratio", "odds_ratio"]
 HoldoutAxis = Literal["examples", "models", "time", "groups"]
+BarKind = Literal["permutation", "bonferroni"]
 
 ALWAYS_SEALED = frozenset(
     "judge q alpha min_lift effect min_ratio holdout seed min_on min_off min_on_total hold_min_on "
@@ -78,6 +79,7 @@ _WORDS = {
     "scope": get_args(Scope),
     "correction": get_args(Correction),
     "holdout_axis": get_args(HoldoutAxis),
+    "bars": get_args(BarKind),
 }
 _SHARE = {"range": _Range(0, 1, is_open=True)}
 _LIFT = {"range": _Range(0, 1)}
@@ -160,6 +162,9 @@ class Plan:
         Settings of a judge that is named.
     depth : {1, 2, 3}
         Largest number of conditions in the rule of a failure mode.
+    bars : {"permutation", "bonferroni"}
+        The price that rules of failure modes pay for their number. Bonferroni finds fewer, and is
+        exact however columns depend on each other.
     within : tuple of str
         Hold this column fixed: compare only examples that have the same value. Nothing is proposed
         about these columns.
@@ -198,6 +203,7 @@ class Plan:
     holdout_models: tuple[str, ...] = ()
     judge_settings: Mapping[str, Any] | None = field(default=None, hash=False)
     depth: int = 3
+    bars: BarKind = "permutation"
     within: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

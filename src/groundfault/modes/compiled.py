@@ -8,11 +8,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from groundfault.modes.condition import FEW, MAX_SET, MIN_SUPPORT, MOST, TOP_VALUES
 from groundfault.stats.bit_kernels import popcount
 from groundfault.stats.bits import Bits
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Table = NDArray[np.float32]
 
 
 @njit(cache=True, nogil=True)
@@ -136,3 +138,120 @@ def search_triples(
                 smallest = min(support[i, j], support[i, k], support[j, k])
                 if least <= n < smallest:
                     best[i, j], third[i, j] = score, k
+
+
+@njit(cache=True, nogil=True)
+def gather_units(units: Bits, drawn: Ints, rows: Bits) -> None:  # pragma: no cover - compiled
+    """Write conditions by drawn units into rows, of units by conditions: 64 by 64 turned at once.
+
+    Of each block halves are swapped, then quarters of halves, and so on (Warren, Hacker's Delight).
+    """
+    block = np.zeros(64, dtype=np.uint64)
+    for c in range(units.shape[1]):
+        for w in range(rows.shape[1]):
+            for e in range(64):
+                at = 64 * w + e
+                block[e] = units[drawn[at], c] if at < len(drawn) else np.uint64(0)
+            half, mask = 32, np.uint64(0x00000000FFFFFFFF)
+            while half:
+                shift = np.uint64(half)
+                k = 0
+                while k < 64:
+                    other = k | half
+                    moved = ((block[k] >> shift) ^ block[other]) & mask
+                    block[k] ^= moved << shift
+                    block[other] ^= moved
+                    k = (other + 1) & ~half
+                half >>= 1
+                mask ^= mask << np.uint64(half)
+            for r in range(64):
+                rows[64 * c + r, w] = block[r]
+
+
+@njit(cache=True, nogil=True)
+def look_up(
+    table: Table, needed: Ints, support: int, count: int, rate: float, passing: bool
+) -> float:  # pragma: no cover - compiled
+    """Return the log tail of a rule's failures; of its passes, where those were drawn."""
+    k = np.int64(support) - count if passing else count
+    if k < needed[support]:
+        return 0.0
+    return float(table[support, min(k - int(support * rate), table.shape[1] - 1)])
+
+
+@njit(cache=True, nogil=True)
+def find_least_pair(
+    rows: Bits,
+    left: Ints,
+    starts: Ints,
+    right: Ints,
+    support: Ints,
+    rate: float,
+    passing: bool,
+    needed: Ints,
+    table: Table,
+) -> float:  # pragma: no cover - compiled
+    """Return the least value of pairs: of each condition with its partners."""
+    least = 0.0
+    for i in range(len(left)):
+        row = rows[left[i]]
+        for p in range(starts[i], starts[i + 1]):
+            other, count = right[p], np.int64(0)
+            for w in range(len(row)):
+                count += np.int64(popcount(row[w] & rows[other, w]))
+            least = min(least, look_up(table, needed, support[p], count, rate, passing))
+    return least
+
+
+@njit(cache=True, nogil=True)
+def find_least_set(
+    rows: Bits,
+    contexts: Ints,
+    families: Ints,
+    ends: Ints,
+    values: Ints,
+    support: Ints,
+    rate: float,
+    passing: bool,
+    needed: Ints,
+    table: Table,
+) -> float:  # pragma: no cover - compiled
+    """Return the least value of sets: subsets of the worst values of a family in each context."""
+    least, most = 0.0, int((len(table) - 1) / MOST / 2)
+    z = np.zeros(TOP_VALUES)
+    errors, sizes = np.zeros(TOP_VALUES, np.int64), np.zeros(TOP_VALUES, np.int64)
+    members, set_errors, set_sizes = np.zeros((3, 1 << TOP_VALUES), np.int64)
+    for c in range(len(contexts)):
+        row = rows[contexts[c]]
+        for f in range(len(ends) - 1):
+            if families[values[ends[f]]] == families[contexts[c]]:
+                continue
+            kept = 0
+            for v in range(ends[f], ends[f + 1]):
+                size = support[c, v]
+                count = np.int64(0)
+                for w in range(len(row)):
+                    count += np.int64(popcount(row[w] & rows[values[v], w]))
+                k = size - count if passing else count
+                if size < FEW or k <= size * rate:
+                    continue
+                excess = (k - size * rate) / math.sqrt(size)
+                if kept == TOP_VALUES and excess <= z[-1]:
+                    continue
+                at = min(kept, TOP_VALUES - 1)
+                kept = min(kept + 1, TOP_VALUES)
+                while at > 0 and z[at - 1] < excess:
+                    z[at], errors[at], sizes[at] = z[at - 1], errors[at - 1], sizes[at - 1]
+                    at -= 1
+                z[at], errors[at], sizes[at] = excess, k, size
+            # of each subset, as bits: its last value, and what is known of the others
+            for some in range(1, 1 << kept):
+                last, others = 0, some & (some - 1)
+                while not some >> last & 1:
+                    last += 1
+                members[some] = members[others] + 1
+                k, size = set_errors[others] + errors[last], set_sizes[others] + sizes[last]
+                set_errors[some], set_sizes[some] = k, size
+                if 2 <= members[some] <= MAX_SET and MIN_SUPPORT <= size <= most:
+                    least = min(least, look_up(table, needed, size, k, rate, False))
+    return least

@@ -49,10 +49,9 @@ def list_conditions(
     # NaN is no value: SQL would take it for the largest
     table = table.with_columns(selectors.float().fill_nan(None))
     columns = profile(table)
-    cuts = 8 if len(columns) <= 15 else 4
     literals: list[Condition] = []
     for column in columns:
-        conditions = _read_column(table, column, cuts, max_words)
+        conditions = _read_column(table, column, len(columns), max_words)
         if column.name in gaps:
             conditions = _leave_alone(conditions, table[column.name].is_not_null().to_numpy())
         literals += conditions
@@ -80,20 +79,21 @@ def _merge_equal(literals: Iterable[Condition]) -> list[Condition]:
     first: dict[bytes, Condition] = {}
     for one in literals:
         key = np.packbits(one.on).tobytes()
-        first[key] = (
-            replace(first[key], aliases=(*first[key].aliases, one)) if key in first else one
-        )
+        if key in first:
+            kept, grain = first[key], min(first[key].grain, one.grain)
+            one = replace(kept, aliases=(*kept.aliases, one), grain=grain)
+        first[key] = one
     return list(first.values())
 
 
 def _read_column(
-    table: pl.DataFrame, column: Column, cuts: int, max_words: int
+    table: pl.DataFrame, column: Column, columns: int, max_words: int
 ) -> Iterator[Condition]:
     values, name = table[column.name], column.name
     if column.kind is Kind.FLAG:
         yield from _read_flag(values)
     elif column.kind is Kind.NUMBER:
-        yield from read_number(values, cuts)
+        yield from read_number(values, columns)
     elif column.kind in (Kind.LABEL, Kind.CODE) and not values.dtype.is_numeric():
         yield from _read_values(values)
     elif column.kind is Kind.TEXT:

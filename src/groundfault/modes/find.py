@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from groundfault.base.machine import enough_threads
 from groundfault.core.candidate import Candidate
+from groundfault.core.plan import BarKind
+from groundfault.modes.bars import Bars
 from groundfault.modes.bit_layout import Layout
 from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier
 from groundfault.modes.conditions import list_conditions
@@ -27,7 +29,6 @@ from groundfault.modes.mode import (
 )
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.selection import Listed, Selection
-from groundfault.modes.single_conditions import JointTest
 from groundfault.modes.strata import Losses
 from groundfault.stats.intervals import wilson
 from groundfault.stats.stratified_tail import log_tail
@@ -37,31 +38,24 @@ Bools = NDArray[np.bool_]
 _MAX_ALTERNATIVES = 5
 _MAX_POINTS = 12
 POWER = 0.8
+_ADDED = 4
+"""Units that a mode's rate is shrunk by: modes of 17 networks failed 2.4 points less often on 8,000
+other prompts, by a failure or two each, whatever their size."""
 _SHARES = (0.02, 0.05, 0.10, 0.30)
 
 
-def compute_detectable(
-    language: RuleLanguage, losses: Floats, level: float, together: JointTest | None
-) -> dict[str, float | None]:
+def compute_detectable(bars: Bars) -> dict[str, float | None]:
     """Return the failure rate inside that a single condition needs to be named, by its share of
-    units.
-
-    ``together`` is the joint test of single conditions, where they were searched for.
-    """
-    y = losses[~np.isnan(losses)]
-    if not language.literals or len(y) == 0:
+    units."""
+    y = bars.losses.values
+    if not bars.weights or len(y) == 0:
         return {}
-    kind = next(kind for kind in ("single", "word", "partial", "own") if language.counts[kind])
-    bar = math.log(level) - language.log_cost(kind)
-    rate, n = float(y.mean()), len(y)
+    kind = next(kind for kind in ("single", "word", "partial", "own") if kind in bars.weights)
+    bar, rate, n = bars.log_level - bars.log_cost(kind), float(y.mean()), len(y)
 
     def stands(inside: int, errors: int, total: int) -> bool:
         one = np.array([[inside], [total], [n]], dtype=np.int64)
-        if log_tail(errors, *one) <= bar:
-            return True
-        if together is None or kind != "single":
-            return False
-        return together.log_p_of(inside, errors, total) <= math.log(level)
+        return log_tail(errors, *one) <= bar
 
     return {f"{share:g}": _find_rate(round(share * n), n, rate, stands) for share in _SHARES}
 
@@ -179,7 +173,10 @@ def describe(
     inside = inside if tested is None else inside & tested
     n, errors = int(inside.sum()), float(y[inside].sum())
     new = inside & ~earlier
-    low, high = wilson(errors, n, 1 - level)
+    rest, rest_errors = int(outside.sum()), float(y[outside].sum())
+    # the correction adds units that fail as often as all
+    shrunk = errors + _ADDED * (errors + rest_errors) / (n + rest)
+    low, high = wilson(shrunk, n + _ADDED, 1 - level)[0], wilson(errors, n, 1 - level)[1]
     conditions = language.conditions(one.rule)
     own = language.own_condition(one.rule)
     return Mode(
@@ -190,10 +187,11 @@ def describe(
         n=n,
         errors=errors,
         context=conditions[0] if one.rule.kind == "inside" else "",
-        n_outside=int(outside.sum()),
-        errors_outside=float(y[outside].sum()),
+        n_outside=rest,
+        errors_outside=rest_errors,
         n_new=int(new.sum()),
         errors_new=float(y[new].sum()),
+        corrected=shrunk / (n + _ADDED),
         interval=(float(low), float(high)),
         p_marginal=math.exp(min(0.0, one.log_marginal)),
         p_conditional=math.exp(min(0.0, one.log_conditional)),
@@ -246,6 +244,7 @@ def find_modes(
     strata: NDArray[np.int64] | None = None,
     own_rules: Sequence[OwnRule] = (),
     shared: bool = True,
+    bars: BarKind = "permutation",
 ) -> tuple[tuple[Mode, ...], ModeSearch]:
     """Name the rules under which failures are more frequent, few and in order.
 
@@ -273,6 +272,8 @@ def find_modes(
         Rules beyond the search's own language.
     shared : bool
         Of several outcomes, name the modes of their mean too.
+    bars : {"permutation", "bonferroni"}
+        How rules pay for their number: see `groundfault.modes.bars.Bars`.
 
     Returns
     -------
@@ -284,11 +285,10 @@ def find_modes(
     -----
     Guarantee, for units that are independent given the strata and rules that do not depend on
     their outcomes, two claims, each with probability at least ``1 - level``: no mode is listed
-    whose failure rate is the same inside and outside (exactly, whatever the dependence of rules);
-    and none that adds nothing to those listed before it (exact for a list fixed in advance,
-    simulated for the list that was searched for). Exact conditional tests, weighted Bonferroni over
-    the whole language; single conditions are tested together by permutations, which assumes subset
-    pivotality (the outcomes' law does not depend on conditions that have no effect).
+    whose failure rate is the same inside and outside; and none that adds nothing to those listed
+    before it (for a list fixed in advance; simulated for the list that was searched for). With bars
+    by permutation the first assumes subset pivotality (how conditions without an effect go together
+    does not depend on the outcome); with Bonferroni's it is exact however rules depend.
     """
     names = [column for column in table.columns if column not in within]
     literals = list_conditions(table.select(names), gaps=gaps)
@@ -298,18 +298,17 @@ def find_modes(
     series = _list_outcomes(losses, outcomes, shared)
     modes: list[Mode] = []
     coverage: list[Coverage] = []
-    search = _Search(table, literals, blocks, tuple(own_rules), depth)
+    search = _Search(table, literals, blocks, tuple(own_rules), depth, bars)
     # thousands of short passes over bits: waking a second thread takes longer than each of them
     with enough_threads(len(blocks) * len(literals)):
         for name, values, share in series:
             found, covered = search.run(name, values, level * share)
             modes += found
             coverage.append(covered)
-        language = search.language(np.ones(len(blocks), dtype=np.bool_))
+    first = search.bars[0]
     classes = tuple(
-        RuleClass(name=kind, rules=count, weight=language.weights[kind])
-        for kind, count in language.counts.items()
-        if count
+        RuleClass(name=name, rules=first.language.counts[name], weight=weight)
+        for name, weight in first.weights.items()
     )
     summary = ModeSearch(
         level=level,
@@ -318,9 +317,8 @@ def find_modes(
         within=tuple(within),
         classes=classes,
         outcomes=tuple(coverage),
-        detectable=compute_detectable(
-            language, series[0][1], level * series[0][2], search.joint_tests.get(series[0][0])
-        ),
+        detectable=compute_detectable(first),
+        bars="permutation" if any(one.lowest for one in search.bars) else "bonferroni",
         remarks=search.remarks(),
     )
     return tuple(modes), summary
@@ -361,10 +359,11 @@ class _Search:
     blocks: NDArray[np.int64]
     own_rules: tuple[OwnRule, ...]
     depth: int
+    kind: BarKind
 
     def __post_init__(self) -> None:
         self._languages: dict[bytes, RuleLanguage] = {}
-        self.joint_tests: dict[str, JointTest] = {}
+        self.bars: list[Bars] = []
 
     def language(self, scored: Bools) -> RuleLanguage:
         """Return the language over the scored units; the same for outcomes that score the same."""
@@ -402,15 +401,11 @@ class _Search:
         empty = Coverage(
             outcome=name, n=len(y), errors=float(y.sum()), covered=0, covered_errors=0.0
         )
-        if len(y) < 2 * MIN_SUPPORT or y.min() == y.max():
-            return [], empty
         language = self.language(scored)
-        if not language.literals:
-            return [], empty
-        losses = Losses.of(y, language.layout)
-        selection = Selection(language, losses, level)
-        self.joint_tests[name] = selection.together
-        listed = selection.select()
+        varied = len(y) >= 2 * MIN_SUPPORT and y.min() < y.max() and bool(language.literals)
+        kind: BarKind = self.kind if varied else "bonferroni"
+        self.bars.append(Bars(language, Losses.of(y, language.layout), level, kind))
+        listed = Selection(self.bars[-1]).select() if varied else []
         if not listed:
             return [], empty
         rows = language.layout.unpack(np.stack([one.mask for one in listed]))
@@ -430,10 +425,10 @@ class _Search:
         """Return what was left out of the search."""
         language = self.language(np.ones(len(self.blocks), dtype=np.bool_))
         sentences = []
-        if self.depth >= 3 and len(language.triple_places) < len(language.plain):
+        if self.depth >= 3 and len(language.triple_places) < len(language.coarse):
             sentences.append(
                 "The table is large: rules of three conditions join the "
-                f"{len(language.triple_places)} plainest of {len(language.plain)} conditions only."
+                f"{len(language.triple_places)} plainest of {len(language.coarse)} conditions only."
             )
         return tuple(sentences)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from groundfault.core.plan import BarKind
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError
 
@@ -101,8 +102,11 @@ class Mode(_Section, frozen=True, kw_only=True):
         rule that is compared with all other units.
     n_new, errors_new : int, float
         Of those inside, what no earlier mode of the same outcome covers.
+    corrected : float or None
+        Failure rate to expect of new examples inside: rules that are chosen on the same examples
+        look worse than they are. None in reports of earlier releases.
     interval : pair of float
-        Of the failure rate inside, for this rule alone, at level 1 - alpha (Wilson).
+        Of that rate, at level 1 - alpha: Wilson's, the lower end around the corrected rate.
     p_marginal : float
         Against equal failure rates inside and outside, adjusted for every rule that could have
         been said; where other rows proposed it, the largest of those listed so far.
@@ -130,6 +134,7 @@ class Mode(_Section, frozen=True, kw_only=True):
     interval: tuple[float, float]
     p_marginal: float
     p_conditional: float
+    corrected: float | None = None
     context: str = ""
     source: str = "modes"
     alternatives: tuple[Alternative, ...] = ()
@@ -230,6 +235,8 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
         needed to be named with 80 % power; None where no rate would do.
     remarks : tuple of str
         What was left out of the search, in sentences.
+    bars : {"permutation", "bonferroni"}
+        How rules paid for their number: `groundfault.modes.bars.Bars`.
     searched : int or None
         Rows that rules were looked for in, where all others judged them; None where all units did
         both.
@@ -243,6 +250,7 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
     outcomes: tuple[Coverage, ...]
     detectable: dict[str, float | None]
     remarks: tuple[str, ...] = ()
+    bars: BarKind = "bonferroni"
     searched: int | None = None
 
     @property

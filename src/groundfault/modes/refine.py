@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.modes.condition import MIN_SUPPORT
-from groundfault.modes.rule_space import FEW, MAX_SET, ModeRule, RuleLanguage
+from groundfault.modes.condition import FEW, MAX_SET, MIN_SUPPORT
+from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
 
@@ -27,6 +27,8 @@ WIDEN = 2.0
 EVEN = 0.75
 """Parts whose excess is at least this share of the other's are of one kind: with .4 a hole of 13
 networks is lost."""
+_ONE_RATE = 1.0
+"""Log-likelihood that two rates may gain over one for modes to be merged: more is surprising."""
 _STEPS = 6
 
 
@@ -55,7 +57,7 @@ def _tighten(language: RuleLanguage, strata: Strata, rule: ModeRule) -> ModeRule
     v, j, f = units - u, losses - k, expected - e
     with np.errstate(divide="ignore", invalid="ignore"):
         uneven = (j - f) / v < EVEN * (k - e) / u
-    gain = _split_gain(u, k, v, j) - np.array([among[move] for move in moves])
+    gain = split_gain(u, k, v, j) - np.array([among[move] for move in moves])
     gain = np.where((u >= MIN_SUPPORT) & (k > e) & uneven, gain, -1.0)
     best = int(np.argmax(gain))
     return moves[best] if gain[best] > TIGHTEN + math.log(len(moves)) else None
@@ -86,7 +88,7 @@ def _log_likelihood(units: Floats, losses: Floats) -> Floats:
     return np.asarray(xlogy(losses, rate) + xlogy(np.maximum(n - losses, 0), 1 - rate))
 
 
-def _split_gain(u: Floats, k: Floats, v: Floats, j: Floats) -> Floats:
+def split_gain(u: Floats, k: Floats, v: Floats, j: Floats) -> Floats:
     """Return log-likelihood gained by a rate for each of two parts instead of one for both."""
     return _log_likelihood(u, k) + _log_likelihood(v, j) - _log_likelihood(u + v, k + j)
 
@@ -191,3 +193,43 @@ def _list_parts(language: RuleLanguage, part: tuple[int, ...]) -> Iterator[tuple
         yield from ((one,) for one in part)
     if len(part) < MAX_SET:
         yield from (tuple(sorted((*part, i))) for i in members if i in values and i not in part)
+
+
+def join(language: RuleLanguage, base: Strata, a: ModeRule, b: ModeRule) -> ModeRule | None:
+    """Return the rule of two that say one thing: values of a column that fail alike, or stretches
+    of one slope."""
+    units, losses, expected = base.count_new(language.masks([a, b]))
+    excess = (losses - expected) / units
+    (gain,) = split_gain(units[:1], losses[:1], units[1:], losses[1:])
+    alike = excess.min() >= EVEN * excess.max() and gain <= _ONE_RATE
+    return (_join_values(language, a, b) if alike else None) or _join_cuts(language, base, a, b)
+
+
+def _join_values(language: RuleLanguage, a: ModeRule, b: ModeRule) -> ModeRule | None:
+    """Return the rule of the values of both, where these are all in which they differ."""
+    shared = [part for part in a.parts if part in b.parts]
+    differ = {i for rule in (a, b) for part in rule.parts if part not in shared for i in part}
+    if len(a.parts) != len(b.parts) or len(shared) != len(a.parts) - 1 or len(differ) > MAX_SET:
+        return None
+    values = (language.plain[places] for places in language.values.values())
+    if not any(differ <= set(index.tolist()) for index in values):
+        return None
+    return next(language.join((*shared, tuple(sorted(differ))), free=True), None)
+
+
+def _join_cuts(language: RuleLanguage, base: Strata, a: ModeRule, b: ModeRule) -> ModeRule | None:
+    """Return the rule of the range that spans two of one column, where what lies between them fails
+    more than expected as well: its doses show how the rate rises."""
+    if a.kind != "single" or b.kind != "single":
+        return None
+    one, other = (language.literals[rule.parts[0][0]] for rule in (a, b))
+    if one.family != other.family or one.bounds is None or other.bounds is None:
+        return None
+    ends = min(one.bounds[0], other.bounds[0]), max(one.bounds[1], other.bounds[1])
+    for i in language.single:
+        if language.literals[i].family == one.family and language.literals[i].bounds == ends:
+            between = language.bits[i] & ~(language.mask(a) | language.mask(b))
+            units, losses, expected = base.count_new(between[None])
+            if losses[0] >= expected[0] or not units[0]:
+                return ModeRule(((int(i),),), "single")
+    return None

@@ -1,8 +1,6 @@
-"""The language of rules: which literals join, how many rules there are, and what each one costs.
+"""The language of rules: which conditions join, and how many rules of each class there are.
 
-All of it depends on the examples alone. The error level is shared out among classes of rules, and
-within a class among its rules (a weighted Bonferroni correction), so that a short rule is cheaper
-to say than a long one.
+All of it depends on the examples alone.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from numpy.typing import NDArray
 from groundfault.core.rules import literal as constant
 from groundfault.core.rules import quote
 from groundfault.modes.bit_layout import Layout
-from groundfault.modes.condition import MIN_SUPPORT, MOST, Condition, Tier
+from groundfault.modes.condition import MAX_SET, MAX_WORDS, MIN_SUPPORT, MOST, Condition, Tier
 from groundfault.modes.kernels import count_triples
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
@@ -27,35 +25,12 @@ from groundfault.stats.bits import Bits
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-WEIGHTS = {
-    "single": 0.90,
-    "word": 0.02,
-    "pair": 0.025,
-    "mixed": 0.01,
-    "triple": 0.015,
-    "values": 0.0025,
-    "set": 0.01,
-    "set of a pair": 0.005,
-    "words": 0.005,
-    "inside": 0.0075,
-    "partial": 0.45,
-    "own": 0.05,
-}
-"""Shares of the error level; those of empty classes are shared out among the others."""
-
-_SIMPLE = ("single", "word", "pair", "mixed", "triple", "inside", "partial", "own")
-"""Classes without sets, whose rules share the class's level equally."""
-
-MAX_SET = 4
-"""Values of a set: more are not read."""
-MAX_WORDS = 8
-"""Words of a set: a line of a page."""
-FEW = 4
-"""Units of a value, or a word, below which it has no say in a set."""
 _SETS_OF_PAIRS = 60
 _TRIPLE_WORK = 1e9
 _REDUNDANT = 0.95
 """Share of a condition that a pair keeps at most: each of two conditions cuts away a twentieth."""
+_JOINED = 800
+"""Conditions above which fine cuts join with no other: to permute 320,000 pairs takes 2 s."""
 _FAMILY = 0.2
 _PLAINER = 16.0
 """How many times as much of the level a condition has as one that costs a reader 1 more."""
@@ -78,7 +53,7 @@ class ModeRule:
 
 
 class RuleLanguage:
-    """Literals, what may be joined, and the cost of each class of rules.
+    """Conditions, what may be joined, and how many rules of each class that gives.
 
     Parameters
     ----------
@@ -98,7 +73,12 @@ class RuleLanguage:
         # with few attributes, what is read off texts stands in for them
         attributes = {f for f, tier in zip(families, tiers, strict=True) if tier == Tier.ATTRIBUTE}
         top = Tier.ATTRIBUTE if len(attributes) >= 3 else Tier.TEXT
-        self.plain = np.flatnonzero(tiers <= top)
+        grain = np.array([one.grain for one in literals], dtype=np.int64)
+        alone = np.flatnonzero(tiers <= top)
+        self.plain = alone[grain[alone] < 2]
+        if len(self.plain) > _JOINED:
+            self.plain = alone[grain[alone] == 0]
+        self._joined = {int(i) for i in self.plain}
         self.others = np.flatnonzero((tiers > top) & (tiers < Tier.PARTIAL))
         self.partial = np.flatnonzero(tiers == Tier.PARTIAL)
         self.own = np.flatnonzero(tiers == Tier.OWN)
@@ -106,21 +86,21 @@ class RuleLanguage:
         codes = {name: i for i, name in enumerate(dict.fromkeys(families))}
         self.family = np.array([codes[name] for name in families], dtype=np.int64)
         self.support = bitset.count(self.bits)
-        self.single = self.plain[self.support[self.plain] <= MOST * len(layout.strata)]
+        self.single = alone[self.support[alone] <= MOST * len(layout.strata)]
         # what a negation or a range says, a plain condition mostly says as well
         costs = np.array([self.literals[i].cost for i in self.single])
         self.handicaps = math.log(_PLAINER) * (costs - costs.min(initial=math.inf))
         self._join_pairs()
         self._choose_triples()
-        self._share_level()
+        self._count_rules()
 
     def _join_pairs(self) -> None:
         plain, others = self.bits[self.plain], self.bits[self.others]
         self.pair_support = bitset.count_and(plain, plain)
-        mixed_support = bitset.count_and(plain, others)
+        self.mixed_support = bitset.count_and(plain, others)
         self.pairs = self._allow(self.pair_support, self.plain, self.plain)
         self.pairs &= np.triu(np.ones_like(self.pairs), 1)
-        self.mixed = self._allow(mixed_support, self.plain, self.others)
+        self.mixed = self._allow(self.mixed_support, self.plain, self.others)
         if self.depth < 2:
             self.pairs[:], self.mixed[:] = False, False
 
@@ -136,8 +116,10 @@ class RuleLanguage:
         words = max(1, self.bits.shape[1])
         limit = int((6 * _TRIPLE_WORK / words) ** (1 / 3)) if self.depth >= 3 else 0
         # by cost first: values and flags, then cuts, then ranges; text literals last
-        costs = [self.literals[i].cost + 2 * self.literals[i].tier for i in self.plain]
-        self.triple_places = np.sort(np.argsort(costs, kind="stable")[:limit])
+        costs = np.array([self.literals[i].cost + 2 * self.literals[i].tier for i in self.plain])
+        self.coarse = np.flatnonzero([self.literals[i].grain == 0 for i in self.plain])
+        order = np.argsort(costs[self.coarse], kind="stable")[:limit]
+        self.triple_places = np.sort(self.coarse[order])
         p = self.triple_places
         self.triple_pairs = (self.pairs | self.pairs.T)[np.ix_(p, p)]
         self.triple_bits = self.bits[self.plain[p]]
@@ -175,7 +157,7 @@ class RuleLanguage:
                 members.setdefault(one.column, []).append(i)
         return {name: np.array(places) for name, places in members.items() if len(places) > 2}
 
-    def _share_level(self) -> None:
+    def _count_rules(self) -> None:
         triples = count_triples(
             self.triple_bits, self.triple_pairs, self.triple_support, MIN_SUPPORT
         )
@@ -194,49 +176,26 @@ class RuleLanguage:
             "partial": len(self.partial),
             "own": len(self.own),
         }
-        total = sum(WEIGHTS[kind] for kind, count in self.counts.items() if count)
-        self.weights = {kind: WEIGHTS[kind] / total for kind, count in self.counts.items() if count}
+        self.contexts_of = {
+            "values": 1,
+            "words": 1,
+            "set": len(self.plain),
+            "set of a pair": self.counts["pair"],
+        }
 
     def _count_sets(self, contexts: int) -> int:
         return contexts * sum(_count_subsets(len(v), MAX_SET) for v in self.values.values())
 
-    def log_cost(self, kind: str, size: int = 1) -> float:
-        """Return log of what an error level is divided by for a rule of a class.
-
-        Of single conditions this is the plainest; `cost_of` knows each. ``size`` is that of a set:
-        sets share their class's level equally among the sizes, and then among the sets of that
-        size.
-        """
-        if kind == "single":
-            return math.log(np.exp(-self.handicaps).sum() / self.weights[kind])
-        if kind in _SIMPLE:
-            return math.log(self.counts[kind] / self.weights[kind])
-        largest, families = (
-            (MAX_WORDS, list(self.word_families.values()))
-            if kind == "words"
-            else (MAX_SET, list(self.values.values()))
-        )
-        sets = sum(math.comb(len(v), size) for v in families)
-        contexts = {
-            "words": 1,
-            "values": 1,
-            "set": len(self.plain),
-            "set of a pair": self.counts["pair"],
-        }[kind]
-        return math.log(max(1, sets) * contexts * (largest - 1) / self.weights[kind])
-
-    def cost_of(self, rule: ModeRule) -> float:
-        """Return log of what an error level is divided by for a rule."""
-        cost = self.log_cost(rule.kind, max(len(part) for part in rule.parts))
-        return cost + self.handicap_of(rule) if rule.kind == "single" else cost
-
     def handicap_of(self, rule: ModeRule) -> float:
-        """Return how much more than the plainest a single condition costs."""
+        """Return how much more than the plainest a single condition costs; other rules nothing."""
+        if rule.kind != "single":
+            return 0.0
         return float(self.handicaps[np.searchsorted(self.single, rule.parts[0][0])])
 
-    def join(self, parts: Sequence[tuple[int, ...]]) -> Iterator[ModeRule]:
-        """Yield the rule of some parts, if it is one of the language."""
-        kind = self._classify(parts)
+    def join(self, parts: Sequence[tuple[int, ...]], *, free: bool = False) -> Iterator[ModeRule]:
+        """Yield the rule of some parts, if it is one of the language; ``free`` are sets of values
+        that no other condition holds together."""
+        kind = self._classify(parts, free)
         if kind is not None:
             # plain conditions in their order, sets and words last, as the search writes them
             order = sorted(
@@ -244,7 +203,7 @@ class RuleLanguage:
             )
             yield ModeRule(tuple(order), kind)
 
-    def _classify(self, parts: Sequence[tuple[int, ...]]) -> str | None:
+    def _classify(self, parts: Sequence[tuple[int, ...]], free: bool) -> str | None:
         """Return the class of rules that a conjunction belongs to; None if it is none of the
         language."""
         tiers = {self.literals[i].tier for part in parts for i in part}
@@ -256,6 +215,8 @@ class RuleLanguage:
         sets = [part for part in parts if len(part) > 1]
         plain = sorted(i for i in single if self.is_plain[i])
         others = [i for i in single if not self.is_plain[i]]
+        if not set(plain) <= self._joined and len(parts) > 1:
+            return None
         if not parts or len(parts) > self.depth or len(sets) > 1 or (sets and others):
             return None
         if sets:
@@ -264,7 +225,7 @@ class RuleLanguage:
             if len(plain) == 2 and self._is_pair(*plain):
                 return "set of a pair"
             if not plain:
-                return "values" if self._have_parent(sets[0]) else None
+                return "values" if free or self._have_parent(sets[0]) else None
             return "set" if len(plain) == 1 else None
         if others:
             return self._classify_others(plain, others)

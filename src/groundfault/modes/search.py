@@ -13,16 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.modes.condition import MIN_SUPPORT, MOST
+from groundfault.modes.bars import Bars
+from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, MIN_SUPPORT, MOST, TOP_VALUES
 from groundfault.modes.kernels import guarantee, search_triples, sum_pairs
-from groundfault.modes.rule_space import (
-    FEW,
-    MAX_SET,
-    MAX_WORDS,
-    ModeRule,
-    RuleLanguage,
-    list_subsets,
-)
+from groundfault.modes.rule_space import ModeRule, list_subsets
 from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
@@ -30,13 +24,13 @@ from groundfault.stats.bits import Bits
 Floats = NDArray[np.float64]
 
 GAMMA = 0.15
-"""How much the size of a rule counts beside its guaranteed excess: chosen among 0, .1, .15, .25 and
-.5 on 13 networks at n = 2,000."""
+"""How much the size of a rule counts beside its guaranteed excess."""
 _TOP = 40
 _CONTEXTS = 60
 _EVEN = 0.8
 """Share of a set's excess that each value has: with less, sets join unlike values."""
 _STARTS = 6
+_HOPELESS = 0.5
 _NEED = 0.3
 
 
@@ -69,11 +63,12 @@ def score_counts(units: Floats, losses: Floats, expected: Floats, z: Floats | fl
     return guarantee(units, losses, expected, z, GAMMA)
 
 
-def search(language: RuleLanguage, strata: Strata) -> list[RuleProposal]:
+def search(bars: Bars, strata: Strata) -> list[RuleProposal]:
     """Return the best rules of every class, those of the largest guaranteed excess first."""
-    rules = list(dict.fromkeys(_search_all(language, strata)))
+    language = bars.language
+    rules = list(dict.fromkeys(_search_all(bars, strata)))
     masks = language.masks(rules)
-    costs = np.array([language.cost_of(rule) for rule in rules])
+    costs = np.array([bars.cost_of(rule) for rule in rules])
     scores = score_masks(masks, strata, costs) if rules else np.zeros(0)
     # what joins more than half of the units by several conditions, or by words, is better said by
     # what it leaves out
@@ -85,12 +80,13 @@ def search(language: RuleLanguage, strata: Strata) -> list[RuleProposal]:
     return [RuleProposal(rules[i], masks[i], float(scores[i])) for i in order]
 
 
-def search_inside(language: RuleLanguage, strata: Strata) -> list[RuleProposal]:
+def search_inside(bars: Bars, strata: Strata) -> list[RuleProposal]:
     """Return effects that show only inside a context: a condition, against the rest of one
     value."""
+    language = bars.language
     if not language.counts["inside"]:
         return []
-    z = _z(language, "inside")
+    z = _z(bars, "inside")
     contexts = language.plain[language.contexts]
     whole = strata.count_new(language.bits[contexts])
     rate = whole[1] / np.maximum(whole[0], 1)
@@ -108,20 +104,23 @@ def search_inside(language: RuleLanguage, strata: Strata) -> list[RuleProposal]:
     return sorted(proposals, key=lambda p: -p.score)
 
 
-def _search_all(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule]:
-    yield from _search_singles(language, strata)
+def _search_all(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
+    language = bars.language
+    yield from _search_singles(bars, strata)
     if language.depth < 2:
         return
     plain = language.bits[language.plain]
     sums = _sum(plain, plain, strata)
-    yield from _search_pairs(language, "pair", sums)
+    scores = np.where(language.pairs, _score(sums, _z(bars, "pair")), -9.0)
+    yield from _list_pairs(language.plain, language.plain, scores, "pair")
     if language.counts["mixed"]:
-        mixed = _sum(plain, language.bits[language.others], strata)
-        yield from _search_pairs(language, "mixed", mixed)
-    if language.depth >= 3:
-        yield from _search_triples(language, strata)
-    yield from _search_sets(language, strata, sums)
-    yield from _search_words(language, strata)
+        mixed = _score(_sum(plain, language.bits[language.others], strata), _z(bars, "mixed"))
+        scores_mixed = np.where(language.mixed, mixed, -9.0)
+        yield from _list_pairs(language.plain, language.others, scores_mixed, "mixed")
+    if language.counts["triple"]:
+        yield from _search_triples(bars, strata, sums, float(scores.max(initial=0.0)))
+    yield from _search_sets(bars, strata, sums, scores)
+    yield from _search_words(bars, strata)
 
 
 def _sum(a: Bits, b: Bits, strata: Strata) -> Floats:
@@ -132,8 +131,13 @@ def _sum(a: Bits, b: Bits, strata: Strata) -> Floats:
     return sums
 
 
-def _z(language: RuleLanguage, kind: str, size: int = 1) -> float:
-    return math.sqrt(2 * max(language.log_cost(kind, size), 0.5))
+def _score(sums: Floats, z: float) -> Floats:
+    units, losses, expected = sums
+    return score_counts(units, losses, expected, z)
+
+
+def _z(bars: Bars, kind: str, size: int = 1) -> float:
+    return math.sqrt(2 * max(bars.log_cost(kind, size), 0.5)) if bars.language.counts[kind] else 0.0
 
 
 def _best(scores: Floats, top: int) -> NDArray[np.intp]:
@@ -144,7 +148,8 @@ def _best(scores: Floats, top: int) -> NDArray[np.intp]:
     return np.asarray(places[np.argsort(-flat[places], kind="stable")])
 
 
-def _search_singles(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule]:
+def _search_singles(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
+    language = bars.language
     for kind, places in (
         ("single", language.single),
         ("word", language.others),
@@ -153,33 +158,32 @@ def _search_singles(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule
     ):
         if len(places):
             counts = strata.count_new(language.bits[places])
-            scores = score_counts(*counts, _z(language, kind))
+            scores = score_counts(*counts, _z(bars, kind))
             # a test may tell from chance what has no guaranteed excess
             more = np.flatnonzero(counts[1] > counts[2])
             best = more[np.argsort(-scores[more], kind="stable")][:_TOP]
             yield from (ModeRule(((int(places[i]),),), kind) for i in best)
 
 
-def _search_pairs(language: RuleLanguage, kind: str, sums: Floats) -> Iterator[ModeRule]:
-    if not language.counts[kind]:
-        return
-    right, allowed = {
-        "pair": (language.plain, language.pairs),
-        "mixed": (language.others, language.mixed),
-    }[kind]
-    scores = np.where(allowed, score_counts(sums[0], sums[1], sums[2], _z(language, kind)), -9.0)
+def _list_pairs(
+    left: NDArray[np.intp], right: NDArray[np.intp], scores: Floats, kind: str
+) -> Iterator[ModeRule]:
     for flat in _best(scores, 2 * _TOP):
         i, j = divmod(int(flat), len(right))
-        yield ModeRule(((int(language.plain[i]),), (int(right[j]),)), kind)
+        yield ModeRule(((int(left[i]),), (int(right[j]),)), kind)
 
 
-def _search_triples(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule]:
-    if not language.counts["triple"]:
-        return
-    losses = strata.losses
+def _search_triples(
+    bars: Bars, strata: Strata, sums: Floats, best_pair: float
+) -> Iterator[ModeRule]:
+    language, losses = bars.language, strata.losses
+    z, p = _z(bars, "triple"), language.triple_places
+    # no third condition does better than to leave the failures of a pair alone
+    errors = sums[1][np.ix_(p, p)]
+    most = score_counts(errors, errors, errors * strata.rates.min(), z)
     best, third = search_triples(
         language.triple_bits,
-        language.triple_pairs,
+        language.triple_pairs & (most > _HOPELESS * best_pair),
         language.triple_support,
         MIN_SUPPORT,
         strata.inside,
@@ -187,41 +191,38 @@ def _search_triples(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule
         losses.scale,
         strata.layout.runs,
         strata.rates,
-        _z(language, "triple"),
+        z,
         GAMMA,
     )
-    places = language.plain[language.triple_places]
+    places = language.plain[p]
     for flat in _best(best, 2 * _TOP):
         i, j = divmod(int(flat), len(places))
         k = int(third[i, j])
         yield ModeRule(tuple((int(places[x]),) for x in (i, j, k)), "triple")
 
 
-def _search_sets(language: RuleLanguage, strata: Strata, sums: Floats) -> Iterator[ModeRule]:
+def _search_sets(bars: Bars, strata: Strata, sums: Floats, scores: Floats) -> Iterator[ModeRule]:
     """Yield sets of values of one column, inside one condition or a pair of them."""
-    plain = language.plain
-    pairs: list[tuple[int, int]] = []
-    if language.depth >= 3 and language.counts["set of a pair"]:
-        scores = np.where(language.pairs, score_counts(sums[0], sums[1], sums[2], 2.0), -9.0)
-        pairs = [divmod(int(flat), len(plain)) for flat in _best(scores, _CONTEXTS)]
+    language, plain = bars.language, bars.language.plain
+    pairs = [divmod(int(flat), len(plain)) for flat in _best(scores, _CONTEXTS)]
     for places in language.values.values():
         family, whole = language.family[plain[places[0]]], sums[:, places, places]
         contexts = np.flatnonzero(language.family[plain] != family)
         inner = sums[:, contexts][:, :, places]
-        for context, values in _search_family(language, inner, whole, places, "set"):
+        for context, values in _search_family(bars, inner, whole, places, "set"):
             yield ModeRule(((int(plain[contexts[context]]),), values), "set")
         apart = [p for p in pairs if family not in language.family[plain[list(p)]]]
-        if not apart:
+        if not apart or not language.counts["set of a pair"]:
             continue
         masks = np.stack([language.bits[plain[i]] & language.bits[plain[j]] for i, j in apart])
         inner = _sum(masks, language.bits[plain[places]], strata)
-        for context, values in _search_family(language, inner, whole, places, "set of a pair"):
+        for context, values in _search_family(bars, inner, whole, places, "set of a pair"):
             i, j = apart[context]
             yield ModeRule(((int(plain[i]),), (int(plain[j]),), values), "set of a pair")
 
 
 def _search_family(
-    language: RuleLanguage,
+    bars: Bars,
     sums: Floats,
     whole: Floats,
     places: NDArray[np.intp],
@@ -237,10 +238,9 @@ def _search_family(
         # a value belongs to a context only if it fails more inside it than outside
         outside = (whole[1] - losses) / (whole[0] - units)
         needed = (whole[0] - units >= FEW) & (outside < losses / units - _NEED * excess / units)
-        usable_value = (units >= FEW) & (excess > 0) & needed
-        rank = np.where(usable_value, excess / np.sqrt(units), -1.0)
-    top = np.argsort(-rank, axis=1, kind="stable")[:, :5]
-    usable = np.take_along_axis(rank, top, axis=1) > 0
+        rank = np.where((units >= FEW) & (excess > 0), excess / np.sqrt(units), -1.0)
+    top = np.argsort(-rank, axis=1, kind="stable")[:, :TOP_VALUES]
+    usable = np.take_along_axis((rank > 0) & needed, top, axis=1)
     u, x, e = (np.take_along_axis(a, top, axis=1) for a in (units, losses, expected))
     subsets = list_subsets(top.shape[1], MAX_SET)
     live = (units > 0).sum(axis=1)
@@ -253,42 +253,42 @@ def _search_family(
     ok = (s >= MIN_SUPPORT) & ~((~usable)[:, None, :] & subsets[None]).any(axis=2)
     # a set of all values says nothing beyond its context; each value has to carry its part
     ok &= (sizes[None, :] < live[:, None]) & (least >= _EVEN * mean)
-    z = np.array([_z(language, kind, int(size)) for size in sizes])
+    z = np.array([_z(bars, kind, int(size)) for size in sizes])
     scores = np.where(ok, score_counts(s, k, mu, z[None, :]), -9.0)
     for flat in _best(scores, _TOP):
         context, which = divmod(int(flat), len(subsets))
-        chosen = sorted(int(language.plain[places[v]]) for v in top[context][subsets[which]])
+        chosen = sorted(int(bars.language.plain[places[v]]) for v in top[context][subsets[which]])
         yield context, tuple(chosen)
 
 
-def _search_words(language: RuleLanguage, strata: Strata) -> Iterator[ModeRule]:
+def _search_words(bars: Bars, strata: Strata) -> Iterator[ModeRule]:
     """Yield unions of words, grown greedily from the best of them."""
-    for places in language.word_families.values():
-        bits = language.bits[places]
+    for places in bars.language.word_families.values():
+        bits = bars.language.bits[places]
         units, losses, expected = strata.count_new(bits)
         with np.errstate(divide="ignore", invalid="ignore"):
             rank = np.where(units >= FEW, (losses - expected) / np.sqrt(units), -9.0)
         pool = np.argsort(-rank, kind="stable")[:25]
         pool = pool[rank[pool] > 0]
         for start in pool[:_STARTS]:
-            yield from _grow_words(language, strata, places, pool, int(start))
+            yield from _grow_words(bars, strata, places, pool, int(start))
 
 
 def _grow_words(
-    language: RuleLanguage,
+    bars: Bars,
     strata: Strata,
     places: NDArray[np.intp],
     pool: NDArray[np.intp],
     start: int,
 ) -> Iterator[ModeRule]:
-    bits = language.bits[places]
+    bits = bars.language.bits[places]
     words, mask = [start], bits[start]
-    score = float(score_masks(mask[None], strata, np.array([language.log_cost("word")]))[0])
+    score = float(score_masks(mask[None], strata, np.array([bars.log_cost("word")]))[0])
     while len(words) < MAX_WORDS:
         others = [int(i) for i in pool if i not in words]
         if not others:
             return
-        cost = language.log_cost("words", len(words) + 1)
+        cost = bars.log_cost("words", len(words) + 1)
         unions = mask | bits[others]
         scores = score_masks(unions, strata, np.full(len(others), cost))
         best = int(np.argmax(scores))

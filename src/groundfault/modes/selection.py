@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.modes.bars import Bars
 from groundfault.modes.condition import MIN_SUPPORT
-from groundfault.modes.refine import gain_over_expected, refine
-from groundfault.modes.rule_space import ModeRule, RuleLanguage
+from groundfault.modes.refine import gain_over_expected, join, refine
+from groundfault.modes.rule_space import ModeRule
 from groundfault.modes.search import RuleProposal, score_counts, search, search_inside
-from groundfault.modes.single_conditions import JointTest
-from groundfault.modes.strata import Losses, Strata
+from groundfault.modes.strata import Strata
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
-MAX_MODES = 25
+MOST_MODES = 8
+"""Modes of a list: on 17 networks what comes later is broad, and no hole among it."""
+_SEARCHED = 12
+"""Modes to search before they are put in order: some are dropped by it."""
 _TESTED = 120
 _ORDER_Z = 3.0
 """Deviations below the rate of a mode that its place is decided by; 0 to 4 put the same 11 of 13
@@ -37,6 +41,14 @@ _ALIKE = 0.4
 _SAME_PLACE = 0.5
 _TELLS_APART = math.log(0.001)
 _ALTERNATIVES = 4
+_BEYOND_DOUBT = math.log(0.01)
+"""Level at which a condition has to show for it to be joined to what somebody named."""
+_SHORT = 5
+"""Modes up to which a list has room for wider forms: those that a page shows in full."""
+_ADDED = math.log(0.01)
+"""Log p of what a wider form adds, among at most six forms: a filter, no claim."""
+_PART = 0.1
+"""Share of a mode's excess that what its wider form adds has to have: less is not worth a line."""
 
 
 @dataclass(frozen=True)
@@ -65,30 +77,27 @@ class Selection:
 
     Parameters
     ----------
-    language : RuleLanguage
-    losses : Losses
-    level : float
-        Family-wise error level of the marginal claims, and of the conditional ones.
+    bars : Bars
+        Their level is that of the marginal claims, and that of the conditional ones.
     """
 
-    def __init__(self, language: RuleLanguage, losses: Losses, level: float) -> None:
-        self.language, self.losses, self.log_level = language, losses, math.log(level)
-        self.base = Strata(language.layout, losses)
-        self.together = JointTest(language, losses, level)
+    def __init__(self, bars: Bars) -> None:
+        self.bars, self.language, self.losses = bars, bars.language, bars.losses
+        self.base = Strata(self.language.layout, self.losses)
         self.tabu: set[ModeRule] = set()
 
     def select(self) -> list[Listed]:
         """Search, list the best, drop what others explain, until nothing more stands."""
         modes: list[Listed] = []
-        for _ in range(3 * MAX_MODES):
-            if len(modes) >= MAX_MODES:
+        for _ in range(3 * _SEARCHED):
+            if len(modes) >= _SEARCHED:
                 break
             mode = self._next(modes)
             if mode is None:
                 break
             self.tabu.add(mode.rule)
             modes = self._drop_redundant(self._drop_nested([*modes, mode]))
-        return self._order(modes)
+        return self._add_wider(self._merge(self._order(modes)))[:MOST_MODES]
 
     def _strata(self, rules: Sequence[Listed | RuleProposal]) -> Strata:
         if not rules:
@@ -98,18 +107,33 @@ class Selection:
     def _next(self, modes: Sequence[Listed]) -> Listed | None:
         """Return the best rule beyond those listed, in its shortest words."""
         strata = self._strata(modes)
-        proposals = self._gate(search(self.language, strata), strata)
+        proposals = self._gate(search(self.bars, strata), strata)
         proposals = self._keep_new([p for p in proposals if not self._recuts(p, modes)], modes)
         bar = max(0.0, proposals[0].score) if proposals else 0.0
         inside = self._next_inside(strata, bar)
+        while inside is None and proposals and not (modes and proposals[0].score <= 0):
+            best = self._choose(proposals, strata)
+            own = self._find_own(best, proposals, strata)
+            worded = own or self._reword(best, proposals, strata)
+            if self._is_confirmed(worded, strata, self.bars.log_level):
+                chosen = self._refine(worded, strata)
+                alternatives = tuple(self._list_alternatives(chosen, proposals, modes))
+                return self._list(chosen, strata, alternatives)
+            proposals = [p for p in proposals if p is not worded]
         # what is true and small is worth saying where nothing else is
-        if inside is not None or not proposals or (modes and proposals[0].score <= 0):
-            return inside
-        best = self._choose(proposals, strata)
-        overlaps = _compute_new_overlaps(best, proposals, strata)
-        chosen = self._refine(self._reword(best, proposals, overlaps), strata)
-        alternatives = tuple(self._list_alternatives(chosen, proposals, modes))
-        return self._list(chosen, strata, alternatives)
+        return inside
+
+    def _is_confirmed(self, proposal: RuleProposal, strata: Strata, log_level: float) -> bool:
+        """Return whether each condition shows among the units for which the others hold: else it is
+        a bystander, true of the failures by chance."""
+        rule, language = proposal.rule, self.language
+        bar = log_level - math.log(max(1, len(language.plain)))
+        for part in rule.parts if len(rule.parts) > 1 else ():
+            others = ModeRule(tuple(one for one in rule.parts if one != part), rule.kind)
+            wider = language.layout.unpack(language.mask(others)[None])[0]
+            if strata.log_p(proposal.mask, wider) > bar:
+                return False
+        return True
 
     def _choose(self, proposals: Sequence[RuleProposal], strata: Strata) -> RuleProposal:
         """Return the rule that best describes the failures that the top rule covers.
@@ -124,12 +148,11 @@ class Selection:
             if overlap >= _SAME_PLACE and (p.score > 0 or p is proposals[0])
         ]
         counts = strata.count_new(np.stack([p.mask for p in near]))
-        costs = [self.language.cost_of(p.rule) for p in near]
+        costs = [self.bars.words_of(p.rule) for p in near]
         return near[int(np.argmax(gain_over_expected(*counts) - costs))]
 
     def _recuts(self, proposal: RuleProposal, modes: Sequence[Listed]) -> bool:
-        """Return whether a condition is another cut of a column that a mode cuts: its doses show
-        that."""
+        """Return whether a condition cuts a column where a mode cuts it: its doses show that."""
         if proposal.rule.kind != "single":
             return False
         family = self.language.family
@@ -139,16 +162,14 @@ class Selection:
             for mode in modes
             if mode.rule.kind == "single" and family[mode.rule.parts[0][0]] == family[place]
         ]
-        return any(
-            not (cut & ~proposal.mask).any() or not (proposal.mask & ~cut).any() for cut in cuts
-        )
+        return any((cut & proposal.mask).any() for cut in cuts)
 
     def _list_alternatives(
         self, chosen: RuleProposal, proposals: Sequence[RuleProposal], modes: Sequence[Listed]
     ) -> Iterator[tuple[ModeRule, float]]:
         """Yield rules that the losses cannot tell from the chosen one: neither adds to the other.
 
-        Another cut of the same columns for nearly the same units is none: doses show it.
+        Another cut of the same columns is none: doses show it.
         """
         about = self._list_families(chosen.rule)
         overlaps = _compute_overlaps(chosen.mask, np.stack([p.mask for p in proposals]))
@@ -161,7 +182,7 @@ class Selection:
             if p.rule == chosen.rule or overlap < _ALIKE or self._length(p.rule) > longest:
                 continue
             same = overlap >= _SAME_UNITS
-            if same and self._list_families(p.rule) == about:
+            if (same or self._cuts(p.rule)) and self._list_families(p.rule) == about:
                 continue
             if not same and _compute_overlaps(p.mask, listed[1:]).max(initial=0) >= _SAME_UNITS:
                 continue
@@ -173,6 +194,10 @@ class Selection:
                 listed = np.concatenate([listed, p.mask[None]])
                 yield p.rule, float(overlap)
 
+    def _cuts(self, rule: ModeRule) -> bool:
+        """Return whether a rule has a condition on a number."""
+        return any(self.language.literals[part[0]].bounds is not None for part in rule.parts)
+
     def _list_families(self, rule: ModeRule) -> list[int]:
         """Return what the conditions of a rule are about."""
         return sorted(int(self.language.family[part[0]]) for part in rule.parts)
@@ -181,14 +206,14 @@ class Selection:
         """Return whether a mode adds to those listed before it."""
         # one that covers nothing new tells a reader nothing, however well it stands
         adds = bitset.count((mode.mask & strata.inside)[None])[0] >= MIN_SUPPORT
-        return bool(adds) and self._adjust(strata, mode) <= self.log_level
+        return bool(adds) and self._adjust(strata, mode) <= self.bars.log_level
 
     def _next_inside(self, strata: Strata, bar: float) -> Listed | None:
         """Return the best effect that shows only inside a context, if it is better than ``bar``."""
         # a low rate that is high for its context is no weakness: it has to be high among all too
         better = [
             p
-            for p in search_inside(self.language, strata)
+            for p in search_inside(self.bars, strata)
             if p.score > bar and self.base.log_p(p.mask) <= _HIGH
         ]
         proposals = self._gate(better, strata)
@@ -204,12 +229,7 @@ class Selection:
 
     def _adjust(self, strata: Strata, one: RuleProposal | Listed) -> float:
         """Return log p of a claim times all the rules that could have been said instead."""
-        log_p = self._log_p(strata, one) + self.language.cost_of(one.rule)
-        # where nothing is listed before, both claims are one
-        joint = strata is self.base and one.rule.kind == "single" and log_p > self.log_level
-        if not joint:
-            return log_p
-        return self.together.log_p(one.mask, self.language.handicap_of(one.rule))
+        return self.bars.adjust(one.rule, self._log_p(strata, one))
 
     def _refine(self, proposal: RuleProposal, strata: Strata) -> RuleProposal:
         """Return the refined rule, where both of its claims still stand."""
@@ -218,7 +238,9 @@ class Selection:
             return proposal
         mask = self.language.mask(rule)
         refined = RuleProposal(rule, mask, proposal.score)
-        return refined if self._gate([refined], strata) else proposal
+        stands = self._is_confirmed(refined, strata, self.bars.log_level)
+        stands = stands and bool(self._gate([refined], strata))
+        return refined if stands else proposal
 
     def _list(
         self,
@@ -237,7 +259,7 @@ class Selection:
                 continue
             # where nothing is listed before, both claims are one
             claims = (strata,) if strata is self.base else (strata, self.base)
-            if all(self._adjust(claim, proposal) <= self.log_level for claim in claims):
+            if all(self._adjust(claim, proposal) <= self.bars.log_level for claim in claims):
                 significant.append(proposal)
             if len(significant) >= _TESTED:
                 break
@@ -256,15 +278,34 @@ class Selection:
         enough = bitset.count(rows) >= MIN_SUPPORT
         return [p for p, ok in zip(proposals, enough, strict=True) if ok]
 
+    def _find_own(
+        self, best: RuleProposal, proposals: Sequence[RuleProposal], strata: Strata
+    ) -> RuleProposal | None:
+        """Return what somebody named that says the same as a rule: theirs are the words.
+
+        It is narrowed by a condition of the search only where that shows beyond doubt.
+        """
+        said = best.mask[None]
+        if not self._is_confirmed(best, strata, _BEYOND_DOUBT):
+            parts = [ModeRule((part,), best.rule.kind) for part in best.rule.parts]
+            said = np.concatenate([said, self.language.masks(parts)])
+        return next(
+            (
+                p
+                for p in proposals
+                if p.rule.kind == "own"
+                and _compute_overlaps(p.mask & strata.inside, said & strata.inside).max()
+                >= _SAME_UNITS
+            ),
+            None,
+        )
+
     def _reword(
-        self, best: RuleProposal, proposals: Sequence[RuleProposal], overlaps: NDArray[np.float64]
+        self, best: RuleProposal, proposals: Sequence[RuleProposal], strata: Strata
     ) -> RuleProposal:
         """Return the shortest rule that says the same; attributes rather than texts."""
         language = self.language
-        for p, overlap in zip(proposals, overlaps, strict=True):
-            # what somebody named is said in their words
-            if p.rule.kind == "own" and overlap >= _SAME_UNITS:
-                return p
+        overlaps = _compute_new_overlaps(best, proposals, strata)
         length, texts = self._length(best.rule), language.reads_text(best.rule)
         same = [best]
         for p, overlap in zip(proposals, overlaps, strict=True):
@@ -348,6 +389,67 @@ class Selection:
             mode = waiting.pop(place)
             ordered.append(replace(mode, log_conditional=self._adjust(strata, mode)))
         return ordered
+
+    def _merge(self, modes: list[Listed]) -> list[Listed]:
+        """Return the list with modes said as one that differ in the values of one column, and fail
+        alike, or that are stretches of one slope."""
+        for a, b in combinations(modes, 2):
+            rule = join(self.language, self.base, a.rule, b.rule)
+            if rule is None:
+                continue
+            both = RuleProposal(rule, self.language.mask(rule), 0.0)
+            others = [mode for mode in modes if mode is not a and mode is not b]
+            if self._gate([both], self.base):
+                merged = self._order([self._list(both, self.base, ()), *others])
+                # no other mode may be lost by it
+                if len(merged) == len(modes) - 1:
+                    return self._merge(merged)
+        return modes
+
+    def _add_wider(self, modes: list[Listed]) -> list[Listed]:
+        """Return the list with the wider form of a mode behind it, where what it adds fails more
+        than elsewhere, too.
+
+        Not where a list is long: there a broad weakness would cover what has a name of its own.
+        """
+        place = 1
+        while len(modes) <= _SHORT and place <= min(len(modes), _SHORT - 1):
+            wider = self._find_wider(modes[:place])
+            if wider is not None and wider.rule not in [mode.rule for mode in modes]:
+                trial = [*modes[:place], wider]
+                for mode in modes[place:]:
+                    if self._stands(self._strata(trial), mode):
+                        trial.append(mode)
+                if len(trial) >= len(modes):
+                    modes, place = trial, place + 1
+            place += 1
+        return modes
+
+    def _find_wider(self, modes: list[Listed]) -> Listed | None:
+        """Return the rule of some conditions of the last mode that best describes what else
+        fails."""
+        parts = modes[-1].rule.parts
+        subsets = [some for size in range(1, len(parts)) for some in combinations(parts, size)]
+        rules = [rule for some in subsets for rule in self.language.join(some, free=True)]
+        if not rules:
+            return None
+        strata, masks = self._strata(modes), self.language.masks(rules)
+        units, losses, expected = strata.count_new(masks)
+        own = self.base.count_new(modes[-1].mask[None])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            excess = (losses - expected) / units
+        enough = (units >= MIN_SUPPORT) & (excess >= _PART * (own[1] - own[2]) / own[0])
+        enough &= bitset.count(masks) <= len(self.losses.values) / 2
+        for i in np.argsort(-gain_over_expected(units, losses, expected), kind="stable"):
+            one = RuleProposal(rules[i], masks[i], 0.0)
+            bar = _ADDED - math.log(len(rules))
+            if (
+                enough[i]
+                and strata.log_p(masks[i] & strata.inside) <= bar
+                and self._gate([one], self.base)
+            ):
+                return self._list(one, strata, ())
+        return None
 
 
 def _compute_new_overlaps(

@@ -205,13 +205,23 @@ def _count(one: NumberedMode) -> Table:
     return make_table(one.name, "tnnn", heads, rows)
 
 
+def _expect(mode: Mode) -> str:
+    """Return the failure rate to expect of new examples, where a report says it."""
+    if mode.corrected is None or words.rate(mode.corrected) == words.rate(mode.rate):
+        return ""
+    return (
+        f"; expect {words.rate(mode.corrected)} of new examples, because chosen rules look worse "
+        "than they are"
+    )
+
+
 def _remark(outline: ModeOutline, one: NumberedMode) -> Iterator[tuple[str, str | Code | Line]]:
     mode, rules = one.mode, format_count(outline.search.rules)
     yield "Rule", Code(mode.rule)
     level = words.level(1 - words.decimal(one.report.plan.alpha))
     yield (
         f"{level} interval",
-        f"{words.span(mode.interval)}: the failure rate inside, for this rule alone",
+        f"{words.span(mode.interval)}: the failure rate inside, for this rule alone{_expect(mode)}",
     )
     # where other rows proposed it, no rule beside it could have been tested in its place
     among = "" if outline.search.searched is not None else f", of all {rules},"

@@ -89,10 +89,16 @@ class NumberedMode:
 
     @property
     def nesting(self) -> str:
-        """Return how much of it earlier modes cover; empty where it is less than half."""
+        """Return how much of it earlier modes cover, from half on, or that it is a wider form."""
         mode = self.mode
         old = 1 - mode.n_new / mode.n
-        if not self.earlier or old < _MOSTLY:
+        if not self.earlier:
+            return ""
+        last = self.earlier[-1]
+        if set(mode.conditions) < set(self.report.modes[last - 1].conditions):
+            fail = f"{count_errors(mode.errors_new)} of {words.count(mode.n_new)} fail"
+            return f"Also, less often, around mode {last}: outside it, {fail}."
+        if old < _MOSTLY:
             return ""
         one = len(self.earlier) == 1
         where = f"mode {self.earlier[0]}" if one else "the modes before it"
@@ -234,10 +240,20 @@ class ModeOutline:
         return (
             f"Failure modes: family-wise error at most {level} over all rules that could have been "
             f"listed{first_look}, for each of two claims: that failures are more frequent inside, "
-            "which is exact, and that a mode adds something to those before it, which is validated "
-            f"by simulation. They are tested on all {self.report.unit}s without a "
+            f"{self._promise}, and that a mode adds something to those before it, which is "
+            f"validated by simulation. They are tested on all {self.report.unit}s without a "
             "holdout, which is allowed because the rules were fixed by attributes and texts before "
             f"any outcome was read{self._mined}. " + PROOF
+        )
+
+    @property
+    def _promise(self) -> str:
+        """Return what the first claim rests on."""
+        if self.search.bars == "bonferroni":
+            return "which is exact"
+        return (
+            "which assumes that columns that have nothing to do with failing go together in the "
+            "same way among failures and passes (exact without that: --bars bonferroni)"
         )
 
     @property

@@ -1,0 +1,244 @@
+"""The bars of classes of rules: what permutations show, and the level that they keep together."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom, hypergeom
+
+from groundfault.core.plan import BarKind
+from groundfault.modes import bars as bars_module
+from groundfault.modes.bars import (
+    PERMUTATIONS,
+    PERMUTED,
+    SHARES,
+    Bars,
+    Permuter,
+    look_up,
+    tabulate_tails,
+)
+from groundfault.modes.bit_layout import Layout
+from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, TOP_VALUES
+from groundfault.modes.conditions import list_conditions
+from groundfault.modes.rule_space import ModeRule, RuleLanguage
+from groundfault.modes.selection import Selection
+from groundfault.modes.strata import Losses
+from groundfault.stats import bits
+
+Floats = NDArray[np.float64]
+LEVEL = 0.10
+
+
+def make(
+    table: pl.DataFrame, losses: Floats, strata: int = 1, depth: int = 1
+) -> tuple[RuleLanguage, Losses]:
+    layout = Layout(np.arange(table.height) % strata)
+    return RuleLanguage(list_conditions(table), layout, depth), Losses.of(losses, layout)
+
+
+def draw_flags(rng: np.random.Generator, n: int, columns: int) -> pl.DataFrame:
+    return pl.DataFrame({f"c{i}": rng.random(n) < 0.4 for i in range(columns)})
+
+
+def draw_mixed(rng: np.random.Generator, n: int) -> pl.DataFrame:
+    words = np.array(["apple", "pear", "plum", "fig", "lime", "kiwi"])
+    return pl.DataFrame(
+        {
+            "flag": rng.random(n) < 0.4,
+            "task": rng.choice(list("abcdef"), n),
+            "length": rng.normal(size=n).round(2),
+            "prompt": [" ".join(rng.choice(words, 9)) + "." for _ in range(n)],
+        }
+    )
+
+
+@pytest.mark.parametrize(("units", "errors"), [(115, 41), (300, 240), (64, 3)])
+def test_tails_are_those_of_the_hypergeometric_distribution(units: int, errors: int) -> None:
+    table, rate = tabulate_tails(units, errors), errors / units
+    for support in range(8, len(table), 7):
+        expected = hypergeom.logsf(np.arange(errors + 1) - 1, units, errors, support)
+        for k in range(int(support * rate) + 1, min(support, errors) + 1):
+            counts = (np.float32([value]) for value in (support, k))
+            (value,) = look_up(table, rate, *counts)
+            # the smallest are not told apart
+            assert value == pytest.approx(max(expected[k], value), rel=1e-4)
+            assert value < -30 or value == pytest.approx(expected[k], rel=1e-4)
+
+
+def list_masks(language: RuleLanguage, name: str, y: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
+    """Return the rules of a class, by enumeration."""
+    on = language.layout.unpack(language.bits)
+    if name == "word":
+        return [on[i] for i in language.others]
+    if name in ("pair", "mixed"):
+        right = language.plain if name == "pair" else language.others
+        allowed = language.pairs if name == "pair" else language.mixed
+        return [on[language.plain[i]] & on[right[j]] for i, j in np.argwhere(allowed)]
+    masks = []
+    for context in language.plain:
+        for places in language.values.values():
+            index = language.plain[places]
+            if language.family[index[0]] == language.family[context]:
+                continue
+            inside = on[index] & on[context]
+            size = inside.sum(axis=1)
+            z = ((inside & y).sum(axis=1) - size * y.mean()) / np.sqrt(np.maximum(size, 1))
+            z[(size < FEW) | (z <= 0)] = -1
+            best = [i for i in np.argsort(-z, kind="stable")[:TOP_VALUES] if z[i] > 0]
+            masks += [
+                inside[list(some)].any(axis=0)
+                for k in range(2, MAX_SET + 1)
+                for some in combinations(best, k)
+            ]
+    return [mask for mask in masks if mask.sum() >= 8]
+
+
+@pytest.mark.parametrize("few", [0.0, math.inf])
+@pytest.mark.parametrize("rate", [0.3, 0.7])
+def test_minima_of_permutations_are_those_of_an_enumeration(
+    rate: float, few: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As products of matrices, and by compiled code."""
+    monkeypatch.setattr(bars_module, "_WORTH_COMPILING", few)
+    rng, n = np.random.default_rng(4), 150
+    language, losses = make(draw_mixed(rng, n), (rng.random(n) < rate).astype(float), depth=3)
+    minima = Permuter(language, losses, PERMUTED).find_minima(np.random.default_rng(5), 3)
+    draws, errors = np.random.default_rng(5), int(losses.values.sum())
+    drawn = min(errors, n - errors)
+    for found in minima:
+        y = np.zeros(n, dtype=np.bool_)
+        y[draws.permutation(n)[:drawn]] = True
+        y = y if drawn == errors else ~y
+        for name, value in zip(PERMUTED, found, strict=True):
+            if name == "single":
+                masks = list(language.layout.unpack(language.bits[language.single]))
+                handicaps = language.handicaps
+            else:
+                masks = [m for m in list_masks(language, name, y) if m.sum() <= n // 2]
+                handicaps = np.zeros(len(masks))
+            tails = [hypergeom.logsf((m & y).sum() - 1, n, errors, m.sum()) for m in masks]
+            least = min(tails + handicaps)
+            # compiled code does not tell apart what passes at no level
+            assert value == pytest.approx(least, abs=1e-3) or (value == 0 and least > -1.61), name
+
+
+def test_cuts_of_one_column_cost_far_less_than_their_number() -> None:
+    rng = np.random.default_rng(1)
+    table = pl.DataFrame({"length": rng.normal(size=400)})
+    bars = Bars(*make(table, (rng.random(400) < 0.3).astype(float)), LEVEL)
+    assert bars.sum_cost("single") - bars.log_cost("single") > math.log(1.4)
+
+
+@pytest.mark.parametrize(
+    ("strata", "losses", "kind"),
+    [
+        (2, [0.0, 1.0], "permutation"),
+        (1, [0.0, 0.5, 1.0], "permutation"),
+        (1, [0, 1], "bonferroni"),
+    ],
+)
+def test_strata_and_graded_losses_pay_for_every_rule(
+    strata: int, losses: list[float], kind: BarKind
+) -> None:
+    rng = np.random.default_rng(2)
+    values = rng.choice(losses, 200)
+    bars = Bars(*make(draw_flags(rng, 200, 5), values, strata, 2), LEVEL, kind)
+    assert not bars.lowest
+    assert bars.log_cost("pair") == bars.sum_cost("pair")
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_no_more_than_the_level_is_spent(depth: int) -> None:
+    rng = np.random.default_rng(9)
+    y = (rng.random(300) < 0.3).astype(float)
+    bars = Bars(*make(draw_mixed(rng, 300), y, depth=depth), LEVEL, "bonferroni")
+    language = bars.language
+    assert sum(bars.weights.values()) == pytest.approx(1.0)
+    sets = [len(v) for v in language.values.values()]
+    words = [len(v) for v in language.word_families.values()]
+    contexts = {"values": 1, "set": len(language.plain), "set of a pair": language.counts["pair"]}
+    spent = 0.0
+    for kind, count in language.counts.items():
+        if not count:
+            continue
+        if kind in contexts or kind == "words":
+            largest, families = (MAX_WORDS, words) if kind == "words" else (MAX_SET, sets)
+            here = sum(
+                contexts.get(kind, 1)
+                * sum(math.comb(v, size) for v in families)
+                * math.exp(-bars.log_cost(kind, size))
+                for size in range(2, largest + 1)
+            )
+        elif kind == "single":
+            costs = [bars.cost_of(ModeRule(((int(i),),), kind)) for i in language.single]
+            here = sum(math.exp(-cost) for cost in costs)
+        else:
+            here = count * math.exp(-bars.log_cost(kind))
+        assert here <= bars.weights[kind] + 1e-12
+        spent += here
+    assert spent <= 1 + 1e-12
+    assert bars.weights.keys() <= SHARES.keys()
+
+
+def test_a_set_of_other_values_than_the_worst_pays_for_all_sets() -> None:
+    rng, n = np.random.default_rng(7), 800
+    table = draw_flags(rng, n, 3).with_columns(task=pl.Series(rng.choice(list("abcdefghij"), n)))
+    language, losses = make(table, (rng.random(n) < 0.3).astype(float), depth=2)
+    bars = Bars(language, losses, LEVEL)
+    values = language.plain[language.values["task"]]
+    context = next(int(i) for i in language.plain if language.literals[i].family == "c0")
+    rows = language.bits[values] & language.bits[context]
+    on = language.layout.unpack(rows)
+    excess = [(losses.values[row].sum() - row.sum() * losses.values.mean()) for row in on]
+    order = np.argsort(-np.array(excess) / np.sqrt(bits.count(rows)))
+    for some, cheap in ((order[:2], True), (order[-2:], False)):
+        rule = ModeRule(((context,), tuple(sorted(int(values[i]) for i in some))), "set")
+        assert (bars.cost_of(rule) < bars.sum_cost("set", 2)) is cheap
+
+
+@pytest.mark.parametrize("kind", ["flags", "cuts", "rare"])
+def test_the_level_is_kept_and_used(kind: str) -> None:
+    worlds, named = 150, 0
+    for seed in range(worlds):
+        rng = np.random.default_rng(seed)
+        table = {
+            "flags": draw_flags(rng, 120, 15),
+            "cuts": pl.DataFrame({"x": rng.random(120)}),
+            "rare": pl.DataFrame({"task": rng.integers(0, 12, 120).astype(str)}),
+        }[kind]
+        language, losses = make(table, (rng.random(120) < 0.35).astype(float))
+        named += bool(Selection(Bars(language, losses, LEVEL)).select())
+    assert binom.sf(named - 1, worlds, LEVEL) > 0.001
+    # far below the level, power would be thrown away
+    assert binom.cdf(named, worlds, LEVEL / 2) > 0.05
+
+
+def test_what_is_plain_to_say_pays_less_than_its_negation() -> None:
+    rng = np.random.default_rng(3)
+    language, losses = make(draw_flags(rng, 120, 15), (rng.random(120) < 0.35).astype(float))
+    bars = Bars(language, losses, LEVEL)
+    rules = [ModeRule(((int(i),),), "single") for i in language.single]
+    plain, negated = (
+        [bars.cost_of(rule) for rule in rules if language.sql(rule).startswith("NOT") is not_so]
+        for not_so in (False, True)
+    )
+    assert len(plain) == len(negated) == 15
+    assert np.ptp(plain) == np.ptp(negated) == 0
+    assert negated[0] - plain[0] > 1
+    # 30 conditions cost those that are plain little more than 15 would
+    assert bars.sum_cost("single") < math.log(1.3 * 15 / bars.weights["single"])
+
+
+def test_permutations_show_no_smaller_p_than_one_in_their_number() -> None:
+    rng = np.random.default_rng(8)
+    language, losses = make(draw_flags(rng, 120, 15), (rng.random(120) < 0.35).astype(float))
+    bars = Bars(language, losses, LEVEL)
+    rule = ModeRule(((int(language.single[0]),),), "single")
+    between = -math.log(PERMUTATIONS + 1) - bars.sum_cost("single")
+    assert bars.adjust(rule, between + 0.1) == pytest.approx(-math.log(PERMUTATIONS + 1), abs=0.11)
+    assert bars.adjust(rule, between - 5) == pytest.approx(between - 5 + bars.sum_cost("single"))
