@@ -15,7 +15,7 @@ from groundfault.cli.settings import Count, Flag, call, derive_options
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.errors import InputError, PlanError
-from groundfault.render.words import plural
+from groundfault.render.words import clean, plural
 
 if TYPE_CHECKING:
     from groundfault.case.labelling import CaseConfirmation
@@ -106,7 +106,9 @@ def ask(
     click.echo(f"\ncase {clean(query.id)}   (query {query.step})")
     fields, hidden = select_fields(query, columns, score_column)
     for name, value in fields.items():
-        click.echo(f"  {clean(name)}: {clean(value)}")
+        # an escape sequence in a case could hide or rewrite what the person is asked to score
+        lines = "\n".join(map(clean, str(value).split("\n")))
+        click.echo(f"  {clean(name)}: {lines}")
     if hidden and query.step == 1:
         names = ", ".join(map(clean, hidden))
         click.echo(f"  (not shown, as it may hold an outcome: {names}; --show shows it)")
@@ -122,15 +124,6 @@ def ask(
             return read_label(reply)
         except InputError as error:
             click.echo(str(error))
-
-
-def clean(value: object) -> str:
-    """Return a value without control characters."""
-    # an escape sequence in a case could hide or rewrite what the person is asked to score
-    text = str(value)
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
-    )
 
 
 def _list_confirm_settings(

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect
-from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from groundfault.errors import GroundfaultError, InputError
@@ -25,7 +25,6 @@ from groundfault.workbench.row_index import RowQuery
 if TYPE_CHECKING:
     from jinja2 import Environment
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from groundfault.workbench.opened_report import OpenedReport
 
@@ -64,6 +63,12 @@ def show_page(
         "link": lambda path, **query: make_link(request, path, **query),
     }
     return HTMLResponse(load_templates().get_template(template).render(content), status)
+
+
+def send_json(text: str, name: str) -> Response:
+    """Answer with JSON to be kept as a file of this name."""
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(text, media_type="application/json", headers=headers)
 
 
 def make_link(request: Request, path: str, **query: Any) -> str:

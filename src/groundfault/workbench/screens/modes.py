@@ -25,7 +25,7 @@ from groundfault.workbench.holdout_state import (
     freeze_rules,
     list_rules,
 )
-from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, show_page
+from groundfault.workbench.pages import Screen, bench_of, make_trial_routes, send_json, show_page
 from groundfault.workbench.row_index import describe_type
 from groundfault.workbench.rows import LONG, RowView, show_rows
 from groundfault.workbench.subjects import Subject, list_modes, read_subject
@@ -143,11 +143,7 @@ def download_tried(request: Request) -> Response:
     """Answer with the tried rules, as a library for an audit of fresh outcomes."""
     bench = bench_of(request)
     library = freeze_rules(bench, list(bench.state.rules if bench.state else ()))
-    return Response(
-        library.to_json(),
-        media_type="application/json",
-        headers={"content-disposition": 'attachment; filename="tried-rules.json"'},
-    )
+    return send_json(library.to_json(), "tried-rules.json")
 
 
 def _count(bench: OpenedReport, text: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from groundfault.probes.review.reviewed_runs import ReviewProgress
 from groundfault.render.probe_page import tabulate_agreement
 from groundfault.review.decision import summarize_agreement
 from groundfault.review.queue import GUIDANCE
-from groundfault.workbench.pages import Screen, bench_of, read_form, show_page
+from groundfault.workbench.pages import Screen, bench_of, read_form, send_json, show_page
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -196,11 +196,7 @@ async def save_label(request: Request) -> Response:
 
 def download_certificate(request: Request) -> Response:
     """Answer with the certificate as it stands."""
-    return Response(
-        _live_of(request).certificate().to_json(),
-        media_type="application/json",
-        headers={"content-disposition": 'attachment; filename="certificate.json"'},
-    )
+    return send_json(_live_of(request).certificate().to_json(), "certificate.json")
 
 
 LIVE = Screen(
