@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from pathlib import Path
+
+import numpy as np
 import polars as pl
 
+import groundfault
 from groundfault import Evidence
 from groundfault.auditing.failure_modes import tabulate_attributes
 from groundfault.auditing.preparation import prepare
+from groundfault.auditing.report_examples import look_up_examples
 
 
 def columns_of(**columns: list[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -25,4 +31,30 @@ def test_a_column_of_many_values_that_repeat_is_used() -> None:
 def test_a_column_whose_values_are_rare_is_not_used_and_said() -> None:
     columns, remarks = columns_of(code=[f"c{i % 300}" for i in range(900)], same=["x"] * 900)
     assert columns == ["n"]
-    assert remarks == ("not used in rules, because they are ids, codes, dates or lists: code",)
+    assert remarks == (
+        "not used in rules, because they are ids, codes or of a kind that no rule names: code",
+    )
+
+
+def test_a_rate_that_changes_with_a_day_a_weekday_or_a_tag_is_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    hours = rng.integers(0, 24 * 240, 2000)
+    at = [dt.datetime(2024, 1, 1) + dt.timedelta(hours=int(hour)) for hour in hours]
+    tags = [[tag for tag in ("long", "code", "math") if rng.random() < 0.4] for _ in at]
+    causes = {
+        "created.month is 5 or more": [time.month >= 5 for time in at],
+        "created.weekday is Monday": [time.weekday() == 0 for time in at],
+        "tags.has math": ["math" in some for some in tags],
+    }
+    for number, (meaning, cause) in enumerate(causes.items()):
+        error = rng.random(2000) < np.where(cause, 0.6, 0.1)
+        columns = {"created": at, "tags": tags, "raw": [bytes([i % 251]) for i in range(2000)]}
+        path, place = tmp_path / f"{number}.parquet", tmp_path / f"report-{number}"
+        pl.DataFrame({"error": error.astype(int), **columns}).write_parquet(path)
+        report = groundfault.audit(Evidence.from_table(path, outcome="error"), ledger=None)
+        assert [mode.meaning for mode in report.modes] == [meaning]
+        assert report.mode_search is not None
+        assert any(remark.endswith("names: raw") for remark in report.mode_search.remarks)
+        report.write(place)
+        assert groundfault.verify(place, ledger=False).differences == ()
+        assert look_up_examples(place, 1, count=2).examples

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import asdict
 
 import polars as pl
 import pytest
 
 from groundfault.core.evidence import Evidence
-from groundfault.core.roles import Roles, add_id, read_roles
+from groundfault.core.roles import Roles, add_id, list_parts, read_roles
 from groundfault.errors import InputError
 
 FRAME = pl.DataFrame({"id": ["a", "b"], "error": [0, 1], "x": [1, 2]})
@@ -73,3 +74,31 @@ def test_a_table_of_somebody_else_stays_as_it_is() -> None:
 def test_a_column_that_is_not_there_is_named(roles: Roles, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Evidence.from_frame(FRAME, roles)
+
+
+def test_dates_lists_and_structs_give_parts_that_leave_the_hash_as_it_is() -> None:
+    start = dt.datetime(2024, 4, 30, 22)
+    table = pl.DataFrame(
+        {
+            "error": [0, 1, 1, 0],
+            "at": [start + dt.timedelta(hours=5 * i) for i in range(4)],
+            "tags": [["a", "b"], ["b"], [], None],
+            "meta": [{"lang": "de", "inner": {"depth": i}} for i in range(4)],
+            "vector": [[0.5, 1.0]] * 4,
+        }
+    )
+    evidence = Evidence.from_table(table, outcome="error")
+    frame = evidence.frame
+    assert frame["at.day"].to_list() == [20240430, 20240501, 20240501, 20240501]
+    assert frame["at.weekday"].to_list() == ["Tuesday"] + ["Wednesday"] * 3
+    assert frame["at.hour"].to_list() == [22, 3, 8, 13]
+    assert frame["tags.length"].to_list() == [2, 1, 0, None]
+    assert frame["tags.has b"].to_list() == [True, True, False, None]
+    assert "tags.has a" not in frame.columns
+    assert frame["meta.inner.depth"].to_list() == [0, 1, 2, 3]
+    assert not [name for name in frame.columns if name.startswith("vector.")]
+    plain = Evidence.from_frame(table, Roles("error"), parts=False)
+    assert plain.hash == evidence.hash
+    assert set(list_parts(frame)) == set(frame.columns) - {"row", *table.columns}
+    ignored = Evidence.from_table(table, outcome="error", ignore=["at", "tags", "meta"])
+    assert list_parts(ignored.frame) == []

@@ -20,6 +20,7 @@ from groundfault.base.arrays import Floats, Places
 from groundfault.core.column_names import describes_answer
 from groundfault.core.columns import Column, Kind, list_examples, names_a_thing, profile
 from groundfault.core.evidence import Evidence
+from groundfault.core.roles import list_parts
 from groundfault.core.units import average_losses
 from groundfault.stats.near_duplicates import find_near_duplicates, normalise_text
 
@@ -74,10 +75,14 @@ def join_copies(evidence: Evidence) -> Evidence:
     if evidence.roles.group is not None or evidence.clusters is not None:
         return evidence
     table = list_examples(evidence)
+    parts = list_parts(evidence.frame)
     columns = [
         c
         for c in profile(table)
-        if c.kind not in (Kind.CONSTANT, Kind.OTHER) and not names_a_thing(c.name)
+        if c.kind not in (Kind.CONSTANT, Kind.OTHER)
+        and not names_a_thing(c.name)
+        # parts of one date say the same
+        and c.name not in parts
         # integers that are all different number the examples
         if not (table[c.name].dtype.is_integer() and table[c.name].n_unique() == table.height)
     ]

@@ -217,14 +217,15 @@ def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, 
     frame = evidence.frame.select(_without(names, measured, later))
     columns = [column for column in profile(frame) if column.kind is not Kind.CONSTANT]
     used = [column.name for column in columns if _is_usable(column, frame[column.name])]
-    odd = [column.name for column in columns if column.name not in used]
+    # a date or a list stands in rules by its parts
+    odd = [c.name for c in columns if c.name not in used and not _has_parts(c.name, used)]
     by_name = [name for name in later if name not in audit.leaks]
     table, varying = tabulate_units(evidence, [*used, *dict.fromkeys(within)])
     reasons = {
         f"they hold or describe the model's answer, {_BY_NAME}": measured,
         f"they predict over {LEAK:.0%} of the rarer outcome": _without(later, by_name),
         f"they say how an answer was scored, {_BY_NAME}": by_name,
-        "they are ids, codes, dates or lists": odd,
+        "they are ids, codes or of a kind that no rule names": odd,
         "they differ between rows of one group": varying,
     }
     words = pl.col(pl.Categorical, pl.Enum)
@@ -237,6 +238,10 @@ def _is_usable(column: Column, values: pl.Series) -> bool:
     return column.kind in _USED or (
         column.kind is Kind.CODE and not values.dtype.is_numeric() and repeats
     )
+
+
+def _has_parts(name: str, used: Sequence[str]) -> bool:
+    return any(other.startswith(f"{name}.") for other in used)
 
 
 def _without(names: Sequence[str], *omitted: Sequence[str]) -> list[str]:

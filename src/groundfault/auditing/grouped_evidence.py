@@ -89,7 +89,9 @@ class GroupedEvidence(LazyEvidence):
         frame = self.counter.evaluate({name: quote(name) for name in columns}, where)
         kinds = self.source.counter.find_schema()
         empty = (pl.lit(None, kind).alias(c) for c, kind in kinds.items() if c not in columns)
-        return Evidence.from_frame(frame.with_columns(empty), self.roles, self.provenance)
+        return Evidence.from_frame(
+            frame.with_columns(empty), self.roles, self.provenance, parts=False
+        )
 
 
 @contextmanager
@@ -206,7 +208,7 @@ def _examine(lazy: LazyEvidence) -> _Request:
         drawn = counter.evaluate(columns, draw_by(roles.id or "", share))
         drawn_share = Fraction(1)
     require_few_outcomes(drawn, roles)
-    sample = Evidence.from_frame(drawn, roles, lazy.provenance)
+    sample = Evidence.from_frame(drawn, roles, lazy.provenance, parts=False)
     others = {roles.group, roles.outcome, roles.status}
     plain = [name for name, kind in schema.items() if name not in others and not kind.is_nested()]
     table, varying = tabulate_units(sample, plain)

@@ -221,7 +221,7 @@ class LazyEvidence:
         """
         columns = self.counter.find_schema()
         frame = self.counter.evaluate({name: quote(name) for name in columns}, where)
-        return Evidence.from_frame(frame, self.roles, self.provenance)
+        return Evidence.from_frame(frame, self.roles, self.provenance, parts=False)
 
 
 def draw_by(column: str, share: Fraction) -> str:

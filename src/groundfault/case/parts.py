@@ -22,7 +22,7 @@ from groundfault.base.streams import stream
 from groundfault.case.settings import CaseSettings, Freshness
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Number, Plan, to_fraction
-from groundfault.core.roles import Roles
+from groundfault.core.roles import Roles, list_parts
 from groundfault.core.status import Status
 from groundfault.core.units import average_losses
 from groundfault.errors import InputError, PlanError, require_name
@@ -230,7 +230,7 @@ def join_parts(audit: Evidence, fresh: Evidence) -> Evidence:
     outcome = roles.outcome
     words = [name for name in (audit.roles.status,) if name]
     frames = [
-        part.frame.drop(words, strict=False).with_columns(
+        part.frame.drop(*words, *list_parts(part.frame), strict=False).with_columns(
             (1.0 - losses if roles.positive_is_good else losses).alias(outcome),
             pl.lit(word).alias(PART),
         )

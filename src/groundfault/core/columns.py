@@ -36,8 +36,8 @@ class Kind(StrEnum):
 
     ``constant`` has one value at most; ``flag`` holds true/false or 0/1; ``number`` has an order
     worth cutting; ``label`` repeats a few words; ``text`` is prose; ``code`` is ids, hashes and
-    words of too many levels; ``other`` (dates, lists, structures) is not looked at: derive a number
-    or a label from it."""
+    words of too many levels; ``other`` (dates, lists, structures) is looked at by its parts alone,
+    see `groundfault.core.roles.add_parts`."""
 
     CONSTANT = "constant"
     FLAG = "flag"

@@ -15,7 +15,7 @@ from groundfault.base.arrays import Bools, Places
 from groundfault.base.deprecation import rename_members, rename_parameters
 from groundfault.base.digests import feed
 from groundfault.base.registry import load_object
-from groundfault.core.roles import Roles, count_failed_statuses, read_rows
+from groundfault.core.roles import Roles, add_parts, count_failed_statuses, list_parts, read_rows
 from groundfault.core.rules import Rule
 from groundfault.core.status import Status
 from groundfault.errors import InputError
@@ -236,7 +236,8 @@ class Evidence:
         """
         from groundfault.readers.importing import write_directory
 
-        write_directory(directory, self.frame, self.roles, self.account, self.hash, self.log_rows)
+        frame = self.frame.drop(list_parts(self.frame))
+        write_directory(directory, frame, self.roles, self.account, self.hash, self.log_rows)
 
     @classmethod
     def from_frame(
@@ -249,11 +250,14 @@ class Evidence:
         reading: dict[str, Any] | None = None,
         log_rows: LogRows | None = None,
         in_place: bool = False,
+        parts: bool = True,
     ) -> Evidence:
-        """Check a table and make evidence of it; `from_table` is the friendlier way."""
+        """Check a table and make evidence of it; without ``parts`` of its dates, lists, structs."""
         frame = frame if in_place else frame.clone()
         where = provenance[0] if provenance else "the table"
         roles, loss, status = read_rows(frame, roles, where)
+        if parts:
+            add_parts(frame, roles)
         return cls(frame, roles, loss, status, provenance, account, reading, log_rows=log_rows)
 
     def __len__(self) -> int:
@@ -343,7 +347,8 @@ class Evidence:
     @cached_property
     def hash(self) -> str:
         """Return SHA-256 of the content, whatever the order of rows or columns."""
-        columns = [c for c in sorted(self.frame.columns) if c not in self.roles.ignore]
+        others = {*self.roles.ignore, *list_parts(self.frame)}
+        columns = [c for c in sorted(self.frame.columns) if c not in others]
         return self._digest(self.loss, columns)
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -255,6 +255,57 @@ def sort_rows(frame: pl.DataFrame, roles: Roles, where: str) -> Roles:
             values = values.fill_nan(None)
         frame.replace_column(i, values)
     return roles
+
+
+_PARTS = 200
+"""Columns that are made of others, at most: a list may have any number of elements."""
+_ELEMENTS = 20
+"""Elements of a list that become a column each, the most frequent ones."""
+
+
+def list_parts(frame: pl.DataFrame) -> list[str]:
+    """Return the columns that `add_parts` makes: the name of a date, list or struct, and a dot."""
+    schema = frame.schema.items()
+    wholes = tuple(f"{c}." for c, dtype in schema if dtype.is_temporal() or dtype.is_nested())
+    return [name for name in frame.columns if name.startswith(wholes)] if wholes else []
+
+
+def add_parts(frame: pl.DataFrame, roles: Roles) -> None:
+    """Add, in place, what rules may name of dates and times, lists and structs.
+
+    A date gives its day, as in 20240501, its weekday and month, and a time the hour. A list gives
+    its length and whether it has each of its most frequent elements, a struct its fields.
+    """
+    others = {*roles.columns, *roles.ignore, *roles.instrument, *roles.post_outcome}
+    wholes = [frame[name] for name in frame.columns if name not in others]
+    for whole in wholes:
+        parts = {f"{whole.name}.{name}": part for name, part in _split(whole)}
+        new = [part.alias(name) for name, part in parts.items() if name not in frame.columns]
+        if new and len(list_parts(frame)) + len(new) <= _PARTS:
+            frame.hstack(new, in_place=True)
+            wholes += new
+
+
+def _split(values: pl.Series) -> Iterator[tuple[str, pl.Series]]:
+    dtype = values.dtype
+    if dtype in (pl.Date, pl.Datetime):
+        # a float: as whole numbers that all differ, days would be taken for ids
+        yield "day", values.dt.strftime("%Y%m%d").cast(pl.Float64, strict=False)
+        yield "weekday", values.dt.strftime("%A")
+        yield "month", values.dt.month()
+    if dtype in (pl.Time, pl.Datetime):
+        yield "hour", values.dt.hour()
+    elif isinstance(dtype, pl.Struct):
+        yield from ((field.name, values.struct.field(field.name)) for field in dtype.fields)
+    # a list of fractions is a vector, such as an embedding
+    elif isinstance(dtype, pl.List) and not dtype.inner.is_float():
+        yield "length", values.list.len()
+        if dtype.inner == pl.String or dtype.inner.is_integer():
+            elements = values.list.unique().explode().drop_nulls().alias("element")
+            counts = elements.value_counts().filter(pl.col("count") > 1)
+            counts = counts.sort("count", "element", descending=[True, False])
+            for element in counts["element"][:_ELEMENTS]:
+                yield f"has {element}", values.list.contains(element)
 
 
 def read_outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series, pl.Series]:

@@ -75,6 +75,10 @@ def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Conte
         Whether short of space: lists what is folded on a page in short, and not of every outcome.
     """
     groups, several = outline.groups, len(outline.search.outcomes) > 1
+    if terminal:
+        # said before any sentence that reassures
+        remarks = (one for one in outline.search.remarks if one.startswith("not used in rules"))
+        yield (small(words.clean(f"{words.capital(one)}.")) for one in remarks)
     deciding = outline.report.deciding
     if deciding:
         without = words.listing([words.clean(one.column) for one in deciding], 3)
