@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from audit_tables import audit_planted_table, make_planted_evidence, make_planted_table
 
-from groundfault import Candidate, Evidence, InputError, Plan, RuleError
+from groundfault import Candidate, Evidence, Plan, RuleError
 from groundfault.auditing.preparation import prepare, start_audit
 
 
@@ -53,9 +53,9 @@ def test_a_candidate_that_reads_the_outcome_is_refused() -> None:
         prepare(make_planted_evidence(), None, [Candidate("failed", "error = 1")])
 
 
-def test_no_candidates_is_an_error() -> None:
-    with pytest.raises(InputError, match="no candidates"):
-        prepare(make_planted_evidence(), None, [], finders=[])
+def test_without_candidates_an_audit_tests_nothing() -> None:
+    audit = prepare(make_planted_evidence(), None, [], finders=[])
+    assert len(audit.library) == 0
 
 
 def test_each_finder_is_announced() -> None:

@@ -331,8 +331,9 @@ class PreparedAudit:
             so_far = [*declarations, *proposals]
             finder = make(one, so_far) if isinstance(one, str) else one
             is_mined = getattr(finder, "uses_outcomes", False)
-            if is_mined and self.visible_evidence.loss.drop_nulls().n_unique() < 2:
-                # outcomes that are all alike lead nowhere
+            losses = self.visible_evidence.loss.drop_nulls()
+            # outcomes that are all alike lead nowhere; hidden ones the finder refuses in words
+            if is_mined and self.has_holdout and losses.n_unique() < 2:
                 continue
             listener(progress)(f"proposing candidates by {finder.name} ({len(so_far)} so far)")
             # a rule that two finders propose counts for the first, and is judged once
