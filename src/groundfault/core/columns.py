@@ -321,3 +321,21 @@ def _and(names: Sequence[str], max_names: int = 3) -> str:
     more = len(names) - max_names
     parts = [*names[:max_names], f"{more} more"] if more > 1 else list(names)
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+_SHOWN = 60
+"""Characters of a value in a name; the rule holds all of them."""
+
+
+def shorten_value(value: Any) -> str:
+    """Return a value fit for a heading: on one line, not blank, not endless."""
+    text = str(value)
+    line = " ".join(text.split())
+    short = line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
+    return short if line and line == text else f"'{short}'"
+
+
+def check_quantiles(quantiles: Sequence[float]) -> None:
+    """Raise `InputError` unless every quantile lies between 0 and 1."""
+    if not all(0 < q < 1 for q in quantiles):
+        raise InputError(f"quantiles={quantiles} must lie between 0 and 1")

@@ -19,11 +19,11 @@ from groundfault.core.columns import (
     match_attributes,
     profile,
     propose_missing,
+    shorten_value,
 )
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError
-from groundfault.finders.levels import shorten_value
 from groundfault.slicing.estimator import Parameters
 
 # distinct values up to which numbers are proposed as levels too

@@ -9,10 +9,9 @@ import polars as pl
 from polars import selectors as cs
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.columns import select_named
+from groundfault.core.columns import check_quantiles, select_named
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
-from groundfault.finders.levels import check_quantiles
 from groundfault.slicing.estimator import Parameters
 from groundfault.slicing.predictions import PROBABILITY
 

@@ -19,6 +19,7 @@ from groundfault.core.columns import (
     match_attributes,
     profile,
     select_example_rows,
+    shorten_value,
 )
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
@@ -26,8 +27,6 @@ from groundfault.errors import InputError
 
 # rows transposed at a time, which stay in cache
 _BLOCK = 4096
-# characters of a value in a name; the rule holds all of them
-_SHOWN = 60
 _WORDS = (pl.String, pl.Categorical, pl.Enum)
 
 
@@ -282,17 +281,3 @@ def _spell_level(column: str, value: Any) -> tuple[str, str, str]:
         return f"{column} >= {low}", rule, meaning
     heading = f"{low} <= {column} < {high}"
     return heading, f"{rule} AND {name} < {literal(high)}", f"{meaning} and below {high}"
-
-
-def shorten_value(value: Any) -> str:
-    """Return a value fit for a heading: on one line, not blank, not endless."""
-    text = str(value)
-    line = " ".join(text.split())
-    short = line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
-    return short if line and line == text else f"'{short}'"
-
-
-def check_quantiles(quantiles: Sequence[float]) -> None:
-    """Raise `InputError` unless every quantile lies between 0 and 1."""
-    if not all(0 < q < 1 for q in quantiles):
-        raise InputError(f"quantiles={quantiles} must lie between 0 and 1")

@@ -9,10 +9,16 @@ import polars as pl
 from polars import selectors as cs
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.columns import Kind, list_examples, profile, select_named, take_sample
+from groundfault.core.columns import (
+    Kind,
+    check_quantiles,
+    list_examples,
+    profile,
+    select_named,
+    take_sample,
+)
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule, literal, quote
-from groundfault.finders.levels import check_quantiles
 from groundfault.slicing.estimator import Parameters
 
 # what SQL's regular expressions can check without a language model, so that anyone can re-check a

@@ -14,6 +14,7 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.columns import (
     Column,
     Kind,
+    check_quantiles,
     list_examples,
     profile,
     propose_missing,
@@ -21,7 +22,6 @@ from groundfault.core.columns import (
 )
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
-from groundfault.finders.levels import check_quantiles
 from groundfault.slicing.estimator import Parameters
 
 
