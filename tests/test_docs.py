@@ -30,7 +30,7 @@ from groundfault.auditing import messages
 from groundfault.auditing.report_schema import OverallChange
 from groundfault.core.finding import Elsewhere, Estimate
 from groundfault.core.plan import Plan
-from groundfault.modes.mode import Alternative, DosePoint
+from groundfault.modes.mode import Alternative, DosePoint, ModeChange
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -441,6 +441,7 @@ def test_every_field_of_a_report_is_described(desk: Path, answers: bytes) -> Non
         report.modes[0],
         alternatives=(Alternative(rule="x", meaning="x", overlap=0.9),),
         doses=(dose,),
+        change=MODE_CHANGE,
     )
     findings = tuple(
         replace(finding, estimate=ESTIMATE, elsewhere=ELSEWHERE) for finding in report.findings
@@ -466,6 +467,15 @@ ESTIMATE = Estimate(0.1, (0.0, 0.2))
 ELSEWHERE = Elsewhere(9, 0.0, 0.1, (0.0, 0.2), 0.5, differs=False)
 CHANGE = OverallChange(
     n=9, error_rates=(0.1, 0.2), change=0.1, interval=(0.0, 0.2), p=0.5, confirmed=False
+)
+MODE_CHANGE = ModeChange(
+    before=1,
+    before_outside=2,
+    worse=3,
+    better=1,
+    difference=0.1,
+    elsewhere=0.0,
+    interval=(0.0, 0.2),
 )
 FREE = (
     "losses",

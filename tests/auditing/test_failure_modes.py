@@ -120,7 +120,7 @@ def test_without_a_column_there_is_no_mode_and_the_search_says_why() -> None:
     assert report.confirmed
 
 
-def test_several_models_have_modes_of_each_and_comparisons_none() -> None:
+def test_several_models_have_modes_of_each_and_a_comparison_of_its_change() -> None:
     one, two = make_planted_table(), make_planted_table(lift=0.0)
     both = pl.concat([one.with_columns(model=pl.lit("one")), one.with_columns(model=pl.lit("two"))])
     quiet = both.with_columns(
@@ -133,8 +133,11 @@ def test_several_models_have_modes_of_each_and_comparisons_none() -> None:
     assert "one" in {mode.outcome for mode in report.modes}
     assert "two" not in {mode.outcome for mode in report.modes}
     compared = groundfault.audit(evidence, compare=("two", "one"))
-    assert compared.modes == ()
-    assert compared.mode_search is None
+    assert {mode.outcome for mode in compared.modes} == {"worse"}
+    assert "hard" in compared.modes[0].rule
+    unseen = groundfault.audit(evidence, compare=("two", "one"), modes=False)
+    assert unseen.modes == ()
+    assert unseen.mode_search is None
 
 
 def test_a_column_held_fixed_is_in_no_rule() -> None:

@@ -15,14 +15,12 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
 
 import groundfault
 from groundfault import Plan, Report
 from groundfault.auditing.gating import COLUMNS, gate
 from groundfault.cli import main as door
 from groundfault.errors import GroundfaultError, InputError, PlanError, RuleError
-from groundfault.modes.mode import Alternative
 from groundfault.render import gate as render
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "continuous-integration.md"
@@ -46,7 +44,10 @@ def table(seed: int = 0, bad: float = 0.6) -> pl.DataFrame:
 
 
 def report(
-    *models: str, compare: tuple[str, str] | None = None, frame: pl.DataFrame | None = None
+    *models: str,
+    compare: tuple[str, str] | None = None,
+    frame: pl.DataFrame | None = None,
+    modes: bool = False,
 ) -> dict[str, Any]:
     evidence = groundfault.Evidence.from_table(
         table() if frame is None else frame, id="id", model="model", outcome="error"
@@ -59,7 +60,7 @@ def report(
         candidates,
         finders=(),
         compare=compare,
-        modes=False,
+        modes=modes,
         ledger=False,
     )
     return json.loads(result.to_json())
@@ -90,13 +91,13 @@ def test_what_is_confirmed_fails_the_gate(after: dict[str, Any]) -> None:
 
 def test_what_was_known_does_not(before: dict[str, Any], after: dict[str, Any]) -> None:
     result = gate(after, baseline=before)
-    assert names(result.new) == {"long"}
-    assert result.new[0].before in ("below_floor", "not_replicated")
-    assert names(result.known) == {"table"}
-    assert result.known[0].before == "confirmed"
+    assert names(result.new) == {"all examples", RULES["long"]}
+    assert {match.kind for match in result.new} == {"overall", "mode"}
+    assert not result.known, "what failed before as well is no news, and is not called unchanged"
+    assert any("only rules that a report stores were tested" in note for note in result.notes)
     back = gate(before, baseline=after)
     assert back.passed
-    assert back.gone == ("long",)
+    assert [mode.meaning for mode in back.modes if mode.is_less_frequent] == [RULES["long"]]
     assert gate(after, baseline=after).passed
 
 
@@ -113,12 +114,13 @@ def test_what_was_better_and_is_now_worse_is_new() -> None:
     )
     earlier, now = report("one", frame=turned), report("one")
     result = gate(now, baseline=earlier)
-    assert names(result.new) == {"table"}
-    since = result.new[0].since
+    (match,) = [match for match in result.new if match.name == RULES["table"]]
+    since = match.since
     assert since is not None
     assert since.shared
     assert since.now > 0.5 > since.before
-    assert gate(earlier, baseline=now).passed
+    back = gate(earlier, baseline=now, fail_on="kind = 'mode'")
+    assert RULES["table"] not in names(back.new)
 
 
 def test_an_improvement_does_not_fail_the_gate() -> None:
@@ -141,6 +143,10 @@ def test_an_improvement_does_not_fail_the_gate() -> None:
     assert gate(earlier).new
     result = gate(now, baseline=earlier)
     assert result.passed, result.new
+    new_evidence = groundfault.Evidence.from_table(new, id="id", outcome="error")
+    result = gate(now, baseline=earlier, evidence=new_evidence)
+    assert result.passed, result.new
+    assert [mode.meaning for mode in result.modes] == ["topic is a"]
     both = pl.concat([old.with_columns(llm=pl.lit("v1")), new.with_columns(llm=pl.lit("v2"))])
     evidence = groundfault.Evidence.from_table(both, id="id", model="llm", outcome="error")
     compared = groundfault.audit(evidence, compare=("v1", "v2"), ledger=False)
@@ -159,13 +165,13 @@ def test_without_shared_examples_the_same_rule_is_compared(
     assert names(result.new) == {"long"}
     assert result.new[0].since is not None
     assert not result.new[0].since.shared
-    assert names(result.known) == {"table"}
+    assert any("share too few examples" in note for note in result.notes)
     other = report("two", frame=table(seed=7).with_columns(id="x" + pl.col("id")))
     assert gate(other, baseline=after).passed, "other examples, the same rates"
-    reused = report("two", frame=table(seed=7))
-    (long,) = [m for m in gate(reused, baseline=after).known if m.name == "long"]
-    assert long.since is not None
-    assert not long.since.shared, "the ids name other examples now"
+    reused = gate(report("two", frame=table(seed=7)), baseline=after)
+    assert reused.passed
+    assert not reused.modes, "the ids name other examples now"
+    assert any("share too few examples" in note for note in reused.notes)
     assert names(gate(other, baseline=before).new) == {"long"}
 
 
@@ -237,6 +243,21 @@ def test_a_comparison_fails_for_what_got_worse() -> None:
         gate(compared, baseline=report("one"))
 
 
+def test_a_comparison_is_judged_by_the_modes_of_its_change() -> None:
+    """One test at one level: findings are another, and say nothing here."""
+    compared = report(compare=("one", "two"), modes=True)
+    result = gate(compared)
+    assert [match.kind for match in result.new] == ["overall", "mode"]
+    assert "words" in result.new[1].name
+    mode = next(mode for mode in result.modes if mode.outcome == "worse")
+    assert result.new[1].lift == mode.change.difference  # type: ignore[union-attr]
+    assert not result.known
+    (missed,) = result.missed
+    assert missed.endswith("could have been missed.")
+    assert gate(compared, must_detect=0.001).blind
+    assert gate(report(compare=("two", "one"), modes=True)).passed
+
+
 def test_a_small_test_set_is_no_pass() -> None:
     small = report("one", frame=table(bad=0.1).filter(pl.col("id") < "q060"))
     assert gate(small).passed
@@ -275,7 +296,7 @@ def test_the_baseline_of_another_model_is_remarked_on() -> None:
     other = report(frame=table().with_columns(pl.col("model") + "!"))
     with pytest.raises(InputError, match="nothing alike: the baseline is about one!, two!"):
         gate(both, baseline=other)
-    results = gate(both, baseline={**both, "judge": "max-t"})
+    results = gate(both, baseline={**without_units(both), "judge": "max-t"})
     assert any("judged by max-t" in note for note in results.notes)
 
 
@@ -407,20 +428,22 @@ def test_the_command(
     options = ("new", "--baseline", "old.json", "--fail-on", "confirmed and source != 'instrument'")
     assert run(monkeypatch, *options, "--markdown", "gate.md", "--json", "gate.json") == 1
     message = capsys.readouterr().out
-    assert "long: Confirmed association" in message
-    assert "1 finding no worse than in the baseline beyond chance: table" in message
-    assert message.rstrip().endswith("Gate failed: 1 new finding met the rule")
+    assert f"{RULES['long']}: Change: more failures when {RULES['long']}" in message
+    assert "no worse than" not in message
+    assert "A rise of failures below" in message
+    failed = "Gate failed: 1 new overall change and 1 new failure mode met the rule"
+    assert message.rstrip().endswith(failed)
     verdict = json.loads(Path("gate.json").read_text())
     assert verdict == gate("new", options[-1], baseline="old.json").to_dict() | {
-        key: verdict[key] for key in ("new", "known", "gone", "notes")
+        key: verdict[key] for key in ("new", "known", "gone", "notes", "modes", "missed")
     }
     summary = Path("gate.md").read_text()
-    assert summary.startswith("### Gate failed: 1 new finding met the rule")
-    assert "| long | +" in summary
+    assert summary.startswith(f"### {failed}")
+    assert "| words > 400 | +" in summary.replace("&gt;", ">")
     assert run(monkeypatch, *options, "--json", "-") == 1
     assert json.loads(capsys.readouterr().out) == verdict
     assert run(monkeypatch, "old.json", "--baseline", "new") == 0
-    assert "no longer: long" in capsys.readouterr().out
+    assert f"got better: {RULES['long']}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -515,33 +538,14 @@ def test_a_failure_mode_fails_the_gate(with_modes: Report) -> None:
     assert set(kinds) == {None, "mode"}
 
 
-def test_a_failure_mode_is_known_by_its_rule_or_an_alternative(with_modes: Report) -> None:
+def test_a_mode_that_the_baseline_had_as_well_does_not_fail_the_gate(with_modes: Report) -> None:
     rule = "kind = 'mode'"
     assert gate(with_modes, rule, baseline=with_modes).passed
-    (mode,) = with_modes.modes
-    named = Alternative(rule=mode.rule, meaning=mode.meaning, overlap=0.97)
-    renamed = structs.replace(mode, rule="words > 1000", alternatives=(named,))
-    earlier = structs.replace(with_modes, modes=(renamed,))
-    assert gate(with_modes, rule, baseline=earlier).known
-    assert not gate(with_modes, rule, baseline=earlier).gone
-    other = structs.replace(with_modes, modes=(structs.replace(renamed, alternatives=()),))
-    result = gate(with_modes, rule, baseline=other)
-    assert result.passed, "whatever the baseline named, the same examples fail as often"
-    assert [match.rule for match in result.known] == [mode.rule]
-    assert result.gone == (mode.meaning,)
-    assert mode.rule not in "".join(render.lines(result))
-    parted = structs.replace(other, units=None)
-    assert [match.rule for match in gate(with_modes, rule, baseline=parted).uncompared] == [
-        mode.rule
-    ]
-
-
-def test_modes_are_not_held_against_a_baseline_without_any(
-    with_modes: Report, before: dict[str, Any]
-) -> None:
-    result = gate(with_modes, "kind = 'mode'", baseline=before)
-    assert result.passed
-    assert any("names no failure modes" in note for note in result.notes)
+    compared = report(compare=("one", "two"), modes=True)
+    again = gate(compared, baseline=compared)
+    assert again.passed
+    assert again.known
+    assert not again.gone
 
 
 def test_modes_that_a_rule_cannot_decide_are_left_out_and_said(with_modes: Report) -> None:
@@ -566,8 +570,8 @@ def test_the_command_writes_junit_and_markdown(
     files = ("--junit", "gate.xml", "--markdown", "gate.md")
     assert run(monkeypatch, "new.json", "--baseline", "old.json", *files) == 1
     (suite,) = JUnitXml.fromfile("gate.xml")
-    assert [case.name for case in suite if case.result] == ["long"]
-    assert Path("gate.md").read_text().startswith("### Gate failed: 1 new finding met the rule")
+    assert [case.name for case in suite if case.result] == ["all examples", RULES["long"]]
+    assert Path("gate.md").read_text().startswith("### Gate failed: 1 new overall change and 1")
     assert run(monkeypatch, "old.json", "--baseline", "new.json", *files) == 0
     (suite,) = JUnitXml.fromfile("gate.xml")
     assert suite.failures == 0

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
 from groundfault.stats import multiple
+from groundfault.stats.multiple import Joint, SummedBars
 
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=30).map(np.array)
 
@@ -46,3 +47,43 @@ def test_effective_tests_of_copies_and_of_strangers() -> None:
         1, abs=1e-3
     )
     assert multiple.count_effective_tests(np.ones((3, 50), dtype=bool)) == 0
+
+
+_SHARES = np.array([0.5, 0.3, 0.2])
+
+
+def test_the_level_is_kept_when_the_data_are_one_of_the_draws() -> None:
+    rng = np.random.default_rng(0)
+    false = 0
+    for _ in range(1000):
+        least = np.log(rng.random((100, 3)) ** [1, 20, 3])
+        false += Joint(least, _SHARES).adjust(least[0], np.arange(3)).min() <= 0.1
+    assert 70 <= false <= 130
+
+
+def test_no_adjusted_value_is_below_one_over_the_rows() -> None:
+    least = np.log(np.random.default_rng(1).random((50, 3)))
+    adjusted = Joint(least, _SHARES).adjust(np.full(3, -200.0), np.arange(3))
+    assert adjusted.min() == pytest.approx(1 / 50)
+
+
+def test_a_bar_is_where_the_adjusted_value_passes_the_level() -> None:
+    least = np.log(np.random.default_rng(2).random((400, 3)))
+    joint, summed = Joint(least, _SHARES), SummedBars(np.array([10, 1, 7]), _SHARES)
+    for family in (joint, summed):
+        for c in range(3):
+            bar = family.bar(c, 0.1)
+            values = np.array([bar - 1e-6, bar + 1.0])
+            below, above = family.adjust(values, np.full(2, c))
+            assert below <= 0.1 + 1e-12 < above
+
+
+def test_a_class_with_less_than_one_draw_of_the_level_has_no_bar() -> None:
+    least = np.log(np.random.default_rng(3).random((20, 2)))
+    assert Joint(least, np.array([0.99, 0.01])).bar(1, 0.1) == -np.inf
+
+
+def test_sums_are_bonferroni() -> None:
+    family = SummedBars(np.array([10, 2]), np.array([0.5, 0.5]))
+    adjusted = family.adjust(np.log([0.001, 0.4]), np.array([0, 1]))
+    assert adjusted == pytest.approx([0.02, 1.0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 
@@ -36,7 +38,7 @@ def make_evidence(frame: pl.DataFrame) -> Evidence:
     return Evidence.from_table(frame, id="id", model="run", outcome="error")
 
 
-def compare_runs(frame: pl.DataFrame, plan: Plan | None = None) -> Report:
+def compare_runs(frame: pl.DataFrame, plan: Plan | None = None, **options: Any) -> Report:
     candidates = [Candidate(name, rule) for name, rule in RULES.items()]
     return groundfault.audit(
         make_evidence(frame),
@@ -45,4 +47,5 @@ def compare_runs(frame: pl.DataFrame, plan: Plan | None = None) -> Report:
         finders=(),
         compare=("old", "new"),
         ledger=False,
+        **options,
     )

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
+from msgspec import structs
 
+from groundfault.auditing.detectable import ChangeDesign
 from groundfault.auditing.messages import (
     describe_guarantee,
     format_lift,
@@ -19,8 +22,43 @@ from groundfault.core.finding import Cell, Elsewhere, Finding, Verdict
 from groundfault.core.pairs import Pairs
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.judges.confirm import is_at_most
+from groundfault.modes.changes import find_changes
+from groundfault.modes.find import OwnRule
+from groundfault.modes.mode import Mode, ModeSearch
 from groundfault.stats import bits, flips, paired
 from groundfault.stats.bits import Bits
+
+_SEEN = (0.05, 0.1, 0.2, 0.3)
+"""Shares of the units of which a comparison says the rise that it could have missed."""
+
+
+def search_changes(
+    table: pl.DataFrame,
+    losses: Floats,
+    plan: Plan,
+    own_rules: tuple[OwnRule, ...] = (),
+    named: int = 0,
+) -> tuple[tuple[Mode, ...], ModeSearch]:
+    """Return the modes of a change, and which rise of failures could not have been seen.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        One row a unit, of the columns that rules may name.
+    losses : float64 array, shape (2, units)
+        Before and after; NaN where not scored.
+    plan : Plan
+    own_rules : tuple of OwnRule
+    named : int
+        As in `find_changes`.
+    """
+    level = float(plan.alpha)
+    modes, search, bar = find_changes(
+        table, losses, level=level, own_rules=own_rules, bars=plan.bars, named=named
+    )
+    design = ChangeDesign.of_losses(losses, level=2 * bar)
+    least = design.by_prevalence(search.outcomes[0].n, _SEEN)
+    return modes, structs.replace(search, detectable={f"{v:g}": x for v, x in least.items()})
 
 
 def measure_change(results: AuditResults) -> OverallChange | None:
@@ -32,23 +70,40 @@ def measure_change(results: AuditResults) -> OverallChange | None:
     ----------
     results : AuditResults
     """
-    pairs, plan = results.full, results.audit.plan
-    if not isinstance(pairs, Pairs):
+    if not results.audit.compare:
         return None
-    changes = pairs.changes[pairs.present]
+    level = float(to_fraction(results.audit.plan.alpha))
+    return measure_overall(results.losses, level, results.named.search)
+
+
+def measure_overall(losses: Floats, level: float, search: ModeSearch | None) -> OverallChange:
+    """Return the change over all units.
+
+    Parameters
+    ----------
+    losses : float64 array, shape (2, units)
+        Before and after; NaN where not scored.
+    level : float
+        Error level, in (0, 1).
+    search : ModeSearch, optional
+        The search for modes of the change, one test with which this is.
+    """
+    both = losses[:, ~np.isnan(losses).any(axis=0)]
+    changes = both[1] - both[0]
     n = len(changes)
-    level = 1 - float(to_fraction(plan.alpha))
-    low, high = paired.change([changes.sum()], [(changes**2).sum()], [n], level)
-    everything = bits.pack(np.ones((1, n), dtype=np.bool_))
-    p = flips.p_values(everything, changes)
-    unit = (pairs.denominator or 1) * max(1, n)
+    low, high = paired.change([changes.sum()], [(changes**2).sum()], [n], 1 - level)
+    if search is None or search.overall is None:
+        p = flips.p_values(bits.pack(np.ones((1, n), dtype=np.bool_)), changes)
+    else:
+        p = np.array([search.overall[int(changes.sum() < 0)]])
+    before, after = both.sum(axis=1) / max(1, n)
     return OverallChange(
         n=n,
-        error_rates=(float(pairs.first.sum() / unit), float(pairs.losses.sum() / unit)),
+        error_rates=(float(before), float(after)),
         change=float(changes.sum() / max(1, n)),
         interval=(float(low[0]), float(high[0])),
         p=float(p[0]),
-        confirmed=bool(is_at_most(p, plan.alpha)[0]),
+        confirmed=bool(is_at_most(p, level)[0]),
     )
 
 

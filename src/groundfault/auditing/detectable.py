@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from groundfault.base.arrays import Floats
 from groundfault.base.machine import enough_threads
 from groundfault.core.judge import ConfirmationBar, Judge
 from groundfault.core.pairs import Pairs
@@ -215,17 +216,36 @@ class ChangeDesign:
             Candidates that compete. Each is taken to be a test of its own, so that the power is not
             overstated where they overlap.
         """
-        changes = discovery.changes[discovery.present]
         level = float(to_fraction(plan.alpha))
-        losses = discovery.losses[0][discovery.present] / (discovery.denominator or 1)
-        passes = float((1 - losses).sum())
+        pairs = np.stack([discovery.first[0], discovery.losses[0]])[:, discovery.present]
+        # one-sided on the holdout, where a lone survivor has the whole level
+        level = 2 * level if n_holdout else level / max(1, hypotheses)
+        return replace(
+            cls.of_losses(pairs / (discovery.denominator or 1), level),
+            least=float(to_fraction(plan.min_lift or 0)),
+            holdout=n_holdout / max(1, len(discovery) + n_holdout),
+        )
+
+    @classmethod
+    def of_losses(cls, losses: Floats, level: float) -> ChangeDesign:
+        """Return the design of a test of all units at once.
+
+        Parameters
+        ----------
+        losses : float64 array, shape (2, units)
+            Before and after; NaN where not scored.
+        level : float
+            Two-sided.
+        """
+        before, after = losses[:, ~np.isnan(losses).any(axis=0)]
+        changes = after - before
+        passes = float((1 - after).sum())
         better = float(np.maximum(-changes, 0).sum())
         return cls(
             float(np.mean(changes**2)) if len(changes) else 0.0,
-            # one-sided on the holdout, where a lone survivor has the whole level
-            2 * level if n_holdout else level / max(1, hypotheses),
-            float(to_fraction(plan.min_lift or 0)),
-            n_holdout / max(1, len(discovery) + n_holdout),
+            level,
+            0.0,
+            0.0,
             max(0.0, 1 - 2 * better / passes) if passes else 1.0,
             flips.is_graded(changes),
         )

@@ -12,6 +12,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from groundfault import judges
+from groundfault.auditing.changes import search_changes
 from groundfault.auditing.column_timing import OPTIONS, Timing, list_columns
 from groundfault.auditing.counted_audit import CountedAudit
 from groundfault.auditing.leaks import LEAK, measure_rules
@@ -20,11 +21,13 @@ from groundfault.auditing.report_schema import DecidingColumn
 from groundfault.auditing.results import NamedModes
 from groundfault.core.column_names import holds_question
 from groundfault.core.columns import Column, Kind, profile
+from groundfault.core.pairs import clip_changes
 from groundfault.core.rules import Rule
 from groundfault.core.units import Marks, Units, classify_sizes, number_sizes
 from groundfault.engines import SCORED
 from groundfault.errors import attempt
 from groundfault.judges.confirm import GAP_LEVEL, compute_p_values
+from groundfault.modes.changes import BETTER, WORSE
 from groundfault.modes.condition import MIN_SUPPORT
 from groundfault.modes.examples import add_examples, split_conditions
 from groundfault.modes.find import OwnRule, find_modes
@@ -112,10 +115,11 @@ def _name_row_modes(
 ) -> NamedModes:
     table, remarks = tabulate_attributes(audit)
     deciding = dict(audit.deciding)
-    gaps = find_gap_columns(audit, table, losses)
+    # whether a value is missing cannot tell which of two runs failed
+    gaps = [] if audit.compare else find_gap_columns(audit, table, losses)
     if gaps:
         remarks = (*remarks, f"{_GAPS}: {_list_names(gaps)}")
-    own = tuple(_list_own_rules(audit))
+    own = tuple(list_own_rules(audit))
     while set(table.columns) - set(audit.plan.within):
         modes, search = _search(audit, table, losses, gaps, own)
         # a rule of several conditions may decide the outcome without a leak: what fails always
@@ -125,7 +129,11 @@ def _name_row_modes(
         shares = measure_rules(audit.evidence, [*conditions, *rules])
         leaks = _find_leaking_columns(audit, {sql: shares[sql] for sql in conditions})
         if not leaks:
-            show = partial(add_examples, outcomes=audit.outcomes, texts=texts)
+            outcomes, model = audit.outcomes, None
+            if audit.compare:
+                outcomes, model = (WORSE, BETTER), audit.compare[1]
+                losses = np.stack([clip_changes(losses, less=name == BETTER) for name in outcomes])
+            show = partial(add_examples, outcomes=outcomes, model=model, texts=texts)
             of, step = (modes, table, audit.evidence, losses), "the examples of failure modes"
             modes = attempt(audit.failures, step, modes, show, *of)
             search = structs.replace(search, remarks=(*remarks, *search.remarks))
@@ -146,6 +154,8 @@ def _search(
     gaps: Sequence[str] = (),
     own_rules: tuple[OwnRule, ...] = (),
 ) -> tuple[tuple[Mode, ...], ModeSearch]:
+    if audit.compare:
+        return search_changes(table, losses, audit.plan, own_rules)
     return find_modes(
         table,
         losses,
@@ -157,8 +167,6 @@ def _search(
         gaps=gaps,
         strata=audit.size_classes,
         own_rules=own_rules,
-        # the two directions of a comparison have no mean
-        shared=not audit.compare,
     )
 
 
@@ -259,7 +267,7 @@ def _list_names(names: Sequence[str]) -> str:
     return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _list_own_rules(audit: PreparedAudit) -> Iterator[OwnRule]:
+def list_own_rules(audit: PreparedAudit) -> Iterator[OwnRule]:
     """Candidates that the caller asked for; those mined here are tested on the holdout alone."""
     own = set(audit.own_rules)
     marks = audit.marks
@@ -277,6 +285,7 @@ def _describe_no_search(
     audit: PreparedAudit, losses: NDArray[np.float64], remarks: tuple[str, ...]
 ) -> ModeSearch:
     """Return a search without any rule."""
+    names = (WORSE, BETTER) if audit.compare else audit.outcomes
     outcomes = tuple(
         Coverage(
             outcome=name,
@@ -285,7 +294,7 @@ def _describe_no_search(
             covered=0,
             covered_errors=0.0,
         )
-        for name, row in zip(audit.outcomes, losses, strict=True)
+        for name, row in zip(names, losses, strict=True)
     )
     return ModeSearch(
         level=float(audit.plan.alpha),

@@ -82,8 +82,7 @@ def audit(
         Processes for the repeats; the answer does not depend on it.
     modes : bool
         Whether to look for failure modes, on all units; without, those that a judge holds out stay
-        unseen by anything else. In a comparison there are none, since their test takes losses of
-        one model.
+        unseen by anything else. In a comparison they are modes of the change.
     texts : bool
         Whether the report shows the texts of the modes' examples; their ids stay.
     progress : callable, optional
@@ -169,7 +168,6 @@ def judge_audit(
     if not 0 <= robustness <= _MAX_SPLITS:
         raise PlanError(f"robustness must be 0 to {_MAX_SPLITS:,} splits, not {robustness:,}")
     report_progress = listener(progress)
-    modes = modes and not prepared.compare
     size = len(prepared.library)
     report_progress(f"applying {size} candidates")
     # what cannot be applied or read fails here, before the opening is recorded

@@ -90,9 +90,13 @@ class GateRows:
                 "'lift > 0' for more failures, and nothing of the outcome"
             )
         self.report = report
-        rows = [_make_finding_row(report, finding) for finding in report.findings]
+        search = report.mode_search
+        # modes of a change and the overall one are one test at the plan's level, findings another
+        joint = search is not None and search.overall is not None
+        findings = () if joint else report.findings
+        rows = [_make_finding_row(report, finding) for finding in findings]
         if report.change is not None:
-            rows.append(_make_overall_row(report, report.change))
+            rows.append(make_overall_row(report, report.change))
         keys = [_key(report, row) for row in rows]
         self.verdicts = {key[:2]: row.verdict for key, row in zip(keys, rows, strict=True)}
         self.rows = {keys[i]: rows[i] for i in _list_true(rule, rows)}
@@ -108,15 +112,8 @@ class GateRows:
 
     def _add_modes(self, rule: Rule) -> None:
         rows = [make_mode_row(self.report, mode) for mode in self.report.modes]
-        truth = rule.evaluate(_tabulate(rows))
-        undecided = int(truth.null_count())
-        if undecided:
-            empty = ", ".join(name for name in rule.columns if getattr(rows[0], name) is None)
-            self.notes = (
-                f"the rule cannot be asked of {undecided} of {len(rows)} failure modes, which have "
-                f"no {empty}",
-            )
-        for place in truth.fill_null(False).arg_true():
+        places, self.notes = list_true_modes(rule, rows)
+        for place in places:
             key = _key(self.report, rows[place])
             self.rows[key] = rows[place]
             rules = list_rules(self.report.modes[place])
@@ -125,6 +122,28 @@ class GateRows:
     def knows(self, aliases: set[GateKey]) -> bool:
         """Return whether a row that is known by these keys is one of this report's."""
         return any(aliases & others for others in self.aliases.values())
+
+
+def list_true_modes(rule: Rule, rows: Sequence[GateRow]) -> tuple[list[int], tuple[str, ...]]:
+    """Return the places of modes for which a rule is true, and a note on those it cannot decide.
+
+    Parameters
+    ----------
+    rule : Rule
+    rows : sequence of GateRow
+    """
+    if not rows:
+        return [], ()
+    truth = rule.evaluate(_tabulate(rows))
+    undecided = int(truth.null_count())
+    notes: tuple[str, ...] = ()
+    if undecided:
+        empty = ", ".join(name for name in rule.columns if getattr(rows[0], name) is None)
+        notes = (
+            f"the rule cannot be asked of {undecided} of {len(rows)} failure modes, which have "
+            f"no {empty}",
+        )
+    return truth.fill_null(False).arg_true().to_list(), notes
 
 
 def read_gated(report: ReportData | str | Path | Mapping[str, Any]) -> ReportData:
@@ -210,9 +229,16 @@ def _make_finding_row(report: ReportData, candidate: Finding) -> GateRow:
     )
 
 
-def _make_overall_row(report: ReportData, change: OverallChange) -> GateRow:
-    """Return the overall change of a comparison, beside findings."""
-    compare = report.manifest.compare or ("", "")
+def make_overall_row(report: ReportData, change: OverallChange, outcome: str = "") -> GateRow:
+    """Return the overall change of a comparison, or since a baseline, beside modes and findings.
+
+    Parameters
+    ----------
+    report : ReportData
+    change : OverallChange
+    outcome : str
+    """
+    compare = report.manifest.compare or ("the baseline", "the report")
     more = "more" if change.change > 0 else "less"
     rates = [f"{name} {rate:.1%}" for name, rate in zip(compare, change.error_rates, strict=True)]
     return GateRow(
@@ -220,7 +246,7 @@ def _make_overall_row(report: ReportData, change: OverallChange) -> GateRow:
         rule="all examples",
         meaning="all examples",
         source="comparison",
-        outcome="",
+        outcome=outcome,
         verdict="confirmed" if change.confirmed else "below_floor",
         confirmed=change.confirmed,
         n_on=change.n,
@@ -243,8 +269,9 @@ def _make_overall_row(report: ReportData, change: OverallChange) -> GateRow:
 def make_mode_row(report: ReportData, mode: Mode) -> GateRow:
     """Return the row of a failure mode, which stands beside confirmed findings.
 
-    Its lift is the failure rate inside its rule minus that outside, with Newcombe's interval, its
-    p-values are the larger of its two, and nothing of it was repeated over splits (no frequency).
+    Its lift is the failure rate inside its rule minus that outside, with Newcombe's interval; of a
+    change the mean change inside. Its p-values are the larger of its two, and nothing of it was
+    repeated over splits (no frequency).
 
     Parameters
     ----------
@@ -253,7 +280,9 @@ def make_mode_row(report: ReportData, mode: Mode) -> GateRow:
     """
     model = _name_model(report, mode.outcome)
     lift = low = high = None
-    if mode.n_outside:
+    if mode.change is not None:
+        lift, (low, high) = mode.change.difference, mode.change.interval
+    elif mode.n_outside:
         lift = mode.rate - mode.rate_outside
         counts = mode.errors, mode.n, mode.errors_outside, mode.n_outside
         on_sum, on, off_sum, off = np.array(counts, dtype=np.float64)[:, None]
@@ -265,7 +294,7 @@ def make_mode_row(report: ReportData, mode: Mode) -> GateRow:
         name=mode.meaning,
         model=model if model in (report.manifest.models or ()) else None,
         n_on=mode.n,
-        n_off=mode.n_outside,
+        n_off=mode.n_outside if mode.change is None else mode.n,
         lift=lift,
         p=p,
         p_adjusted=p,

@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
 
-from groundfault.auditing.detectable import USUAL_PREVALENCE, ChangeDesign
+from groundfault import judges
+from groundfault.auditing.detectable import USUAL_PREVALENCE
+from groundfault.auditing.evidence_again import Places, read_evidence_again
 from groundfault.auditing.gate_rows import (
     COLUMNS,
     GateRow,
     GateRows,
+    list_true_modes,
+    make_mode_row,
+    make_overall_row,
     parse_condition,
     read_gated,
 )
+from groundfault.auditing.messages import describe_missed
+from groundfault.auditing.prepared_audit import PreparedAudit
+from groundfault.auditing.report import report_path
+from groundfault.auditing.report_examples import match_evidence
 from groundfault.auditing.report_schema import ReportData
-from groundfault.auditing.since_baseline import ReportPair, SinceBaseline
+from groundfault.auditing.since_baseline import OutcomeChange, ReportPair, SinceBaseline
+from groundfault.auditing.stored_losses import read_names
+from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Finding
+from groundfault.core.rules import Rule
 from groundfault.errors import InputError, PlanError
-from groundfault.modes.mode import Mode
+from groundfault.modes.mode import Mode, ModeSearch
 
 __all__ = ["COLUMNS", "FAIL_ON", "LEVEL", "Gate", "GateMatch", "gate"]
 
@@ -45,8 +58,7 @@ class GateMatch(Struct, frozen=True, omit_defaults=True):
         Its verdict in the baseline; None where there is no baseline, or the candidate was not
         judged there. Of a failure mode it is None.
     since : SinceBaseline or None
-        How much more often it fails than in the baseline; None without one, in comparisons, and
-        where the two reports have nothing alike.
+        How much more often it fails than in the baseline; None without one, and in comparisons.
     rule : str
         What it is about, as SQL; of a failure mode ``name`` says the same in English.
     """
@@ -77,10 +89,9 @@ class Gate(Struct, frozen=True, omit_defaults=True):
         Those for which it is true, and which got worse since the baseline; all of them, where there
         is no baseline.
     known : tuple of GateMatch
-        Those for which it is true, and which are no worse than in the baseline beyond chance; of a
-        comparison those of the baseline. They do not fail the gate.
+        Of a comparison, those that the baseline had confirmed. They do not fail the gate.
     gone : tuple of str
-        Names of findings for which it was true in the baseline and no longer is.
+        Of a comparison, names of findings for which it was true in the baseline and no longer is.
     compared : bool
         Whether there was a baseline.
     detectable : float or None
@@ -97,6 +108,11 @@ class Gate(Struct, frozen=True, omit_defaults=True):
         the gate.
     uniform : str
         That all outcomes of the report are alike; empty where they differ.
+    modes : tuple of Mode
+        Of the change since the baseline, or in a comparison: the rules that got worse, and those
+        that got better.
+    missed : tuple of str
+        For each outcome that was compared, a sentence on the changes that could have been missed.
     """
 
     passed: bool
@@ -110,6 +126,8 @@ class Gate(Struct, frozen=True, omit_defaults=True):
     notes: tuple[str, ...]
     uncompared: tuple[GateMatch, ...] = ()
     uniform: str = ""
+    modes: tuple[Mode, ...] = ()
+    missed: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain words and numbers; what does not apply to a match is left out."""
@@ -122,10 +140,11 @@ def gate(
     fail_on: str = FAIL_ON,
     *,
     baseline: ReportData | str | Path | Mapping[str, Any] | None = None,
+    evidence: Evidence | Places | None = None,
     must_detect: float | None = None,
     level: float = LEVEL,
 ) -> Gate:
-    """Test a report's findings and failure modes by a rule, and against an earlier report.
+    """Test a report's findings and failure modes by a rule, or what changed since a baseline.
 
     Parameters
     ----------
@@ -135,10 +154,13 @@ def gate(
         A SQL expression over `COLUMNS`, such as ``confirmed and lift > 0 and source !=
         'instrument'``. A comparison has a row of kind ``overall`` too.
     baseline : as report, optional
-        An earlier report. What meets the expression is new if its slice fails more often than in
-        the baseline, beyond chance: on units that both reports have, by swapping the reports within
-        units; else by the counts of the same rule in both. In a comparison, which is of a change
-        already, new is what the baseline had not confirmed in the same direction.
+        An earlier report. On examples that both reports have, the expression is asked of the modes
+        of the change and of the overall change, as in a comparison; else of findings whose counts
+        rose, by the same rule in both. The baseline of a comparison is another: new is what that
+        had not confirmed in the same direction.
+    evidence : Evidence, path or sequence of path, optional
+        The table of the report, whose columns the rules of the change name. Left out, it is read
+        where the report says it was, if it is still there.
     must_detect : float, optional
         The gate fails, too, if the audit could not have found a lift of this size: a small test set
         confirms nothing.
@@ -152,8 +174,8 @@ def gate(
     Raises
     ------
     InputError
-        If a report cannot be read, one compares two models and the other does not, or report and
-        baseline have nothing alike.
+        If a report cannot be read, one compares two models and the other does not, report and
+        baseline have nothing alike, or the evidence is not that of the report.
     RuleError
         If the expression is malformed, reads an unknown column, or is neither true nor false of a
         confirmed finding.
@@ -162,52 +184,49 @@ def gate(
 
     Notes
     -----
-    P(anything is new | nothing changed since the baseline) is at most ``level``, over everything
-    that the report tested, for independent units. Of a comparison without a baseline, P(the gate
-    fails | the two models are alike) is at most the plan's alpha, half of it for slices and half
-    for the overall change, with the default expression and a judge of family-wise error.
+    P(the gate fails | nothing changed since the baseline) is at most ``level``, and of a comparison
+    at most the plan's alpha, for independent units: one test of everything that may be said,
+    `groundfault.modes.changes.find_changes`.
     """
     if must_detect is not None and not 0 < must_detect <= 1:
         raise PlanError(f"must_detect is {must_detect}; a lift lies in (0, 1]")
     if not 0 < level < 1:
         raise PlanError(f"level is {level}; it lies in (0, 1)")
-    rule = parse_condition(fail_on)
-    reports = [read_gated(each) for each in (report, baseline) if each is not None]
-    modes = all(each.mode_search is not None for each in reports)
-    now, *earlier = (GateRows(each, rule, modes=modes) for each in reports)
-    then = earlier[0] if earlier else None
-    pair = None if then is None else ReportPair(now.report, then.report)
-    if pair is not None:
-        _require_likeness(*pair)
-    new, known, uncompared = map(_order, _sort_rows(now, then, level))
-    detectable = _find_detectable(now.report, pair, level)
-    uniform, is_perfect = now.report.uniform, now.report.error_rate == 0
+    rule, now = parse_condition(fail_on), read_gated(report)
+    if baseline is None:
+        verdict = _judge_alone(now, rule)
+    else:
+        then = read_gated(baseline)
+        _require_alike_kinds(now, then)
+        if now.manifest.compare:
+            verdict = _compare_comparisons(now, then, rule)
+        else:
+            audit, note = _find_table(now, report, evidence)
+            verdict = _compare(ReportPair(now, then, audit, level), rule, note)
+    least = _find_detectable(now, verdict.searches)
+    # a run that failed throughout, or of one sample, tells nothing; a perfect one needs no test
     # where the search for failure modes failed, none can be new
-    lacking = now.report.left_out if now.report.mode_search is None else ()
-    blind = bool(lacking or (uniform and not is_perfect))
+    lacking = now.left_out if now.mode_search is None else ()
+    blind = bool(lacking or (now.uniform and now.error_rate != 0))
     if must_detect is not None:
-        blind = blind or detectable is None or detectable > must_detect
-    gone: tuple[str, ...] = ()
-    notes = (*now.notes, *(f"left out, since it failed: {step}" for step in now.report.left_out))
-    if then is not None:
-        rows = then.rows.items()
-        gone = tuple(row.name for key, row in rows if not now.knows(then.aliases[key]))
-        judges = then.report.judge, now.report.judge
-        if judges[0] != judges[1]:
-            words = f"the baseline was judged by {judges[0]}, this report by {judges[1]}"
-            notes = (*notes, words)
+        blind = blind or least is None or least > must_detect
     return Gate(
-        passed=not new and not blind,
+        passed=not verdict.new and not blind,
         fail_on=fail_on,
-        new=new,
-        known=known,
-        gone=gone,
-        compared=then is not None,
-        detectable=detectable,
+        new=_order(verdict.new),
+        known=_order(verdict.known),
+        gone=verdict.gone,
+        compared=baseline is not None,
+        detectable=least,
         blind=blind,
-        notes=notes,
-        uncompared=uncompared,
-        uniform=uniform,
+        notes=(*verdict.notes, *(f"left out, since it failed: {step}" for step in now.left_out)),
+        uncompared=_order(verdict.uncompared),
+        uniform=now.uniform,
+        modes=verdict.modes,
+        missed=tuple(
+            describe_missed(search, f"{now.unit}s", outcome)
+            for outcome, search in verdict.searches.items()
+        ),
     )
 
 
@@ -215,77 +234,175 @@ _Matches = tuple[GateMatch, ...]
 _KINDS = ("overall", "mode", "finding")
 
 
+@dataclass
+class _Verdict:
+    """What a gate found, before anything is asked of it."""
+
+    new: _Matches
+    known: _Matches = ()
+    uncompared: _Matches = ()
+    gone: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    modes: tuple[Mode, ...] = ()
+    searches: dict[str, ModeSearch] = field(default_factory=dict)
+
+
 def _order(matches: _Matches) -> _Matches:
     """Sort as a report does, failure modes first: who shows the first few shows those."""
     return tuple(sorted(matches, key=lambda match: _KINDS.index(match.kind)))
 
 
-def _sort_rows(
-    now: GateRows, then: GateRows | None, level: float
-) -> tuple[_Matches, _Matches, _Matches]:
-    """Return what is new, what is known, and what cannot be compared."""
-    verdicts = then.verdicts if then else {}
-    matches = {key: _match(row, verdicts.get(key[:2])) for key, row in now.rows.items()}
-    if then is None:
-        return tuple(matches.values()), (), ()
-    if now.report.manifest.compare:
-        known = {key: match for key, match in matches.items() if then.knows(now.aliases[key])}
-        new = (match for key, match in matches.items() if key not in known)
-        return tuple(new), tuple(known.values()), ()
-    pair = ReportPair(now.report, then.report)
-    subjects = {key: row.subject for key, row in now.rows.items()}
-    tested = {
-        key: change
-        for key, subject in subjects.items()
-        if isinstance(subject, Finding | Mode) and (change := pair.measure(subject)) is not None
-    }
-    are_modes = [isinstance(subjects[key], Mode) for key in tested]
-    decisions = pair.decide_worse(are_modes, list(tested.values()), level)
-    parts: dict[bool, list[GateMatch]] = {True: [], False: []}
-    for (key, change), worse in zip(tested.items(), decisions, strict=True):
-        since = structs.replace(change, worse=worse)
-        parts[worse].append(structs.replace(matches[key], since=since))
-    rest = tuple(match for key, match in matches.items() if key not in tested)
-    return tuple(parts[True]), tuple(parts[False]), rest
+def _take_searches(report: ReportData) -> dict[str, ModeSearch]:
+    """Return the search for modes of a change, where a report has one."""
+    search = report.mode_search
+    return {"": search} if search is not None and search.overall is not None else {}
 
 
-def _require_likeness(now: ReportData, then: ReportData) -> None:
-    """Raise unless report and baseline have something that can be compared."""
-    if bool(now.manifest.compare) != bool(then.manifest.compare):
-        raise InputError(
-            "one of report and baseline compares two models, the other does not; make both alike"
-        )
-    if now.manifest.compare:
-        if (now.change is None) != (then.change is None):
-            raise InputError(
-                "one of report and baseline was compared by the rule of before, which counted each "
-                "direction by itself; make the older one again"
-            )
-        return
-    if not ReportPair(now, then).has_anything_alike():
-        about = [", ".join(filter(None, r.outcomes)) or "one model" for r in (then, now)]
+def _judge_alone(now: ReportData, rule: Rule) -> _Verdict:
+    rows, searches = GateRows(now, rule), _take_searches(now)
+    return _Verdict(
+        tuple(_match(row) for row in rows.rows.values()),
+        notes=rows.notes,
+        modes=now.modes if searches else (),
+        searches=searches,
+    )
+
+
+def _compare_comparisons(now: ReportData, then: ReportData, rule: Rule) -> _Verdict:
+    """Return what a comparison has that an earlier one had not confirmed."""
+    modes = all(each.mode_search is not None for each in (now, then))
+    rows, earlier = (GateRows(each, rule, modes=modes) for each in (now, then))
+    matches = {key: _match(row, earlier.verdicts.get(key[:2])) for key, row in rows.rows.items()}
+    known = {key: match for key, match in matches.items() if earlier.knows(rows.aliases[key])}
+    searches = _take_searches(now)
+    return _Verdict(
+        tuple(match for key, match in matches.items() if key not in known),
+        tuple(known.values()),
+        gone=tuple(
+            row.name for key, row in earlier.rows.items() if not rows.knows(earlier.aliases[key])
+        ),
+        notes=(*rows.notes, *_note_judges(now, then)),
+        modes=now.modes if searches else (),
+        searches=searches,
+    )
+
+
+def _compare(pair: ReportPair, rule: Rule, note: str) -> _Verdict:
+    """Return what got worse since the baseline."""
+    if not pair.has_anything_alike():
+        about = [", ".join(filter(None, r.outcomes)) or "one model" for r in (pair.then, pair.now)]
         raise InputError(
             f"report and baseline have nothing alike: the baseline is about {about[0]}, the report "
             f"about {about[1]}, and they share no example and no candidate; audit with the same "
             "ids or the same --library"
         )
+    verdict = _Verdict(())
+    for change in pair.list_changes():
+        _add_change(verdict, change, pair, rule)
+    if verdict.searches and note:
+        verdict.notes += (note,)
+    rows = GateRows(pair.now, rule, modes=False)
+    for row in rows.rows.values():
+        if not isinstance(row.subject, Finding) or row.outcome in verdict.searches:
+            continue
+        since = pair.measure_counts(row.subject)
+        match = structs.replace(_match(row), since=since)
+        if since is None:
+            verdict.uncompared += (match,)
+        elif since.p <= pair.level:
+            verdict.new += (match,)
+    if len(verdict.searches) < len(pair.now.outcomes):
+        verdict.notes += (*_note_judges(pair.now, pair.then), _COUNTS)
+    return verdict
 
 
-def _find_detectable(now: ReportData, pair: ReportPair | None, level: float) -> float | None:
+_COUNTS = (
+    "report and baseline share too few examples: candidates were compared by their counts, and no "
+    "other rule was looked through; keep the ids"
+)
+
+
+def _add_change(verdict: _Verdict, change: OutcomeChange, pair: ReportPair, rule: Rule) -> None:
+    """Add the modes of a change, and the overall one, for which a rule is true."""
+    modes = [structs.replace(mode, outcome=change.outcome) for mode in change.modes]
+    rows = [make_mode_row(pair.now, mode) for mode in modes]
+    rows.append(make_overall_row(pair.now, change.overall, change.outcome))
+    places, notes = list_true_modes(rule, rows)
+    for place in places:
+        row = rows[place]
+        if (row.lift or 0) <= 0 or not row.confirmed:
+            continue
+        moved, mode = change.overall, None if place == len(modes) else modes[place]
+        before = moved.error_rates[0]
+        if mode is not None and mode.change is not None:
+            before = mode.change.before / mode.n
+        since = SinceBaseline(
+            before=before,
+            now=moved.error_rates[1] if mode is None else mode.rate,
+            units=row.n_on,
+            shared=True,
+            p=row.p or 0.0,
+        )
+        verdict.new += (structs.replace(_match(row), since=since),)
+    verdict.notes += notes
+    verdict.modes += tuple(modes)
+    verdict.searches[change.outcome] = change.search
+
+
+def _note_judges(now: ReportData, then: ReportData) -> tuple[str, ...]:
+    if now.judge == then.judge:
+        return ()
+    return (f"the baseline was judged by {then.judge}, this report by {now.judge}",)
+
+
+def _find_table(
+    now: ReportData, place: object, evidence: Evidence | Places | None
+) -> tuple[PreparedAudit | None, str]:
+    """Return the evidence of a report as it was audited, or None and why it is not there."""
+    folder = report_path(place).parent if isinstance(place, str | Path) else Path.cwd()
+    try:
+        if now.manifest.derivation is not None or now.units is None:
+            raise InputError(
+                "the report was made of counts or of other reports, or keeps no record of examples"
+            )
+        whole = evidence
+        if not isinstance(whole, Evidence):
+            whole = read_evidence_again(now, folder, whole)
+        audit = match_evidence(now, whole, judge=judges.get("max-t"))
+        if len(audit.evidence.unit_names) != len(read_names(now.units)):
+            raise InputError("the report was made by an earlier version; audit again")
+        return audit, ""
+    except InputError as error:
+        if evidence is not None:
+            raise
+        why = f"only rules that a report stores were tested, not all over its columns: {error}"
+        return None, why
+
+
+def _require_alike_kinds(now: ReportData, then: ReportData) -> None:
+    """Raise unless both reports compare two models, by one rule, or neither does."""
+    if bool(now.manifest.compare) != bool(then.manifest.compare):
+        raise InputError(
+            "one of report and baseline compares two models, the other does not; make both alike"
+        )
+    if now.manifest.compare and (now.change is None) != (then.change is None):
+        raise InputError(
+            "one of report and baseline was compared by the rule of before, which counted each "
+            "direction by itself; make the older one again"
+        )
+
+
+def _find_detectable(now: ReportData, searches: Mapping[str, ModeSearch]) -> float | None:
     """Return the least lift that the report, and the test against the baseline, could find."""
     least = now.minimum_detectable_lift
-    if pair is None or now.manifest.compare:
-        return least
-    churn = pair.find_churn()
-    if least is None or churn is None:
-        return least
-    # one-sided, so that the two-sided level is twice as much
-    each = 2 * level * pair.share_of_candidates() / max(1, now.candidates.distinct)
-    change = ChangeDesign(churn, each, 0.0, 0.0).least_change(USUAL_PREVALENCE * now.n)
-    return None if change is None else max(least, change)
+    rises = [search.detectable.get(f"{USUAL_PREVALENCE:g}") for search in searches.values()]
+    if now.manifest.compare and rises:
+        return rises[0]
+    known = [rise for rise in (least, *rises) if rise is not None]
+    return max(known) if len(known) == 1 + len(rises) else None
 
 
-def _match(row: GateRow, before: str | None) -> GateMatch:
+def _match(row: GateRow, before: str | None = None) -> GateMatch:
     names = "name outcome source verdict sentence lift low high kind rule".split()
     # what was said before of the rule as a finding is not what is said of it as a mode
     before = None if row.kind == "mode" else before

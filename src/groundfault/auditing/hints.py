@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from shlex import quote
 
 import numpy as np
 import polars as pl
@@ -58,7 +57,6 @@ def write_hints(results: AuditResults) -> tuple[str, ...]:
             _about_logs,
             _about_copies,
             _about_order,
-            _about_comparison,
             _about_leaks,
             _about_fixed_columns,
             _about_rare_errors,
@@ -147,16 +145,6 @@ def _about_order(results: AuditResults) -> Iterator[str]:
             f"in the order of ids failures come in runs, {test.runs:g} where a random order has "
             f"{test.expected:.0f} (runs test, p = {test.p:.1g}): where neighbours belong together, "
             "as questions on one text do, no level holds; --group COLUMN says which do"
-        )
-
-
-def _about_comparison(results: AuditResults) -> Iterator[str]:
-    compare = results.audit.compare
-    if compare:
-        yield (
-            "failure modes are not looked for in a comparison, since their test takes the losses of"
-            f" one model; --model {quote(compare[1])} names its own, --finders interactions:2 joins"
-            " conditions"
         )
 
 

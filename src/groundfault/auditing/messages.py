@@ -13,7 +13,7 @@ from groundfault.core.judge import Judge, bounded_rate
 from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.status import Status
 from groundfault.errors import PlanError
-from groundfault.modes.mode import Mode
+from groundfault.modes.mode import Mode, ModeSearch
 
 if TYPE_CHECKING:
     from groundfault.base.holdout_events import Look, Opening
@@ -145,11 +145,46 @@ def write_mode_sentence(mode: Mode) -> str:
     """Return the sentence about one failure mode: association, never cause."""
     of = f" ({mode.outcome})" if mode.outcome else ""
     p = max(mode.p_marginal, mode.p_conditional)
+    if mode.change is not None:
+        more = "fewer" if mode.is_less_frequent else "more"
+        return (
+            f"Change: {more} failures when {mode.meaning} (before {mode.change.before:g}/{mode.n}, "
+            f"now {mode.errors:g}/{mode.n}; {mode.change.worse} got worse, {mode.change.better} "
+            f"better; elsewhere {format_lift(mode.change.elsewhere)}; adjusted "
+            f"p = {format_p_value(p)})."
+        )
     return (
         f"Failure mode{of}: errors are more frequent when {mode.meaning} (inside "
         f"{mode.errors:g}/{mode.n}, outside {mode.errors_outside:g}/{mode.n_outside}; adjusted "
         f"p = {format_p_value(p)})."
     )
+
+
+def describe_missed(search: ModeSearch, units: str, outcome: str = "") -> str:
+    """Describe how many examples came out otherwise, and the rise that could have been missed.
+
+    Parameters
+    ----------
+    search : ModeSearch
+        For modes of a change.
+    units : str
+        Such as ``examples``.
+    outcome : str
+        The model, where there are several.
+    """
+    worse, better = (f"{one.errors:,.0f}" for one in search.outcomes)
+    changed = f"{outcome + ': ' if outcome else ''}{worse} {units} got worse and {better} better"
+    parts = [
+        f"{rise * 100:.0f} points in {format_percent(float(share))}"
+        for share, rise in search.detectable.items()
+        if rise is not None
+    ]
+    if not parts:
+        return f"{changed}. No rise of failures, however large, could be told from chance."
+    first, *rest = parts
+    missed = ", ".join([f"{first} of the {units}", *rest[:-1]])
+    missed += f" or {rest[-1]}" if rest else ""
+    return f"{changed}. A rise of failures below {missed} could have been missed."
 
 
 def write_deciding(columns: Sequence[str]) -> str:

@@ -16,10 +16,12 @@ from groundfault.auditing.evidence_again import Places, read_evidence_again, sel
 from groundfault.auditing.preparation import start_audit
 from groundfault.auditing.prepared_audit import PreparedAudit, tabulate_units
 from groundfault.auditing.report import Report
+from groundfault.auditing.report_schema import ReportData
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Finding
 from groundfault.core.judge import Judge
+from groundfault.core.pairs import clip_changes
 from groundfault.core.rules import Rule
 from groundfault.core.units import Marks
 from groundfault.errors import InputError
@@ -117,37 +119,19 @@ def select_subject_losses(subject: Mode | Finding, case: PreparedAudit) -> NDArr
         In [0, 1]; NaN where not scored.
     """
     losses = case.losses()
-    if not case.compare or isinstance(subject, Mode):
+    if not case.compare:
         return select_losses(subject.outcome, losses, case.outcomes)
     return clip_changes(losses, less=subject.is_less_frequent)
 
 
-def clip_changes(losses: NDArray[np.float64], *, less: bool) -> NDArray[np.float64]:
-    """Return how much worse each unit is with the second model, or with ``less`` better; else 0.
-
-    Parameters
-    ----------
-    losses : float64 array, shape (2, units)
-        NaN where not scored.
-    less : bool
-
-    Returns
-    -------
-    float64 array, shape (units,)
-        In [0, 1]; NaN where one was not scored.
-    """
-    changes = losses[1] - losses[0]
-    return np.asarray(np.clip(-changes if less else changes, 0.0, None))
-
-
 def match_evidence(
-    report: Report, evidence: Evidence, *, judge: Judge | None = None
+    report: ReportData, evidence: Evidence, *, judge: Judge | None = None
 ) -> PreparedAudit:
     """Return the evidence as a report's audit judged it.
 
     Parameters
     ----------
-    report : Report
+    report : ReportData
     evidence : Evidence
         What was audited; with more models and rows than the report is of, those are picked.
     judge : Judge, optional

@@ -161,7 +161,9 @@ class OverallChange(_Section, frozen=True, kw_only=True):
     interval : pair of float
         At level 1 - alpha.
     p : float
-        Two-sided, that the two models are alike, from swapping them within units.
+        That the two models are alike, from swapping them within units: of the direction of the
+        change, adjusted for every rule that was tested beside it; two-sided and alone where no
+        failure modes were looked for.
     confirmed : bool
         Whether that is at most alpha.
     """

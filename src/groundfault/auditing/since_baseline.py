@@ -1,47 +1,39 @@
-"""What changed on a slice since an earlier report: the same test as of two models, or of two sets.
+"""What changed since a baseline: two reports as two runs of the same examples.
 
-On units that both reports have, each is compared with itself and the two reports are swapped within
-units; without such units, the failures of the slice then and now are two samples.
-
-A failure mode that the baseline had is compared on the baseline's slice. That slice was not chosen
-by today's outcomes, so it need not be paid for like one of all the rules that were searched; and
-having been chosen because the baseline failed there, it errs towards less failures now."""
+On units that both reports have, modes of the change are searched for as in a comparison of two
+models. Without such units, the failures of a candidate then and now are two samples."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from msgspec import Struct
 
-from groundfault.auditing.report_schema import ReportData
+from groundfault.auditing.changes import measure_overall, search_changes
+from groundfault.auditing.failure_modes import list_own_rules, tabulate_attributes
+from groundfault.auditing.leaks import LEAK, measure_rules
+from groundfault.auditing.prepared_audit import PreparedAudit
+from groundfault.auditing.report_schema import OverallChange, ReportData
 from groundfault.auditing.stored_losses import read_losses, read_names, read_slice
-from groundfault.base.arrays import Bools, Floats, Places
+from groundfault.base.arrays import Floats, Places
+from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.finding import Finding
-from groundfault.modes.mode import EVERY_MODEL, Mode
-from groundfault.stats import bits, flips, paired
-
-MODE_SHARE = 0.05
-"""Of the level, what new failure modes get: there are so many rules that more would not help."""
-
-KNOWN_MODE_SHARE = 0.2
-"""Of the level, what the failure modes of the baseline get, where it has any."""
+from groundfault.core.pairs import clip_changes
+from groundfault.core.rules import Rule
+from groundfault.modes.changes import BETTER, WORSE
+from groundfault.modes.examples import add_examples, split_conditions
+from groundfault.modes.find import OwnRule
+from groundfault.modes.mode import Mode, ModeSearch
+from groundfault.stats import paired
 
 _SHARED = 0.5
-"""Share of a slice's units that the baseline has to have, or the two are two samples."""
+"""Share of the report's units that the baseline has to have, or the two are two samples."""
 _SAME = 0.5
-"""Overlap of a slice with that of the same rule in the baseline, or ids name other examples now;
-and of a failure mode with one of the baseline's that is taken for the same."""
-
-
-class _SharedUnits(NamedTuple):
-    """Units that both reports scored: their places in either, and their losses now and then."""
-
-    here: Places
-    there: Places
-    losses: Floats
-    earlier: Floats
+"""Overlap of a slice with that of the same rule in the baseline, or ids name other examples now."""
 
 
 class SinceBaseline(Struct, frozen=True):
@@ -55,12 +47,9 @@ class SinceBaseline(Struct, frozen=True):
         So many of the report's units.
     shared : bool
         Whether these are the same in both reports.
-    known_slice : bool
-        Whether they are the slice of a failure mode of the baseline.
     p : float
-        One-sided, that the slice fails no more often than in the baseline; for it alone.
-    worse : bool
-        Whether that is small enough beside everything that the report tested.
+        One-sided, that the slice fails no more often than in the baseline, adjusted for everything
+        that was tested.
     """
 
     before: float
@@ -68,207 +57,200 @@ class SinceBaseline(Struct, frozen=True):
     units: int
     shared: bool
     p: float
-    worse: bool = False
-    known_slice: bool = False
 
 
-class ReportPair(NamedTuple):
-    """A report and its baseline."""
+class OutcomeChange(NamedTuple):
+    """What changed in one outcome: the modes of the change, and all units together."""
+
+    outcome: str
+    modes: tuple[Mode, ...]
+    search: ModeSearch
+    overall: OverallChange
+
+
+class _SharedUnits(NamedTuple):
+    """Units that both reports scored: their places in either, and all losses then and now."""
+
+    here: Places
+    there: Places
+    losses: Floats
+
+
+@dataclass(frozen=True)
+class ReportPair:
+    """A report and its baseline.
+
+    Attributes
+    ----------
+    now, then : ReportData
+    audit : PreparedAudit, optional
+        The evidence of the report; without it no rule is known but those that a report stores.
+    level : float
+        Of everything that may be said to have got worse, in (0, 1).
+    """
 
     now: ReportData
     then: ReportData
+    audit: PreparedAudit | None
+    level: float
 
-    def measure(self, subject: Finding | Mode) -> SinceBaseline | None:
-        """Return the change of a slice since the baseline; None if nothing is alike.
+    def list_changes(self) -> Iterator[OutcomeChange]:
+        """Yield what changed in each outcome whose units both reports have.
 
-        The side of the slice with more failures is compared, and what is counted is a change for
-        the worse.
+        The level is shared out equally among the outcomes of the report.
+        """
+        for outcome in self.now.outcomes:
+            both = self._match_losses(outcome)
+            if both is not None:
+                yield self._search(outcome, both)
+
+    def measure_counts(self, finding: Finding) -> SinceBaseline | None:
+        """Return the change of a candidate from its counts in both reports.
+
+        None where the baseline did not judge the same rule.
 
         Parameters
         ----------
-        subject : Finding or Mode
-            Of the report.
+        finding : Finding
+            Of the report; its side with more failures is compared.
         """
-        shared = self._measure_shared(subject)
-        return shared if shared is not None else self._measure_samples(subject)
-
-    def share_of_candidates(self) -> float:
-        """Return the part of the level that candidates get beside failure modes."""
-        if self.now.mode_search is None:
-            return 1.0
-        return 1.0 - MODE_SHARE - (KNOWN_MODE_SHARE if self.then.modes else 0.0)
-
-    def decide_worse(
-        self, are_modes: Sequence[bool], changes: Sequence[SinceBaseline], level: float
-    ) -> list[bool]:
-        """Return which changes are confirmed: Holm over everything that could have been named.
-
-        Parameters
-        ----------
-        are_modes : sequence of bool
-            Whether each change is of a failure mode, or of a finding.
-        changes : sequence of SinceBaseline
-        level : float
-
-        Notes
-        -----
-        Rows are selected by the outcomes of the report, so the level is shared out among all
-        candidates that were tested and all rules that were searched, not among the rows alone. The
-        slices of the baseline's failure modes are not, and share a part of the level among
-        themselves.
-        """
-        modes = np.array(are_modes, dtype=np.bool_)
-        known = np.array([change.known_slice for change in changes], dtype=np.bool_)
-        p = np.array([change.p for change in changes], dtype=np.float64)
-        search = self.now.mode_search
-        rules = 0 if search is None else search.rules * len(search.outcomes)
-        worse = np.zeros(len(p), dtype=np.bool_)
-        for part, size, share in (
-            (~modes, self.now.candidates.distinct, self.share_of_candidates()),
-            (modes & known, len(self.then.modes), KNOWN_MODE_SHARE),
-            (modes & ~known, rules, MODE_SHARE),
-        ):
-            # modes that are taken for the same one of the baseline have one p-value: counted as one
-            tests, places = np.unique(p[part], return_inverse=True)
-            adjusted = _holm(tests, max(size, len(tests)))
-            worse[part] = adjusted[places] <= level * share
-        return [bool(each) for each in worse]
-
-    def find_churn(self) -> float | None:
-        """Return the mean squared change of a unit that both have; None if they share none."""
-        both = self._match_losses(self.now.outcomes[0])
-        return None if both is None else float(np.mean((both.losses - both.earlier) ** 2))
+        outcome = self._find_outcome(finding.outcome)
+        same = (f for f in self.then.findings if (f.rule, f.outcome) == (finding.rule, outcome))
+        before = next(same, None)
+        if before is None:
+            return None
+        now, then = (
+            one.full.swap() if finding.is_less_frequent else one.full for one in (finding, before)
+        )
+        if not now.on or not then.on:
+            return None
+        # graded losses vary less than errors of the same mean, so that this test is cautious
+        many, few = int(np.floor(now.on_errors)), int(np.ceil(then.on_errors))
+        p = paired.more_errors(many, now.on, many + few, now.on + then.on)
+        return SinceBaseline(
+            before=then.on_errors / then.on,
+            now=now.on_errors / now.on,
+            units=now.on,
+            shared=False,
+            p=min(1.0, p * max(1, self.now.candidates.distinct)),
+        )
 
     def has_anything_alike(self) -> bool:
         """Return whether two reports have units, or a candidate with its counts, in common."""
         alike = [name for name in self.now.outcomes if self._find_outcome(name) is not None]
-        rules, earlier = ({f.rule for f in report.findings} for report in self)
+        rules, earlier = ({f.rule for f in report.findings} for report in (self.now, self.then))
         return any(self._match_losses(name) for name in alike) or bool(alike and rules & earlier)
 
-    def _measure_shared(self, subject: Finding | Mode) -> SinceBaseline | None:
-        both, members = self._match_losses(subject.outcome), _find_members(self.now, subject)
-        if both is None or members is None:
-            return None
-        inside = members[both.here]
-        if not inside.any() or inside.sum() < _SHARED * members.sum():
-            return None
-        if isinstance(subject, Mode):
-            known = self._find_known_slice(subject.outcome, both, inside)
-            return _compare_shared(both, inside if known is None else known, known is not None)
-        old = _find_members(self.then, subject)
-        if old is not None and _overlap(inside, old[both.there]) < _SAME:
-            return None
-        return _compare_shared(both, inside, known=False)
+    def _search(self, outcome: str, both: _SharedUnits) -> OutcomeChange:
+        losses = both.losses
+        plan = replace(self.now.plan.to_plan(), alpha=self.level / len(self.now.outcomes))
+        if self.audit is None:
+            own = tuple(self._list_slices(both))
+            named = self.now.candidates.distinct + len(self.then.modes)
+            modes, search = search_changes(pl.DataFrame(), losses, plan, own, named)
+        else:
+            table, _ = tabulate_attributes(self.audit)
+            own = tuple(list_own_rules(self._add_candidates(self.audit)))
+            while True:
+                modes, search = search_changes(table, losses, plan, own)
+                leaks = _find_leaks(self.audit, modes) & set(table.columns)
+                if not leaks:
+                    break
+                table = table.drop(leaks)
+            sides = np.stack([clip_changes(losses, less=less) for less in (False, True)])
+            modes = add_examples(
+                modes, table, self.audit.evidence, sides, outcomes=(WORSE, BETTER), model=outcome
+            )
+        level = float(plan.alpha)
+        return OutcomeChange(outcome, modes, search, measure_overall(losses, level, search))
 
-    def _find_known_slice(self, outcome: str, both: _SharedUnits, inside: Bools) -> Bools | None:
-        """Return the most alike slice of the baseline's failure modes; None if none is the same.
+    def _add_candidates(self, audit: PreparedAudit) -> PreparedAudit:
+        """Return the audit with the candidates that were named, and what the baseline confirmed."""
+        declared = [f for f in self.now.findings if f.source == "declared"]
+        confirmed = [f for f in self.then.findings if f.confirmed]
+        rules: dict[str, Candidate] = {}
+        every: tuple[Finding | Mode, ...] = (*declared, *confirmed, *self.then.modes)
+        for one in every:
+            name = one.meaning if isinstance(one, Mode) else one.name
+            if set(Rule.parse(one.rule).columns) <= set(audit.evidence.frame.columns):
+                rules.setdefault(one.rule, Candidate(name, one.rule, one.meaning))
+        candidates = unique_names(list(rules.values()))
+        names = tuple(candidate.name for candidate in candidates)
+        return audit.with_library(Library(tuple(candidates)), names)
 
-        It is of the units that both reports scored, as ``inside`` is.
-        """
-        earlier = self._find_outcome(outcome)
-        slices = [
-            members[both.there]
-            for mode in self.then.modes
-            if mode.outcome == earlier
-            if (members := _find_members(self.then, mode)) is not None
-            if members[both.there].sum() >= _SHARED * members.sum()
+    def _list_slices(self, both: _SharedUnits) -> Iterator[OwnRule]:
+        """Yield the slices that either report stores: of its modes and confirmed findings."""
+        assert self.now.units is not None
+        assert self.then.units is not None
+        seen = set()
+        places: list[tuple[Finding | Mode, str | int]] = [
+            *((mode, place) for place, mode in enumerate(self.then.modes)),
+            *((f, f.key) for f in self.then.findings if f.confirmed),
         ]
-        overlaps = [_overlap(inside, each) for each in slices]
-        best = int(np.argmax(overlaps)) if overlaps else 0
-        return slices[best] if overlaps and overlaps[best] >= _SAME else None
+        for one, place in places:
+            members = read_slice(self.then.units, place)
+            if members is not None and one.rule not in seen:
+                seen.add(one.rule)
+                on = np.zeros(both.losses.shape[1], dtype=np.bool_)
+                on[both.here] = members[both.there]
+                yield OwnRule(_name_side(one), on)
+        for finding in self.now.findings:
+            on_now = read_slice(self.now.units, finding.key) if finding.confirmed else None
+            if on_now is not None and finding.rule not in seen:
+                yield OwnRule(_name_side(finding), on_now)
 
     def _match_losses(self, outcome: str) -> _SharedUnits | None:
-        """Find the units that both scored; None without any."""
-        earlier = self._find_outcome(outcome)
+        """Find the units that both scored; None without enough of them."""
+        now, then, earlier = self.now.units, self.then.units, self._find_outcome(outcome)
         # numbers of rows name other examples as soon as a row is added
         numbered = self.now.manifest.roles.numbered or self.then.manifest.roles.numbered
-        if self.now.units is None or self.then.units is None or earlier is None or numbered:
+        if now is None or then is None or earlier is None or numbered:
             return None
-        losses, old = read_losses(self.now.units, outcome), read_losses(self.then.units, earlier)
+        losses, old = read_losses(now, outcome), read_losses(then, earlier)
         if losses is None or old is None:
             return None
-        _, here, there = np.intersect1d(
-            read_names(self.now.units), read_names(self.then.units), return_indices=True
-        )
+        _, here, there = np.intersect1d(read_names(now), read_names(then), return_indices=True)
         scored = ~(np.isnan(losses[here]) | np.isnan(old[there]))
         here, there = here[scored], there[scored]
-        return _SharedUnits(here, there, losses[here], old[there]) if len(here) else None
+        if len(here) < _SHARED * np.count_nonzero(~np.isnan(losses)) or not len(here):
+            return None
+        if not self._name_same_examples(here, there):
+            return None
+        before = np.full(len(losses), np.nan)
+        before[here] = old[there]
+        return _SharedUnits(here, there, np.stack([before, losses]))
+
+    def _name_same_examples(self, here: Places, there: Places) -> bool:
+        """Return whether slices of one rule hold for the same ids in both reports."""
+        for key in set(self.now.units.findings) & set(self.then.units.findings):  # type: ignore[union-attr]
+            one, other = read_slice(self.now.units, key), read_slice(self.then.units, key)  # type: ignore[arg-type]
+            if one is not None and other is not None:
+                a, b = one[here], other[there]
+                # what failed more then may fail less now: then the other side is stored
+                if all((a & c).sum() < _SAME * (a | c).sum() for c in (b, ~b)):
+                    return False
+        return True
 
     def _find_outcome(self, outcome: str) -> str | None:
         """Return the baseline's name of an outcome of the report; None where it has no such."""
         if len(self.now.outcomes) == len(self.then.outcomes) == 1:
             return self.then.outcomes[0]
-        # a mean over other models is another quantity
-        alike = outcome == EVERY_MODEL and set(self.now.outcomes) == set(self.then.outcomes)
-        return outcome if alike or outcome in self.then.outcomes else None
-
-    def _measure_samples(self, subject: Finding | Mode) -> SinceBaseline | None:
-        """Return the change from the counts of the same rule in both reports."""
-        outcome = self._find_outcome(subject.outcome)
-        earlier = self.then.modes if isinstance(subject, Mode) else self.then.findings
-        same = (e for e in earlier if (e.rule, e.outcome) == (subject.rule, outcome))
-        before = next(same, None)
-        if before is None:
-            return None
-        swap = isinstance(subject, Finding) and subject.is_less_frequent
-        return _compare_counts(_count_failures(subject, swap), _count_failures(before, swap))
+        return outcome if outcome in self.then.outcomes else None
 
 
-def _compare_shared(both: _SharedUnits, inside: Bools, known: bool) -> SinceBaseline:
-    """Return the change of a slice of shared units, tested by their changes."""
-    changes = (both.losses - both.earlier)[inside]
-    whole = bits.pack(np.ones((1, len(changes)), dtype=np.bool_))
-    up = np.ones(1, dtype=np.int64)
-    p = flips.p_values(whole, changes, up)
-    return SinceBaseline(
-        before=float(both.earlier[inside].mean()),
-        now=float(both.losses[inside].mean()),
-        units=len(changes),
-        shared=True,
-        p=float(p[0]),
-        known_slice=known,
-    )
+def _find_leaks(audit: PreparedAudit, modes: Sequence[Mode]) -> set[str]:
+    """Return columns of conditions that predict the outcome of the report almost perfectly."""
+    rules = {
+        part for mode in modes if mode.source == "modes" for part in split_conditions(mode.rule)
+    }
+    shares = measure_rules(audit.evidence, sorted(rules))
+    return {c for sql, share in shares.items() if share >= LEAK for c in Rule.parse(sql).columns}
 
 
-def _overlap(one: Bools, other: Bools) -> float:
-    return float((one & other).sum() / max(1, (one | other).sum()))
-
-
-def _find_members(now: ReportData, subject: Finding | Mode) -> Bools | None:
-    if now.units is None:
-        return None
-    place = now.modes.index(subject) if isinstance(subject, Mode) else subject.key
-    return read_slice(now.units, place)
-
-
-def _count_failures(subject: Finding | Mode, swap: bool) -> tuple[int, float]:
-    if isinstance(subject, Mode):
-        return subject.n, subject.errors
-    cell = subject.full.swap() if swap else subject.full
-    return cell.on, cell.on_errors
-
-
-def _compare_counts(now: tuple[int, float], then: tuple[int, float]) -> SinceBaseline | None:
-    """Compare two samples by Fisher's exact test.
-
-    Graded losses vary less than errors of the same mean, so that the test of errors is cautious.
-    """
-    (n, errors), (n_before, errors_before) = now, then
-    if not n or not n_before:
-        return None
-    many, few = int(np.floor(errors)), int(np.ceil(errors_before))
-    return SinceBaseline(
-        before=errors_before / n_before,
-        now=errors / n,
-        units=n,
-        shared=False,
-        p=paired.more_errors(many, n, many + few, n + n_before),
-    )
-
-
-def _holm(p: Floats, size: int) -> Floats:
-    """Adjust some of ``size`` p-values by Holm's rule, the others being as large as can be."""
-    order = np.argsort(p, kind="stable")
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.maximum.accumulate((size - np.arange(len(p))) * p[order])
-    return np.minimum(adjusted, 1.0)
+def _name_side(one: Finding | Mode) -> Candidate:
+    """Return the candidate of a mode, or of the side of a finding with more failures."""
+    if isinstance(one, Mode):
+        return Candidate(one.meaning, one.rule, one.meaning)
+    rule = f"NOT ({one.rule})" if one.is_less_frequent else one.rule
+    meaning = f"not: {one.meaning}" if one.is_less_frequent else one.meaning
+    return Candidate(one.name, rule, meaning)

@@ -223,6 +223,7 @@ def show(
 
 @command()
 @own_options
+@shared.moved_option
 @shared.json_option("the verdict")
 def gate(
     report: str,
@@ -233,16 +234,17 @@ def gate(
     must_detect: float | None = None,
     junit: OutFile | None = None,
     markdown: Annotated[OutFile | None, Flag("--markdown --summary")] = None,
+    evidence: tuple[str, ...],
 ) -> Result:
-    """Fail a build on new findings of REPORT.
+    """Fail a build on failures of REPORT that are new.
 
-    The exit status is 1 if a finding or failure mode meets --fail-on and is new. New is what fails
-    more often than in the baseline, beyond chance; without one, everything. REPORT and the baseline
-    are files that audit --json wrote, or folders that audit --out wrote. The condition is SQL over
-    the columns of a finding or failure mode: name, rule, meaning, source, outcome, model, verdict,
-    confirmed, reason, representative, n_on, n_off, lift, p, p_adjusted, low, high, discovery_lift,
-    frequency and kind. The kind is 'finding', 'mode' or, in a comparison, 'overall', and a mode
-    counts as confirmed.
+    The exit status is 1 if a finding or failure mode meets --fail-on; with a baseline, if a rule,
+    or all examples together, fail more often than there beyond chance. REPORT and the baseline are
+    files that audit --json wrote, or folders that audit --out wrote; the table of REPORT is read
+    again for its columns. The condition is SQL over the columns of a finding or failure mode: name,
+    rule, meaning, source, outcome, model, verdict, confirmed, reason, representative, n_on, n_off,
+    lift, p, p_adjusted, low, high, discovery_lift, frequency and kind. The kind is 'finding',
+    'mode' or, of a change, 'overall', and a mode counts as confirmed.
 
     \b
     groundfault gate report.json --baseline main/report.json --junit gate.xml
@@ -252,7 +254,7 @@ def gate(
     fail_on : SQL
         Condition on a finding, failure mode or overall change that fails the gate.
     baseline : FILE
-        Earlier report; what is no worse than in it does not fail the gate.
+        Earlier report of the same examples; only what got worse since fails the gate.
     level
         Level of the test that something is worse than in the baseline.
     must_detect : LIFT
@@ -265,7 +267,14 @@ def gate(
     from groundfault.auditing.gating import gate as run
     from groundfault.render import gate as render
 
-    verdict = run(report, fail_on, baseline=baseline, must_detect=must_detect, level=level)
+    verdict = run(
+        report,
+        fail_on,
+        baseline=baseline,
+        evidence=evidence or None,
+        must_detect=must_detect,
+        level=level,
+    )
     for path, make in ((junit, render.junit), (markdown, render.markdown)):
         if path:
             write_text(Path(path), make(verdict))

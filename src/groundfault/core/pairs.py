@@ -81,3 +81,21 @@ class Pairs(Units):
         swap = rng.random(len(self)) < 0.5
         losses = np.where(swap, self.first, self.losses)
         return replace(self, losses=losses, first=np.where(swap, self.losses, self.first))
+
+
+def clip_changes(losses: Floats, *, less: bool) -> Floats:
+    """Return how much worse each unit is with the second model, or with ``less`` better; else 0.
+
+    Parameters
+    ----------
+    losses : float64 array, shape (2, units)
+        NaN where not scored.
+    less : bool
+
+    Returns
+    -------
+    float64 array, shape (units,)
+        In [0, 1]; NaN where one was not scored.
+    """
+    changes = losses[1] - losses[0]
+    return np.asarray(np.clip(-changes if less else changes, 0.0, None))

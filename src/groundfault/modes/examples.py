@@ -40,6 +40,7 @@ def add_examples(
     losses: NDArray[np.float64],
     *,
     outcomes: Sequence[str] = ("",),
+    model: str | None = None,
     texts: bool = True,
     count: int = COUNT,
 ) -> tuple[Mode, ...]:
@@ -56,6 +57,8 @@ def add_examples(
         NaN where not scored.
     outcomes : sequence of str
         Names of the rows of ``losses``; a mode of another outcome is one of their mean.
+    model : str, optional
+        Whose answers are shown, where it is not the mode's outcome.
     texts : bool
         Whether examples show their texts; their ids stay.
     count : int
@@ -76,7 +79,8 @@ def add_examples(
         if set(mode.columns) <= set(table.columns):
             inside, near = mode.holds(table).to_numpy(), find_near(mode.rule, table)
             of_mode = select_losses(mode.outcome, losses, outcomes)
-            mode = replace(mode, sample=_choose(rows, mode.outcome, inside, near, of_mode, count))
+            answers = model or mode.outcome
+            mode = replace(mode, sample=_choose(rows, answers, inside, near, of_mode, count))
         picks.append(mode)
     return tuple(picks)
 

@@ -80,6 +80,32 @@ class ModeExample(_Section, frozen=True, kw_only=True):
     loss: float | None = None
 
 
+class ModeChange(_Section, frozen=True, kw_only=True):
+    """How a rule changed from a first run to a second.
+
+    Attributes
+    ----------
+    before, before_outside : float
+        Failures of the first run inside, and of all other units (losses summed).
+    worse, better : int
+        Units inside whose loss rose, and whose loss fell.
+    difference : float
+        Mean change inside, in [-1, 1].
+    elsewhere : float
+        Mean change of all other units.
+    interval : pair of float
+        Of the mean change inside, for this rule alone, at level 1 - alpha.
+    """
+
+    before: float
+    before_outside: float
+    worse: int
+    better: int
+    difference: float
+    elsewhere: float
+    interval: tuple[float, float]
+
+
 class Mode(_Section, frozen=True, kw_only=True):
     """A rule under which a model fails more often than elsewhere.
 
@@ -92,7 +118,8 @@ class Mode(_Section, frozen=True, kw_only=True):
     conditions : tuple of str
         The parts that AND joins, each in English.
     outcome : str
-        The model; empty where there is one alone, ``every model`` for the mean over all.
+        The model; empty where there is one alone, ``every model`` for the mean over all. Of a
+        comparison the list: ``worse`` or ``better``; failures are then those of the second run.
     n, errors : int, float
         Units inside, and failures among them (losses summed).
     n_outside, errors_outside : int, float
@@ -118,7 +145,10 @@ class Mode(_Section, frozen=True, kw_only=True):
     doses : tuple of DosePoint
         For each column of numbers in the rule, failures along it; in the order of the column.
     sample : tuple of ModeExample
-        Typical and different ones; `examples` selects among them.
+        Typical and different ones; `examples` selects among them. Of a change, failing ones are
+        those that changed as the list says, and passing ones all others inside.
+    change : ModeChange or None
+        What changed since the first of two runs; None where none were compared.
     """
 
     rule: str
@@ -140,6 +170,7 @@ class Mode(_Section, frozen=True, kw_only=True):
     alternatives: tuple[Alternative, ...] = ()
     doses: tuple[DosePoint, ...] = ()
     sample: tuple[ModeExample, ...] = ()
+    change: ModeChange | None = None
 
     @property
     def rate(self) -> float:
@@ -150,6 +181,11 @@ class Mode(_Section, frozen=True, kw_only=True):
     def rate_outside(self) -> float:
         """Return failure rate outside; 0 where nothing is outside."""
         return self.errors_outside / self.n_outside if self.n_outside else 0.0
+
+    @property
+    def is_less_frequent(self) -> bool:
+        """Return whether failures are fewer than before: only of a change for the better."""
+        return self.change is not None and self.change.difference < 0
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -232,7 +268,8 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
         What the modes of each outcome cover together.
     detectable : dict of str to float or None
         Share of the units inside a rule to the failure rate that a single condition would have
-        needed to be named with 80 % power; None where no rate would do.
+        needed to be named with 80 % power; of a comparison the rise of that rate. None where none
+        would do.
     remarks : tuple of str
         What was left out of the search, in sentences.
     bars : {"permutation", "bonferroni"}
@@ -240,6 +277,9 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
     searched : int or None
         Rows that rules were looked for in, where all others judged them; None where all units did
         both.
+    overall : pair of float, or None
+        Of a comparison: p-values that all units together got no worse, and no better, adjusted for
+        every rule that was tested beside it.
     """
 
     level: float
@@ -252,6 +292,7 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
     bars: BarKind = "bonferroni"
     searched: int | None = None
+    overall: tuple[float, float] | None = None
 
     @property
     def rules(self) -> int:

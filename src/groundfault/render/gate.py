@@ -27,17 +27,15 @@ def headline(gate: Gate) -> str:
     if why:
         return f"Gate failed: {' and '.join(why)}"
     rest = f" ({_count(gate.uncompared)} could not be compared)" if gate.uncompared else ""
+    if gate.missed and not gate.uniform:
+        return f"Gate passed: nothing got worse beyond chance{rest}"
     return f"Gate passed: {words.clean(gate.uniform) or f'no {fresh}finding meets the rule'}{rest}"
 
 
 def lines(gate: Gate) -> Iterator[str]:
     """Yield sentences on everything but the headline, without any markup."""
     if gate.known:
-        changes = any(match.since is not None for match in gate.known)
-        which = (
-            "no worse than in the baseline beyond chance" if changes else "known from the baseline"
-        )
-        yield f"{_count(gate.known)} {which}: {_names(gate.known)}"
+        yield f"{_count(gate.known)} known from the baseline: {_names(gate.known)}"
     if gate.uncompared:
         yield (
             f"{_count(gate.uncompared)} with neither examples nor counts in the baseline: "
@@ -45,13 +43,19 @@ def lines(gate: Gate) -> Iterator[str]:
         )
     if gate.gone:
         yield f"no longer: {words.listing(tuple(map(words.clean, gate.gone)))}"
+    better = [mode for mode in gate.modes if mode.is_less_frequent]
+    if better:
+        names = [words.clean(words.name_candidate(m.meaning, "")) for m in better]
+        yield f"got better: {words.listing(names)}"
+    yield from (line.removesuffix(".") for line in gate.missed)
     yield from gate.notes
 
 
 def describe_match(match: GateMatch) -> str:
     """Describe a match, and its change since the baseline."""
     since = match.since
-    if since is None:
+    # modes and the overall change say it themselves
+    if since is None or match.kind != "finding":
         return match.sentence
     what = "the same examples" if since.shared else "counts of the same rule"
     return (

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+
+from msgspec.structs import replace
 
 from groundfault.auditing.column_timing import describe_share
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_examples import RuleExamples
 from groundfault.modes.examples import share_opening
-from groundfault.modes.mode import EVERY_MODEL, Mode, ModeExample, Side
+from groundfault.modes.mode import EVERY_MODEL, Mode, ModeChange, ModeExample, Side
 from groundfault.render import words
 from groundfault.render.audit_figures import draw_doses, draw_safely
 from groundfault.render.audit_groups import name_change
@@ -88,7 +90,7 @@ def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Conte
     for outcome, modes in groups[: _MAX_OUTCOMES if terminal else None]:
         coverage = outline.describe_coverage(outcome)
         blocks = list_blocks(_list_modes(outline, modes, count, terminal), coverage)
-        yield Entry(_name_outcome(outcome), blocks) if several else blocks
+        yield Entry(_name_outcome(outline, outcome), blocks) if several else blocks
     if terminal and len(groups) > _MAX_OUTCOMES:
         rest = [words.clean(outcome) for outcome, _ in groups[_MAX_OUTCOMES:]]
         yield f"The report lists the modes of {words.listing(rest, 6)} too."
@@ -96,8 +98,7 @@ def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Conte
         yield small(outline.legend)
     # where there is nothing at all, the headline says so
     if outline.silent and (groups or (outline.report.weaknesses and not deciding)):
-        of = f" for {words.listing([words.clean(o) for o in outline.silent], 6)}" * several
-        yield f"No failure mode was named{of}."
+        yield outline.silent
     yield outline.fixed, outline.power, outline.breadth
 
 
@@ -119,7 +120,9 @@ def _list_modes(
 
 def _state(one: NumberedMode, full: float) -> Statement:
     annotation = describe_annotation(one.report, one.mode.rule, one.mode.source)
-    bar = Bar(one.mode.rate, one.mode.rate_outside, full)
+    change = one.mode.change
+    other = one.mode.rate_outside if change is None else change.before / one.mode.n
+    bar = Bar(one.mode.rate, other, full)
     described = words.clean(f"{words.capital(annotation)}.") if annotation else ""
     remarks: tuple[Line, ...] = tuple((line,) for line in (one.nesting, described) if line)
     return Statement(one.name, f"{one.sentence}.", remarks, one.anchor, bar)
@@ -149,7 +152,7 @@ def list_search(outline: ModeOutline) -> Iterator[Content]:
         search.detectable.items(),
         Number(f"Holds for this share of {unit}", lambda pair: words.level(float(pair[0]))),
         Number(
-            "Failure rate",
+            "Failure rate" if outline.changes is None else "Rise of failures",
             lambda pair: "none would do" if pair[1] is None else words.rate(pair[1]),
         ),
     )
@@ -174,7 +177,8 @@ def _list_entries(outline: ModeOutline) -> Iterator[Content]:
     drawn = 0
     for outcome, modes in outline.groups:
         if len(outline.search.outcomes) > 1:
-            yield Paragraph(("Of ", _name_outcome(outcome), ":"))
+            name = _name_outcome(outline, outcome)
+            yield Paragraph(("Of ", name, ":") if outline.changes is None else (name, ":"))
         for place, one in enumerate(modes):
             blocks = list_blocks(_describe(outline, one, drawn < _MAX_FIGURES))
             entry = Entry(one.name, blocks, one.anchor)
@@ -189,12 +193,20 @@ def _describe(outline: ModeOutline, one: NumberedMode, with_figures: bool) -> It
     yield Remarks(tuple(_remark(outline, one)))
     if with_figures and mode.doses:
         yield draw_safely("the figure of a mode", partial(draw_doses, mode, one.anchor))
-    yield list_excerpts(mode.sample, mode.rule)
+    sides, sample = _SIDES, mode.sample
+    if mode.change is not None:
+        got = "better" if mode.is_less_frequent else "worse"
+        sides = _SIDES | {"failing": f"Got {got}", "passing": f"Did not get {got}"}
+        # whether one outside is right now tells little of a change
+        sample = tuple(replace(example, loss=None) for example in sample)
+    yield list_excerpts(sample, mode.rule, sides)
 
 
 def _count(one: NumberedMode) -> Table:
     """Count failures inside and outside the rule."""
     mode = one.mode
+    if mode.change is not None:
+        return _count_change(one, mode.change)
     parts = [
         ("Inside the rule", mode.errors, mode.n),
         ("Elsewhere", mode.errors_outside, mode.n_outside),
@@ -207,6 +219,21 @@ def _count(one: NumberedMode) -> Table:
     ]
     heads = ("Where", "Failures", f"{words.capital(one.report.unit)}s", "Rate")
     return make_table(one.name, "tnnn", heads, rows)
+
+
+def _count_change(one: NumberedMode, change: ModeChange) -> Table:
+    """Count failures before and now, inside and outside the rule."""
+    mode = one.mode
+    parts = [
+        ("Inside the rule", change.before, mode.errors, mode.n, change.difference),
+        ("Elsewhere", change.before_outside, mode.errors_outside, mode.n_outside, change.elsewhere),
+    ]
+    rows = [
+        (part, count_errors(before), count_errors(now), words.count(n), words.signed(moved))
+        for part, before, now, n, moved in parts
+    ]
+    heads = ("Where", "Failures before", "Now", f"{words.capital(one.report.unit)}s", "Change")
+    return make_table(one.name, "tnnnn", heads, rows)
 
 
 def _expect(mode: Mode) -> str:
@@ -223,8 +250,44 @@ def _remark(outline: ModeOutline, one: NumberedMode) -> Iterator[tuple[str, str 
     mode, rules = one.mode, format_count(outline.search.rules)
     yield "Rule", Code(mode.rule)
     level = words.level(1 - words.decimal(one.report.plan.alpha))
+    if mode.change is not None:
+        yield from _remark_change(one, mode.change, rules, f"{level} interval")
+    else:
+        yield from _remark_rate(outline, one, rules, f"{level} interval")
+    for other in mode.alternatives:
+        overlap = f"{words.rate(other.overlap)} of the same {one.report.unit}s"
+        yield "Alternative", (f"{words.clean(other.meaning)} ({overlap}): ", Code(other.rule))
+    if mode.source != "modes":
+        yield "Proposed by", mode.source
+    if annotation := describe_annotation(one.report, mode.rule, mode.source):
+        yield "Annotation", words.clean(annotation)
+
+
+def _remark_change(
+    one: NumberedMode, change: ModeChange, rules: str, level: str
+) -> Iterator[tuple[str, str]]:
+    """Yield how sure a change is."""
+    mode, units = one.mode, f"{one.report.unit}s"
+    yield level, f"{words.span(change.interval, words.signed)}: the change, for this rule alone"
     yield (
-        f"{level} interval",
+        "Against chance",
+        f"adjusted p {_p(mode.p_marginal)}: how often a rule would stand out as much, of all "
+        f"{rules}, if the two runs could be swapped within {units}",
+    )
+    yield (
+        "Unlike the rest",
+        f"adjusted p {_p(mode.p_conditional)}: the same, given the change of {units} elsewhere, "
+        "and of those in earlier modes",
+    )
+
+
+def _remark_rate(
+    outline: ModeOutline, one: NumberedMode, rules: str, level: str
+) -> Iterator[tuple[str, str]]:
+    """Yield how sure a failure rate is."""
+    mode = one.mode
+    yield (
+        level,
         f"{words.span(mode.interval)}: the failure rate inside, for this rule alone{_expect(mode)}",
     )
     # where other rows proposed it, no rule beside it could have been tested in its place
@@ -240,19 +303,12 @@ def _remark(outline: ModeOutline, one: NumberedMode) -> Iterator[tuple[str, str 
             f"adjusted p {_p(mode.p_conditional)}: the same among {one.report.unit}s that are in "
             "the same earlier modes",
         )
-    for other in mode.alternatives:
-        overlap = f"{words.rate(other.overlap)} of the same {one.report.unit}s"
-        yield "Alternative", (f"{words.clean(other.meaning)} ({overlap}): ", Code(other.rule))
-    if mode.source != "modes":
-        yield "Proposed by", mode.source
-    if annotation := describe_annotation(one.report, mode.rule, mode.source):
-        yield "Annotation", words.clean(annotation)
 
 
 def list_excerpts(
-    sample: tuple[ModeExample, ...], rule: str, *, titles: bool = True
+    sample: tuple[ModeExample, ...], rule: str, sides: Mapping[Side, str] = _SIDES
 ) -> Iterator[Block]:
-    """Yield examples by side, the words that the rule names highlighted.
+    """Yield examples by side, under its title, the words that the rule names highlighted.
 
     What all texts of a column begin with is said once, before them.
     """
@@ -262,11 +318,11 @@ def list_excerpts(
         yield Remarks(items)
     patterns = find_patterns(rule) if rule else {}
     groups = []
-    for side, title in _SIDES.items():
+    for side, title in sides.items():
         some = [example for example in sample if example.side == side]
         if some:
             excerpts = tuple(_make_excerpt(e, patterns, openings) for e in some)
-            groups.append((title if titles else "", excerpts))
+            groups.append((title, excerpts))
     if groups:
         yield Excerpts(tuple(groups))
 
@@ -311,7 +367,9 @@ def _describe_loss(example: ModeExample) -> str:
     return ("right", "wrong")[int(loss)] if example.side == "near" else ""
 
 
-def _name_outcome(outcome: str) -> str | Code:
+def _name_outcome(outline: ModeOutline, outcome: str) -> str | Code:
+    if outline.changes is not None:
+        return outline.name_outcome(outcome)
     return words.capital(outcome) if outcome == EVERY_MODEL else Code(outcome)
 
 
@@ -350,7 +408,7 @@ def make_example_page(lookup: RuleExamples, side: Side) -> Page:
         order = "those most like failing ones" if side == "near" else "the most typical"
         lead.append(f"{size} {name}, {order} first:")
         rule = subject.rule if subject else ""
-        lead.append(list_excerpts(examples, rule, titles=False))
+        lead.append(list_excerpts(examples, rule, dict.fromkeys(_SIDES, "")))
     else:
         lead.append(f"No example is {name}.")
     title = "All examples"
@@ -364,7 +422,7 @@ def _name_side(lookup: RuleExamples, side: Side) -> str:
     subject = lookup.subject
     if subject is None:
         return _NAMES[side].rpartition(", and ")[2]
-    if lookup.pair is None or isinstance(subject, Mode) or side == "near":
+    if lookup.pair is None or side == "near":
         return _NAMES[side]
     change = name_change(lookup.pair, is_better=subject.is_less_frequent)
     return f"inside the rule, and {'not ' if side == 'passing' else ''}{change}"

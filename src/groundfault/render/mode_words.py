@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from groundfault.auditing import messages
 from groundfault.auditing.report import Report
-from groundfault.modes.mode import EVERY_MODEL, Coverage, Mode, ModeSearch
+from groundfault.modes.changes import BETTER, WORSE
+from groundfault.modes.mode import EVERY_MODEL, Coverage, Mode, ModeChange, ModeSearch
 from groundfault.render import words
 
 PROOF = (
@@ -28,7 +30,9 @@ _FRACTIONS = {
 }
 # classes of rules of the search, as a reader may count them
 NAMES = {
+    "overall": "all examples together",
     "single": "single conditions",
+    "value pair": "pairs of values",
     "word": "words",
     "pair": "pairs",
     "mixed": "pairs with a word",
@@ -84,7 +88,8 @@ class NumberedMode:
     @property
     def sentence(self) -> str:
         """Return how often the model fails inside the rule, and elsewhere."""
-        wrong = "" if self.report.manifest.compare else " wrong"
+        # reports of before counted an outcome of its own for each direction
+        wrong = "" if self.report.manifest.compare and self.mode.change is None else " wrong"
         return describe_rates(self.mode, wrong, self.report.unit)
 
     @property
@@ -137,6 +142,20 @@ class ModeOutline:
         return tuple((name, tuple(by_outcome[name])) for name in order)
 
     @property
+    def changes(self) -> tuple[str, str] | None:
+        """Return the two runs that modes of a change compare; None of any other modes."""
+        pair = self.report.manifest.compare
+        if pair is None or self.search.overall is None:
+            return None
+        return words.clean(pair[0]), words.clean(pair[1])
+
+    def name_outcome(self, outcome: str) -> str:
+        """Name a list of modes of a change in a few words; any other as it is."""
+        if self.changes is None:
+            return outcome
+        return f"{self.changes[1]} fails {'less' if outcome == BETTER else 'more'} often"
+
+    @property
     def full(self) -> float:
         """Return the rate that a whole bar stands for: 1, or less where failures are rare."""
         highest = max((mode.rate for mode in self.report.modes), default=1.0)
@@ -148,6 +167,15 @@ class ModeOutline:
         count = len(self.report.modes)
         outcomes = [name for name, _ in self.groups if name != EVERY_MODEL]
         modes = words.plural(count, "failure mode")
+        if self.changes is not None:
+            sizes = {name: len(group) for name, group in self.groups}
+            first, second = self.changes
+            parts = [
+                f"{often} often than {first} under {words.plural(sizes[name], 'rule')}"
+                for name, often in ((WORSE, "more"), (BETTER, "less"))
+                if name in sizes
+            ]
+            return f"{second} fails {' and '.join(parts)}"
         if len(self.search.outcomes) > 1:
             if self.report.manifest.compare:
                 return f"{modes} in {words.plural(len(outcomes), 'direction')}"
@@ -161,7 +189,8 @@ class ModeOutline:
     def legend(self) -> str:
         """Return how to read the bars."""
         scale = "" if self.full == 1 else f"; the whole width is {words.rate(self.full)}"
-        return f"Bars: failure rate inside the rule; grey: elsewhere{scale}."
+        other = "elsewhere" if self.changes is None else "before"
+        return f"Bars: failure rate inside the rule; grey: {other}{scale}."
 
     def describe_coverage(self, outcome: str) -> str:
         """Describe the failures that the modes of an outcome cover, and the rest."""
@@ -171,16 +200,28 @@ class ModeOutline:
             return ""
         rules = "This rule covers" if count == 1 else f"These {_number(count)} rules cover"
         examples = format_share(coverage.covered / coverage.n)
+        if self.changes is not None:
+            return (
+                f"{rules} {_share_of_errors(coverage)} of the {self.report.unit}s that got "
+                f"{outcome}, in {examples} of all {self.report.unit}s."
+            )
         failures = "these cases" if self.report.manifest.compare else "the failures"
         share = _share_of_errors(coverage)
         rest = "" if share == "all" else "; of the rest this audit cannot say where they are"
         return f"{rules} {share} of {failures} in {examples} of the {self.report.unit}s{rest}."
 
     @property
-    def silent(self) -> tuple[str, ...]:
-        """Return outcomes for which no mode was named."""
+    def silent(self) -> str:
+        """Return that no mode was named, and of which outcomes; empty where each has one."""
         with_modes = dict(self.groups)
-        return tuple(c.outcome for c in self.search.outcomes if c.outcome not in with_modes)
+        names = [c.outcome for c in self.search.outcomes if c.outcome not in with_modes]
+        if not names:
+            return ""
+        if self.changes is not None:
+            return f"No rule was found to have got {' or '.join(names)} beyond chance."
+        several = len(self.search.outcomes) > 1
+        of = f" for {words.listing([words.clean(name) for name in names], 6)}" if several else ""
+        return f"No failure mode was named{of}."
 
     @property
     def breadth(self) -> str:
@@ -199,6 +240,8 @@ class ModeOutline:
     @property
     def power(self) -> str:
         """Return the failure rate that a single condition needed; empty where that is unknown."""
+        if self.changes is not None:
+            return messages.describe_missed(self.search, f"{self.report.unit}s")
         needs, never = [], []
         for share, rate in sorted(self.search.detectable.items(), key=lambda item: float(item[0])):
             size = words.level(float(share))
@@ -229,6 +272,20 @@ class ModeOutline:
             if opening is not None and opening.times > 1
             else ""
         )
+        if self.changes is not None:
+            how = (
+                "This is exact, however rules depend on each other"
+                if self.search.bars == "permutation"
+                else "Each rule is paid for, whatever the others are"
+            )
+            return (
+                f"Family-wise error at most {level}{first_look}, for each of the two lists, over "
+                "every rule that could have been listed and the overall change. "
+                f"{how}: the two runs are swapped within {self.report.unit}s. That a rule changed "
+                "unlike the rest is a second claim at the same level, validated by simulation. A "
+                "mode is a rule under which failures changed, which is not to say that the rule is "
+                "the cause."
+            )
         if self.search.searched is not None:
             return (
                 f"Failure modes: family-wise error at most {level}{first_look}, for each of two "
@@ -288,6 +345,8 @@ def describe_rates(mode: Mode, wrong: str = " wrong", unit: str = "example") -> 
     >>> describe_rates(mode)
     '91% wrong (63 of 69), against 22% elsewhere'
     """
+    if mode.change is not None:
+        return _describe_change(mode, mode.change, wrong, unit)
     elsewhere = f"elsewhere where {mode.context}" if mode.context else "elsewhere"
     graded = mode.errors % 1 or mode.errors_outside % 1
     if mode.outcome == EVERY_MODEL:
@@ -307,6 +366,21 @@ def describe_rates(mode: Mode, wrong: str = " wrong", unit: str = "example") -> 
         often = f"{format_ratio(mode.rate / mode.rate_outside)} times as often as {elsewhere}"
         return f"{inside}, {often} ({words.rate(mode.rate_outside)})"
     return f"{inside}, against {words.rate(mode.rate_outside)} {elsewhere}"
+
+
+def _describe_change(mode: Mode, change: ModeChange, wrong: str, unit: str) -> str:
+    if mode.errors % 1 or change.before % 1:
+        inside = f"mean loss {mode.rate:.2f} ({words.plural(mode.n, unit)})"
+        before = f"{change.before / mode.n:.2f}"
+    else:
+        inside = f"{words.rate(mode.rate)}{wrong} ({count_errors(mode.errors)} of "
+        inside += f"{words.count(mode.n)})"
+        before = f"{words.rate(change.before / mode.n)} ({count_errors(change.before)})"
+    return (
+        f"{inside}, before {before}; {words.count(change.worse)} got worse, "
+        f"{words.count(change.better)} better; elsewhere "
+        f"{words.signed(change.elsewhere * 100, 1)} points"
+    )
 
 
 def format_ratio(ratio: float) -> str:

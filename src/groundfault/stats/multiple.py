@@ -1,11 +1,17 @@
-"""Many hypotheses at once: adjusted p-values and e-value selection."""
+"""Many hypotheses at once: adjusted p-values, bars of classes, and e-value selection."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_TIE = 1e-9
+"""Log p-values of equal tests may differ in the last digits; a tie counts against."""
 
 
 def holm(p: Floats) -> Floats:
@@ -104,3 +110,66 @@ def _order(p: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     order = np.argsort(p, kind="stable")
     # the inverse permutation, which puts sorted results back in place
     return order, np.argsort(order, kind="stable")
+
+
+class Joint:
+    """Single-step adjustment by the smallest p-value of each class in draws of the null.
+
+    Parameters
+    ----------
+    least : float64 array, shape (draws + 1, classes)
+        Least log p of each class; the first row is that of the data. It has to be computed like the
+        others: under the null all rows are then exchangeable, which makes the level exact.
+    shares : float64 array, shape (classes,)
+        Of the level; their sum is 1.
+
+    Notes
+    -----
+    Ranks are taken among all rows, the data too (Westfall and Young 1993).
+    """
+
+    def __init__(self, least: Floats, shares: Floats) -> None:
+        self._sorted, self._shares, self._rows = np.sort(least, axis=0), shares, len(least)
+        ranks = [self._rank(least[:, c], c) for c in range(len(shares))]
+        self._best = np.sort(np.min(ranks, axis=0))
+
+    def _rank(self, log_p: Floats, c: int) -> Floats:
+        """Return the share of rows whose class is as surprising, over the class's share."""
+        places = np.searchsorted(self._sorted[:, c], log_p + _TIE, side="right")
+        return np.asarray(np.maximum(places, 1) / self._rows / self._shares[c])
+
+    def adjust(self, log_p: Floats, kind: Ints) -> Floats:
+        """Return adjusted p-values of tests of some classes."""
+        rank = np.empty(len(log_p))
+        for c in range(len(self._shares)):
+            rank[kind == c] = self._rank(log_p[kind == c], c)
+        places = np.searchsorted(self._best, rank * (1 + _TIE), side="right")
+        return np.asarray(np.maximum(places, 1) / self._rows)
+
+    def bar(self, c: int, level: float) -> float:
+        """Return the largest log p of a class whose adjusted p-value is at most a level."""
+        values = self._sorted[:, c]
+        passing = values[self.adjust(values, np.full(len(values), c)) <= level]
+        return float(passing.max()) if len(passing) else -math.inf
+
+
+class SummedBars:
+    """Adjustment by the number of tests of each class: weighted Bonferroni.
+
+    Parameters
+    ----------
+    counts : int64 array, shape (classes,)
+    shares : float64 array, shape (classes,)
+        Of the level; their sum is 1.
+    """
+
+    def __init__(self, counts: Ints, shares: Floats) -> None:
+        self._costs = np.log(np.maximum(counts, 1) / shares)
+
+    def adjust(self, log_p: Floats, kind: Ints) -> Floats:
+        """Return adjusted p-values of tests of some classes."""
+        return np.asarray(np.exp(np.minimum(0.0, log_p + self._costs[kind])))
+
+    def bar(self, c: int, level: float) -> float:
+        """Return the largest log p of a class whose adjusted p-value is at most a level."""
+        return math.log(level) - float(self._costs[c])

@@ -57,7 +57,9 @@ class Subject:
         """Return a mode or a finding of a report as the subject."""
         if isinstance(of, NumberedMode):
             sentence, mode = f"{words.capital(of.sentence)}.", of.mode
-            return cls(mode.rule, of.name, "mode", pair, sentence, mode.outcome, mode=of)
+            # of a change the outcome is the list, and no model
+            outcome, better = "" if mode.change else mode.outcome, mode.is_less_frequent
+            return cls(mode.rule, of.name, "mode", pair, sentence, outcome, better, of)
         kind = "strength" if of.is_strength else "finding"
         return cls(
             of.rule,
@@ -104,7 +106,7 @@ class Subject:
         if self.kind == "all":
             return "Fails", "Passes", "Near misses"
         outside = "Elsewhere" if is_single else "Near misses"
-        if self.pair is None or self.mode:
+        if self.pair is None or (self.mode and not self.mode.mode.change):
             return "Fails inside", "Passes inside", outside
         change = words.clean(name_change(self.pair, is_better=self.is_better))
         return words.capital(change), f"Not {change}", outside

@@ -21,8 +21,8 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from groundfault.auditing.report import Report
-from groundfault.auditing.report_examples import clip_changes
 from groundfault.core.columns import Kind, profile, take_sample
+from groundfault.core.pairs import clip_changes
 from groundfault.core.rules import Rule
 from groundfault.exports import ReportSlices
 from groundfault.modes.examples import find_failures, share_opening

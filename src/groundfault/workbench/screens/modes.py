@@ -9,9 +9,9 @@ import numpy as np
 from starlette.responses import Response
 from starlette.routing import Route
 
-from groundfault.auditing.report_examples import clip_changes
 from groundfault.core.column_names import measures_answer
 from groundfault.core.finding import Finding, Verdict
+from groundfault.core.pairs import clip_changes
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, RuleError
 from groundfault.modes.examples import choose_examples, select_losses, split_conditions

@@ -295,14 +295,22 @@ def show_comparison(request: Request) -> Response:
     """Compare two models of the report, or the report with its baseline."""
     bench, params = bench_of(request), request.query_params
     if bench.baseline is not None and ("since" in params or len(bench.audited.outcomes) < 2):
-        verdict = gate(bench.audited, FAIL_ON, baseline=bench.baseline)
+        # rows that are held out stay in the process that reads them: then stored rules are tested
+        apart = bench.audited.n_holdout > 0
+        verdict = gate(
+            bench.audited if apart else bench.place,
+            FAIL_ON,
+            baseline=bench.baseline,
+            evidence=None if apart else bench.evidence,
+        )
         return show_page(
             request,
             "since.html.j2",
             lines=list(gate_words.lines(verdict)),
+            headline=gate_words.headline(verdict).partition(": ")[2],
             groups=(
-                ("Worse, or new", verdict.new),
-                ("No worse than before", verdict.known),
+                ("Got worse", verdict.new),
+                ("Known from the earlier report", verdict.known),
                 ("Cannot be compared", verdict.uncompared),
             ),
             describe=gate_words.describe_match,

@@ -1,0 +1,473 @@
+"""Modes of a change: rules inside which a second run fails more, or less, often than the first.
+
+Each example is compared with itself. Where nothing changed, the two runs could be swapped within
+an example, so signs of the differences are flipped to learn how much the best rule of each class
+stands out by chance. Rules that hold for an example or not say nothing of its sign, however they
+depend on each other: the bars need no assumption on that. Graded differences need not be symmetric
+where their mean is 0: there the mean is bet on, and every rule is paid for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace as restrict
+
+import numpy as np
+import polars as pl
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from groundfault.base.arrays import Bools, Floats, Places
+from groundfault.base.streams import stream
+from groundfault.core.plan import BarKind
+from groundfault.modes.bars import PERMUTATIONS, WORK, look_up
+from groundfault.modes.bit_layout import Layout
+from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier
+from groundfault.modes.conditions import list_conditions
+from groundfault.modes.find import OwnRule, describe
+from groundfault.modes.mode import Coverage, Mode, ModeChange, ModeSearch, RuleClass
+from groundfault.modes.rule_space import ModeRule, RuleLanguage
+from groundfault.modes.search import GAMMA
+from groundfault.modes.selection import MOST_MODES, Listed
+from groundfault.stats import bits as bitset
+from groundfault.stats import flips, paired
+from groundfault.stats.multiple import Joint, SummedBars
+
+WORSE, BETTER = "worse", "better"
+"""The two lists, which are the outcomes of their modes."""
+
+SHARES = {
+    "overall": 0.10,
+    "own": 0.15,
+    "single": 0.25,
+    "value pair": 0.40,
+    "pair": 0.08,
+    "word": 0.03,
+    "mixed": 0.02,
+}
+"""Shares of the error level, those of empty classes shared out among the others. Pairs of two
+values stand apart from pairs with a cut, of which there are many more: their bar is log p -7.7
+instead of -11.2, and a planted pair of 82 in 1,500 examples is caught in .95 instead of .74."""
+
+_LEAST_CHANGED = 5
+"""Examples that came out otherwise, at least: one in 32 by chance alone."""
+_HOPELESS = 0.2
+"""p-value above which a rule passes at no level."""
+_DEVIATIONS = 12.0
+"""Standard deviations above half that tails are tabulated to: e^-72, which no bar is near."""
+_POOL = 3000
+"""Rules that are compared with each other, those that stand out most."""
+_CELLS = 2e7
+"""Rules times units, or flips, at a time: 20 MB of booleans."""
+_WORTH_COMPILING = 4e9
+"""Pairs times units times flips that NumPy counts in tenths of a second: loading a compiler takes
+several."""
+_SAME_PLACE = 0.3
+"""Overlap from which rules are about the same examples: the one furthest beyond its bar names them,
+so that longer words have to pay (right in .93 of worlds, else in .57)."""
+_BELOW = 0.5
+"""Bars below the mean that a rule's place is decided by."""
+_TILT = (0.02, 0.999)
+"""Chances of "worse" among changed examples, given the change elsewhere: kept off 0 and 1."""
+
+
+def find_changes(
+    table: pl.DataFrame,
+    losses: Floats,
+    *,
+    level: float = 0.10,
+    own_rules: Sequence[OwnRule] = (),
+    bars: BarKind = "permutation",
+    named: int = 0,
+) -> tuple[tuple[Mode, ...], ModeSearch, float]:
+    """Name the rules under which losses rose, and those under which they fell.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        One row a unit; the columns that rules may name, fixed before outcomes were seen.
+    losses : float64 array, shape (2, units)
+        Of the first run and of the second, in [0, 1]; NaN where not scored.
+    level : float
+        Family-wise error level of each of the two lists, in (0, 1).
+    own_rules : sequence of OwnRule
+        Rules beyond the search's own language.
+    bars : {"permutation", "bonferroni"}
+        How rules of 0/1 losses pay for their number; those of graded losses pay for each.
+    named : int
+        Rules that the own ones were picked from by outcomes: these are paid for, one by one.
+
+    Returns
+    -------
+    modes : tuple of Mode
+        Those that got worse, then those that got better.
+    search : ModeSearch
+    bar : float
+        p-value that a single condition alone has to reach.
+
+    Notes
+    -----
+    Null of a rule: inside it the two runs could be swapped within each unit. A rule's statistic
+    depends on its own units alone, so the level holds strongly, and exactly for 0/1 losses of
+    independent units, whatever the rules' dependence (Westfall and Young 1993). That a rule changed
+    unlike the rest is a second claim, asymptotic in the number of units outside and simulated.
+    """
+    scored: Bools = np.asarray(~np.isnan(losses).any(axis=0))
+    conditions = [*list_conditions(table), *(_name_own(i, own) for i, own in enumerate(own_rules))]
+    test = _ChangeTest(conditions, losses[:, scored], scored, level, bars, named)
+    modes: list[Mode] = []
+    coverage = []
+    part = table.filter(pl.Series(scored)) if table.width else table
+    for sign, name in ((1, WORSE), (-1, BETTER)):
+        listed = test.select(sign)
+        modes += _describe_all(test, listed, name, part)
+        changed = sign * test.changes > 0
+        inside = np.any([on for _, on in listed], axis=0) if listed else np.zeros_like(changed)
+        coverage.append(
+            Coverage(
+                outcome=name,
+                n=len(changed),
+                errors=float(changed.sum()),
+                covered=int(inside.sum()),
+                covered_errors=float((changed & inside).sum()),
+            )
+        )
+    search = ModeSearch(
+        level=level,
+        depth=2,
+        columns=tuple(dict.fromkeys(one.column for one in conditions if one.column)),
+        within=(),
+        classes=tuple(
+            RuleClass(name=name, rules=int(count), weight=float(share))
+            for name, count, share in zip(test.kinds, test.counts, test.shares, strict=True)
+        ),
+        outcomes=tuple(coverage),
+        detectable={},
+        bars=test.bar_kind,
+        overall=(float(test.adjusted[1][0]), float(test.adjusted[-1][0])),
+    )
+    kind = next((k for k in ("single", "own", "overall") if k in test.kinds), "overall")
+    # flips of few changed units have no bar; a rise brings more of them
+    families = (test.family[1], SummedBars(test.counts, test.shares))
+    bar = math.exp(max(family.bar(test.kinds.index(kind), level) for family in families))
+    return tuple(modes), search, bar
+
+
+def _name_own(place: int, own: OwnRule) -> Condition:
+    candidate = own.candidate
+    on = own.on if own.tested is None else own.on & own.tested
+    return Condition(
+        f"own {place}",
+        candidate.rule,
+        candidate.meaning,
+        0.0,
+        on,
+        Tier.OWN,
+        tested=own.tested,
+        source=candidate.source,
+    )
+
+
+class _ChangeTest:
+    """All rules of the language, the first of them everywhere, and how each stands out."""
+
+    def __init__(
+        self,
+        conditions: Sequence[Condition],
+        losses: Floats,
+        scored: Bools,
+        level: float,
+        bars: BarKind,
+        named: int,
+    ) -> None:
+        self.losses, self.level, self.changes = losses, level, losses[1] - losses[0]
+        self.n = n = losses.shape[1]
+        usable = []
+        for one in conditions:
+            tested = None if one.tested is None else one.tested[scored]
+            part = restrict(one, on=one.on[scored], tested=tested)
+            if MIN_SUPPORT <= part.on.sum() <= n - MIN_SUPPORT:
+                usable.append(part)
+        self.language = RuleLanguage(usable, Layout(np.zeros(n, dtype=np.int64)), 2)
+        everywhere = bitset.pack(np.ones((1, n), dtype=np.bool_))
+        self.rows = np.concatenate([self.language.bits, everywhere])
+        self._list_rules()
+        self.counts = np.bincount(self.kind, minlength=len(self.kinds))
+        if "own" in self.kinds:
+            own = self.kinds.index("own")
+            self.counts[own] = max(named, self.counts[own])
+        self.graded = flips.is_graded(self.changes)
+        changed = int(np.count_nonzero(self.changes))
+        work = float(len(self.kind) * bitset.words(changed) * PERMUTATIONS)
+        summed = self.graded or bars == "bonferroni" or bool(named) or work > WORK
+        self.bar_kind: BarKind = "bonferroni" if summed else "permutation"
+        if self.graded:
+            self.log_p = {sign: self._bet(sign) for sign in (1, -1)}
+        else:
+            self.signs = _Signs(self)
+            self.log_p = {sign: self.signs.log_p(sign) for sign in (1, -1)}
+        least = None if summed else self.signs.find_least()
+        self.family = {
+            sign: SummedBars(self.counts, self.shares)
+            if least is None
+            else Joint(np.concatenate([least[[int(sign < 0)]], least[2:]]), self.shares)
+            for sign in (1, -1)
+        }
+        self.adjusted = {
+            sign: self.family[sign].adjust(self.log_p[sign], self.kind) for sign in (1, -1)
+        }
+
+    def _list_rules(self) -> None:
+        """List rules as two places of conditions, the last of which holds everywhere."""
+        language, top = self.language, len(self.language.bits)
+        i, j = np.nonzero(language.pairs)
+        a, b = language.plain[i], language.plain[j]
+        values = np.array([language.literals[p].bounds is None for p in range(top)], dtype=np.bool_)
+        values &= np.array([one.cost == 0 for one in language.literals], dtype=np.bool_)
+        plain = values[a] & values[b]
+        u, v = np.nonzero(language.mixed)
+        alone = {"overall": np.array([top]), "own": language.own, "single": language.single}
+        alone["word"] = language.others
+        pairs = {"value pair": (a[plain], b[plain]), "pair": (a[~plain], b[~plain])}
+        pairs["mixed"] = (language.plain[u], language.others[v])
+        both = {name: (one, np.full(len(one), top)) for name, one in alone.items()} | pairs
+        self.kinds = [name for name in SHARES if len(both[name][0])]
+        shares = np.array([SHARES[name] for name in self.kinds])
+        self.shares = shares / shares.sum()
+        self.left, self.right = (
+            np.concatenate([both[name][side] for name in self.kinds]).astype(np.int64)
+            for side in (0, 1)
+        )
+        sizes = [len(both[name][0]) for name in self.kinds]
+        self.kind = np.repeat(np.arange(len(sizes)), sizes)
+        self.handicap = np.zeros(len(self.kind))
+        if "single" in self.kinds:
+            self.handicap[self.kind == self.kinds.index("single")] = language.handicaps
+
+    def masks(self, rules: Places) -> NDArray[np.uint64]:
+        """Return the units that rules hold for: uint64, shape (rules, words)."""
+        return np.asarray(self.rows[self.left[rules]] & self.rows[self.right[rules]])
+
+    def _bet(self, sign: int) -> Floats:
+        rules = np.arange(len(self.kind))
+        direction = np.full(len(rules), sign)
+        p = flips.p_values(self.masks(rules), self.changes, direction)
+        return np.log(np.maximum(p, 1e-300)) + self.handicap
+
+    def select(self, sign: int) -> list[tuple[Listed, Bools]]:
+        """Return the modes of one direction, in the order of their worth."""
+        d, log_p, family = sign * self.changes, self.log_p[sign], self.family[sign]
+        bars = np.array([family.bar(c, self.level) for c in range(len(self.kinds))])
+        pool = self._gather(sign, bars)
+        on = bitset.unpack(self.masks(pool), self.n)
+        kind, handicap = self.kind[pool], self.handicap[pool]
+        bar = bars[kind]
+        z = np.sqrt(2 * np.maximum(-bar, 0.5))
+        modes: list[tuple[Listed, Bools]] = []
+        while len(modes) < MOST_MODES and len(pool):
+            masks = [on for _, on in modes]
+            log_p2 = _contrast(on, d, masks, graded=self.graded) + handicap
+            beyond = family.adjust(log_p2, kind)
+            new = ~np.any(masks, axis=0) if masks else np.ones(self.n, dtype=np.bool_)
+            score = np.where(beyond <= self.level, _guarantee(on & new, d, d[new], z), -1.0)
+            if score.max() <= 0:
+                break
+            best = int(score.argmax())
+            overlap = (on & on[best]).sum(1) / (on | on[best]).sum(1)
+            near = np.flatnonzero((overlap >= _SAME_PLACE) & (score > 0))
+            both = np.maximum(log_p2[near], log_p[pool[near]])
+            best = int(near[np.argmax(bar[near] - both)])
+            listed = Listed(
+                self._write_rule(pool[best]),
+                self.masks(pool[[best]])[0],
+                math.log(self.adjusted[sign][pool[best]]),
+                math.log(beyond[best]),
+            )
+            modes.append((listed, on[best]))
+        return modes
+
+    def _gather(self, sign: int, bars: Floats) -> Places:
+        """Return the rules that stand out and differ most from the rest, beyond their bars."""
+        pool = np.flatnonzero((self.adjusted[sign] <= self.level) & (self.kind > 0))
+        most = max(1, min(_POOL, int(_CELLS / max(1, self.n))))
+        beyond = np.zeros(len(pool))
+        for start in range(0, len(pool), most):
+            part = pool[start : start + most]
+            on = bitset.unpack(self.masks(part), self.n)
+            log_p = _contrast(on, sign * self.changes, [], graded=self.graded)
+            beyond[start : start + most] = log_p + self.handicap[part] - bars[self.kind[part]]
+        return pool[np.argsort(beyond, kind="stable")[:most]]
+
+    def _write_rule(self, rule: int) -> ModeRule:
+        places = sorted({int(self.left[rule]), int(self.right[rule])} - {len(self.language.bits)})
+        kind = self.kinds[self.kind[rule]]
+        return ModeRule(tuple((i,) for i in places), "pair" if kind == "value pair" else kind)
+
+
+class _Signs:
+    """Counts of changed units inside every rule, and their signs flipped."""
+
+    def __init__(self, test: _ChangeTest) -> None:
+        self.test, self.units = test, np.flatnonzero(test.changes)
+        self.on = bitset.unpack(test.rows, test.n)[:, self.units]
+        rows = bitset.pack(self.on)
+        self.size = bitset.count(rows[test.left] & rows[test.right]).astype(np.float32)
+        self.table = tabulate_signs(len(self.units))
+
+    def log_p(self, sign: int) -> Floats:
+        """Return log p of every rule, with its handicap, as the flips have it."""
+        test = self.test
+        rows = bitset.pack(self.on[:, sign * test.changes[self.units] > 0])
+        count = bitset.count(rows[test.left] & rows[test.right]).astype(np.float32)
+        tail = look_up(self.table, 0.5, self.size, count)
+        return np.asarray(tail.astype(np.float64) + test.handicap)
+
+    def find_least(self) -> Floats:
+        """Return the least value of each class: of the data, of the data swapped, and of flips."""
+        test, m = self.test, len(self.units)
+        worse = (test.changes[self.units] > 0)[:, None]
+        flipped = stream(0, "modes: flips").random((m, PERMUTATIONS)) < 0.5
+        drawn = np.concatenate([worse, ~worse, flipped], axis=1)
+        least = np.zeros((drawn.shape[1], len(test.kinds)))
+        long = _WORTH_COMPILING / drawn.size if m else math.inf
+        for c in range(len(test.kinds)):
+            rules = np.flatnonzero(test.kind == c)
+            pairs = (test.right[rules] < len(test.rows) - 1).all()
+            find = self._count_bits if pairs and len(rules) > long else self._multiply
+            least[:, c] = find(rules, drawn)
+        return least
+
+    def _multiply(self, rules: Places, drawn: Bools) -> Floats:
+        test, signs = self.test, drawn.astype(np.float32)
+        least = np.zeros(drawn.shape[1], dtype=np.float32)
+        step = max(1, int(_CELLS / max(drawn.shape)))
+        for start in range(0, len(rules), step):
+            some = rules[start : start + step]
+            held = self.on[test.left[some]] & self.on[test.right[some]]
+            count = held.astype(np.float32) @ signs
+            values = look_up(self.table, 0.5, self.size[some, None], count)
+            values = values + test.handicap[some, None].astype(np.float32)
+            np.minimum(least, values.min(axis=0), out=least)
+        return least.astype(np.float64)
+
+    def _count_bits(self, rules: Places, drawn: Bools) -> Floats:
+        """Do the same for very many pairs, by compiled code."""
+        from groundfault.modes.compiled import find_least_pair, gather_units
+        from groundfault.stats.row_threads import share_rows
+
+        test, m = self.test, len(self.units)
+        left, starts = np.unique(test.left[rules], return_index=True)
+        starts = np.append(starts, len(rules)).astype(np.int64)
+        few = (a[rules].astype(np.uint32) for a in (test.right, self.size))
+        arguments = (left, starts, *few, 0.5, False, np.arange(m + 1) // 2, self.table)
+        units, least = bitset.pack(self.on.T), np.zeros(drawn.shape[1])
+
+        def run(first: int, step: int) -> None:
+            rows = np.zeros((64 * units.shape[1], bitset.words(m)), dtype=np.uint64)
+            for b in range(first, len(least), step):
+                gather_units(units, np.flatnonzero(drawn[:, b]), rows)
+                least[b] = find_least_pair(rows, *arguments)
+
+        share_rows(run, len(least))
+        return least
+
+
+def tabulate_signs(units: int) -> NDArray[np.float32]:
+    """Return log P(K >= k) for K heads of s coins: a row for each s, a column for each k from half.
+
+    It is 0 for too few coins, and where one in five would do: such a rule stands out at no level.
+
+    Parameters
+    ----------
+    units : int
+        Coins, at most.
+    """
+    from scipy.special import bdtrc
+
+    width = int(_DEVIATIONS * math.sqrt(units) / 2) + 2
+    s = np.arange(units + 1)[:, None]
+    k = np.minimum(s // 2 + np.arange(width), s)
+    tail = np.where(k > 0, bdtrc(np.maximum(k - 1.0, 0), np.maximum(s, 1), 0.5), 1.0)
+    tail[(tail > _HOPELESS) | (s < _LEAST_CHANGED)] = 1.0
+    return np.log(np.maximum(tail, 1e-300)).astype(np.float32)
+
+
+def _guarantee(on: Bools, d: Floats, rest: Floats, z: Floats) -> Floats:
+    """Return the excess of change that rules have all but surely, times a weak power of size."""
+    n, total, squares = on.sum(axis=1), on @ d, on @ d**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = total / n
+        deviation = np.sqrt(np.maximum(squares / n - mean**2, 1 / n) / n)
+        base = rest.mean() if len(rest) else 0.0
+        score = (mean - _BELOW * z * deviation - base) * n**GAMMA
+    return np.asarray(np.where(n >= MIN_SUPPORT, score, -1.0))
+
+
+def _contrast(on: Bools, d: Floats, listed: Sequence[Bools], *, graded: bool) -> Floats:
+    """Return log p that rules changed no more than the rest did, and add nothing to those listed.
+
+    The largest of three: a tail of the changed units at the odds that the change elsewhere gives;
+    a normal tail of the difference; and the change of the units that no listed rule covers.
+    """
+    from scipy.special import log_ndtr
+
+    first = np.zeros(len(d), dtype=np.int64)
+    for i in range(len(listed) - 1, -1, -1):
+        first[listed[i]] = i + 1
+    strata = np.eye(len(listed) + 1)[first]
+    inside, total, squares = (on @ (strata * x[:, None]) for x in (np.ones_like(d), d, d**2))
+    size, every, every_square = strata.sum(0), d @ strata, d**2 @ strata
+    rest = size - inside
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(rest > 0, (every - total) / rest, 0.0)
+        spread = np.where(rest > 1, (every_square - squares) / rest - mean**2, 1.0)
+        spread = np.maximum(spread, 0.0) / np.maximum(rest - 1, 1)
+        each = np.maximum(inside, 1)
+        within = np.maximum(squares / each - (total / each) ** 2, 0.0)
+    # where nothing is outside, nothing is known beyond what is inside
+    known = (inside > 0) & (rest > 0)
+    expected = np.where(known, inside * mean, total).sum(axis=1)
+    variance = np.where(known, within * inside + inside**2 * spread, 0.0).sum(axis=1)
+    net, changed = total.sum(axis=1), squares.sum(axis=1)
+    normal = log_ndtr(-(net - expected) / np.sqrt(np.maximum(variance, 1e-9)))
+    new, up = bitset.pack(on & (first == 0)), np.ones(len(on), dtype=np.int64)
+    fresh = np.log(np.maximum(flips.p_values(new, d, up), 1e-300))
+    if graded:
+        return np.asarray(np.maximum(normal, fresh))
+    tilt = np.clip((1 + expected / np.maximum(changed, 1)) / 2, *_TILT)
+    odds = _log_tail((changed + net) / 2, changed, tilt)
+    return np.asarray(np.maximum(np.maximum(normal, fresh), odds))
+
+
+def _log_tail(up: Floats, changed: Floats, chance: Floats) -> Floats:
+    from scipy.special import bdtrc
+
+    up, changed = np.rint(up), np.maximum(np.rint(changed), 1)
+    tail = np.where(up > 0, bdtrc(np.maximum(up - 1, 0), changed.astype(np.int64), chance), 1.0)
+    return np.asarray(np.log(np.maximum(tail, 1e-300)))
+
+
+def _describe_all(
+    test: _ChangeTest, listed: Sequence[tuple[Listed, Bools]], outcome: str, table: pl.DataFrame
+) -> list[Mode]:
+    """Return listed rules with their numbers and words."""
+    earlier = np.zeros(test.n, dtype=np.bool_)
+    modes = []
+    for one, on in listed:
+        before, after = test.losses
+        mode = describe(test.language, one, on, earlier, after, outcome, test.level, table)
+        d, outside = test.changes[on], ~on
+        low, high = paired.change([d.sum()], [(d**2).sum()], [len(d)], 1 - test.level)
+        change = ModeChange(
+            before=float(before[on].sum()),
+            before_outside=float(before[outside].sum()),
+            worse=int((d > 0).sum()),
+            better=int((d < 0).sum()),
+            difference=float(d.mean()),
+            elsewhere=float(test.changes[outside].mean()),
+            interval=(float(low[0]), float(high[0])),
+        )
+        modes.append(replace(mode, change=change, corrected=None))
+        earlier |= on
+    return modes
