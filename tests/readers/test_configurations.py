@@ -66,7 +66,7 @@ def test_the_command_compares_two_folders(tmp_path: Path, monkeypatch: pytest.Mo
     words = "audit base=logs/a new=logs/b --compare base new --no-ledger --finders categories"
     run = CliRunner().invoke(cli, words.split())
     assert run.exit_code == 0, run.output
-    assert run.output.startswith("new fails less often than base overall")
+    assert run.output.startswith("new fails less often than base under 1 rule")
 
 
 def test_configurations_are_told_apart_by_what_the_logs_say() -> None:
