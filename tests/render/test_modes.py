@@ -323,7 +323,7 @@ def test_modes_of_models_stand_apart_and_shared_ones_first(plain: Report) -> Non
     report = with_modes(plain, *modes)
     outline = ModeOutline(report)
     assert [name for name, _ in outline.groups] == ["every model", "ada", "bert"]
-    assert outline.headline == "3 failure modes of 2 models, some of them shared"
+    assert outline.headline == "3 failure modes of 2 models"
     text = flat(printed(report))
     # the number is that of `groundfault show`, wherever the mode stands
     order = ["Every model", "2. digits is 2", "ada", "1. digits is 1", "bert", "3. digits is 3"]

@@ -130,6 +130,39 @@ class Report(ReportData, frozen=True, kw_only=True):
         """Return how many findings have each verdict."""
         return {str(v): sum(f.verdict is v for f in self.findings) for v in Verdict}
 
+    def matrix(self) -> pl.DataFrame:
+        """Return one list of rules for several models: a row a rule, two columns a model.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``rule``, ``meaning``, ``n`` (units inside), ``only`` (the model that fails there more
+            often than each other one, as tested, else empty); for each model its failure rate, and
+            ``MODEL: mark``, which is ``named``, ``confirmed`` or empty: `MatrixCell`. Without rows
+            where there is one model alone.
+        """
+        rows = self.mode_search.matrix if self.mode_search else ()
+        fixed: dict[str, pl.DataType | type[pl.DataType]] = {
+            "rule": pl.String,
+            "meaning": pl.String,
+            "n": pl.Int64,
+            "only": pl.String,
+        }
+        models = [cell.model for cell in rows[0].cells] if rows else []
+        schema = fixed | {
+            name: kind
+            for model in models
+            for name, kind in ((model, pl.Float64), (f"{model}: mark", pl.String))
+        }
+        values = [
+            (
+                *(row.rule, row.meaning, row.n, row.only),
+                *(value for cell in row.cells for value in (cell.rate, cell.mark)),
+            )
+            for row in rows
+        ]
+        return pl.DataFrame(values, schema=list(schema.items()), orient="row")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the whole report as plain words and numbers."""
         return to_plain(self.data)

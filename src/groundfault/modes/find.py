@@ -18,11 +18,13 @@ from groundfault.modes.bars import Bars
 from groundfault.modes.bit_layout import Layout
 from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier
 from groundfault.modes.conditions import list_conditions
+from groundfault.modes.matrix import ModelModes, make_matrix
 from groundfault.modes.mode import (
     EVERY_MODEL,
     Alternative,
     Coverage,
     DosePoint,
+    MatrixRow,
     Mode,
     ModeSearch,
     RuleClass,
@@ -305,7 +307,7 @@ def find_modes(
             found, covered = search.run(name, values, level * share)
             modes += found
             coverage.append(covered)
-    first = search.bars[0]
+    first = search.lists[0].bars
     classes = tuple(
         RuleClass(name=name, rules=first.language.counts[name], weight=weight)
         for name, weight in first.weights.items()
@@ -318,8 +320,9 @@ def find_modes(
         classes=classes,
         outcomes=tuple(coverage),
         detectable=compute_detectable(first),
-        bars="permutation" if any(one.lowest for one in search.bars) else "bonferroni",
+        bars="permutation" if any(one.bars.lowest for one in search.lists) else "bonferroni",
         remarks=search.remarks(),
+        matrix=search.make_matrix() if shared and len(outcomes) > 1 else (),
     )
     return tuple(modes), summary
 
@@ -363,7 +366,7 @@ class _Search:
 
     def __post_init__(self) -> None:
         self._languages: dict[bytes, RuleLanguage] = {}
-        self.bars: list[Bars] = []
+        self.lists: list[ModelModes] = []
 
     def language(self, scored: Bools) -> RuleLanguage:
         """Return the language over the scored units; the same for outcomes that score the same."""
@@ -404,8 +407,9 @@ class _Search:
         language = self.language(scored)
         varied = len(y) >= 2 * MIN_SUPPORT and y.min() < y.max() and bool(language.literals)
         kind: BarKind = self.kind if varied else "bonferroni"
-        self.bars.append(Bars(language, Losses.of(y, language.layout), level, kind))
-        listed = Selection(self.bars[-1]).select() if varied else []
+        bars = Bars(language, Losses.of(y, language.layout), level, kind)
+        listed = Selection(bars).select() if varied else []
+        self.lists.append(ModelModes(name, scored, bars, listed))
         if not listed:
             return [], empty
         rows = language.layout.unpack(np.stack([one.mask for one in listed]))
@@ -420,6 +424,11 @@ class _Search:
             modes.append(describe(language, one, row, earlier, y, name, level, table))
             earlier |= row
         return modes, covered
+
+    def make_matrix(self) -> tuple[MatrixRow, ...]:
+        """Return one list of rules for all models."""
+        holds = {one.rule: one.on for one in [*self.literals, *self._own()]}
+        return make_matrix([one for one in self.lists if one.name != EVERY_MODEL], holds)
 
     def remarks(self) -> tuple[str, ...]:
         """Return what was left out of the search."""

@@ -250,6 +250,58 @@ class RuleClass(_Section, frozen=True, kw_only=True):
     weight: float
 
 
+class MatrixCell(_Section, frozen=True, kw_only=True):
+    """How often one model fails inside a rule.
+
+    Attributes
+    ----------
+    model : str
+    n, errors : int, float
+        Scored units inside, and failures among them (losses summed).
+    mark : {"named", "confirmed", ""}
+        Named: it fails more often inside, and beyond what the rows before say of this model.
+        Confirmed: it fails more often inside. Empty: neither could be shown, which is not to say
+        that it passes.
+    """
+
+    model: str
+    n: int
+    errors: float
+    mark: Literal["named", "confirmed", ""]
+
+    @property
+    def rate(self) -> float | None:
+        """Return the failure rate; None without a scored unit."""
+        return self.errors / self.n if self.n else None
+
+
+class MatrixRow(_Section, frozen=True, kw_only=True):
+    """A rule, and how often each model fails where it holds.
+
+    Attributes
+    ----------
+    rule, meaning : str
+        In SQL, and in English.
+    n : int
+        Units inside.
+    cells : tuple of MatrixCell
+        One for each model.
+    only : str
+        The model that fails there more often than each other one, as tested; else empty.
+    """
+
+    rule: str
+    meaning: str
+    n: int
+    cells: tuple[MatrixCell, ...]
+    only: str = ""
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether every model is confirmed to fail more often inside."""
+        return all(cell.mark for cell in self.cells)
+
+
 class ModeSearch(_Section, frozen=True, kw_only=True):
     """What was searched for failure modes, under which guarantee, and what the modes cover.
 
@@ -280,6 +332,8 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
     overall : pair of float, or None
         Of a comparison: p-values that all units together got no worse, and no better, adjusted for
         every rule that was tested beside it.
+    matrix : tuple of MatrixRow
+        Of several models: one list of rules for all.
     """
 
     level: float
@@ -293,6 +347,7 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
     bars: BarKind = "bonferroni"
     searched: int | None = None
     overall: tuple[float, float] | None = None
+    matrix: tuple[MatrixRow, ...] = ()
 
     @property
     def rules(self) -> int:

@@ -55,6 +55,11 @@ MAX_FULL = 5
 """Modes that a first screen says at full length."""
 _MAX_OUTCOMES = 6
 """Models whose modes a first screen lists."""
+_MAX_MODELS = 8
+"""Models that a terminal of 100 columns has room for."""
+_MAX_ROWS = 8
+"""Rules of several models that a terminal lists."""
+_MARKS = {"named": " ●", "confirmed": " ○", "": "  "}
 _MAX_FIGURES = 12
 """Pictures of columns on a page."""
 _LONG_OPENING = 80
@@ -86,6 +91,9 @@ def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Conte
         without = words.listing([words.clean(one.column) for one in deciding], 3)
         modes_left = f": {outline.headline}" if groups else ", no failure mode was named"
         yield f"Without {without}{modes_left}."
+    if outline.search.matrix:
+        yield _tabulate_models(outline, terminal)
+        groups = ()
     count = max(1, MAX_FULL + 1 - len(groups)) if len(groups) > 1 else MAX_FULL
     for outcome, modes in groups[: _MAX_OUTCOMES if terminal else None]:
         coverage = outline.describe_coverage(outcome)
@@ -100,6 +108,36 @@ def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Conte
     if outline.silent and (groups or (outline.report.weaknesses and not deciding)):
         yield outline.silent
     yield outline.fixed, outline.power, outline.breadth
+
+
+def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
+    """Tabulate one list of rules for several models; of many, a terminal shows both ends."""
+    matrix, search = outline.search.matrix, outline.search
+    rates = {one.outcome: one.errors / one.n if one.n else 0.0 for one in search.outcomes}
+    models = sorted((cell.model for cell in matrix[0].cells), key=lambda name: -rates[name])
+    shown = models
+    if terminal and len(models) > _MAX_MODELS:
+        shown = models[: _MAX_MODELS // 2] + models[-_MAX_MODELS // 2 :]
+    rows = []
+    for row in matrix[: _MAX_ROWS if terminal else None]:
+        cells = {cell.model: cell for cell in row.cells}
+        numbers = [n for n, mode in enumerate(outline.report.modes, 1) if mode.rule == row.rule]
+        meaning = f"{row.meaning} (only {row.only})" if row.only else row.meaning
+        each = (f"{words.rate(cells[m].rate)}{_MARKS[cells[m].mark]}" for m in shown)
+        rows.append((words.clean(meaning), words.count(row.n), *each, str(numbers[0])))
+    total = ("all", words.count(max(one.n for one in search.outcomes)))
+    rows.append((*total, *(words.rate(rates[m]) for m in shown), words.NONE))
+    left = [
+        f"{len(models) - len(shown)} models between them" * (len(shown) < len(models)),
+        f"{len(matrix) - _MAX_ROWS} more rules" * (terminal and len(matrix) > _MAX_ROWS),
+    ]
+    more = f"; {words.listing([one for one in left if one], 2)} on the page" if any(left) else ""
+    heads = ("Rule", words.capital(f"{outline.report.unit}s"), *map(words.clean, shown), "Mode")
+    note = (
+        "Failure rates. ●: more often than elsewhere, and beyond the rows above; ○: more often "
+        f"than elsewhere; no mark: not shown, which is not to say that it passes{more}."
+    )
+    return make_table("Rules by model", f"tn{'n' * len(shown)}n", heads, rows, note)
 
 
 def _list_modes(

@@ -179,8 +179,13 @@ class ModeOutline:
         if len(self.search.outcomes) > 1:
             if self.report.manifest.compare:
                 return f"{modes} in {words.plural(len(outcomes), 'direction')}"
-            shared = ", some of them shared" if EVERY_MODEL in dict(self.groups) else ""
-            return f"{modes} of {words.plural(len(outcomes), 'model')}{shared}"
+            matrix, models = self.search.matrix, len(self.search.outcomes) - 1
+            if not matrix:
+                return f"{modes} of {words.plural(len(outcomes) or models, 'model')}"
+            every = sum(row.is_shared for row in matrix)
+            shared = f", {words.count(every)} of them of every model" if every else ""
+            rules = words.plural(len(matrix), "failure mode")
+            return f"{rules} of {words.plural(models, 'model')}{shared}"
         (coverage,) = self.search.outcomes
         verb = "covers" if count == 1 else "cover"
         return f"{modes} {verb} {_share_of_errors(coverage)} of the failures"

@@ -1,0 +1,228 @@
+"""One list of rules for several models: how often each fails there, and what of it is confirmed.
+
+The rules are those of the models' own lists. A row is a rule that adds to the rows before it for
+one model at least; so what several models share is said once, and a hole of one has its row where
+it is the best that is left for that one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.modes.bars import Bars
+from groundfault.modes.condition import MIN_SUPPORT
+from groundfault.modes.mode import MatrixCell, MatrixRow
+from groundfault.modes.refine import gain_over_expected
+from groundfault.modes.rule_space import ModeRule, RuleLanguage
+from groundfault.modes.search import score_counts
+from groundfault.modes.selection import Listed
+from groundfault.modes.strata import Strata
+from groundfault.stats.bits import Bits
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+_MOST_ROWS = 35
+"""Rows of a list: what 17 networks share and do not takes some 25."""
+_SAME_PLACE = 0.3
+"""Overlap from which two rules are wordings of one row: of these the likelihood chooses."""
+
+
+@dataclass(frozen=True)
+class ModelModes:
+    """The list of one model, and what it was made from.
+
+    Attributes
+    ----------
+    name : str
+    scored : bool array, shape (units,)
+    bars : Bars
+        Over the scored units, at the model's share of the level.
+    listed : sequence of Listed
+    """
+
+    name: str
+    scored: Bools
+    bars: Bars
+    listed: Sequence[Listed]
+
+
+def make_matrix(models: Sequence[ModelModes], holds: Mapping[str, Bools]) -> tuple[MatrixRow, ...]:
+    """Return one list of rules for several models.
+
+    Parameters
+    ----------
+    models : sequence of ModelModes
+    holds : mapping of str to bool array, shape (units,)
+        Each condition, in SQL, to the units it holds for.
+
+    Notes
+    -----
+    Guarantee: the probability that any cell is confirmed where the model fails no more inside the
+    rule than outside is at most the models' levels together, for independent units. A rule of the
+    model's own list stands by the bars of that list; each other cell pays for every rule and every
+    model (Bonferroni), which is exact however models and rules depend. That one model alone fails
+    more is tested against each other model, by the sign of the differences of examples; the largest
+    p-value counts (intersection-union; Berger 1982, doi:10.1080/00401706.1982.10487790).
+    """
+    matrix = _Matrix(models, holds)
+    return tuple(matrix.describe(row, named) for row, named in matrix.select())
+
+
+class _Matrix:
+    """Cells of rules by models."""
+
+    def __init__(self, models: Sequence[ModelModes], holds: Mapping[str, Bools]) -> None:
+        self.models = models
+        pool: dict[str, tuple[RuleLanguage, ModeRule]] = {}
+        for model in models:
+            for one in model.listed:
+                # what holds inside a context is no excess among all
+                if one.rule.kind != "inside":
+                    language = model.bars.language
+                    pool.setdefault(language.sql(one.rule), (language, one.rule))
+        self.rules = list(pool.values())
+        units = models[0].scored.size
+        self.on = np.zeros((len(pool), units), dtype=np.bool_)
+        for r, (language, rule) in enumerate(self.rules):
+            parts = ([holds[language.literals[i].rule] for i in part] for part in rule.parts)
+            self.on[r] = np.all([np.any(part, axis=0) for part in parts], axis=0)
+        self.losses = np.zeros((len(models), units))
+        for m, model in enumerate(models):
+            self.losses[m, model.scored] = model.bars.losses.values
+        self.scored = np.stack([model.scored for model in models])
+        shape = (len(pool), len(models))
+        self.costs, self.log_p = np.full(shape, np.inf), np.zeros(shape)
+        for r, m in np.ndindex(*shape):
+            self._test(r, m)
+        levels = np.array([model.bars.log_level for model in models])
+        self.confirmed = self.log_p + self.costs <= levels
+        self.lengths = np.array([language.size(rule) for language, rule in self.rules])
+
+    def _test(self, r: int, m: int) -> None:
+        """Test a rule for a model, if its language has it."""
+        bars = self.models[m].bars
+        rule = _translate(*self.rules[r], bars.language)
+        if rule is None:
+            return
+        size = max(len(part) for part in rule.parts)
+        paid = bars.sum_cost(rule.kind, size) + bars.language.handicap_of(rule)
+        own = any(one.rule == rule for one in self.models[m].listed)
+        self.costs[r, m] = bars.cost_of(rule) if own else paid
+        strata = Strata(bars.language.layout, bars.losses)
+        self.log_p[r, m] = strata.log_p(self._pack(r, m), bars.language.tested(rule))
+
+    def _pack(self, r: int, m: int) -> Bits:
+        layout = self.models[m].bars.language.layout
+        (packed,) = layout.pack(self.on[r, self.scored[m]][None])
+        return np.asarray(packed)
+
+    def select(self) -> Iterator[tuple[int, list[int]]]:
+        """Yield rows in order, each with the models that it adds something to."""
+        new, alive = self.scored.copy(), self.confirmed.any(axis=1)
+        listed: list[list[Bits]] = [[] for _ in self.models]
+        overlaps = _compute_overlaps(self.on)
+        for _ in range(_MOST_ROWS):
+            score, worth = self._rate(new)
+            total = np.where(alive, score.sum(axis=1), 0)
+            while total.max(initial=0) > 0:
+                near = np.flatnonzero((overlaps[total.argmax()] >= _SAME_PLACE) & (total > 0))
+                row = int(near[np.lexsort((self.lengths[near], -worth[near].sum(axis=1)))[0]])
+                total[row], alive[row] = 0, False
+                gains = np.flatnonzero(score[row] > 0).tolist()
+                named = [m for m in gains if self._adds(row, m, listed[m])]
+                if named:
+                    break
+            else:
+                return
+            for m in named:
+                listed[m].append(self._pack(row, m))
+                new[m] &= ~self.on[row]
+            yield row, named
+
+    def _rate(self, new: Bools) -> tuple[Floats, Floats]:
+        """Return guaranteed excess among new units, and the likelihood beyond the bar; both 0 where
+        a cell is not confirmed."""
+        units = self.on.astype(float) @ new.T.astype(float)
+        failures = self.on.astype(float) @ (new * self.losses).T
+        base = (new * self.losses).sum(axis=1) / np.maximum(new.sum(axis=1), 1)
+        usable = self.confirmed & (units >= MIN_SUPPORT)
+        costs = np.where(usable, self.costs, 1.0)
+        score = score_counts(units, failures, units * base, np.sqrt(2 * np.maximum(costs, 0.5)))
+        score = np.where(usable, np.maximum(score, 0), 0)
+        gain = gain_over_expected(units, failures, units * base) - costs
+        return score, np.where(score > 0, np.maximum(gain, 0), 0)
+
+    def _adds(self, r: int, m: int, listed: Sequence[Bits]) -> bool:
+        """Return whether a rule stands for a model given the rows that were named for it."""
+        bars = self.models[m].bars
+        strata = Strata(bars.language.layout, bars.losses, listed)
+        log_p = strata.log_p(self._pack(r, m)) if listed else self.log_p[r, m]
+        return bool(log_p + self.costs[r, m] <= bars.log_level)
+
+    def describe(self, row: int, named: Sequence[int]) -> MatrixRow:
+        """Return a row with its cells."""
+        language, rule = self.rules[row]
+        cells = []
+        for m, model in enumerate(self.models):
+            inside = self.on[row] & self.scored[m]
+            cells.append(
+                MatrixCell(
+                    model=model.name,
+                    n=int(inside.sum()),
+                    errors=float(self.losses[m, inside].sum()),
+                    mark="named" if m in named else "confirmed" if self.confirmed[row, m] else "",
+                )
+            )
+        alone = len(named) == 1 and self._is_alone(row, named[0])
+        return MatrixRow(
+            rule=language.sql(rule),
+            meaning=" and ".join(language.conditions(rule)),
+            n=int(self.on[row].sum()),
+            cells=tuple(cells),
+            only=self.models[named[0]].name if alone else "",
+        )
+
+    def _is_alone(self, row: int, m: int) -> bool:
+        """Return whether a model fails on more examples of a rule than each of the others."""
+        from scipy.special import bdtrc
+
+        if not all(model.bars.losses.binary for model in self.models):
+            return False
+        worst = 0.0
+        for other in range(len(self.models)):
+            if other != m:
+                both = self.on[row] & self.scored[m] & self.scored[other]
+                change = self.losses[m, both] - self.losses[other, both]
+                more, any_change = int((change > 0).sum()), int((change != 0).sum())
+                p = float(bdtrc(more - 1, any_change, 0.5)) if more else 1.0
+                worst = max(worst, p)
+        # the test is one of each rule and model
+        cost = self.costs[row, m] - self.models[m].bars.log_level
+        return bool(math.log(max(worst, 1e-300)) + cost <= 0)
+
+
+def _translate(language: RuleLanguage, rule: ModeRule, into: RuleLanguage) -> ModeRule | None:
+    """Return a rule in the language of another model's units; None if it is none of it."""
+    if language is into:
+        return rule
+    index = {one.rule: i for i, one in enumerate(into.literals)}
+    parts = [
+        tuple(sorted(index.get(language.literals[i].rule, -1) for i in part)) for part in rule.parts
+    ]
+    if any(part[0] < 0 for part in parts):
+        return None
+    return next(into.join(parts, free=True), None)
+
+
+def _compute_overlaps(on: Bools) -> Floats:
+    """Return Jaccard of all rules with each other."""
+    rows = on.astype(float)
+    both = rows @ rows.T
+    size = rows.sum(axis=1)
+    return np.asarray(both / np.maximum(size[:, None] + size - both, 1))
