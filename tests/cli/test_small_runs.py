@@ -75,7 +75,7 @@ def test_a_perfect_run_passes_after_one_that_was_not(tmp_path: Path) -> None:
         assert run("audit", *source, "--no-ledger", "--out", tmp_path / name / "r").exit_code == 0
     gate = run("gate", tmp_path / "now/r", "--baseline", tmp_path / "before/r")
     assert gate.exit_code == 0
-    assert "no longer: " in gate.output
+    assert "got better: lang is de" in gate.output
     assert run("gate", tmp_path / "now/r", "--must-detect", "0.2").exit_code == 0
 
 

@@ -122,3 +122,20 @@ def test_shared_words_are_the_same_evidence() -> None:
     }
     assert list(changes) == ["lang"]
     assert changes["lang"] == pl.Categorical
+
+
+def test_addresses_paths_and_scripts_without_spaces_are_texts_and_ids_are_not() -> None:
+    columns = {
+        "mail": [f"jo.{i}+x@mail.com" for i in range(200)],
+        "path": [f"src/module{i}/file.py" for i in range(200)],
+        "prompt": [f"我想退还第{i}件商品" for i in range(200)],
+        "thai": [f"สวัสดีครับ{i}" for i in range(200)],
+        "code": [f"q{i:04}" for i in range(200)],
+        "digest": [f"{i:032x}" for i in range(200)],
+        "example_id": [f"task/{i}" for i in range(200)],
+        "repeated": [f"a/{i % 90}" for i in range(200)],
+    }
+    kinds = {column.name: column.kind for column in profile(pl.DataFrame(columns))}
+    texts = {name for name, kind in kinds.items() if kind is Kind.TEXT}
+    assert texts == {"mail", "path", "prompt", "thai"}
+    assert {kinds[name] for name in columns if name not in texts} == {Kind.CODE}

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import groundfault
+from groundfault import Evidence
 from groundfault.core.rules import Rule
 from groundfault.modes.text_attributes import TextCondition, read_text_conditions
 
@@ -205,3 +207,23 @@ def test_holes_of_real_models_can_be_said_from_the_prompt_alone() -> None:
         both = (on * hole) @ on.T
         said += (both / np.maximum(pairs + hole.sum() - both, 1)).max() >= 0.8
     assert said >= 9
+
+
+def test_texts_without_spaces_are_read_by_pairs_of_characters_and_marks() -> None:
+    rng = np.random.default_rng(0)
+    parts = ["请问我想", "查询订单", "今天天气", "我的账户", "修改地址", "支付失败", "什么时候"]
+    asked = ["".join(rng.choice(parts, int(rng.integers(1, 6)))) + str(i) for i in range(800)]
+    refund = rng.random(800) < 0.3
+    prompts = [f"{one}退还" if odd else one for one, odd in zip(asked, refund, strict=True)]
+    plus = rng.random(800) < 0.15
+    names = [f"{'jo' if i % 3 else 'an'}{i}" for i in range(800)]
+    mails = [f"{a}{'+x' if p else ''}@mail.com" for a, p in zip(names, plus, strict=True)]
+    for column, values, on, meaning in (
+        ("prompt", prompts, refund, 'prompt has "退还"'),
+        ("mail", mails, plus, "mail has a plus sign"),
+    ):
+        error = (rng.random(800) < np.where(on, 0.7, 0.1)).astype(int)
+        table = pl.DataFrame({"id": range(800), column: values, "error": error})
+        evidence = Evidence.from_table(table, id="id", outcome="error")
+        report = groundfault.audit(evidence, ledger=None)
+        assert report.modes[0].meaning == meaning

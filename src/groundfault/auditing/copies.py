@@ -119,13 +119,13 @@ def table_ids(evidence: Evidence) -> list[str]:
 
 
 def _is_text(table: pl.DataFrame, column: Column) -> bool:
-    if column.kind is Kind.TEXT:
-        return True
-    if column.kind is not Kind.CODE or table[column.name].dtype != pl.String:
+    if column.kind not in (Kind.TEXT, Kind.CODE) or table[column.name].dtype != pl.String:
         return False
     # different texts are read as codes where nearly all differ; codes have no words
     words = table[column.name].str.split(" ").list.len().median()
-    return words is not None and float(str(words)) >= _MIN_WORDS
+    return words is not None and float(str(words)) >= (
+        2 if column.kind is Kind.TEXT else _MIN_WORDS
+    )
 
 
 def _join_texts(table: pl.DataFrame, texts: Sequence[str], plain: Sequence[str]) -> Places:

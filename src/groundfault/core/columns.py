@@ -28,6 +28,11 @@ _COUNTED = 1_000
 _NAMES_A_THING = re.compile(
     r"(^|[_\W])(id|ids|idx|index|uuid|guid|hash|sha\d*|md5|seed)$", re.IGNORECASE
 )
+UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+"""Scripts that put no spaces between words, for a class of characters."""
+# of words with a mark between them; and what is random, or a number, however it is parted
+_PARTED = rf"[{UNSPACED}]{{2}}|\p{{L}}\w*[@/\\.:+][^\s]*\w"
+_HASH = r"^[0-9a-fA-F-]{16,}$"
 _WORDS = (pl.String, pl.Categorical, pl.Enum)
 
 
@@ -208,6 +213,7 @@ def _sample_expressions(name: str, dtype: pl.DataType) -> dict[str, pl.Expr]:
     expressions = {"sampled": column.drop_nulls().n_unique(), "present": column.count()}
     if dtype == pl.String:
         expressions["spaced"] = column.str.contains(r"\S\s+\S").sum()
+        expressions["parted"] = (column.str.contains(_PARTED) & ~column.str.contains(_HASH)).sum()
     return expressions
 
 
@@ -262,7 +268,12 @@ def _kind(
         return Kind.CODE if dtype.is_integer() and _never_repeats(measures) else Kind.NUMBER
     if repeats:
         return Kind.LABEL
-    return Kind.TEXT if 2 * measures.get("spaced", 0) > measures["present"] else Kind.CODE
+    # texts need no spaces: prompts in Chinese, addresses and paths that hardly repeat
+    is_parted = 2 * measures["sampled"] > measures["present"] and not names_a_thing(name)
+    parted = measures.get("parted", 0) if is_parted else 0
+    return (
+        Kind.TEXT if 2 * max(measures.get("spaced", 0), parted) > measures["present"] else Kind.CODE
+    )
 
 
 def names_a_thing(column: str) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.core.columns import UNSPACED
 from groundfault.core.rules import quote
 from groundfault.modes.lexicon import detect_languages, list_function_words
 from groundfault.modes.template_rules import draft_templates
@@ -66,6 +67,26 @@ def draft_words(sample: pl.Series, most: int) -> Iterator[Draft]:
     enough, many = MIN_TEXTS, _MOST_FREQUENT * sample.len()
     for word in [word for word, count in counts if enough <= count <= many][:most]:
         yield Draft("words", match_words([word]), f'has the word "{word}"', 2.0)
+
+
+def draft_pieces(small: pl.Series) -> Iterator[Draft]:
+    """Yield pairs of characters of scripts without spaces, and marks of texts without spaces.
+
+    Parameters
+    ----------
+    small : polars.Series
+        Strings without nulls.
+    """
+    runs = small.str.extract_all(f"[{UNSPACED}]+").to_list()
+    pairs = [{run[i : i + 2] for run in some for i in range(len(run) - 1)} for some in runs]
+    if small.str.contains(r"\s").sum() < _MOSTLY * small.len():
+        marks = small.str.extract_all(r"[^\w\s]").to_list()
+        pairs = [one.union(some) for one, some in zip(pairs, marks, strict=True)]
+    counts = Counter(piece for one in pairs for piece in one)
+    enough, many = MIN_TEXTS, _MOST_FREQUENT * len(pairs)
+    frequent = [piece for piece, count in counts.items() if enough <= count <= many]
+    for piece in sorted(frequent, key=lambda piece: (-counts[piece], piece))[:_TOPIC_WORDS]:
+        yield Draft("words", match(re.escape(piece)), f'has "{piece}"', 2.0)
 
 
 def draft_phrases(sample: pl.Series) -> Iterator[Draft]:
@@ -267,7 +288,7 @@ def _list_drafts(sample: pl.Series, max_words: int) -> list[Draft]:
     # where texts are filled-in forms, the forms say it better
     if sum(map(bool, templates.labels)) < _MOSTLY * small.len():
         drafts += [*draft_topics(small), *draft_phrases(small)]
-    return [*drafts, *draft_words(sample, max_words)]
+    return [*drafts, *draft_pieces(small), *draft_words(sample, max_words)]
 
 
 def _is_short(draft: Draft) -> bool:
