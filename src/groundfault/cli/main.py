@@ -32,7 +32,7 @@ _COMMANDS = {
     "anchor": ("reports", "Sign the head of a ledger, so that erasing it shows."),
     "show": ("reports", "Show examples of a failure mode of REPORT."),
     "open": ("open_", "Look at a report's failures in the browser."),
-    "gate": ("reports", "Fail a build on new findings of REPORT."),
+    "gate": ("reports", "Fail a build on failures of REPORT that are new."),
     "export": ("reports", "Write the modes and slices of REPORT for another tool."),
     "slices": ("proposals", "Propose slices with high error rates; confirm nothing."),
     "describe": ("proposals", "Let a language model describe failing examples."),
