@@ -221,7 +221,7 @@ def test_what_was_made_smaller_stays_so() -> None:
     measures = measure()
     most = {
         "Files": 414,
-        "Lines of code: no blanks, comments or docstrings": 59_500,
+        "Lines of code: no blanks, comments or docstrings": 59_470,
         "Files with one importer": 70,
         "Circles of files, by imports or annotations": 3,
         "Docstrings of functions that begin with no verb": 0.026,

@@ -104,7 +104,7 @@ def test_minima_of_permutations_are_those_of_an_enumeration(
     rate: float, few: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As products of matrices, and by compiled code."""
-    monkeypatch.setattr(bars_module, "_WORTH_COMPILING", few)
+    monkeypatch.setattr(bars_module, "WORTH_COMPILING", few)
     rng, n = np.random.default_rng(4), 150
     language, losses = make(draw_mixed(rng, n), (rng.random(n) < rate).astype(float), depth=3)
     minima = Permuter(language, losses, PERMUTED).find_minima(np.random.default_rng(5), 3)

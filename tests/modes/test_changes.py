@@ -141,7 +141,7 @@ def test_flips_are_counted_alike_by_numpy_and_by_compiled_code(
     losses = run_twice(rng, np.full(1500, 0.2), np.where(mark_planted(table), 0.6, 0.2))
     results = []
     for worth in (0.0, 1e30):
-        monkeypatch.setattr(changes, "_WORTH_COMPILING", worth)
+        monkeypatch.setattr(changes, "WORTH_COMPILING", worth)
         results.append(find_changes(table, losses))
     assert results[0] == results[1]
     assert results[0][0]

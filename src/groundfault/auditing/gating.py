@@ -236,7 +236,7 @@ _KINDS = ("overall", "mode", "finding")
 
 @dataclass
 class _Verdict:
-    """What a gate found, before anything is asked of it."""
+    """The findings of a gate, before anything is asked of them."""
 
     new: _Matches
     known: _Matches = ()

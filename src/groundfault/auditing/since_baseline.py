@@ -60,7 +60,7 @@ class SinceBaseline(Struct, frozen=True):
 
 
 class OutcomeChange(NamedTuple):
-    """What changed in one outcome: the modes of the change, and all units together."""
+    """The change of one outcome: the modes of the change, and all units together."""
 
     outcome: str
     modes: tuple[Mode, ...]

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.base.streams import stream
 from groundfault.core.plan import BarKind
 from groundfault.modes.condition import FEW, MAX_SET, MAX_WORDS, MIN_SUPPORT, MOST, TOP_VALUES
@@ -26,9 +27,6 @@ from groundfault.modes.strata import Losses
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Counts = NDArray[np.float32]
 """Whole numbers below 2^24, which single precision holds exactly."""
 
@@ -65,7 +63,7 @@ _JOINED = ("pair", "mixed", "set")
 _DEVIATIONS = 9.0
 """Standard deviations above the mean that tails are tabulated to: no minimum is beyond by chance,
 and what is beyond counts as if it were there."""
-_WORTH_COMPILING = 4e9
+WORTH_COMPILING = 4e9
 """Products below which matrices take a tenth of a second, and loading a compiler several."""
 _NO_BAR = math.log(0.2)
 """Log p above which compiled code does not look a rule up: it passes at no level."""
@@ -74,7 +72,7 @@ _CELLS = 1 << 22
 
 
 class Bars:
-    """What a rule of each class pays for all that could have been said instead.
+    """The price that a rule of each class pays for all that could have been said instead.
 
     Parameters
     ----------
@@ -239,7 +237,7 @@ class Permuter:
         np.put_along_axis(self.outcomes, drawn.T, 1, axis=0)
         if self.drawn < self.errors:
             self.outcomes = 1 - self.outcomes
-        long = _WORTH_COMPILING / (permutations * self.units)
+        long = WORTH_COMPILING / (permutations * self.units)
         compiled = [n for n in self.names if n in _JOINED and self.rules[n] > long]
         minima = np.empty((permutations, len(self.names)))
         for c, name in enumerate(self.names):
@@ -260,27 +258,13 @@ class Permuter:
 
     def _count_bits(self, names: Sequence[str], drawn: NDArray[np.intp]) -> Floats:
         """Return the smallest values of classes of very many rules, by compiled code."""
-        from groundfault.modes.compiled import gather_units
-        from groundfault.stats.row_threads import share_rows
-
-        units = bitset.pack(self.on.T)
         # failures that a rule of each size has to have to count at all: most rules do not
         counts = self.table <= _NO_BAR
         mean = (np.arange(len(counts)) * self.rate).astype(np.int64)
         needed = np.where(counts.any(axis=1), counts.argmax(axis=1), self.units) + mean
-        runs = [self._prepare(name) for name in names]
-        minima = np.zeros((len(drawn), len(names)))
-        passing = self.drawn < self.errors
-
-        def run(first: int, step: int) -> None:
-            rows = np.zeros((64 * units.shape[1], bitset.words(self.drawn)), dtype=np.uint64)
-            for b in range(first, len(drawn), step):
-                gather_units(units, drawn[b], rows)
-                for c, (kernel, arguments) in enumerate(runs):
-                    minima[b, c] = kernel(rows, *arguments, self.rate, passing, needed, self.table)
-
-        share_rows(run, len(drawn))
-        return minima
+        common = (self.rate, self.drawn < self.errors, needed, self.table)
+        kernels = [(kernel, (*own, *common)) for kernel, own in map(self._prepare, names)]
+        return count_bits(self.on, list(drawn), kernels)
 
     def _prepare(self, name: str) -> tuple[Callable[..., float], tuple[object, ...]]:
         """Return the kernel of a class, and what it reads beside a permutation's rows."""
@@ -366,6 +350,38 @@ class Permuter:
         """Yield blocks of rules, each of so many rows."""
         step = max(1, _CELLS // (each * max(self.outcomes.shape)))
         yield from (slice(i, i + step) for i in range(0, rules, step))
+
+
+def count_bits(
+    on: Bools,
+    drawn: Sequence[Places],
+    kernels: Sequence[tuple[Callable[..., float], tuple[object, ...]]],
+) -> Floats:
+    """Return what kernels find in each of many draws of units: shape (draws, kernels).
+
+    Parameters
+    ----------
+    on : bool array, shape (conditions, units)
+    drawn : sequence of intp arrays
+        The units of each draw.
+    kernels : sequence of (function, arguments)
+        Of `groundfault.modes.compiled`, and what each reads beside a draw's rows of bits.
+    """
+    from groundfault.modes.compiled import gather_units
+    from groundfault.stats.row_threads import share_rows
+
+    units, least = bitset.pack(on.T), np.zeros((len(drawn), len(kernels)))
+    width = bitset.words(max(map(len, drawn)))
+
+    def run(first: int, step: int) -> None:
+        rows = np.zeros((64 * units.shape[1], width), dtype=np.uint64)
+        for b in range(first, len(drawn), step):
+            gather_units(units, drawn[b], rows)
+            for c, (kernel, arguments) in enumerate(kernels):
+                least[b, c] = kernel(rows, *arguments)
+
+    share_rows(run, len(drawn))
+    return least
 
 
 def tabulate_tails(units: int, errors: int) -> Counts:

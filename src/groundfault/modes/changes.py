@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from groundfault.base.arrays import Bools, Floats, Places
 from groundfault.base.streams import stream
 from groundfault.core.plan import BarKind
-from groundfault.modes.bars import PERMUTATIONS, WORK, look_up
+from groundfault.modes.bars import PERMUTATIONS, WORK, WORTH_COMPILING, count_bits, look_up
 from groundfault.modes.bit_layout import Layout
-from groundfault.modes.condition import MIN_SUPPORT, Condition, Tier
+from groundfault.modes.condition import MIN_SUPPORT, Condition
 from groundfault.modes.conditions import list_conditions
-from groundfault.modes.find import OwnRule, describe
+from groundfault.modes.find import OwnRule, describe, make_own_conditions, take_units
 from groundfault.modes.mode import Coverage, Mode, ModeChange, ModeSearch, RuleClass
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import GAMMA
@@ -60,9 +60,6 @@ _POOL = 3000
 """Rules that are compared with each other, those that stand out most."""
 _CELLS = 2e7
 """Rules times units, or flips, at a time: 20 MB of booleans."""
-_WORTH_COMPILING = 4e9
-"""Pairs times units times flips that NumPy counts in tenths of a second: loading a compiler takes
-several."""
 _SAME_PLACE = 0.3
 """Overlap from which rules are about the same examples: the one furthest beyond its bar names them,
 so that longer words have to pay (right in .93 of worlds, else in .57)."""
@@ -114,7 +111,7 @@ def find_changes(
     unlike the rest is a second claim, asymptotic in the number of units outside and simulated.
     """
     scored: Bools = np.asarray(~np.isnan(losses).any(axis=0))
-    conditions = [*list_conditions(table), *(_name_own(i, own) for i, own in enumerate(own_rules))]
+    conditions = [*list_conditions(table), *make_own_conditions(own_rules)]
     test = _ChangeTest(conditions, losses[:, scored], scored, level, bars, named)
     modes: list[Mode] = []
     coverage = []
@@ -154,21 +151,6 @@ def find_changes(
     return tuple(modes), search, bar
 
 
-def _name_own(place: int, own: OwnRule) -> Condition:
-    candidate = own.candidate
-    on = own.on if own.tested is None else own.on & own.tested
-    return Condition(
-        f"own {place}",
-        candidate.rule,
-        candidate.meaning,
-        0.0,
-        on,
-        Tier.OWN,
-        tested=own.tested,
-        source=candidate.source,
-    )
-
-
 class _ChangeTest:
     """All rules of the language, the first of them everywhere, and how each stands out."""
 
@@ -185,8 +167,9 @@ class _ChangeTest:
         self.n = n = losses.shape[1]
         usable = []
         for one in conditions:
-            tested = None if one.tested is None else one.tested[scored]
-            part = restrict(one, on=one.on[scored], tested=tested)
+            part = take_units(one, scored)
+            if part.tested is not None:
+                part = restrict(part, on=part.on & part.tested)
             if MIN_SUPPORT <= part.on.sum() <= n - MIN_SUPPORT:
                 usable.append(part)
         self.language = RuleLanguage(usable, Layout(np.zeros(n, dtype=np.int64)), 2)
@@ -330,7 +313,7 @@ class _Signs:
         flipped = stream(0, "modes: flips").random((m, PERMUTATIONS)) < 0.5
         drawn = np.concatenate([worse, ~worse, flipped], axis=1)
         least = np.zeros((drawn.shape[1], len(test.kinds)))
-        long = _WORTH_COMPILING / drawn.size if m else math.inf
+        long = WORTH_COMPILING / drawn.size if m else math.inf
         for c in range(len(test.kinds)):
             rules = np.flatnonzero(test.kind == c)
             pairs = (test.right[rules] < len(test.rows) - 1).all()
@@ -353,24 +336,15 @@ class _Signs:
 
     def _count_bits(self, rules: Places, drawn: Bools) -> Floats:
         """Do the same for very many pairs, by compiled code."""
-        from groundfault.modes.compiled import find_least_pair, gather_units
-        from groundfault.stats.row_threads import share_rows
+        from groundfault.modes.compiled import find_least_pair
 
         test, m = self.test, len(self.units)
         left, starts = np.unique(test.left[rules], return_index=True)
         starts = np.append(starts, len(rules)).astype(np.int64)
         few = (a[rules].astype(np.uint32) for a in (test.right, self.size))
         arguments = (left, starts, *few, 0.5, False, np.arange(m + 1) // 2, self.table)
-        units, least = bitset.pack(self.on.T), np.zeros(drawn.shape[1])
-
-        def run(first: int, step: int) -> None:
-            rows = np.zeros((64 * units.shape[1], bitset.words(m)), dtype=np.uint64)
-            for b in range(first, len(least), step):
-                gather_units(units, np.flatnonzero(drawn[:, b]), rows)
-                least[b] = find_least_pair(rows, *arguments)
-
-        share_rows(run, len(least))
-        return least
+        places = [np.flatnonzero(column) for column in drawn.T]
+        return count_bits(self.on, places, [(find_least_pair, arguments)])[:, 0]
 
 
 def tabulate_signs(units: int) -> NDArray[np.float32]:

@@ -373,29 +373,14 @@ class _Search:
         key = np.packbits(scored).tobytes()
         if key not in self._languages:
             blocks = np.unique(self.blocks[scored], return_inverse=True)[1].reshape(-1)
-            cut = [*self.literals, *self._own()]
+            cut = [*self.literals, *make_own_conditions(self.own_rules)]
             if not scored.all():
-                cut = [_take(one, scored) for one in cut]
+                cut = [take_units(one, scored) for one in cut]
             usable = [
                 one for one in cut if MIN_SUPPORT <= one.on.sum() <= scored.sum() - MIN_SUPPORT
             ]
             self._languages[key] = RuleLanguage(usable, Layout(blocks), self.depth)
         return self._languages[key]
-
-    def _own(self) -> list[Condition]:
-        return [
-            Condition(
-                f"own {i}",
-                own.candidate.rule,
-                own.candidate.meaning,
-                0.0,
-                own.on,
-                Tier.OWN,
-                tested=own.tested,
-                source=own.candidate.source,
-            )
-            for i, own in enumerate(self.own_rules)
-        ]
 
     def run(self, name: str, values: Floats, level: float) -> tuple[list[Mode], Coverage]:
         """Return the modes of one outcome."""
@@ -427,7 +412,7 @@ class _Search:
 
     def make_matrix(self) -> tuple[MatrixRow, ...]:
         """Return one list of rules for all models."""
-        holds = {one.rule: one.on for one in [*self.literals, *self._own()]}
+        holds = {one.rule: one.on for one in [*self.literals, *make_own_conditions(self.own_rules)]}
         return make_matrix([one for one in self.lists if one.name != EVERY_MODEL], holds)
 
     def remarks(self) -> tuple[str, ...]:
@@ -442,6 +427,24 @@ class _Search:
         return tuple(sentences)
 
 
-def _take(one: Condition, units: Bools) -> Condition:
+def make_own_conditions(rules: Sequence[OwnRule]) -> list[Condition]:
+    """Return rules beyond the search's own language as conditions that join with no other."""
+    return [
+        Condition(
+            f"own {i}",
+            own.candidate.rule,
+            own.candidate.meaning,
+            0.0,
+            own.on,
+            Tier.OWN,
+            tested=own.tested,
+            source=own.candidate.source,
+        )
+        for i, own in enumerate(rules)
+    ]
+
+
+def take_units(one: Condition, units: Bools) -> Condition:
+    """Return a condition on some of the units."""
     tested = None if one.tested is None else one.tested[units]
     return replace(one, on=one.on[units], tested=tested)

@@ -12,20 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from groundfault.base.arrays import Bools, Floats
 from groundfault.modes.bars import Bars
 from groundfault.modes.condition import MIN_SUPPORT
 from groundfault.modes.mode import MatrixCell, MatrixRow
 from groundfault.modes.refine import gain_over_expected
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import score_counts
-from groundfault.modes.selection import Listed
+from groundfault.modes.selection import Listed, compute_overlaps
 from groundfault.modes.strata import Strata
+from groundfault.stats import bits as bitset
+from groundfault.stats import flips
 from groundfault.stats.bits import Bits
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 _MOST_ROWS = 35
 """Rows of a list: what 17 networks share and do not takes some 25."""
@@ -96,6 +95,7 @@ class _Matrix:
         for m, model in enumerate(models):
             self.losses[m, model.scored] = model.bars.losses.values
         self.scored = np.stack([model.scored for model in models])
+        self.strata = [Strata(m.bars.language.layout, m.bars.losses) for m in models]
         shape = (len(pool), len(models))
         self.costs, self.log_p = np.full(shape, np.inf), np.zeros(shape)
         for r, m in np.ndindex(*shape):
@@ -114,8 +114,7 @@ class _Matrix:
         paid = bars.sum_cost(rule.kind, size) + bars.language.handicap_of(rule)
         own = any(one.rule == rule for one in self.models[m].listed)
         self.costs[r, m] = bars.cost_of(rule) if own else paid
-        strata = Strata(bars.language.layout, bars.losses)
-        self.log_p[r, m] = strata.log_p(self._pack(r, m), bars.language.tested(rule))
+        self.log_p[r, m] = self.strata[m].log_p(self._pack(r, m), bars.language.tested(rule))
 
     def _pack(self, r: int, m: int) -> Bits:
         layout = self.models[m].bars.language.layout
@@ -126,12 +125,13 @@ class _Matrix:
         """Yield rows in order, each with the models that it adds something to."""
         new, alive = self.scored.copy(), self.confirmed.any(axis=1)
         listed: list[list[Bits]] = [[] for _ in self.models]
-        overlaps = _compute_overlaps(self.on)
+        rows = bitset.pack(self.on)
         for _ in range(_MOST_ROWS):
             score, worth = self._rate(new)
             total = np.where(alive, score.sum(axis=1), 0)
             while total.max(initial=0) > 0:
-                near = np.flatnonzero((overlaps[total.argmax()] >= _SAME_PLACE) & (total > 0))
+                overlaps = compute_overlaps(rows[total.argmax()], rows)
+                near = np.flatnonzero((overlaps >= _SAME_PLACE) & (total > 0))
                 row = int(near[np.lexsort((self.lengths[near], -worth[near].sum(axis=1)))[0]])
                 total[row], alive[row] = 0, False
                 gains = np.flatnonzero(score[row] > 0).tolist()
@@ -190,18 +190,13 @@ class _Matrix:
 
     def _is_alone(self, row: int, m: int) -> bool:
         """Return whether a model fails on more examples of a rule than each of the others."""
-        from scipy.special import bdtrc
-
         if not all(model.bars.losses.binary for model in self.models):
             return False
-        worst = 0.0
-        for other in range(len(self.models)):
-            if other != m:
-                both = self.on[row] & self.scored[m] & self.scored[other]
-                change = self.losses[m, both] - self.losses[other, both]
-                more, any_change = int((change > 0).sum()), int((change != 0).sum())
-                p = float(bdtrc(more - 1, any_change, 0.5)) if more else 1.0
-                worst = max(worst, p)
+        rows, more = bitset.pack(self.on[[row]]), np.array([1])
+        both = self.scored & self.scored[m]
+        changes = np.where(both, self.losses[m] - self.losses, 0.0)
+        others = [other for other in range(len(self.models)) if other != m]
+        worst = max(float(flips.p_values(rows, changes[other], more)[0]) for other in others)
         # the test is one of each rule and model
         cost = self.costs[row, m] - self.models[m].bars.log_level
         return bool(math.log(max(worst, 1e-300)) + cost <= 0)
@@ -218,11 +213,3 @@ def _translate(language: RuleLanguage, rule: ModeRule, into: RuleLanguage) -> Mo
     if any(part[0] < 0 for part in parts):
         return None
     return next(into.join(parts, free=True), None)
-
-
-def _compute_overlaps(on: Bools) -> Floats:
-    """Return Jaccard of all rules with each other."""
-    rows = on.astype(float)
-    both = rows @ rows.T
-    size = rows.sum(axis=1)
-    return np.asarray(both / np.maximum(size[:, None] + size - both, 1))

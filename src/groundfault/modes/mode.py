@@ -81,7 +81,7 @@ class ModeExample(_Section, frozen=True, kw_only=True):
 
 
 class ModeChange(_Section, frozen=True, kw_only=True):
-    """How a rule changed from a first run to a second.
+    """The change of failures inside a rule from a first run to a second.
 
     Attributes
     ----------
@@ -251,7 +251,7 @@ class RuleClass(_Section, frozen=True, kw_only=True):
 
 
 class MatrixCell(_Section, frozen=True, kw_only=True):
-    """How often one model fails inside a rule.
+    """The failures of one model inside a rule.
 
     Attributes
     ----------

@@ -172,7 +172,7 @@ class Selection:
         Another cut of the same columns is none: doses show it.
         """
         about = self._list_families(chosen.rule)
-        overlaps = _compute_overlaps(chosen.mask, np.stack([p.mask for p in proposals]))
+        overlaps = compute_overlaps(chosen.mask, np.stack([p.mask for p in proposals]))
         longest = self._length(chosen.rule) + 0.5
         beyond = self._strata([*modes, chosen])
         listed = chosen.mask[None]
@@ -184,7 +184,7 @@ class Selection:
             same = overlap >= _SAME_UNITS
             if (same or self._cuts(p.rule)) and self._list_families(p.rule) == about:
                 continue
-            if not same and _compute_overlaps(p.mask, listed[1:]).max(initial=0) >= _SAME_UNITS:
+            if not same and compute_overlaps(p.mask, listed[1:]).max(initial=0) >= _SAME_UNITS:
                 continue
             tells = (
                 self._log_p(beyond, p) <= _TELLS_APART
@@ -294,7 +294,7 @@ class Selection:
                 p
                 for p in proposals
                 if p.rule.kind == "own"
-                and _compute_overlaps(p.mask & strata.inside, said & strata.inside).max()
+                and compute_overlaps(p.mask & strata.inside, said & strata.inside).max()
                 >= _SAME_UNITS
             ),
             None,
@@ -457,10 +457,10 @@ def _compute_new_overlaps(
 ) -> NDArray[np.float64]:
     """Return Jaccard of one rule with many, among the units that no listed mode covers."""
     new = np.stack([p.mask for p in others]) & strata.inside
-    return _compute_overlaps(one.mask & strata.inside, new)
+    return compute_overlaps(one.mask & strata.inside, new)
 
 
-def _compute_overlaps(mask: Bits, masks: Bits) -> NDArray[np.float64]:
+def compute_overlaps(mask: Bits, masks: Bits) -> NDArray[np.float64]:
     """Return Jaccard of one rule with many."""
     both = bitset.count(masks & mask).astype(np.float64)
     either = bitset.count(masks | mask)

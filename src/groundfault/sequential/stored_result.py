@@ -87,7 +87,7 @@ class StoredResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SurvivorState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where one survivor of the screen stands.
+    """The place of one survivor of the screen.
 
     Attributes
     ----------
