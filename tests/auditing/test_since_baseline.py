@@ -139,3 +139,22 @@ def test_a_rule_that_got_worse_fails_the_gate(now: Report, then: Report) -> None
     back = groundfault.gate(then, baseline=now, evidence=evidence)
     assert back.passed
     assert [mode.is_less_frequent for mode in back.modes] == [True]
+
+
+def test_a_trusted_column_that_decides_the_outcome_is_named() -> None:
+    """As in the report: what is known before the answer is no leak since a baseline either."""
+    rng = np.random.default_rng(5)
+    kind = rng.choice(["a", "b", "c", "d"], 400)
+    frame = pl.DataFrame({"id": [f"q{i}" for i in range(400)], "kind": kind})
+
+    def audit_build(error: Any, **roles: Any) -> tuple[Report, Any]:
+        table = frame.with_columns(error=error)
+        evidence = groundfault.Evidence.from_table(table, id="id", outcome="error", **roles)
+        return groundfault.audit(evidence, None, finders=(), ledger=False), evidence
+
+    (then, _), noise = audit_build(rng.random(400) < 0.1), rng.random(400) < 0.01
+    for roles, named in (({"allow_leakage": ("kind",)}, ["kind is c"]), ({}, [])):
+        now, evidence = audit_build((kind == "c") | noise, **roles)
+        audit = match_evidence(now.data, evidence)
+        change = search(ReportPair(now.data, then.data, audit, 0.1))
+        assert [mode.meaning for mode in change.modes][:1] == named, roles

@@ -122,13 +122,10 @@ def _name_row_modes(
     own = tuple(list_own_rules(audit))
     while set(table.columns) - set(audit.plan.within):
         modes, search = _search(audit, table, losses, gaps, own)
-        # a rule of several conditions may decide the outcome without a leak: what fails always
-        # under both, and never elsewhere, is a hole
-        rules = [mode.rule for mode in modes if mode.source == "modes"]
-        conditions = dict.fromkeys(part for rule in rules for part in split_conditions(rule))
-        shares = measure_rules(audit.evidence, [*conditions, *rules])
-        leaks = _find_leaking_columns(audit, {sql: shares[sql] for sql in conditions})
+        leaks = find_leaking_columns(audit, measure_conditions(audit, modes))
         if not leaks:
+            rules = [mode.rule for mode in modes if mode.source == "modes"]
+            shares = measure_rules(audit.evidence, rules)
             outcomes, model = audit.outcomes, None
             if audit.compare:
                 outcomes, model = (WORSE, BETTER), audit.compare[1]
@@ -170,7 +167,17 @@ def _search(
     )
 
 
-def _find_leaking_columns(audit: PreparedAudit, shares: Mapping[str, float]) -> dict[str, float]:
+def measure_conditions(audit: PreparedAudit, modes: Sequence[Mode]) -> dict[str, float]:
+    """Return how well each condition of the modes that were searched for predicts the outcome.
+
+    A rule of several conditions may predict it without a leak: what fails always under both, and
+    never elsewhere, is a hole.
+    """
+    rules = [mode.rule for mode in modes if mode.source == "modes"]
+    return measure_rules(audit.evidence, [c for rule in rules for c in split_conditions(rule)])
+
+
+def find_leaking_columns(audit: PreparedAudit, shares: Mapping[str, float]) -> dict[str, float]:
     """Return columns of conditions that predict the outcome almost perfectly, such as a grader's
     remark, and how well.
     """

@@ -312,14 +312,10 @@ def _compare(pair: ReportPair, rule: Rule, note: str) -> _Verdict:
         elif since.p <= pair.level:
             verdict.new += (match,)
     if len(verdict.searches) < len(pair.now.outcomes):
-        verdict.notes += (*_note_judges(pair.now, pair.then), _COUNTS)
+        counts = "candidates were compared by their counts, and no other rule was looked through"
+        reasons = (f"{counts}: {why}" for why in pair.explain_counts())
+        verdict.notes += (*_note_judges(pair.now, pair.then), *reasons)
     return verdict
-
-
-_COUNTS = (
-    "report and baseline share too few examples: candidates were compared by their counts, and no "
-    "other rule was looked through; keep the ids"
-)
 
 
 def _add_change(verdict: _Verdict, change: OutcomeChange, pair: ReportPair, rule: Rule) -> None:

@@ -5,7 +5,7 @@ models. Without such units, the failures of a candidate then and now are two sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,8 +14,12 @@ import polars as pl
 from msgspec import Struct
 
 from groundfault.auditing.changes import measure_overall, search_changes
-from groundfault.auditing.failure_modes import list_own_rules, tabulate_attributes
-from groundfault.auditing.leaks import LEAK, measure_rules
+from groundfault.auditing.failure_modes import (
+    find_leaking_columns,
+    list_own_rules,
+    measure_conditions,
+    tabulate_attributes,
+)
 from groundfault.auditing.prepared_audit import PreparedAudit
 from groundfault.auditing.report_schema import OverallChange, ReportData
 from groundfault.auditing.stored_losses import read_losses, read_names, read_slice
@@ -25,7 +29,7 @@ from groundfault.core.finding import Finding
 from groundfault.core.pairs import clip_changes
 from groundfault.core.rules import Rule
 from groundfault.modes.changes import BETTER, WORSE
-from groundfault.modes.examples import add_examples, split_conditions
+from groundfault.modes.examples import add_examples
 from groundfault.modes.find import OwnRule
 from groundfault.modes.mode import Mode, ModeSearch
 from groundfault.stats import paired
@@ -101,8 +105,13 @@ class ReportPair:
         """
         for outcome in self.now.outcomes:
             both = self._match_losses(outcome)
-            if both is not None:
+            if not isinstance(both, str):
                 yield self._search(outcome, both)
+
+    def explain_counts(self) -> Iterator[str]:
+        """Yield why units of an outcome cannot be compared one by one, each reason once."""
+        matches = [self._match_losses(outcome) for outcome in self.now.outcomes]
+        yield from dict.fromkeys(why for why in matches if isinstance(why, str))
 
     def measure_counts(self, finding: Finding) -> SinceBaseline | None:
         """Return the change of a candidate from its counts in both reports.
@@ -139,7 +148,9 @@ class ReportPair:
         """Return whether two reports have units, or a candidate with its counts, in common."""
         alike = [name for name in self.now.outcomes if self._find_outcome(name) is not None]
         rules, earlier = ({f.rule for f in report.findings} for report in (self.now, self.then))
-        return any(self._match_losses(name) for name in alike) or bool(alike and rules & earlier)
+        if alike and rules & earlier:
+            return True
+        return any(not isinstance(self._match_losses(name), str) for name in alike)
 
     def _search(self, outcome: str, both: _SharedUnits) -> OutcomeChange:
         losses = both.losses
@@ -153,7 +164,7 @@ class ReportPair:
             own = tuple(list_own_rules(self._add_candidates(self.audit)))
             while True:
                 modes, search = search_changes(table, losses, plan, own)
-                leaks = _find_leaks(self.audit, modes) & set(table.columns)
+                leaks = find_leaking_columns(self.audit, measure_conditions(self.audit, modes))
                 if not leaks:
                     break
                 table = table.drop(leaks)
@@ -199,23 +210,25 @@ class ReportPair:
             if on_now is not None and finding.rule not in seen:
                 yield OwnRule(_name_side(finding), on_now)
 
-    def _match_losses(self, outcome: str) -> _SharedUnits | None:
-        """Find the units that both scored; None without enough of them."""
+    def _match_losses(self, outcome: str) -> _SharedUnits | str:
+        """Find the units that both scored, or say why they cannot be compared."""
         now, then, earlier = self.now.units, self.then.units, self._find_outcome(outcome)
-        # numbers of rows name other examples as soon as a row is added
-        numbered = self.now.manifest.roles.numbered or self.then.manifest.roles.numbered
-        if now is None or then is None or earlier is None or numbered:
-            return None
+        if now is None or then is None or earlier is None:
+            return f"the {'report' if now is None else 'baseline'} keeps no loss of each example"
+        if self.now.manifest.roles.numbered or self.then.manifest.roles.numbered:
+            return (
+                "numbers of rows name other examples as soon as a row is added; name an id column"
+            )
         losses, old = read_losses(now, outcome), read_losses(then, earlier)
         if losses is None or old is None:
-            return None
+            return f"the {'report' if losses is None else 'baseline'} keeps no loss of each example"
         _, here, there = np.intersect1d(read_names(now), read_names(then), return_indices=True)
         scored = ~(np.isnan(losses[here]) | np.isnan(old[there]))
         here, there = here[scored], there[scored]
         if len(here) < _SHARED * np.count_nonzero(~np.isnan(losses)) or not len(here):
-            return None
+            return "report and baseline share too few examples; keep the ids"
         if not self._name_same_examples(here, there):
-            return None
+            return "an id names other examples in the report than in the baseline; keep the ids"
         before = np.full(len(losses), np.nan)
         before[here] = old[there]
         return _SharedUnits(here, there, np.stack([before, losses]))
@@ -236,15 +249,6 @@ class ReportPair:
         if len(self.now.outcomes) == len(self.then.outcomes) == 1:
             return self.then.outcomes[0]
         return outcome if outcome in self.then.outcomes else None
-
-
-def _find_leaks(audit: PreparedAudit, modes: Sequence[Mode]) -> set[str]:
-    """Return columns of conditions that predict the outcome of the report almost perfectly."""
-    rules = {
-        part for mode in modes if mode.source == "modes" for part in split_conditions(mode.rule)
-    }
-    shares = measure_rules(audit.evidence, sorted(rules))
-    return {c for sql, share in shares.items() if share >= LEAK for c in Rule.parse(sql).columns}
 
 
 def _name_side(one: Finding | Mode) -> Candidate:
