@@ -125,6 +125,7 @@ def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
         meaning = f"{row.meaning} (only {row.only})" if row.only else row.meaning
         each = (f"{words.rate(cells[m].rate)}{_MARKS[cells[m].mark]}" for m in shown)
         rows.append((words.clean(meaning), words.count(row.n), *each, str(numbers[0])))
+    anchors = [f"mode-{row[-1]}" for row in rows]
     total = ("all", words.count(max(one.n for one in search.outcomes)))
     rows.append((*total, *(words.rate(rates[m]) for m in shown), words.NONE))
     left = [
@@ -137,7 +138,8 @@ def _tabulate_models(outline: ModeOutline, terminal: bool) -> Table:
         "Failure rates. ●: more often than elsewhere, and beyond the rows above; ○: more often "
         f"than elsewhere; no mark: not shown, which is not to say that it passes{more}."
     )
-    return make_table("Rules by model", f"tn{'n' * len(shown)}n", heads, rows, note)
+    kinds = f"tn{'n' * len(shown)}n"
+    return make_table("Rules by model", kinds, heads, rows, note, (*anchors, ""))
 
 
 def _list_modes(

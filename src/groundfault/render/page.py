@@ -85,6 +85,8 @@ class Table:
         Where a page offers more than the order of the rows; at most one table of a page does.
     classes : tuple of str
         A word for each row that a style sheet may know, such as a verdict.
+    anchors : tuple of str
+        The part of the page that each row is about; empty where there is none.
     """
 
     block: ClassVar = "table"
@@ -94,6 +96,7 @@ class Table:
     note: str = ""
     orders: tuple[Order, ...] = ()
     classes: tuple[str, ...] = ()
+    anchors: tuple[str, ...] = ()
 
     def drop_empty_columns(self) -> Table:
         """Return the table without the columns in which no row has anything."""
@@ -114,14 +117,19 @@ class Table:
 
 
 def make_table(
-    caption: str, kinds: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]], note: str = ""
+    caption: str,
+    kinds: str,
+    heads: Sequence[str],
+    rows: Iterable[tuple[str, ...]],
+    note: str = "",
+    anchors: tuple[str, ...] = (),
 ) -> Table:
     """Make a table of rows; ``kinds`` has a letter for each column.
 
     It is ``t`` for words, ``n`` for numbers, and ``c`` for names from the data.
     """
     columns = (TableColumn(head, _KINDS[kind]) for head, kind in zip(heads, kinds, strict=True))
-    return Table(caption, tuple(columns), tuple(rows), note)
+    return Table(caption, tuple(columns), tuple(rows), note, anchors=anchors)
 
 
 _KINDS: dict[str, Kind] = {"t": "text", "n": "number", "c": "code"}

@@ -27,25 +27,32 @@ function makeBar([inside, outside]) {
   return bar;
 }
 
+// a link to the examples of the rule that an anchor of the report stands for, if there is one
+function linkRule(anchor, ...content) {
+  const place = report.rules.findIndex((rule) => anchor && rule.anchor === anchor);
+  return place < 0 ? content : make("a", { href: link({ rule: place }) }, content);
+}
+
 function makeStatement(one) {
-  const place = report.rules.findIndex((rule) => one.anchor && rule.anchor === one.anchor);
-  const name = makeLine(one.name);
   return make("li", { "data-item": "" },
-    make("h3", {}, place < 0 ? name : make("a", { href: link({ rule: place }) }, name)),
+    make("h3", {}, linkRule(one.anchor, makeLine(one.name))),
     make("p", {}, one.sentence),
     one.bar ? makeBar(one.bar) : null,
     one.remarks.map((remark) => small(makeLine(remark))));
 }
 
 // cells are text, or elements that were made here
-function makeTable({ caption, columns, rows, note }) {
+function makeTable({ caption, columns, rows, note, anchors = [] }) {
   const set = (tag, scope) => (content, place) => {
     const { kind } = columns[place];
     const isCode = kind === "code" || kind === "under";
     return make(tag, { scope, class: kind === "number" ? kind : null }, isCode ? make("code", {}, content) : content);
   };
   const head = make("tr", {}, columns.map((column) => column.head).map(set("th", "col")));
-  const body = rows.map((row) => make("tr", {}, row.map(set("td", null))));
+  const body = rows.map(([first, ...rest], number) => {
+    const row = [linkRule(anchors[number], first), ...rest];
+    return make("tr", { "data-item": anchors[number] ? "" : null }, row.map(set("td", null)));
+  });
   return [
     make("div", { class: "scroll", role: "region", "aria-label": caption, tabindex: 0 },
       make("table", {}, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, body))),
