@@ -1,4 +1,4 @@
-"""Stages: whether a column was known before the answer, is measured with it, or follows from it."""
+"""Stages: whether a column was known before an answer, while it was made, with it, or later."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from groundfault.auditing.leaks import LEAK, SUSPECT
-from groundfault.core.column_names import describes_answer, names_other_score, names_outcome
+from groundfault.core.column_names import (
+    describes_answer,
+    happens_during,
+    names_other_score,
+    names_outcome,
+)
+from groundfault.core.conversations import list_conversations
 from groundfault.core.evidence import Evidence
 
 
@@ -15,6 +21,7 @@ class Timing(StrEnum):
     """When the value of a column came about."""
 
     KNOWN = "known before the answer"
+    DURING = "known while it ran"
     MEASURED = "measured with it"
     FOLLOWS = "follows from it"
 
@@ -64,9 +71,12 @@ def find_stages(evidence: Evidence, shares: Mapping[str, float]) -> tuple[Column
         How well columns predict the outcome, of `groundfault.auditing.leaks.measure_columns`.
     """
     roles = evidence.roles
-    columns = {*evidence.attributes, *roles.instrument, *roles.post_outcome}
+    told = list_conversations(evidence.frame)
+    columns = {*evidence.attributes, *roles.instrument, *roles.post_outcome, *told}
     return tuple(
-        _find_stage(name, evidence, shares.get(name, 0.0))
+        ColumnStage(name, Timing.DURING, "holds what was said and done")
+        if name in told
+        else _find_stage(name, evidence, shares.get(name, 0.0))
         for name in evidence.frame.columns
         if name in columns and name not in roles.columns and name not in roles.ignore
     )
@@ -80,6 +90,8 @@ def _find_stage(name: str, evidence: Evidence, share: float) -> ColumnStage:
         return ColumnStage(name, Timing.KNOWN, "declared")
     if name in roles.known:
         return ColumnStage(name, Timing.KNOWN, "by the format of the log")
+    if happens_during(name):
+        return ColumnStage(name, Timing.DURING, "by its name")
     of_answer = describes_answer(name) or names_other_score(name, roles.outcome)
     if share >= LEAK:
         is_told = of_answer or name in roles.instrument or names_outcome(name)

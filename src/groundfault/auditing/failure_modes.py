@@ -225,11 +225,11 @@ def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, 
     """
     evidence, within = audit.evidence, audit.plan.within
     names = [name for name in evidence.attributes if name not in within]
-    measured, later = (
+    during, measured, later = (
         [name for name in list_columns(audit.stages, stage) if name in names]
-        for stage in (Timing.MEASURED, Timing.FOLLOWS)
+        for stage in (Timing.DURING, Timing.MEASURED, Timing.FOLLOWS)
     )
-    frame = evidence.frame.select(_without(names, measured, later))
+    frame = evidence.frame.select(_without(names, during, measured, later))
     columns = [column for column in profile(frame) if column.kind is not Kind.CONSTANT]
     used = [column.name for column in columns if _is_usable(column, frame[column.name])]
     # a date or a list stands in rules by its parts
@@ -237,6 +237,7 @@ def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, 
     by_name = [name for name in later if name not in audit.leaks]
     table, varying = tabulate_units(evidence, [*used, *dict.fromkeys(within)])
     reasons = {
+        f"they say what happened while an agent ran, {_BY_NAME}": during,
         f"they hold or describe the model's answer, {_BY_NAME}": measured,
         f"they predict over {LEAK:.0%} of the rarer outcome": _without(later, by_name),
         f"they say how an answer was scored, {_BY_NAME}": by_name,

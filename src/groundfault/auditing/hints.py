@@ -246,7 +246,7 @@ def _about_names(results: AuditResults) -> Iterator[str]:
     stages = [one for one in results.audit.stages if one.reason == _BY_NAME]
     parts = [
         f"{_quote_names(columns)} ({stage})"
-        for stage in (Timing.MEASURED, Timing.FOLLOWS)
+        for stage in (Timing.DURING, Timing.MEASURED, Timing.FOLLOWS)
         if (columns := list_columns(stages, stage))
     ]
     if parts:

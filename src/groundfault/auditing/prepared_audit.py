@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -277,7 +278,8 @@ class PreparedAudit:
         Columns measured with the answer are instruments there, so that only a finder of properties
         of answers reads them. Where nothing is held out, it is all units without their outcomes.
         """
-        hidden = (*list_columns(self.stages, Timing.FOLLOWS), *self.plan.within)
+        later = (list_columns(self.stages, stage) for stage in (Timing.DURING, Timing.FOLLOWS))
+        hidden = (*chain.from_iterable(later), *self.plan.within)
         evidence = self._visible_rows.without(hidden)
         instruments = list_columns(self.stages, Timing.MEASURED)
         measured = [name for name in instruments if name in evidence.attributes]

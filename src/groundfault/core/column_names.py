@@ -26,6 +26,12 @@ _MEASURED = re.compile(
     r"|(total_|elapsed_|response_)?(seconds|latency|latency_ms|duration|runtime|wall_time)"
     r"|(total|working)_time|total_tokens"
 )
+# names that people give to what happened while an agent ran
+_DURING = re.compile(
+    r"(n|num|number_of)_(observations|messages|actions|calls|write_calls|tools?|tool_errors|user"
+    r"|code_errors|errors|propose|proposals|invalid|invalid_actions|wrong|handoffs)"
+    r"|(first|last|final)_(action|error|tool|tool_call)|repeated_(action|code|call)s?"
+)
 # what a grader says of an answer, beside the outcome itself
 _GRADES = frozenset("feedback critique verdict grade grading judgement judgment rationale".split())
 
@@ -154,6 +160,17 @@ def measures_answer(column: str) -> bool:
     [True, True, False]
     """
     return bool(_MEASURED.fullmatch("_".join(split_words(column))))
+
+
+def happens_during(column: str) -> bool:
+    """Return whether a name is of what happened while an agent ran.
+
+    Examples
+    --------
+    >>> [happens_during(name) for name in ("n_observations", "last_action", "n_steps")]
+    [True, True, False]
+    """
+    return bool(_DURING.fullmatch("_".join(split_words(column))))
 
 
 def names_other_score(column: str, outcome: str) -> bool:

@@ -15,6 +15,7 @@ from groundfault.base.arrays import Bools, Places
 from groundfault.base.deprecation import rename_members, rename_parameters
 from groundfault.base.digests import feed
 from groundfault.base.registry import load_object
+from groundfault.core.conversations import list_conversations
 from groundfault.core.roles import Roles, add_parts, count_failed_statuses, list_parts, read_rows
 from groundfault.core.rules import Rule
 from groundfault.core.status import Status
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 class Evidence:
     """What happened: one row per (example, model, repeat), with an outcome and example attributes.
 
-    Make one with `from_table`, `from_logs` or `from_frame`. Rows are sorted by their key, so that
-    nothing depends on the order in which they came.
+    Make one with `from_table`, `from_logs` or `from_frame`. Rows are sorted by their key.
 
     Attributes
     ----------
@@ -212,8 +212,8 @@ class Evidence:
         )
         lists = {"ignore": ignore, "post_outcome": post_outcome, "allow_leakage": allow_leakage}
         roles = logs.roles.join(group, split, {**lists, "count_as_failed": count_as_failed})
-        read = dict[str, Any](account=logs.account, reading=logs.reading, log_rows=logs.rows)
         # nobody else holds the table: sorted in place, it is in memory once
+        read = dict[str, Any](account=logs.account, reading=logs.reading, log_rows=logs.rows)
         read["in_place"] = True
         if logs.hash:
             # the hash was taken under the roles on the card, before the caller added any
@@ -226,8 +226,7 @@ class Evidence:
     def save(self, directory: str | Path) -> None:
         """Write the evidence into a directory that `from_logs` reads again.
 
-        The directory appears whole or not at all. Where it is there already, its evidence is
-        replaced.
+        It appears whole or not at all, and replaces evidence that is there already.
 
         Raises
         ------
@@ -285,12 +284,12 @@ class Evidence:
 
     @cached_property
     def attributes(self) -> tuple[str, ...]:
-        """Return columns that describe examples: of those with several rows, columns constant in
-        each."""
+        """Return columns that describe examples: the same in all rows of each."""
         if self.fixed_attributes is not None:
             return self.fixed_attributes
         roles = self.roles
         others = {*roles.columns, *roles.ignore, *roles.instrument, *roles.post_outcome}
+        others.update(list_conversations(self.frame))
         names = [c for c in self.frame.columns if c not in others]
         if self.frame.height == self.frame[self.roles.id or ""].n_unique():
             return tuple(names)
@@ -299,6 +298,13 @@ class Evidence:
             pl.col(c).n_unique().alias(c) for c in names
         )
         return tuple(c for c in names if ranges[c].max() == 1)
+
+    @cached_property
+    def transcripts(self) -> pl.DataFrame:
+        """Return the steps of all runs of agents: `groundfault.transcripts.reading.read_steps`."""
+        from groundfault.transcripts.reading import read_steps
+
+        return read_steps(self.frame, self.roles, self.account)
 
     @cached_property
     def _units(self) -> pl.Series:
@@ -314,8 +320,7 @@ class Evidence:
 
     @cached_property
     def unit_index(self) -> Places:
-        """Return the unit each row belongs to: whole numbers from 0, in the order of
-        `unit_names`."""
+        """Return the unit of each row: whole numbers from 0, in the order of `unit_names`."""
         if self._units.is_sorted():
             # the common case, without ranking a million names
             return self._units.rle_id().to_numpy().astype(np.intp)
@@ -324,10 +329,7 @@ class Evidence:
     @cached_property
     def unit_count(self) -> int:
         """Return how many independent units there are."""
-        if len(self) and self._units.is_sorted():
-            # without a table of a million names
-            return int(self.unit_index[-1]) + 1
-        return self._units.n_unique()
+        return int(self.unit_index.max(initial=-1)) + 1
 
     def without_clusters(self) -> Evidence:
         """Return the same rows, each example a unit of its own."""
@@ -398,8 +400,7 @@ class Evidence:
         )
 
     def where(self, rule: str) -> Evidence:
-        """Return only the rows for which a rule is true; a row whose values are missing is left
-        out.
+        """Return only the rows for which a rule is true, and not unknown.
 
         Parameters
         ----------
@@ -455,8 +456,7 @@ class Evidence:
 
     def without(self, columns: Iterable[str]) -> Evidence:
         """Return the same rows for finders that must not use some columns."""
-        omit = set(columns)
-        if not omit:
+        if not (omit := set(columns)):
             return self
         instrument = tuple(c for c in self.roles.instrument if c not in omit)
         attributes = tuple(c for c in self.attributes if c not in omit)

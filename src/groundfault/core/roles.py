@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from groundfault.base.deprecation import rename_fields
+from groundfault.core.conversations import holds_conversations
 from groundfault.core.status import COUNTABLE, UNSCORED, Status
 from groundfault.errors import InputError, RuleError
 
@@ -288,6 +289,8 @@ def add_parts(frame: pl.DataFrame, roles: Roles) -> None:
 
 def _split(values: pl.Series) -> Iterator[tuple[str, pl.Series]]:
     dtype = values.dtype
+    if holds_conversations(values):
+        return
     if dtype in (pl.Date, pl.Datetime):
         # a float: as whole numbers that all differ, days would be taken for ids
         yield "day", values.dt.strftime("%Y%m%d").cast(pl.Float64, strict=False)

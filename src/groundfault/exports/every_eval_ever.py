@@ -9,10 +9,10 @@ import polars as pl
 
 from groundfault.exports.slices import ReportSlices
 from groundfault.readers.every_eval_ever import write as write_records
-from groundfault.readers.log import COLUMNS, OURS
+from groundfault.readers.log import COLUMNS, OURS, TRANSCRIPT
 
 # bookkeeping of an import, and what is written under another name
-_LEFT_OUT = ("log", "question_hash")
+_LEFT_OUT = ("log", "question_hash", TRANSCRIPT)
 
 
 @dataclass(frozen=True)

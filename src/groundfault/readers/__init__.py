@@ -52,6 +52,9 @@ class Reader(Protocol):
     attribute ``companions``: patterns such as ``("results_*.json",)``. The account does not list
     them as unread. By an attribute ``undated`` it vouches that what its logs say of examples was
     known before the answer, but for the columns that it names: no leak rule leaves the others out.
+    By a method ``read_conversations(path)`` it yields numbers of conversations, to which
+    `groundfault.readers.log.Observation.transcript` refers, with their messages, one by one:
+    what `groundfault.transcripts.steps.list_steps` takes.
     """
 
     def sniff(self, path: Path) -> bool:

@@ -252,6 +252,7 @@ class Mint(JsonFormat):
                 task=benchmark,
                 prompt=task.prompt,
                 response=turns[-1] if turns else None,
+                transcript=position,
                 target=text(task.reference),
                 attributes={"task_type": task.task_name, **task.metadata},
                 measured={
@@ -264,6 +265,11 @@ class Mint(JsonFormat):
                     "output_tokens": dig(state.token_counter, "completion_tokens"),
                 },
             )
+
+    def read_conversations(self, path: Path) -> Iterator[tuple[int, list[Any]]]:
+        """Yield the messages of each episode."""
+        for position, row in enumerate(json_lines(path, _EpisodeRow), 1):
+            yield position, row.state.history
 
 
 _RUN_NAME = re.compile(
@@ -322,6 +328,14 @@ class TauBench(JsonFormat):
         log.harness = "tau2_bench"
         return _read_simulations(json_file(path, _Results))
 
+    def read_conversations(self, path: Path) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+        """Yield the messages of each episode."""
+        if head(path).lstrip().startswith(b"["):
+            yield from enumerate((one.traj for one in json_file(path, list[_Episode])), 1)
+        else:
+            runs = json_file(path, _Results).simulations
+            yield from enumerate((one.messages or [] for one in runs), 1)
+
 
 def _read_episodes(path: Path, episodes: list[_Episode]) -> Iterator[Observation]:
     name = _RUN_NAME.fullmatch(path.stem)
@@ -341,6 +355,7 @@ def _read_episodes(path: Path, episodes: list[_Episode]) -> Iterator[Observation
         observation.attributes = gold if isinstance(actions, list) else {}
         cost = number(one.info.get("user_cost"))
         observation.measured = {"position": position, **observation.measured, "user_cost": cost}
+        observation.transcript = position
         yield observation
 
 
@@ -359,6 +374,7 @@ def _read_simulations(results: _Results) -> Iterator[Observation]:
         observation.attributes = {"description": dig(task, "description", "purpose")}
         measured = {"position": position, **observation.measured, "seconds": number(one.duration)}
         observation.measured = {**measured, "termination_reason": one.termination_reason}
+        observation.transcript = position
         yield observation
 
 

@@ -180,7 +180,9 @@ def _read_all(logs: Sequence[NamedLog], unread: tuple[str, ...], report: Progres
             figure = figure and figure.add_rows(frame)
             scorers |= dict.fromkeys(list_scorers(frame))
         place, notes = spell_path(path), tuple(log.notes)
-        log_accounts.append(LogRead(place, _sha256(path), name, log.harness, rows, notes, figure))
+        log_accounts.append(
+            LogRead(place, digest_log(path), name, log.harness, rows, notes, figure)
+        )
         headlines.append(log.find_headline(tuple(scorers)))
         setups.append(Setup.of(log, alias))
         beside |= {place.resolve() for place in log.beside}
@@ -231,7 +233,7 @@ def write_directory(
         if rows is not None and account is not None:
             _write_table(rows.frame, new / _SCORES)
             told = {name: getattr(rows, name) for name in _TOLD}
-            card["scores"] = told | {"sha256": _sha256(new / _SCORES)}
+            card["scores"] = told | {"sha256": digest_log(new / _SCORES)}
         write_text(new / _CARD, json.dumps(card, indent=1, ensure_ascii=False))
 
 
@@ -279,7 +281,7 @@ def _read_rows(place: Path, card: dict[str, Any], account: Account | None) -> Lo
     path = place / _SCORES
     if account is None:
         return None
-    if not path.is_file() or _sha256(path) != card["sha256"]:
+    if not path.is_file() or digest_log(path) != card["sha256"]:
         raise InputError(f"{path} is not the table that was imported; import it again")
     measured, headlines, notes = (tuple(card[name]) for name in ("measured", "headlines", "notes"))
     known = tuple(card.get("known", ()))
@@ -393,7 +395,8 @@ def _advise_table(*sources: str | Path) -> str:
     return f"if it is a table, name its columns: groundfault audit {names} --id COL --outcome COL"
 
 
-def _sha256(path: Path) -> str:
+def digest_log(path: Path) -> str:
+    """Return the SHA-256 of a log's content, wherever it is."""
     # of a run in a folder: every file's digest in the order of the paths; names do not count, so
     # that a copy elsewhere has the same hash
     digest = hashlib.sha256()

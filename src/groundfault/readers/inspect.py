@@ -17,6 +17,7 @@ from groundfault.readers.inspect_layout import (
     Output,
     Sample,
     Score,
+    ToldSample,
     note_unlogged_tasks,
     open_log,
 )
@@ -91,7 +92,7 @@ class Inspect:
 
     def read(self, path: Path) -> Log:
         """Read the samples of one run."""
-        header, samples = open_log(path)
+        header, samples = open_log(path, Sample)
         run = _Run(header, note_unlogged_tasks(path.parent))
         harness = f"inspect_ai {mapping(header.eval.packages).get('inspect_ai', '')}".strip()
         # a run that is tried again (eval-retry, eval-set) keeps its task id, not its eval id
@@ -104,6 +105,18 @@ class Inspect:
             settings=run.settings,
             run=text(header.eval.task_id) or "",
         )
+
+    def read_conversations(self, path: Path) -> Iterator[tuple[int, list[Any]]]:
+        """Yield the messages of each sample, with its retries, limit, error and explanations."""
+        for position, (sample, attachments) in enumerate(open_log(path, ToldSample)[1], 1):
+            texts = sample.attachments
+
+            def look_up(
+                texts: Mapping[str, str] | None = texts, later: Attachments = attachments
+            ) -> Mapping[str, str]:
+                return later() if texts is None else texts
+
+            yield position, list(_tell(sample, look_up))
 
 
 @dataclass
@@ -204,6 +217,7 @@ class _Run:
             measured=self._measurements(sample, output, choice, position),
             # a retry takes over the samples that were done, with their uuid
             origin=text(sample.uuid) or text(self.header.eval.eval_id),
+            transcript=position,
         )
         if self.cluster is not None and metadata.get(self.cluster) is not None:
             base.group = text(metadata[self.cluster])
@@ -318,6 +332,26 @@ def _reason(score: Score) -> str | None:
     ungraded = str(score.explanation).startswith(_NO_GRADE)
     given = next((reason for reason in noted if isinstance(reason, str)), None)
     return "grader_failed" if given is None and ungraded else given
+
+
+def _tell(sample: ToldSample, attachments: Attachments) -> Iterator[dict[str, Any]]:
+    """Yield the messages of a sample, and as messages what befell it and how scorers explain."""
+    for retry in sample.error_retries or ():
+        message = text(dig(retry, "message")) or text(retry)
+        yield {"role": "environment", "kind": "error", "content": message}
+    for one in sample.messages or ():
+        content = dig(one, "content")
+        parts = [_resolve(part, attachments) for part in listing(content)]
+        yield {**mapping(one), "content": parts or _resolve(content, attachments)}
+    limit = dig(sample.limit, "type")
+    for kind, words in (("limit", limit and f"{limit} limit"), ("error", sample.error)):
+        if words:
+            message = text(dig(words, "message")) or text(words)
+            yield {"role": "environment", "kind": kind, "content": message}
+    for name, score in (sample.scores or {}).items():
+        if isinstance(score.explanation, str):
+            words = _resolve(score.explanation, attachments)
+            yield {"role": "judge", "name": name, "content": words}
 
 
 def _prompt(prompt: Any) -> str | None:

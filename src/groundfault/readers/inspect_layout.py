@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -76,6 +76,17 @@ class Sample(msgspec.Struct):
     invalidation: Any = None
 
 
+class ToldSample(msgspec.Struct):
+    """A sample as its transcript is told: texts, and what references in them stand for."""
+
+    messages: list[Any] | None = None
+    scores: dict[str, Score] | None = None
+    error: Any = None
+    error_retries: list[Any] | None = None
+    limit: Any = None
+    attachments: dict[str, str] | None = None
+
+
 # attachments are most of a log's size and rarely referred to: they are decoded in a second pass,
 # and only when a text is a reference to one
 class _Attached(msgspec.Struct):
@@ -109,8 +120,11 @@ class Header(msgspec.Struct):
     error: Any = None
 
 
-class _Whole(Header):
-    samples: list[Sample] | None = None
+Told = TypeVar("Told", Sample, ToldSample)
+
+
+class _Whole(Header, Generic[Told]):
+    samples: list[Told] | None = None
 
 
 class _WholeAttached(msgspec.Struct):
@@ -126,8 +140,14 @@ class _Set(msgspec.Struct):
 Attachments = Callable[[], Mapping[str, str]]
 
 
-def open_log(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:
+def open_log(path: Path, kind: type[Told]) -> tuple[Header, Iterator[tuple[Told, Attachments]]]:
     """Read the header of a log, and its samples, each with a function that gives attachments.
+
+    Parameters
+    ----------
+    path : path
+    kind : type
+        `Sample`, or `ToldSample` for what was said and done.
 
     Raises
     ------
@@ -135,12 +155,12 @@ def open_log(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:
         If it is no log of Inspect, or damaged.
     """
     if not head(path).startswith(b"PK"):
-        return _read_json(path)
+        return _read_json(path, kind)
     archive = Archive(path)
     header_name = next((name for name in _HEADERS if name in archive), None)
     if header_name is None:
         raise InputError(f"{path} has neither {' nor '.join(_HEADERS)}; is it a log of Inspect?")
-    return archive.json(header_name, Header), _read_archive(archive)
+    return archive.json(header_name, Header), _read_archive(archive, kind)
 
 
 def note_unlogged_tasks(folder: Path) -> list[str]:
@@ -160,18 +180,18 @@ def note_unlogged_tasks(folder: Path) -> list[str]:
     return [f"the eval set has no log of {', '.join(names)}"] if names else []
 
 
-def _read_archive(archive: Archive) -> Iterator[tuple[Sample, Attachments]]:
+def _read_archive(archive: Archive, kind: type[Told]) -> Iterator[tuple[Told, Attachments]]:
     for name in archive.names():
         name_match = _SAMPLE.fullmatch(name)
         if not name_match:
             continue
-        sample = archive.json(name, Sample)
+        sample = archive.json(name, kind)
         if name_match[2] == ".json":
             yield sample, partial(_read_attachments, archive, name)
         else:
             # large samples are written in parts, each an entry of its own
             folder = name.removesuffix("sample.json")
-            if f"{folder}metadata.json" in archive:
+            if isinstance(sample, Sample) and f"{folder}metadata.json" in archive:
                 sample.metadata = archive.json(f"{folder}metadata.json", dict[str, Any])
             yield sample, partial(_read_attachment_parts, archive, f"{folder}attachments/")
 
@@ -191,8 +211,8 @@ def _read_attachment_parts(archive: Archive, folder: str) -> dict[str, str]:
     return texts
 
 
-def _read_json(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:
-    whole = json_file(path, _Whole)
+def _read_json(path: Path, kind: type[Told]) -> tuple[Header, Iterator[tuple[Told, Attachments]]]:
+    whole: _Whole[Told] = json_file(path, _Whole[kind])  # type: ignore[valid-type]
     parts: list[_Attached] = []
 
     def attachments(i: int) -> Mapping[str, str]:

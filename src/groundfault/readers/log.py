@@ -46,6 +46,9 @@ ORIGIN, RUN = "__origin__", "__run__"
 WORDING = "__wording__"
 """Column, only while logs are merged: in whose words a row asks, where ids are not of words."""
 
+TRANSCRIPT = "transcript_in_log"
+"""Column: the number of the row's conversation, of those that its reader gives of the log."""
+
 OURS = "groundfault"
 """The key under which exports write findings into logs; never read as an attribute of examples."""
 
@@ -93,6 +96,8 @@ class Observation(msgspec.Struct):
     origin : str, optional
         The tool's own id of this answer, else of the run that gave it: a copy has the same, another
         run another. Left out where the log gives none; the log's content then stands for it.
+    transcript : int, optional
+        The number under which the reader's ``read_conversations`` gives what was said and done.
     """
 
     example_id: str
@@ -112,6 +117,7 @@ class Observation(msgspec.Struct):
     attributes: Mapping[str, Any] = {}
     measured: Mapping[str, Any] = {}
     origin: str | None = None
+    transcript: int | None = None
 
     def rescore(self, scorer: str, value: float | None, status: str) -> Observation:
         """Return the same answer with the score of another scorer."""
@@ -220,6 +226,10 @@ def _make_table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
         ]
         columns.append(pl.Series(ORIGIN, [row.origin for row in rows], dtype=pl.String))
         names = set(COLUMNS)
+        numbers = [row.transcript for row in rows]
+        if any(number is not None for number in numbers):
+            columns.append(pl.Series(TRANSCRIPT, numbers, dtype=pl.Int64))
+            names.add(TRANSCRIPT)
         measurements = _as_columns([row.measured for row in rows], names)
         attributes = _as_columns([row.attributes for row in rows], names)
     except RecursionError:

@@ -18,7 +18,7 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers import scorers
 from groundfault.readers.account import Account, LogRead
-from groundfault.readers.log import COLUMNS, ORIGIN, RUN, WORDING
+from groundfault.readers.log import COLUMNS, ORIGIN, RUN, TRANSCRIPT, WORDING
 from groundfault.readers.scorers import ScorerSelection
 
 GRADER_ERRORS = "grader_errors"
@@ -202,7 +202,8 @@ def _add_roles(
         table = table.with_columns(pl.coalesce("group", "example_id").alias("group"))
     kept = ("value", "status", "example_id")
     table = table.drop(c for c in table.columns if c not in kept and _is_unused(table[c]))
-    bookkeeping = [c for c in ("scorer", "epoch", "question_hash", "log") if c in table.columns]
+    own = ("scorer", "epoch", "question_hash", "log", TRANSCRIPT)
+    bookkeeping = [c for c in own if c in table.columns]
     # columns about the answer or its scoring are instruments: finders report them apart from
     # attributes of the examples
     answers = {"response", "answer", "confidence", "logprob", scorers.DISAGREE, GRADER_ERRORS}

@@ -1,0 +1,92 @@
+"""Conversations: values that hold the messages of a run, told by their content."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from groundfault.core.column_names import holds_question
+
+_LISTS = ("messages", "traj", "trajectory", "history", "spans", "observations", "turns")
+"""Keys that agents' logs put the list of a run under."""
+_SPEAKERS = frozenset({"role", "source"})
+_SPANS = frozenset({"span_kind", "spanId", "span_id", "traceId", "trace_id"})
+_ASKERS = frozenset({"user", "system", "developer"})
+"""Who speaks in what a model is given; a run has an agent, too."""
+_LOOKED_AT = 5
+"""Values of a column that tell whether it holds conversations: all have to."""
+
+
+def open_conversation(value: Any) -> list[dict[str, Any]]:
+    """Return the messages, turns or spans of one run, as a log or a cell of a table holds them.
+
+    Parameters
+    ----------
+    value : str, list or dict
+        JSON text is parsed; a mapping is looked into for its list.
+
+    Returns
+    -------
+    list of dict
+        Empty where it is none.
+
+    Examples
+    --------
+    >>> open_conversation('{"messages": [{"role": "user", "content": "hi"}]}')
+    [{'role': 'user', 'content': 'hi'}]
+    """
+    if isinstance(value, str):
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            value = _parse_leniently(value)
+    if isinstance(value, dict):
+        value = next((value[k] for k in _LISTS if isinstance(value.get(k), list)), None)
+    items = value if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, dict)]
+
+
+def _parse_leniently(value: str) -> Any:
+    """Return JSON as Python writes it, with NaN; None for anything else."""
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def holds_conversations(values: pl.Series) -> bool:
+    """Return whether a column holds what was said and done in runs, and not what was asked.
+
+    A column named as the question is a chat that the model was given.
+    """
+    if holds_question(values.name):
+        return False
+    if isinstance(values.dtype, pl.List) and isinstance(values.dtype.inner, pl.Struct):
+        return _is_message({field.name for field in values.dtype.inner.fields})
+    if values.dtype != pl.String:
+        return False
+    some = values.drop_nulls().head(_LOOKED_AT)
+    if not len(some) or not some.str.contains(r'^\s*[\[{][\s\S]*"').all():
+        return False
+    return all(
+        (items := open_conversation(text))
+        and _is_message({*items[0]})
+        and any(item.get("role") not in _ASKERS for item in items)
+        for text in some
+    )
+
+
+def list_conversations(frame: pl.DataFrame) -> list[str]:
+    """Return the columns that hold conversations."""
+    return [column.name for column in frame if holds_conversations(column)]
+
+
+def _is_message(keys: set[str]) -> bool:
+    return bool(
+        keys & _SPANS
+        or (keys & _SPEAKERS and keys & {"content", "tool_calls", "parts", "text"})
+        or {"action", "observation"} <= keys
+    )
