@@ -212,7 +212,7 @@ def _read_attachment_parts(archive: Archive, folder: str) -> dict[str, str]:
 
 
 def _read_json(path: Path, kind: type[Told]) -> tuple[Header, Iterator[tuple[Told, Attachments]]]:
-    whole: _Whole[Told] = json_file(path, _Whole[kind])  # type: ignore[valid-type]
+    whole: _Whole[Told] = json_file(path, _Whole[kind])  # type: ignore[valid-type,arg-type]
     parts: list[_Attached] = []
 
     def attachments(i: int) -> Mapping[str, str]:
