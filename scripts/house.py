@@ -19,7 +19,6 @@ import math
 import re
 import sys
 import threading
-import tokenize
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -32,7 +31,6 @@ from typing import Any, TypeGuard
 
 WIDTH = 100
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
-BREAKS = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
 # variables that begin with one of these are neither nouns nor verbs
 PARTICIPLES = """found given said told kept asked seen made held known taken left done written
     chosen met""".split()
@@ -109,14 +107,14 @@ def measure(root: Path) -> dict[str, float]:
     modules = [len(text.splitlines()) for text in texts.values()]
     sizes = [(node.end_lineno or 0) - node.lineno + 1 for node in functions] or [0]
     words = [first_word(node.id) for node in nodes if isinstance(node, ast.Name)]
-    comments, code = map(sum, zip(*map(count_comments, texts), strict=True))
+    comments, code = sum(map(count_comments, texts)), sum(map(count_code, texts))
     classes = [{n.name for n in list_nodes(path) if isinstance(n, ast.ClassDef)} for path in texts]
     homes = Counter(name for names in classes for name in names)
     importers = list_importers(root)
     return {
         "Files": len(texts),
         "Lines": len(lines),
-        "Lines of code: no blanks, comments or docstrings": sum(map(count_code, texts)),
+        "Lines of code: no blanks, comments or docstrings": code,
         "Modules at the package root": sum(path.parent == root for path in texts),
         "Lines of a module, median": int(median(modules)),
         "Lines of a module, 90th percentile": percentile(modules, 0.9),
@@ -139,7 +137,7 @@ def measure(root: Path) -> dict[str, float]:
         ),
         # the search for modes is rebuilt, with its constants
         "Constants of numbers without a word, outside modes/": sum(
-            count_bare_constants(text) for path, text in texts.items() if "modes" not in path.parts
+            map(count_bare_constants, (path for path in texts if "modes" not in path.parts))
         ),
         "Required dependencies": count_dependencies(root),
     }
@@ -167,21 +165,16 @@ def first_word(name: str) -> str:
     return name.strip("_").split("_")[0]
 
 
-def count_comments(path: Path) -> tuple[int, int]:
-    """Lines that hold a comment and nothing else, and lines of code; docstrings are neither."""
-    comments, code = set[int](), set[int]()
-    begins = True  # whether the next token begins a statement
-    with path.open("rb") as stream:
-        for token in tokenize.tokenize(stream.readline):
-            if token.type == tokenize.COMMENT:
-                comments.add(token.start[0])
-            elif token.type in BREAKS:
-                begins = True
-            elif token.type != tokenize.NL:
-                if not (begins and token.type == tokenize.STRING):
-                    code.update(range(token.start[0], token.end[0] + 1))
-                begins = False
-    return len(comments - code), len(code)
+def count_comments(path: Path) -> int:
+    """Return the number of lines that hold a comment and nothing else."""
+    inside = {
+        number
+        for node in list_nodes(path)
+        if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno
+        for number in range(node.lineno + 1, (node.end_lineno or 0) + 1)
+    }
+    lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    return sum(line.lstrip().startswith("#") and number not in inside for number, line in lines)
 
 
 def count_code(path: Path) -> int:
@@ -204,14 +197,14 @@ def begins_with_verb(docstring: str) -> bool:
     return words[0].lower() in VERBS and words[-1] != "of"
 
 
-def count_bare_constants(text: str) -> int:
+def count_bare_constants(path: Path) -> int:
     """Count constants of a module whose value is numbers and that no word explains.
 
     A word is a comment on one of its lines or the line above it, or a string below it. The value
     may be a number, a sum or shift of numbers, or a collection of them; one that calls something
     other than ``frozenset``, ``range`` or a number's type is no such constant.
     """
-    lines, body = text.splitlines(), ast.parse(text).body
+    lines, body = path.read_text(encoding="utf-8").splitlines(), list_nodes(path)[0].body
     count = 0
     for i, node in enumerate(body):
         if not isinstance(node, ast.Assign | ast.AnnAssign) or not _is_numbers(node.value):
@@ -372,21 +365,26 @@ def route_lines(route: dict[str, Any]) -> Iterator[str]:
         yield from (f"  {climb}" for climb in route["climbs"])
 
 
+@cache
+def list_imports(path: Path) -> list[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """Return the statements of a file that import, and whether each does for annotations alone."""
+    nodes = list_nodes(path)
+    parts = [part for node in nodes if is_for_types(node) for part in node.body]
+    guarded = {id(inner) for part in parts for inner in ast.walk(part)}
+    return [(n, id(n) in guarded) for n in nodes if isinstance(n, ast.Import | ast.ImportFrom)]
+
+
 def imports_of(name: str, path: Path, modules: set[str]) -> Iterator[tuple[str, bool]]:
-    """Modules of the package that a file imports anywhere, and whether for annotations alone."""
-    checks = [node for node in list_nodes(path) if is_for_types(node)]
-    guarded = {id(inner) for check in checks for part in check.body for inner in ast.walk(part)}
+    """Yield modules of the package that a file imports, and whether for annotations alone."""
     package = name.split(".") if path.stem == "__init__" else name.split(".")[:-1]
-    for node in list_nodes(path):
-        if not isinstance(node, ast.Import | ast.ImportFrom):
-            continue
+    for node, guarded in list_imports(path):
         targets = [alias.name for alias in node.names]
         if isinstance(node, ast.ImportFrom):
             above = package[: len(package) + 1 - node.level] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             full = [f"{base}.{target}" for target in targets]
             targets = [target if target in modules else base for target in full]
-        yield from ((t, id(node) in guarded) for t in targets if t in modules and t != name)
+        yield from ((t, guarded) for t in targets if t in modules and t != name)
 
 
 def is_for_types(node: ast.AST) -> TypeGuard[ast.If]:

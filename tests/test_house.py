@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import json
 import subprocess
 import sys
 from collections import Counter
@@ -234,13 +233,7 @@ def test_what_was_made_smaller_stays_so() -> None:
 
 
 def test_evidence_takes_a_short_way_through_an_audit() -> None:
-    run = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "house.py", "--route", SOURCE, "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    route = json.loads(run.stdout)["route"]
+    route = house.trace_audit(SOURCE)
     assert len(route["files"]) <= 73
     assert len(route["climbs"]) <= 27
 
