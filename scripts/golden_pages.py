@@ -31,6 +31,7 @@ from groundfault.render.markdown import markdown
 from groundfault.render.page import Page
 from groundfault.render.terminal import show
 from groundfault.sequential import Certificate, Confirmation
+from groundfault.taxonomy.words.labelling import read_folder
 
 FIXTURES = Path(__file__).resolve().parents[1] / "tests" / "fixtures"
 GOLDEN = FIXTURES / "golden_pages"
@@ -115,7 +116,10 @@ def make_audits() -> Iterator[tuple[str, str]]:
 
 def make_others() -> Iterator[tuple[str, str]]:
     """Read what version 0.1.0 stored of the other kinds."""
-    yield "taxonomy.md", markdown(taxonomy_page.read_page(STORED / "taxonomy" / "fit"))
+    yield (
+        "taxonomy.md",
+        markdown(taxonomy_page.make_page(*read_folder(STORED / "taxonomy" / "fit"))),
+    )
     certificate = Certificate.load(STORED / "sequential" / "certificate.json")
     yield "sequential.md", certificate.to_markdown()
     confirmation = Confirmation.load(STORED / "sequential" / "confirm.json")

@@ -15,7 +15,6 @@ from groundfault.probes.policies.history import PromptHistory, PromptPolicy, cha
 from groundfault.probes.use.arena import draw_landscape
 from groundfault.stats.prevalence import (
     Prevalence,
-    estimate_stratified,
     estimate_with_repeats,
     estimate_without_repeats,
 )
@@ -118,26 +117,9 @@ def test_blocked_keys_are_no_part_of_the_population() -> None:
     assert mean == pytest.approx(WRONG[~blocked].mean(), abs=1e-12)
 
 
-@pytest.mark.parametrize("budget", [3, 4])
-def test_stratified_draws_are_unbiased_by_task(budget: int) -> None:
-    blocked = np.array([0, 0, 0, 1, 0, 0], dtype=bool)  # tasks of three and of two keys
-
-    def estimate(keys: list[int], p: list[float]) -> Prevalence | None:
-        return estimate_stratified(WRONG[keys], np.array(keys) // 3, [3, 2])
-
-    mean, variance, content = moments("stratified", budget, estimate, blocked=blocked)
-    assert mean == pytest.approx(WRONG[~blocked].mean(), abs=1e-12)
-    if budget == 4:  # two of each, so each stratum has a variance of its own
-        assert content == pytest.approx(variance, abs=1e-12)
-
-
 def test_all_members_give_the_exact_rate() -> None:
-    for result in (
-        estimate_without_repeats([1, 0, 0, 1], [0.25, 1 / 3, 0.5, 1], 4),
-        estimate_stratified([1, 0, 0, 1], [0, 0, 1, 1], [2, 2]),
-    ):
-        assert result is not None
-        assert (result.value, result.error, result.low, result.high) == (0.5, 0, 0.5, 0.5)
+    result = estimate_without_repeats([1, 0, 0, 1], [0.25, 1 / 3, 0.5, 1], 4)
+    assert (result.value, result.error, result.low, result.high) == (0.5, 0, 0.5, 0.5)
 
 
 def test_equal_chances_give_the_plain_mean() -> None:
@@ -152,15 +134,9 @@ def test_where_nothing_fails_an_interval_still_has_a_width() -> None:
     for result in (
         estimate_without_repeats([0] * 30, [1 / (486 - m) for m in range(30)], 486),
         estimate_with_repeats([0] * 30, [1 / 486] * 30, 486),
-        estimate_stratified([0] * 36, np.arange(36) % 18, [27] * 18),
     ):
-        assert result is not None
         assert (result.value, result.error, result.low) == (0, 0, 0)
         assert 0.08 < result.high < 0.15
-
-
-def test_a_stratum_without_draws_gives_no_rate() -> None:
-    assert estimate_stratified([1, 0], [0, 0], [3, 3]) is None
 
 
 def test_the_chance_of_a_draw_is_told_only_where_every_key_could_have_come() -> None:
@@ -173,9 +149,7 @@ def test_the_chance_of_a_draw_is_told_only_where_every_key_could_have_come() -> 
     assert chances_of(get("uniform, most=1"), queries, keys) == [None, None]
 
 
-@pytest.mark.parametrize(
-    "policy", ["uniform", "caps", "caps, repeats, prior=stressor", "stratified"]
-)
+@pytest.mark.parametrize("policy", ["uniform", "caps", "caps, repeats, prior=stressor"])
 def test_intervals_cover_on_simulated_landscapes(policy: str) -> None:
     coverage, values = 0, []
     worlds, runs, budget = ("sparse by task", "task by component", "diffuse"), 20, 50
@@ -184,12 +158,8 @@ def test_intervals_cover_on_simulated_landscapes(policy: str) -> None:
             land = draw_landscape(world, Plan().rng(world, number))
             keys, chances = draw_run(get(policy), land.mismatch, budget, Plan(seed=1), number)
             y = land.wrong[keys]
-            if policy == "stratified":
-                result = estimate_stratified(y, keys // 27, [27] * 18)
-            else:
-                result = (
-                    estimate_with_repeats if "repeats" in policy else estimate_without_repeats
-                )(y, chances, 486)
+            estimate = estimate_with_repeats if "repeats" in policy else estimate_without_repeats
+            result = estimate(y, chances, 486)
             coverage += result.low <= land.wrong.mean() <= result.high
             values.append(result.value - land.wrong.mean())
     n = runs * len(worlds)

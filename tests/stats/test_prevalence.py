@@ -36,11 +36,3 @@ def test_everything_drawn_leaves_no_doubt() -> None:
     chances = 1 / np.arange(5, 0, -1)
     result = prevalence.estimate_without_repeats(VALUES, chances, 5)
     assert (result.value, result.error, result.low, result.high) == (0.4, 0, 0.4, 0.4)
-
-
-def test_strata_are_weighted_by_their_size() -> None:
-    result = prevalence.estimate_stratified([1, 0, 0, 0], [0, 0, 1, 1], [10, 30])
-    assert result is not None
-    assert result.value == pytest.approx(0.5 * 0.25)
-    assert result.low <= result.value <= result.high
-    assert prevalence.estimate_stratified([1], [0], [2, 3]) is None

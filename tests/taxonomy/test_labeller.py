@@ -27,7 +27,7 @@ from groundfault.models.replies import (
 )
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
-from groundfault.render.taxonomy_page import make_page, write_taxonomy
+from groundfault.render.taxonomy_page import make_page
 from groundfault.taxonomy import Taxonomy
 from groundfault.taxonomy.words.labeller import label
 from groundfault.taxonomy.words.labelling import (
@@ -37,6 +37,7 @@ from groundfault.taxonomy.words.labelling import (
     LabelAgreement,
     Labelling,
     Membership,
+    write_taxonomy,
 )
 
 PROMPTS = Prompts("groundfault.taxonomy.words")

@@ -41,7 +41,7 @@ from groundfault.stats.irt import OneAbility
 from groundfault.taxonomy import Matrix, Settings, Taxonomy, add_answers, fit, judge_claims
 from groundfault.taxonomy.finder import Clusters as Finder
 from groundfault.taxonomy.fitting import nulls
-from groundfault.taxonomy.fitting.labels import find_contrasting_terms, find_enriched_attributes
+from groundfault.taxonomy.fitting.fit import find_contrasting_terms, find_enriched_attributes
 from groundfault.taxonomy.fitting.nulls import draw_world
 from groundfault.taxonomy.fitting.partition import _split_large
 from groundfault.taxonomy.fitting.stability import Replicates
@@ -349,7 +349,7 @@ def test_reports_escape_what_came_from_data(taxonomy: Taxonomy) -> None:
         taxonomy,
         clusters=(replace(taxonomy.clusters[0], terms=("<script>alert(1)</script>", "a|b")),),
     )
-    content = make_page(hostile, "<b>title</b>")
+    content = make_page(replace(hostile, title="<b>title</b>"))
     text = html(content)
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert" in text
@@ -543,7 +543,7 @@ def test_terms_and_attributes_are_those_of_the_cluster() -> None:
     table = pl.DataFrame(
         {"fruit": ["a"] * 20 + ["p"] * 25, "n": np.arange(45) % 9, "same": [1] * 45}
     )
-    attributes = find_enriched_attributes(table, labels)
+    attributes = find_enriched_attributes(table, labels, 0.05)
     assert attributes[0][0].what == "fruit = a"
     assert (attributes[0][0].inside, attributes[0][0].outside) == (1.0, 0.0)
     assert all("same" not in a.what for row in attributes for a in row)
@@ -554,7 +554,7 @@ def test_attributes_of_no_relation_are_seldom_enriched() -> None:
     hits = 0
     for _ in range(40):
         table = pl.DataFrame({f"f{i}": gen.integers(0, 2, 90) for i in range(8)})
-        hits += any(find_enriched_attributes(table, gen.integers(0, 3, 90)))
+        hits += any(find_enriched_attributes(table, gen.integers(0, 3, 90), 0.05))
     assert hits <= 5
 
 

@@ -16,6 +16,7 @@ from groundfault.errors import InputError
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.use.summary import Summary
 from groundfault.render import taxonomy_page
+from groundfault.taxonomy.words.labelling import read_folder
 from groundfault.workbench.opened_report import (
     open_place,
     open_review,
@@ -43,7 +44,7 @@ def test_a_taxonomy_is_the_first_screen_and_has_the_sections_of_its_report(
     home = taxonomy_client.get("/", follow_redirects=False)
     assert home.headers["location"] == "/taxonomy"
     html = taxonomy_client.get("/taxonomy").text
-    page = taxonomy_page.read_page(taxonomy)
+    page = taxonomy_page.make_page(*read_folder(taxonomy))
     for _, section in page.anchored:
         assert f">{section.title}</h2>" in html
     assert html.count("<svg") == 3

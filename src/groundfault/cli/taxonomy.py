@@ -33,7 +33,7 @@ from groundfault.taxonomy.fitting.fit import fit as cluster_examples
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.words.generation import generate as generate_tasks
-from groundfault.taxonomy.words.labelling import Labelling
+from groundfault.taxonomy.words.labelling import Labelling, write_labels, write_taxonomy
 from groundfault.taxonomy.words.new_tasks import GeneratedTasks
 
 if TYPE_CHECKING:
@@ -100,8 +100,6 @@ def fit(
     out : DIR
         Write the taxonomy and its report to this folder.
     """
-    from groundfault.render.taxonomy_page import write_taxonomy
-
     changes = {name: options[name] for name in _SETTINGS}
     settings = Settings.preset(
         preset, **{name: value for name, value in changes.items() if value not in (None, ())}
@@ -224,7 +222,6 @@ def label(
     check_size : N
         Number of members, and of others, that a check of a label shows.
     """
-    from groundfault.render.taxonomy_page import write_labels
     from groundfault.taxonomy.words.labeller import label as run
 
     clusters = Taxonomy.load(directory)

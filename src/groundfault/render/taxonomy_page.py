@@ -1,24 +1,16 @@
-"""A taxonomy as a page, as Markdown and as figures; its JSON is what `Taxonomy.save` writes."""
+"""The page of a taxonomy: its clusters, what is claimed of them, and how they are called."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
-from groundfault.auditing.report import Report, read_report
 from groundfault.auditing.report_schema import ReportData
-from groundfault.base.files import write_text
-from groundfault.base.folders import replace_folder
 from groundfault.core.finding import Finding
-from groundfault.errors import InputError
 from groundfault.render import words
 from groundfault.render.audit_tables import interval_words, write_estimate
 from groundfault.render.audit_words import explain_correction
-from groundfault.render.html import html
-from groundfault.render.markdown import markdown
 from groundfault.render.page import (
     Content,
     Figures,
@@ -46,85 +38,8 @@ LIMITS = (
 )
 
 
-def write_taxonomy(
-    taxonomy: Taxonomy, directory: str | Path, *, title: str = "", claims: Report | None = None
-) -> None:
-    """Write a taxonomy and its report.
-
-    The files are ``report.html``, ``report.md``, ``taxonomy.json`` and its arrays. They are
-    replaced together or, on an error, not at all.
-
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-    directory : path
-    title : str
-        What it is of.
-    claims : Report, optional
-        What `groundfault.taxonomy.claims` says of held-out models; it is written to ``claims``
-        below the directory.
-    """
-    # the title is stored, so that a later `label` writes the same page
-    taxonomy = replace(taxonomy, title=title or taxonomy.title)
-    # set before anything is written: an error leaves no half of a report
-    texts = _format_page(make_page(taxonomy, claims=claims))
-    with replace_folder(directory) as place:
-        taxonomy.save(place)
-        for name, text in texts.items():
-            write_text(place / name, text)
-        if claims is not None:
-            claims.write(place / "claims")
-
-
-def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -> None:
-    """Write labels into a taxonomy's directory: ``labels.json``, and the report with them."""
-    texts = _format_page(
-        make_page(taxonomy, claims=_load_claims(taxonomy, Path(directory)), labels=labels)
-    )
-    with replace_folder(directory) as place:
-        labels.save(place)
-        for name, text in texts.items():
-            write_text(place / name, text)
-
-
-def read_page(directory: str | Path) -> Page:
-    """Read the page of what `write_taxonomy` and `write_labels` wrote.
-
-    Raises
-    ------
-    InputError
-        If the directory is not one of a taxonomy, or its parts do not fit each other.
-    """
-    place = Path(directory)
-    taxonomy = Taxonomy.load(place)
-    claims, labels = _load_claims(taxonomy, place), Labelling.load(place, taxonomy)
-    return make_page(taxonomy, claims=claims, labels=labels)
-
-
-def _load_claims(taxonomy: Taxonomy, directory: Path) -> ReportData | None:
-    """Read the report on held-out models, if it is about these clusters.
-
-    The folder may hold one of an earlier fit.
-    """
-    path = directory / "claims" / "report.json"
-    if not path.exists():
-        return None
-    try:
-        claims = read_report(path).data
-    except InputError as error:
-        raise InputError(f"{error}; take the folder claims away, or fit again") from None
-    # cluster names hold their terms, so another fit has other names
-    names = {finding.name for finding in claims.findings}
-    return claims if names == {cluster.name for cluster in taxonomy.published} else None
-
-
-def _format_page(content: Page) -> dict[str, str]:
-    return {"report.html": html(content), "report.md": markdown(content)}
-
-
 def make_page(
     taxonomy: Taxonomy,
-    title: str = "",
     claims: ReportData | None = None,
     labels: Labelling | None = None,
 ) -> Page:
@@ -132,7 +47,7 @@ def make_page(
     matrix, partition = taxonomy.matrix, taxonomy.partition
     return Page(
         "taxonomy",
-        title or taxonomy.title or "A failure taxonomy",
+        taxonomy.title or "A failure taxonomy",
         taxonomy.verdict,
         facts=(
             ("Models", words.count(len(matrix.models))),

@@ -19,6 +19,7 @@ Ratings = NDArray[np.int64]
 
 MISSING = -1
 _MAX_UNDEFINED = 0.05  # share of resamples without a value, beyond which there is no interval
+_ROUNDING = 1e-12  # what sums in another order differ by: below it a number is 0
 
 
 @dataclass(frozen=True)
@@ -45,88 +46,19 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class _Coefficient:
-    """Features summed over items (last axis), and the value computed from the sums."""
+class Coefficient:
+    """A coefficient of agreement of raters; called with ratings, it gives value and interval.
 
-    features: Callable[[Ratings, int], Floats]
-    value: Callable[[Floats, int], Floats]
-    undefined: str
-
-
-def raw(
-    ratings: Ratings,
-    categories: int,
-    rng: np.random.Generator,
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
-) -> Agreement:
-    """Return the share of pairs of raters who agree, averaged over items that at least two rated.
-
-    Parameters
+    Attributes
     ----------
-    ratings : int array, shape (items, raters)
-        Categories ``0 ... categories - 1``; `MISSING` where a rater did not rate.
-    categories : int
-        How many there are to choose from, at least 1.
-    rng : numpy.random.Generator
-    level : float in (0, 1)
-        Coverage of the interval.
-    resamples : int
-
-    Raises
-    ------
-    ValueError
-        If a rating is no category, or the table has not two axes.
-    """
-    return _measure(_RAW, ratings, categories, rng, level, resamples)
-
-
-def cohen(
-    ratings: Ratings,
-    categories: int,
-    rng: np.random.Generator,
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
-) -> Agreement:
-    """Return Cohen's kappa of two raters; items that only one of them rated are left out.
-
-    Cohen 1960, doi:10.1177/001316446002000104. Not defined where both use one and the same category
-    throughout.
-
-    Parameters
-    ----------
-    ratings, categories, rng, level, resamples
-        As for `raw`.
-
-    Raises
-    ------
-    ValueError
-        As `raw`, or if there are not exactly two raters.
-    """
-    if np.ndim(ratings) != 2 or np.shape(ratings)[1] != 2:
-        raise ValueError("Cohen's kappa is of two raters")
-    return _measure(_COHEN, ratings, categories, rng, level, resamples)
-
-
-def krippendorff(
-    ratings: Ratings,
-    categories: int,
-    rng: np.random.Generator,
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
-) -> Agreement:
-    """Return Krippendorff's alpha for nominal data: any number of raters, any ratings missing.
-
-    Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability". Not defined where all ratings
-    are one category.
-
-    Parameters
-    ----------
-    ratings, categories, rng, level, resamples
-        As for `raw`.
+    features : callable
+        Features of each pattern of ratings, to be summed over items (the last axis).
+    value : callable
+        The coefficient, computed from the sums.
+    undefined : str
+        Why there is none, where there is none.
+    raters : int, optional
+        How many raters it is of; any number by default.
 
     Examples
     --------
@@ -135,76 +67,74 @@ def krippendorff(
     >>> round(alpha.value, 3)
     0.095
     """
-    return _measure(_KRIPPENDORFF, ratings, categories, rng, level, resamples)
+
+    features: Callable[[Ratings, int], Floats]
+    value: Callable[[Floats, int], Floats]
+    undefined: str
+    raters: int | None = None
+
+    def __call__(
+        self,
+        ratings: Ratings,
+        categories: int,
+        rng: np.random.Generator,
+        *,
+        level: float = 0.95,
+        resamples: int = 2000,
+    ) -> Agreement:
+        """Measure the agreement of a table of ratings.
+
+        Parameters
+        ----------
+        ratings : int array, shape (items, raters)
+            Categories ``0 ... categories - 1``; `MISSING` where a rater did not rate.
+        categories : int
+            How many there are to choose from, at least 1.
+        rng : numpy.random.Generator
+        level : float in (0, 1)
+            Coverage of the interval.
+        resamples : int
+
+        Raises
+        ------
+        ValueError
+            If a rating is no category, the table has not two axes, or another number of raters.
+        """
+        table = np.asarray(ratings, dtype=np.int64)
+        is_rating = (table >= MISSING) & (table < categories)
+        if table.ndim != 2 or categories < 1 or not is_rating.all():
+            raise ValueError(
+                f"ratings are a table of items by raters, each in 0 ... {categories - 1} or "
+                f"{MISSING}"
+            )
+        if self.raters not in (None, table.shape[1]):
+            raise ValueError("Cohen's kappa is of two raters")
+        pairable = int(((table != MISSING).sum(axis=1) >= 2).sum())
+        if not pairable:
+            return Agreement(np.nan, np.nan, np.nan, 0, "no item was rated by two raters")
+        # items with equal ratings are interchangeable: resampling their counts resamples items
+        table = table[(table != MISSING).any(axis=1)]
+        patterns, counts = np.unique(table, axis=0, return_counts=True)
+        features = self.features(patterns, categories)
+        value = float(self.value(counts @ features, categories))
+        if np.isnan(value):
+            return Agreement(np.nan, np.nan, np.nan, pairable, self.undefined)
+        size = int(counts.sum())
+        sums = rng.multinomial(size, counts / size, size=resamples) @ features
+        return Agreement(value, *_interval(self.value(sums, categories), level, pairable))
 
 
-def gwet(
-    ratings: Ratings,
-    categories: int,
-    rng: np.random.Generator,
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
-) -> Agreement:
-    """Return Gwet's AC1: any number of raters, any ratings missing; steady where one category
-    prevails.
-
-    Gwet 2008, doi:10.1348/000711006X126600, in the form for missing ratings of his *Handbook of
-    Inter-Rater Reliability*: items that only one rater rated still tell how common each category
-    is.
-
-    Parameters
-    ----------
-    ratings, categories, rng, level, resamples
-        As for `raw`. The coefficient depends on how many categories there were to choose from, used
-        or not.
-    """
-    return _measure(_GWET, ratings, categories, rng, level, resamples)
-
-
-def _measure(
-    coefficient: _Coefficient,
-    ratings: Ratings,
-    categories: int,
-    rng: np.random.Generator,
-    level: float,
-    resamples: int,
-) -> Agreement:
-    table = np.asarray(ratings, dtype=np.int64)
-    if table.ndim != 2 or categories < 1 or not ((table >= MISSING) & (table < categories)).all():
-        raise ValueError(
-            f"ratings are a table of items by raters, each in 0 ... {categories - 1} or {MISSING}"
-        )
-    pairable = int(((table != MISSING).sum(axis=1) >= 2).sum())
-    if not pairable:
-        return Agreement(np.nan, np.nan, np.nan, 0, "no item was rated by two raters")
-    # items with equal ratings are interchangeable, so resampling their counts is resampling items
-    patterns, counts = np.unique(table[(table != MISSING).any(axis=1)], axis=0, return_counts=True)
-    features = coefficient.features(patterns, categories)
-    value = float(coefficient.value(counts @ features, categories))
-    if np.isnan(value):
-        return Agreement(np.nan, np.nan, np.nan, pairable, coefficient.undefined)
-    size = int(counts.sum())
-    values = coefficient.value(
-        rng.multinomial(size, counts / size, size=resamples) @ features, categories
-    )
-    low, high, reason = _interval(values, level)
-    return Agreement(value, low, high, pairable, reason)
-
-
-def _interval(values: Floats, level: float) -> tuple[float, float, str]:
+def _interval(values: Floats, level: float, items: int) -> tuple[float, float, int, str]:
+    """Return ends, items, and why there is no interval."""
     defined = values[~np.isnan(values)]
     # resamples without a value are not missing at random: they are the most extreme ones
     if len(defined) < (1 - _MAX_UNDEFINED) * len(values):
-        return np.nan, np.nan, "no interval: too few items to resample"
+        return np.nan, np.nan, items, "no interval: too few items to resample"
     low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
-    if np.ptp(defined) < 1e-12:
-        return (
-            np.nan,
-            np.nan,
-            "no interval: the items are all alike, so resampling them shows no doubt",
-        )
-    return float(low), float(high), ""
+    if np.ptp(defined) < _ROUNDING:
+        alike = "the items are all alike, so resampling them shows no doubt"
+        return np.nan, np.nan, items, f"no interval: {alike}"
+    return float(low), float(high), items, ""
 
 
 def _counts(ratings: Ratings, categories: int) -> Floats:
@@ -214,7 +144,7 @@ def _counts(ratings: Ratings, categories: int) -> Floats:
 
 def _ratio(top: Floats, bottom: Floats) -> Floats:
     """Return a quotient; nan where the denominator is 0 but for rounding."""
-    nonzero = np.abs(bottom) > 1e-12
+    nonzero = np.abs(bottom) > _ROUNDING
     return np.where(nonzero, top / np.where(nonzero, bottom, 1.0), np.nan)
 
 
@@ -282,12 +212,25 @@ def _gwet_value(sums: Floats, categories: int) -> Floats:
 
 
 _ONE = "not defined: all ratings are of one category, and agreement by chance is certain"
-_RAW = _Coefficient(_raw_features, _raw_value, "no item was rated by two raters")
-_COHEN = _Coefficient(_cohen_features, _cohen_value, _ONE)
-_KRIPPENDORFF = _Coefficient(_krippendorff_features, _krippendorff_value, _ONE)
-_GWET = _Coefficient(
-    _gwet_features, _gwet_value, "not defined: there is one category to choose from"
-)
+raw = Coefficient(_raw_features, _raw_value, "no item was rated by two raters")
+"""Share of pairs of raters who agree, averaged over items that at least two rated."""
+cohen = Coefficient(_cohen_features, _cohen_value, _ONE, raters=2)
+"""Cohen's kappa of two raters; items that only one of them rated are left out.
+
+Cohen 1960, doi:10.1177/001316446002000104. Not defined where both use one category throughout.
+"""
+krippendorff = Coefficient(_krippendorff_features, _krippendorff_value, _ONE)
+"""Krippendorff's alpha for nominal data: any number of raters, any ratings missing.
+
+Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
+"""
+gwet = Coefficient(_gwet_features, _gwet_value, "not defined: there is one category to choose from")
+"""Gwet's AC1: any number of raters, any ratings missing; steady where one category prevails.
+
+Gwet 2008, doi:10.1348/000711006X126600, in the form for missing ratings of his *Handbook of
+Inter-Rater Reliability*: items that only one rater rated still tell how common each category is. It
+depends on how many categories there were to choose from, used or not.
+"""
 
 MOST_CHANCE = 1e-6
 """Chance of a false alarm, for outcomes that know nothing of each other."""

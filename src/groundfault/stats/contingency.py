@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 
 EFFECTS = ("risk_difference", "risk_ratio", "odds_ratio")
 
-# int64 products n * sum stay exact in double precision below this, which is what ties rest on
-_EXACT = 2**53
-
 
 @dataclass(frozen=True)
 class ContingencyTables:

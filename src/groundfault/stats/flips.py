@@ -17,8 +17,6 @@ from groundfault.stats.bits import Bits
 
 Floats = NDArray[np.float64]
 
-# equal statistics of different slices may differ in the last digits; a tie counts against
-_TIE = 1 - 1e-12
 # differences flipped, and slices unpacked, at a time
 _BATCH = 1 << 21
 _SLICES = 1 << 22  # cells: 4 MiB of bytes
@@ -80,18 +78,8 @@ def max_t(
     if elsewhere is None and is_graded(differences):
         return multiple.holm(_bet(packed, differences, None))
     flips = _Flips(packed, differences, elsewhere)
-    statistics = flips.statistics(flips.residuals[None])[0]
-    order = np.argsort(-statistics, kind="stable")
-    bar = statistics[order] * _TIE
-    exceed = np.zeros(len(statistics), dtype=np.int64)
-    for values in flips.draw(draws, rng):
-        drawn = flips.statistics(values)[:, order]
-        # step down: each slice is held against the largest of itself and of those below it
-        exceed += (np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1] >= bar).sum(axis=0)
-    p = np.empty(len(statistics))
-    # 1 + because the data are one of their own flips; without it p could be 0
-    p[order] = np.maximum.accumulate((1 + exceed) / (draws + 1))
-    return p
+    null = map(flips.statistics, flips.draw(draws, rng))
+    return multiple.step_down(flips.statistics(flips.residuals[None])[0], null, draws)
 
 
 def p_values(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ Ints = NDArray[np.int64]
 
 _TIE = 1e-9
 """Log p-values of equal tests may differ in the last digits; a tie counts against."""
+_ROUNDING = 1 - 1e-12
+"""Times this, a statistic is reached by an equal one that was summed in another order."""
 
 
 def holm(p: Floats) -> Floats:
@@ -21,6 +24,35 @@ def holm(p: Floats) -> Floats:
     # step down: an adjusted p is at least that of every smaller p
     stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
     return np.minimum(stepped, 1.0)[rank]
+
+
+def step_down(statistics: Floats, null: Iterable[Floats], draws: int) -> Floats:
+    """Return step-down max-T adjusted p-values, larger statistics being rarer.
+
+    Parameters
+    ----------
+    statistics : float64 array, shape (H,)
+        Of the data.
+    null : iterable of float64 array, shape (b, H)
+        Of the draws of the null, in batches.
+    draws : int
+        How many there are; p-values are (1 + exceedances) / (draws + 1).
+
+    Notes
+    -----
+    From the largest statistic on, each is compared with the maximum over itself and those below it:
+    Ge, Dudoit and Speed 2003, doi:10.1007/BF02595811, algorithm 4.1.
+    """
+    order = np.argsort(-statistics, kind="stable")
+    bar = statistics[order] * _ROUNDING
+    exceed = np.zeros(len(statistics), dtype=np.int64)
+    for batch in null:
+        drawn = batch[:, order]
+        exceed += (np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1] >= bar).sum(axis=0)
+    p = np.empty(len(statistics))
+    # 1 + because the data are one of their own draws; without it p could be 0
+    p[order] = np.maximum.accumulate((1 + exceed) / (draws + 1))
+    return p
 
 
 def benjamini_hochberg(p: Floats) -> Floats:

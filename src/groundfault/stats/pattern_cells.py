@@ -11,14 +11,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.stats.multiple import step_down
+
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 # numbers that are held at a time: 32 MB
 _BATCH = 4_000_000
-# a permuted statistic that equals the observed one but for rounding counts as equal
-_TIE = 1 - 1e-12
 
 
 def deal_errors(
@@ -81,17 +81,8 @@ def max_t(
     def measure(dealt: Counts) -> Floats:
         return _standardise(dealt @ weights_on, dealt @ weights, support, n)
 
-    statistics = measure(errors[None])[0]
-    order = np.argsort(-statistics, kind="stable")
-    bar = statistics[order] * _TIE
-    exceed = np.zeros(len(statistics), dtype=np.int64)
-    for dealt in deal_errors(sizes, int(errors.sum()), permutations, rng):
-        permuted = measure(dealt)[:, order]
-        # each is compared with the largest of itself and those below it
-        exceed += (np.maximum.accumulate(permuted[:, ::-1], axis=1)[:, ::-1] >= bar).sum(axis=0)
-    p = np.empty(len(statistics))
-    p[order] = np.maximum.accumulate((1 + exceed) / (permutations + 1))
-    return p
+    null = map(measure, deal_errors(sizes, int(errors.sum()), permutations, rng))
+    return step_down(measure(errors[None])[0], null, permutations)
 
 
 def _standardise(on_sum: Floats, total: Floats, on: Floats, n: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,10 @@ from numpy.typing import NDArray
 from groundfault.stats import bits
 from groundfault.stats.bits import Bits
 from groundfault.stats.lifts import RobustLifts, centre_losses
+from groundfault.stats.multiple import step_down
 from groundfault.stats.orders import deal
 
 Floats = NDArray[np.float64]
-
-# equal statistics computed for different hypotheses may differ in the last digits; a tie counts
-# against
-_TIE = 1 - 1e-12
 
 
 def max_t(
@@ -30,7 +27,6 @@ def max_t(
     has_loss: NDArray[np.bool_] | None = None,
     blocks: NDArray[np.int64] | None = None,
     hypotheses: NDArray[np.bool_] | None = None,
-    progress: Callable[[int], object] | None = None,
 ) -> Floats:
     """Return step-down max-T adjusted p-values of every (descriptor, outcome) pair.
 
@@ -51,8 +47,6 @@ def max_t(
         Permute only among units of the same block.
     hypotheses : bool array, shape (L, M), optional
         The pairs that are hypotheses; the others neither compete nor get a meaningful answer.
-    progress : callable, optional
-        Called with the number of permutations done since the last call.
 
     Returns
     -------
@@ -72,26 +66,15 @@ def max_t(
         if has_two_values(losses)
         else _RobustStatistic(packed, losses, valid, has_loss, blocks)
     )
-    pairs = (
-        np.ones((len(packed), len(losses)), dtype=np.bool_) if hypotheses is None else hypotheses
-    )
-    statistics = np.where(pairs, statistic(statistic.units[None])[0], -1.0).reshape(-1)
-    # step down: from the largest statistic on, each is compared with the maximum over itself and
-    # those below it (Ge, Dudoit and Speed 2003, algorithm 4.1)
-    order = np.argsort(-statistics, kind="stable")
-    bar = statistics[order] * _TIE
-    exceed = np.zeros(len(statistics), dtype=np.int64)
+    is_pair = True if hypotheses is None else hypotheses
+
+    def measure(batch: NDArray[Any]) -> Floats:
+        return np.where(is_pair, statistic(batch), -1.0).reshape(len(batch), -1)
+
     bits.expect(packed.size * len(losses) * permutations)
-    for batch in deal(statistic.units, permutations, rng, blocks):
-        permuted = np.where(pairs, statistic(batch), -1.0).reshape(len(batch), -1)[:, order]
-        exceed += (np.maximum.accumulate(permuted[:, ::-1], axis=1)[:, ::-1] >= bar).sum(axis=0)
-        if progress is not None:
-            progress(len(batch))
-    # 1 + because the data are one of their own permutations; without it p could be 0
-    p = np.maximum.accumulate((1 + exceed) / (permutations + 1))
-    out = np.empty(len(statistics))
-    out[order] = p
-    return out.reshape(len(packed), -1)
+    null = map(measure, deal(statistic.units, permutations, rng, blocks))
+    p = step_down(measure(statistic.units[None])[0], null, permutations)
+    return p.reshape(len(packed), -1)
 
 
 def redraw_sums(

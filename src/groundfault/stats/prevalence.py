@@ -140,75 +140,12 @@ def _average(
     level: float,
 ) -> Prevalence:
     """Return the weighted mean of uncorrelated estimates of the same share."""
-    value = float(weights @ each)
-    squares = float(weights @ weights)
+    value, squares = float(weights @ each), float(weights @ weights)
     variance = float(weights**2 @ (each - value) ** 2) / (1 - squares) if squares < 1 else 0.0
-    return _interval(
-        value, variance, float(load.sum() ** 2 / (load @ load)) / (1 - share), possible, level
-    )
-
-
-def estimate_stratified(
-    values: ArrayLike, strata: ArrayLike, sizes: ArrayLike, level: float = 0.95
-) -> Prevalence | None:
-    """Return the share of failures, from draws without repeats of equal chance within each stratum.
-
-    Parameters
-    ----------
-    values : array, shape (n,)
-        In [0, 1], of different members.
-    strata : int array, shape (n,)
-        The stratum of each, in 0 .. H - 1.
-    sizes : int array, shape (H,)
-        Members of each stratum.
-    level : float
-        Coverage of the interval, in (0, 1).
-
-    Returns
-    -------
-    Prevalence or None
-        None where a stratum with members has no draw. Unbiased, if how many are drawn from a
-        stratum does not depend on any value. A stratum with one draw takes its variance from the
-        others; the interval's coverage is approximate.
-
-    References
-    ----------
-    Cochran, Sampling Techniques, 3rd edition 1977, chapter 5.
-
-    Examples
-    --------
-    >>> estimate_stratified([1, 0, 0, 0], [0, 0, 1, 1], [10, 30]).value
-    0.125
-    """
-    y, home = np.asarray(values, dtype=np.float64), np.asarray(strata)
-    size = np.asarray(sizes, dtype=np.float64)
-    count, total = (np.bincount(home, weights, minlength=len(size)) for weights in (None, y))
-    if (count[size > 0] == 0).any():
-        return None
-    mean = total / np.maximum(count, 1)
-    share = size / size.sum()
-    squares = np.bincount(home, (y - mean[home]) ** 2, minlength=len(size))
-    pooled = squares.sum() / max(1.0, (count - 1)[count > 0].sum())
-    inside = np.where(count > 1, squares / np.maximum(count - 1, 1), pooled)
-    variance = float(
-        (share**2 * (1 - count / np.maximum(size, 1)) * inside / np.maximum(count, 1)).sum()
-    )
-    possible = float(y.sum() / size.sum()), 1 - float((1 - y).sum() / size.sum())
-    if possible[0] == possible[1]:
-        return Prevalence(possible[0], 0.0, *possible, np.inf)
-    load = (share**2 / np.maximum(count, 1))[count > 0].sum()
-    return _interval(
-        float(share @ mean), variance, 1 / load / (1 - len(y) / size.sum()), possible, level
-    )
-
-
-def _interval(
-    value: float, variance: float, design: float, possible: tuple[float, float], level: float
-) -> Prevalence:
+    design = float(load.sum() ** 2 / (load @ load)) / (1 - share)
     inside = min(max(value, possible[0]), possible[1])
     by_variance = inside * (1 - inside) / variance if variance > 0 and 0 < inside < 1 else design
     effective = min(by_variance, design)
     low, high = (float(end) for end in wilson(inside * effective, effective, level))
-    return Prevalence(
-        value, variance**0.5, max(low, possible[0]), min(high, possible[1]), effective
-    )
+    low, high = max(low, possible[0]), min(high, possible[1])
+    return Prevalence(value, variance**0.5, low, high, effective)

@@ -324,9 +324,10 @@ def open_taxonomy(place: Path) -> OpenedReport:
         If its files cannot be read, or do not fit each other.
     """
     # the libraries that draw its figures take a second to load
-    from groundfault.render.taxonomy_page import read_page
+    from groundfault.render.taxonomy_page import make_page
+    from groundfault.taxonomy.words.labelling import read_folder
 
-    return OpenedReport(place, taxonomy=read_page(place))
+    return OpenedReport(place, taxonomy=make_page(*read_folder(place)))
 
 
 def open_review(

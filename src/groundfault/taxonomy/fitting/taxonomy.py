@@ -21,7 +21,6 @@ from groundfault.core.candidate import Candidate, FittedColumn
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, first_line
 from groundfault.readers.safely import Archive
-from groundfault.taxonomy.fitting.labels import EnrichedAttribute
 from groundfault.taxonomy.fitting.matrix import Exclusions, Matrix
 from groundfault.taxonomy.fitting.nulls import DetectableClasses, Test
 from groundfault.taxonomy.fitting.partition import Partition
@@ -38,6 +37,26 @@ from groundfault.taxonomy.fitting.stored import (
 
 ANSWER = "answer of "
 """What columns of the models' answers begin with, where a rule reads them; see `with_answers`."""
+
+
+@dataclass(frozen=True)
+class EnrichedAttribute:
+    """An attribute that is more frequent in a cluster than in the others.
+
+    Attributes
+    ----------
+    what : str
+        Such as ``topic = algebra`` or ``n_words above 31``.
+    inside, outside : float
+        Share of the examples with it, of those for which it is known.
+    p : float
+        Exact one-sided p-value, Holm-adjusted over all attributes and clusters of the taxonomy.
+    """
+
+    what: str
+    inside: float
+    outside: float
+    p: float
 
 
 @dataclass(frozen=True)

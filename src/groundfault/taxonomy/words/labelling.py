@@ -1,27 +1,33 @@
-"""Labels that a language model gave to clusters, and how far a second labeller agrees with them.
-
-This is the content of `labels.json`.
-"""
+"""Labels that a language model gave to clusters, how far a second labeller agrees with them, and
+the folder in which a taxonomy lies with claims about it and its labels."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from groundfault.base.files import write_text
+from groundfault.base.folders import replace_folder
 from groundfault.base.reading import read_bytes
+from groundfault.base.registry import load_object
 from groundfault.base.streams import stream
 from groundfault.errors import InputError
 from groundfault.stats.intervals import wilson
 from groundfault.stats.paired import student
 from groundfault.taxonomy.fitting.stored import SCHEMA_VERSION, Stored, decode_versioned, set_fields
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from groundfault.auditing.report import Report
+    from groundfault.auditing.report_schema import ReportData
 
 FILE = "labels.json"
 
@@ -262,3 +268,82 @@ def _measure_agreement(
         kappa = None if np.isnan(estimate.value) else round(estimate.value, 6)
         ends = None if np.isnan(estimate.low) else (round(estimate.low, 6), round(estimate.high, 6))
     return LabelAgreement(what, same, len(pairs), (float(low), float(high)), kappa, ends)
+
+
+def write_taxonomy(
+    taxonomy: Taxonomy, directory: str | Path, *, title: str = "", claims: Report | None = None
+) -> None:
+    """Write a taxonomy and its report.
+
+    The files are ``report.html``, ``report.md``, ``taxonomy.json`` and its arrays. They are
+    replaced together or, on an error, not at all.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+    directory : path
+    title : str
+        What it is of.
+    claims : Report, optional
+        What `groundfault.taxonomy.claims` says of held-out models; it is written to ``claims``
+        below the directory.
+    """
+    # the title is stored, so that a later `label` writes the same page
+    taxonomy = replace(taxonomy, title=title or taxonomy.title)
+    with _write_page(directory, taxonomy, claims) as place:
+        taxonomy.save(place)
+        if claims is not None:
+            claims.write(place / "claims")
+
+
+def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -> None:
+    """Write labels into a taxonomy's directory: ``labels.json``, and the report with them."""
+    claims = _load_claims(taxonomy, Path(directory))
+    with _write_page(directory, taxonomy, claims, labels) as place:
+        labels.save(place)
+
+
+@contextmanager
+def _write_page(directory: str | Path, *parts: object) -> Iterator[Path]:
+    """Open a folder that replaces a directory's files, and write the page of these parts there."""
+    # set before anything is written: an error leaves no half of a report
+    page = load_object("groundfault.render.taxonomy_page:make_page")(*parts)
+    texts = {
+        name: load_object(setter)(page)
+        for name, setter in {
+            "report.html": "groundfault.render.html:html",
+            "report.md": "groundfault.render.markdown:markdown",
+        }.items()
+    }
+    with replace_folder(directory) as place:
+        yield place
+        for name, text in texts.items():
+            write_text(place / name, text)
+
+
+def read_folder(directory: str | Path) -> tuple[Taxonomy, ReportData | None, Labelling | None]:
+    """Read what `write_taxonomy` and `write_labels` wrote: the parts of its page.
+
+    Raises
+    ------
+    InputError
+        If the directory is not one of a taxonomy, or its parts do not fit each other.
+    """
+    taxonomy, place = Taxonomy.load(directory), Path(directory)
+    return taxonomy, _load_claims(taxonomy, place), Labelling.load(place, taxonomy)
+
+
+def _load_claims(taxonomy: Taxonomy, directory: Path) -> ReportData | None:
+    """Load the report on held-out models; None for one that is of an earlier fit."""
+    path = directory / "claims" / "report.json"
+    if not path.exists():
+        return None
+    from groundfault.auditing.report import read_report
+
+    try:
+        claims = read_report(path).data
+    except InputError as error:
+        raise InputError(f"{error}; take the folder claims away, or fit again") from None
+    # cluster names hold their terms, so another fit has other names
+    names = {finding.name for finding in claims.findings}
+    return claims if names == {cluster.name for cluster in taxonomy.published} else None
