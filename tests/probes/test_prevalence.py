@@ -13,7 +13,7 @@ from groundfault.core.plan import Plan
 from groundfault.probes.policies import get
 from groundfault.probes.policies.history import PromptHistory, PromptPolicy, chances_of
 from groundfault.probes.use.arena import draw_landscape
-from groundfault.stats.prevalence import (
+from groundfault.stats.intervals import (
     Prevalence,
     estimate_with_repeats,
     estimate_without_repeats,

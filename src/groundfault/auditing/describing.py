@@ -23,15 +23,17 @@ from groundfault.core.rules import quote
 from groundfault.descriptions.annotating import (
     MISSING,
     PERSON,
+    SOURCE,
     DescriptionAgreement,
+    DescriptionColumn,
     Marks,
     annotate,
     estimate_annotation,
     measure_agreement,
     read_sheet,
+    show_texts,
     write_sheet,
 )
-from groundfault.descriptions.column import SOURCE, DescriptionColumn, show_texts
 from groundfault.descriptions.proposing import (
     ARMS,
     MAX_LENGTH,

@@ -38,7 +38,7 @@ _FUNCTIONS = {
 _CLASSES = {
     "language": "groundfault.language.finder:LanguageColumn",
     "texts": "groundfault.slicing.embedding:EmbeddedTextColumn",
-    "description": "groundfault.descriptions.column:DescriptionColumn",
+    "description": "groundfault.descriptions.annotating:DescriptionColumn",
 }
 _ROWS = 1 << 16  # rows computed at a time, which bounds the memory
 

@@ -11,8 +11,7 @@ import numpy as np
 from groundfault.base.arrays import Bools, Floats, Ints, Places
 from groundfault.core.units import Marks, Units
 from groundfault.stats.contingency import ContingencyTables
-from groundfault.stats.loss_counts import LossCounts
-from groundfault.stats.pattern_cells import deal_errors
+from groundfault.stats.loss_counts import LossCounts, deal_errors
 
 
 @dataclass(frozen=True)

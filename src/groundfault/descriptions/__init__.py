@@ -6,8 +6,7 @@ holds for an example, and a `DescriptionColumn` makes of the decisions a propert
 
 from __future__ import annotations
 
-from groundfault.descriptions.annotating import annotate, measure_agreement
-from groundfault.descriptions.column import DescriptionColumn
+from groundfault.descriptions.annotating import DescriptionColumn, annotate, measure_agreement
 from groundfault.descriptions.proposing import (
     ExampleDescription,
     ProposingSettings,

@@ -15,7 +15,7 @@ from groundfault.core.plan import Plan, to_fraction
 from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
 from groundfault.judges.null_worlds import draw_null_worlds, standardise
-from groundfault.stats import flips, pattern_cells, permutation
+from groundfault.stats import flips, loss_counts, permutation
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _permute(units: Units, hypotheses: Places, plan: Plan, rng: Generator) -> Fl
         joint = units.joint
         assert joint is not None, "an audit by counts counts the candidates of max-t jointly"
         on, defined = joint.on[hypotheses], joint.defined[hypotheses]
-        return pattern_cells.max_t(on, defined, joint.scored, joint.errors, plan.permutations, rng)
+        return loss_counts.max_t(on, defined, joint.scored, joint.errors, plan.permutations, rng)
     outcomes = len(units.losses)
     # a candidate's marks are packed once for all outcomes
     candidates, position = np.unique(hypotheses // outcomes, return_inverse=True)

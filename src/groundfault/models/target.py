@@ -13,7 +13,7 @@ _REGISTRY = Registry(
     "target",
     "groundfault.targets",
     {
-        "replay": "groundfault.models.replay:Replay",
+        "replay": "groundfault.models.record:Replay",
         "openai": "groundfault.models.openai_server:OpenAIServer",
         "inspect": "groundfault.models.inspect_model:InspectModel",
         "hf": "groundfault.models.inspect_model:hugging_face",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from groundfault.auditing.report import Report
 from groundfault.core.finding import Finding, Verdict
-from groundfault.descriptions.column import SOURCE, DescriptionColumn
+from groundfault.descriptions.annotating import SOURCE, DescriptionColumn
 from groundfault.descriptions.proposing import ARMS, Arm
 from groundfault.render import words
 from groundfault.render.audit_groups import main_cell

@@ -1,7 +1,8 @@
 """Losses as counts: how many units have each loss, where no unit is at hand.
 
 To permute the losses of units is to draw, without putting back, those that a descriptor's units
-have: a multivariate hypergeometric draw of their counts, whatever the number of units is."""
+have: a multivariate hypergeometric draw of their counts, whatever the number of units is. Where
+units are known by the pattern of descriptors that they have, failures are dealt to its cells."""
 
 from __future__ import annotations
 
@@ -13,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.stats.contingency import ContingencyTables, common_grid
+from groundfault.stats.multiple import step_down
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 # counts that are drawn at a time: 16 MB
 _BATCH = 2_000_000
+# failures of cells that are drawn at a time: 32 MB
+_NUMBERS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -165,3 +170,76 @@ def deal_losses(units: Counts, sizes: Counts, rng: np.random.Generator) -> Count
         left = left - out[v]
     out[0] = left
     return out
+
+
+def deal_errors(
+    sizes: Counts, errors: int, draws: int, rng: np.random.Generator
+) -> Iterator[Counts]:
+    """Yield failures of each cell when outcomes are permuted, in batches.
+
+    Parameters
+    ----------
+    sizes : int64 array, shape (C,)
+        Units of each cell; fewer than 10^9 in all.
+    errors : int
+        Failures in all cells together.
+    draws : int
+    rng : numpy.random.Generator
+
+    Yields
+    ------
+    int64 array, shape (b, C)
+    """
+    batch = max(1, _NUMBERS // max(1, len(sizes)))
+    for start in range(0, draws, batch):
+        size = min(batch, draws - start)
+        yield rng.multivariate_hypergeometric(sizes, errors, size=size, method="marginals")
+
+
+def max_t(
+    on: Bools,
+    defined: Bools,
+    sizes: Counts,
+    errors: Counts,
+    permutations: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return step-down max-T adjusted p-values of descriptors, from the cells of their
+    combinations.
+
+    Parameters
+    ----------
+    on, defined : bool arrays, shape (J, C)
+        Whether each descriptor is true, and true or false, in each cell.
+    sizes, errors : int64 arrays, shape (C,)
+        Units of each cell, and those of them that fail.
+    permutations : int
+        Number B of random permutations; p-values are (1 + exceedances) / (B + 1).
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    float64 array, shape (J,)
+
+    Notes
+    -----
+    The statistic, the step-down and what they guarantee are those of
+    `groundfault.stats.permutation.max_t` for 0/1 losses, and so is the distribution: a
+    permutation of rows deals failures to cells as these draws do."""
+    weights_on, weights = (on & defined).T.astype(np.float64), defined.T.astype(np.float64)
+    support, n = sizes @ weights_on, sizes @ weights
+
+    def measure(dealt: Counts) -> Floats:
+        return _standardise(dealt @ weights_on, dealt @ weights, support, n)
+
+    null = map(measure, deal_errors(sizes, int(errors.sum()), permutations, rng))
+    return step_down(measure(errors[None])[0], null, permutations)
+
+
+def _standardise(on_sum: Floats, total: Floats, on: Floats, n: Floats) -> Floats:
+    """Return sizes of lifts over what they vary by in permutations; 0 where they cannot vary."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = on_sum - on * total / n
+        variance = on * (n - on) / n * (total - total**2 / n) / (n - 1)
+        size = np.abs(gap) / np.sqrt(variance)
+    return np.asarray(np.nan_to_num(size, nan=0.0, posinf=0.0))

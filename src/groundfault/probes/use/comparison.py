@@ -14,9 +14,8 @@ from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.review.statuses import score_row
 from groundfault.probes.running.runs import ProbeRow
 from groundfault.probes.use.endpoints import Results, RunEndpoints, group_by_run, is_open
-from groundfault.stats.intervals import wilson
+from groundfault.stats.intervals import estimate_with_repeats, estimate_without_repeats, wilson
 from groundfault.stats.paired import sign_flips, student
-from groundfault.stats.prevalence import estimate_with_repeats, estimate_without_repeats
 
 if TYPE_CHECKING:
     from groundfault.probes.review.statuses import Status
@@ -233,7 +232,7 @@ def estimate_rates(
     -----
     The share of errors in an adaptive policy's rows is no failure rate. Where it is known
     with which chance each prompt was drawn (``ProbeRow.chance``), runs are weighted by it, each for
-    itself (`groundfault.stats.prevalence`). The rate is of this bank's prompts, and of no others.
+    itself (`groundfault.stats.intervals`). The rate is of this bank's prompts, and of no others.
     """
     by_run = group_by_run(rows)
     return [
