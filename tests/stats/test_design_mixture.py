@@ -6,15 +6,14 @@ from math import comb
 
 import numpy as np
 import pytest
+from designs import full_sample
 from scipy.stats import hypergeom
 
 from groundfault.stats import design_mixture
 from groundfault.stats.design_mixture import DesignMixture, chance_of_support
 from groundfault.stats.power import Design, minimum_detectable_lift
 
-STRICT, LAX = (
-    Design.full_sample(n=400, on=120, error_rate=0.3, level=level) for level in (0.001, 0.1)
-)
+STRICT, LAX = (full_sample(n=400, on=120, error_rate=0.3, level=level) for level in (0.001, 0.1))
 
 
 def test_power_is_the_mean_of_the_designs_times_the_chance_to_be_tested() -> None:
@@ -50,7 +49,7 @@ def test_nothing_is_left_to_chance_where_all_units_are_one_part() -> None:
 
 
 def make_design(min_effect: float = 0.1, rate: float = 0.01) -> Design:
-    return Design.full_sample(n=2000, on=600, error_rate=rate, level=0.01, min_effect=min_effect)
+    return full_sample(n=2000, on=600, error_rate=rate, level=0.01, min_effect=min_effect)
 
 
 def test_where_errors_are_rare_only_added_ones_make_a_large_lift() -> None:
@@ -78,9 +77,7 @@ def test_what_is_seldom_tested_is_not_found() -> None:
 
 
 def test_graded_losses_vary_more_with_a_slice_that_stands_out() -> None:
-    graded = Design.full_sample(
-        n=2000, on=600, error_rate=0.05, level=0.01, min_effect=0.0, variance=0.01
-    )
+    graded = full_sample(n=2000, on=600, error_rate=0.05, level=0.01, min_effect=0.0, variance=0.01)
     raised = design_mixture.raise_rate(graded, 0.2)
     assert raised.error_rate == pytest.approx(0.11)
     assert raised.variance == pytest.approx(0.01 + 0.3 * 0.7 * 0.04)

@@ -10,6 +10,7 @@ from math import ceil, comb, inf, log
 
 import numpy as np
 import pytest
+from designs import full_sample, split_sample
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from profiles import count_examples
@@ -42,9 +43,7 @@ def test_published_table_is_met_to_its_grid() -> None:
     misses = set()
     for n, row in PUBLISHED.items():
         for prevalence, published in row.items():
-            design = Design.full_sample(
-                n=n, on=round(n * prevalence), error_rate=0.36, level=0.10 / 34
-            )
+            design = full_sample(n=n, on=round(n * prevalence), error_rate=0.36, level=0.10 / 34)
             lift = minimum_detectable_lift(design) or inf
             up = ceil(lift * 50 - 1e-9) / 50
             assert published - 0.02 - 1e-9 <= up <= published
@@ -127,9 +126,9 @@ def test_complement_and_relabelling_flip_the_sign(
     n: int, share: float, rate: float, where: float
 ) -> None:
     on = min(max(round(n * share), 1), n - 1)
-    design = Design.full_sample(n=n, on=on, error_rate=rate, level=0.01, min_effect=0.1)
+    design = full_sample(n=n, on=on, error_rate=rate, level=0.01, min_effect=0.1)
     lift = where * design.largest
-    relabelled = Design.full_sample(n=n, on=on, error_rate=1 - rate, level=0.01, min_effect=0.1)
+    relabelled = full_sample(n=n, on=on, error_rate=1 - rate, level=0.01, min_effect=0.1)
     assert _mirror(design).power(-lift) == pytest.approx(design.power(lift), abs=1e-9)
     assert relabelled.power(-lift) == pytest.approx(design.power(lift), abs=1e-9)
 
@@ -140,7 +139,7 @@ def test_no_lift_is_confirmed_at_most_at_the_level_and_power_rises(
     n: int, share: float, rate: float
 ) -> None:
     on = min(max(round(n * share), 1), n - 1)
-    design = Design.full_sample(n=n, on=on, error_rate=rate, level=0.05)
+    design = full_sample(n=n, on=on, error_rate=rate, level=0.05)
     powers = [design.power(design.largest * f) for f in np.linspace(0, 1, 9)]
     assert powers[0] <= 0.05 + 1e-12
     # a two-sided test of a skewed law may dip next to 0, by no more than its level
@@ -177,13 +176,13 @@ def _simulate(design: Design, lift: float, draws: int) -> float:
 @pytest.mark.parametrize(
     "design",
     [
-        Design.full_sample(n=160, on=48, error_rate=0.36, level=0.10 / 34),
-        Design.full_sample(n=2001, on=30, error_rate=0.05, level=0.10 / 200, min_effect=0.1),
-        Design.full_sample(
+        full_sample(n=160, on=48, error_rate=0.36, level=0.10 / 34),
+        full_sample(n=2001, on=30, error_rate=0.05, level=0.10 / 200, min_effect=0.1),
+        full_sample(
             n=3000, on=900, error_rate=0.03, level=0.01, min_effect=log(1.5), effect="risk_ratio"
         ),
-        Design.split(n=161, on=49, error_rate=0.36, floor=0.25, level=0.1, min_effect=0.1),
-        Design.split(
+        split_sample(n=161, on=49, error_rate=0.36, floor=0.25, level=0.1, min_effect=0.1),
+        split_sample(
             n=900, on=90, error_rate=0.2, floor=0.17, level=0.1, min_effect=0.1, holdout=0.3
         ),
     ],
@@ -219,9 +218,7 @@ def test_power_of_graded_losses_is_near_what_simulation_gives() -> None:
             >= abs(losses[:on].sum() - on * losses.mean()) - 1e-9
         )
         hits += (1 + far.sum()) / 2001 <= level
-    design = Design.full_sample(
-        n=n, on=on, error_rate=float(rate), level=level, variance=float(variance)
-    )
+    design = full_sample(n=n, on=on, error_rate=float(rate), level=level, variance=float(variance))
     assert design.power(float(lift)) == pytest.approx(hits / draws, abs=0.09)
     assert 0.3 < hits / draws < 0.9  # else the comparison says little
 
@@ -239,8 +236,8 @@ def test_normal_approximation_joins_the_exact_power(effect: str, min_effect: flo
         "min_effect": min_effect,
         "effect": effect,
     }
-    exact = Design.split(**settings_, floor=min_effect)
-    normal = Design.split(**settings_, floor=min_effect, variance=0.3 * 0.7)
+    exact = split_sample(**settings_, floor=min_effect)
+    normal = split_sample(**settings_, floor=min_effect, variance=0.3 * 0.7)
     for lift in np.linspace(-0.2, 0.2, 9):
         assert normal.power(lift) == pytest.approx(exact.power(lift), abs=0.03)
 
@@ -255,9 +252,9 @@ def test_minimum_detectable_lift_is_the_least_to_three_digits(
 ) -> None:
     on = round(n * share)
     if split:
-        design = Design.split(n=n, on=on, error_rate=rate, floor=0.15, level=0.1, min_effect=0.1)
+        design = split_sample(n=n, on=on, error_rate=rate, floor=0.15, level=0.1, min_effect=0.1)
     else:
-        design = Design.full_sample(n=n, on=on, error_rate=rate, level=0.003)
+        design = full_sample(n=n, on=on, error_rate=rate, level=0.003)
     lift = minimum_detectable_lift(design)
     if lift is None:
         assert design.power(design.largest) < 0.8
@@ -268,26 +265,26 @@ def test_minimum_detectable_lift_is_the_least_to_three_digits(
 
 @pytest.mark.parametrize("on", [0, 2, 100])
 def test_a_slice_too_small_or_without_complement_has_no_detectable_lift(on: int) -> None:
-    design = Design.full_sample(n=100, on=on, error_rate=0.3, level=0.001)
+    design = full_sample(n=100, on=on, error_rate=0.3, level=0.001)
     assert minimum_detectable_lift(design) is None
     assert design.power(0.1) < 0.2
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
 def test_nothing_is_detectable_where_all_fail_or_none(rate: float) -> None:
-    design = Design.full_sample(n=100, on=30, error_rate=rate, level=0.05)
+    design = full_sample(n=100, on=30, error_rate=rate, level=0.05)
     assert minimum_detectable_lift(design) is None
     assert design.power(0.0) == 0.0
 
 
 def test_a_lift_beyond_the_error_rate_has_no_power() -> None:
-    assert np.isnan(Design.full_sample(n=100, on=50, error_rate=0.1, level=0.05).power(0.5))
+    assert np.isnan(full_sample(n=100, on=50, error_rate=0.1, level=0.05).power(0.5))
 
 
 def test_interpolated_totals_move_power_little(monkeypatch: pytest.MonkeyPatch) -> None:
     def powers() -> list[float]:
         designs = [
-            Design.full_sample(n=40_000, on=on, error_rate=rate, level=0.003)
+            full_sample(n=40_000, on=on, error_rate=rate, level=0.003)
             for on, rate in [(20_000, 0.5), (900, 0.1)]
         ]
         return [d.power(lift) for d in designs for lift in (0.0, 0.015, 0.02, 0.04, 0.1, d.largest)]
@@ -299,7 +296,7 @@ def test_interpolated_totals_move_power_little(monkeypatch: pytest.MonkeyPatch) 
 
 def test_many_supports_at_once_are_close_to_one_at_a_time() -> None:
     def design(on: int) -> Design:
-        return Design.split(n=1500, on=on, error_rate=0.3, floor=0.12, level=0.1, min_effect=0.1)
+        return split_sample(n=1500, on=on, error_rate=0.3, floor=0.12, level=0.1, min_effect=0.1)
 
     on = np.array([3, 8, 9, 60, 1440, 60, *range(101, 1399, 20)])
     together = minimum_detectable_lifts(on, design)
@@ -344,7 +341,7 @@ def test_lone_floor_rises_with_the_library_and_may_be_out_of_reach() -> None:
     floors = [decoy_floor(np.full(size, 30), n=80, errors=28, q=0.1) for size in (1, 10, 100)]
     assert floors == sorted(set(floors))
     assert decoy_floor(np.full(100, 2), n=5, errors=2, q=0.1) == inf
-    assert Design.split(n=10, on=4, error_rate=0.4, floor=inf).power(0.5) == 0
+    assert split_sample(n=10, on=4, error_rate=0.4, floor=inf).power(0.5) == 0
 
 
 @given(st.integers(2, 100_000), st.data())
@@ -352,5 +349,5 @@ def test_a_holdout_share_worked_out_from_counts_gives_the_counts_again(
     n: int, data: st.DataObject
 ) -> None:
     holdout_n = data.draw(st.integers(1, n - 1))
-    design = Design.split(n=n, on=1, error_rate=0.3, floor=0.1, holdout=holdout_n / n)
+    design = split_sample(n=n, on=1, error_rate=0.3, floor=0.1, holdout=holdout_n / n)
     assert [s.n for s in design.stages] == [n - holdout_n, holdout_n]

@@ -76,7 +76,7 @@ class Design:
 
     Examples
     --------
-    >>> design = Design.full_sample(n=160, on=48, error_rate=0.36, level=0.10 / 34)
+    >>> design = Design((Stage(n=160, on=48, level=0.10 / 34),), 0.36)
     >>> minimum_detectable_lift(design)
     0.323
     """
@@ -84,68 +84,6 @@ class Design:
     stages: tuple[Stage, ...]
     error_rate: float
     variance: float | None = None
-
-    @classmethod
-    def full_sample(
-        cls,
-        *,
-        n: int,
-        on: int,
-        error_rate: float,
-        level: float,
-        min_effect: float = 0.0,
-        effect: str = "risk_difference",
-        variance: float | None = None,
-    ) -> Design:
-        """Return all units at once: a two-sided exact p-value, and an effect of at least
-        ``min_effect``.
-
-        With ``level`` = alpha/L this is Holm's first step over L candidates, or max-T on the safe
-        side."""
-        return cls(
-            (Stage(n=n, on=on, level=level, min_effect=min_effect, effect=effect),),
-            error_rate,
-            variance,
-        )
-
-    @classmethod
-    def split(
-        cls,
-        *,
-        n: int,
-        on: int,
-        error_rate: float,
-        floor: float,
-        level: float = 1.0,
-        min_effect: float = 0.0,
-        holdout: float = 0.5,
-        effect: str = "risk_difference",
-        variance: float | None = None,
-    ) -> Design:
-        """Clear a floor on discovery, then the rule on the holdout.
-
-        That rule asks for the same sign, an effect of at least ``min_effect`` and one-sided
-        p <= ``level``.
-
-        Assumes one survivor (else give alpha over their number) and a support that splits as the
-        units do.
-
-        Parameters
-        ----------
-        floor : float
-            Smallest size of discovery effect that survives; see `lone_floor`.
-        holdout : float
-            Share of the ``n`` units that is held out.
-        """
-        holdout_n = int(
-            n * holdout + 1e-9
-        )  # as a plan splits; a share worked out as held / n gives held again
-        holdout_on = round(on * holdout_n / n) if n else 0
-        screen = Stage(n=n - holdout_n, on=on - holdout_on, min_effect=floor, effect=effect)
-        confirm = Stage(
-            n=holdout_n, on=holdout_on, level=level, sides=1, min_effect=min_effect, effect=effect
-        )
-        return cls((screen, confirm), error_rate, variance)
 
     @property
     def units(self) -> int:

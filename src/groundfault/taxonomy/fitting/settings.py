@@ -156,11 +156,6 @@ class Settings:
         # lists, as JSON gives them back: the hash is of this form
         return dataclasses.asdict(self) | {"frontier": list(self.frontier)}
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Settings:
-        """Read the settings that `to_dict` wrote."""
-        return cls(**(data | {"frontier": tuple(data.get("frontier", ()))}))
-
     @property
     def hash(self) -> str:
         """Return the SHA-256 of everything decided."""
