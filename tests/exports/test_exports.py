@@ -16,11 +16,11 @@ import pytest
 from click.testing import CliRunner
 
 import groundfault
-from groundfault import Candidate, Evidence, InputError, Plan, Report
+from groundfault import Candidate, Evidence, InputError, Plan, Report, exports
 from groundfault.base.sheets import write_table
 from groundfault.cli.reports import export
 from groundfault.errors import GroundfaultError, MissingExtraError
-from groundfault.exports import ReportSlices, every_eval_ever, inspect, label_studio
+from groundfault.exports import ReportSlices, inspect
 
 MODE = "mode 1: level >= 3"
 CANDIDATES = [
@@ -178,7 +178,7 @@ def test_other_evidence_is_refused(home: Path, tmp_path: Path) -> None:
 
 def test_label_studio_tasks_are_blind(slices: ReportSlices, tmp_path: Path) -> None:
     path = tmp_path / "tasks.json"
-    assert label_studio.write(slices, path) == 80
+    assert exports.get("label-studio").export(slices, path) == "80 tasks"
     tasks = json.loads(path.read_text())
     hard = {
         name
@@ -204,7 +204,7 @@ def test_label_studio_tasks_are_blind(slices: ReportSlices, tmp_path: Path) -> N
 
 def test_records_are_read_again_as_the_same_evidence(slices: ReportSlices, tmp_path: Path) -> None:
     path = tmp_path / "w_samples.jsonl"
-    assert every_eval_ever.write(slices, path) == 200
+    assert exports.get("eee").export(slices, path) == "200 records"
     again = Evidence.from_logs(path)
     assert again.outcome_hash == slices.evidence.outcome_hash
     assert again.attributes == slices.evidence.attributes
@@ -227,7 +227,7 @@ def test_records_of_a_table(tmp_path: Path) -> None:
         evidence, candidates=[Candidate("large", "size >= 1")], finders=(), ledger=None
     )
     assert (
-        every_eval_ever.write(ReportSlices.of(report, evidence), tmp_path / "w_samples.jsonl")
+        exports.get("eee").export(ReportSlices.of(report, evidence), tmp_path / "w_samples.jsonl")
         == 240
     )
     again = Evidence.from_logs(tmp_path / "w_samples.jsonl")

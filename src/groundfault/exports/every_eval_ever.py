@@ -22,19 +22,9 @@ class EveryEvalEverRecords:
     name: str = "eee"
 
     def export(self, slices: ReportSlices, out: Path) -> str:
-        """Write the records as JSONL."""
-        return f"{write(slices, out):,} records"
-
-
-def write(slices: ReportSlices, path: str | Path) -> int:
-    """Write one record per observation, its slices in the metadata ``groundfault``.
-
-    Returns
-    -------
-    int
-        How many records.
-    """
-    return write_records(observations(slices), path, measured=slices.evidence.roles.instrument)
+        """Write the records as JSONL, each with its slices in the metadata ``groundfault``."""
+        measured = slices.evidence.roles.instrument
+        return f"{write_records(observations(slices), out, measured=measured):,} records"
 
 
 def observations(slices: ReportSlices) -> pl.DataFrame:

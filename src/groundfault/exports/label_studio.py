@@ -23,11 +23,13 @@ class LabelStudioTasks:
     name: str = "label-studio"
 
     def export(self, slices: ReportSlices, out: Path) -> str:
-        """Write the tasks as JSON."""
-        return f"{write(slices, out):,} tasks"
+        """Write the tasks as Label Studio's JSON, whole or not at all."""
+        rows = list_tasks(slices)
+        write_text(out, json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False))
+        return f"{len(rows):,} tasks"
 
 
-def tasks(slices: ReportSlices) -> list[dict[str, Any]]:
+def list_tasks(slices: ReportSlices) -> list[dict[str, Any]]:
     """Make a task for each observation that is on a slice.
 
     ``data`` has what describes the example and the answer, and says nothing of how it was scored,
@@ -49,10 +51,3 @@ def tasks(slices: ReportSlices) -> list[dict[str, Any]]:
             result = {"slices": on, "loss": evidence.loss[row], "status": evidence.status[row]}
             rows.append({"data": data, "meta": {OURS: result}})
     return rows
-
-
-def write(slices: ReportSlices, path: str | Path) -> int:
-    """Write the tasks as Label Studio's JSON, whole or not at all; return their number."""
-    rows = tasks(slices)
-    write_text(Path(path), json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False))
-    return len(rows)

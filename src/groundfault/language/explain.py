@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -187,7 +188,8 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """Return plain words and numbers, with None for what is not defined."""
         summaries = {"corrected": self.summary(), "uncorrected": self.summary(corrected=False)}
-        return dict(_plain({"caveat": self.caveat, **asdict(self), **summaries}))
+        content = {"caveat": self.caveat, **asdict(self), **summaries}
+        return dict(msgspec.json.decode(msgspec.json.encode(content)))
 
 
 def explain(
@@ -387,11 +389,3 @@ def _list_marks(
 def _mean(values: Sequence[float]) -> float:
     present = [value for value in values if not np.isnan(value)]
     return float(np.mean(present)) if present else float("nan")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value

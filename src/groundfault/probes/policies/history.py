@@ -12,7 +12,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from groundfault.base.arrays import Bools, Floats, Places
-from groundfault.base.deprecation import rename_attributes
 
 Keys = NDArray[np.intp]
 
@@ -181,12 +180,3 @@ def _pick(weight: Floats, rng: Generator) -> int:
 @lru_cache(maxsize=32)
 def _list_options(sizes: tuple[int, ...]) -> Places:
     return np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), sizes), axis=1)
-
-
-__getattr__ = rename_attributes(
-    __name__,
-    {
-        "Asked": "groundfault.probes.policies.history:PromptHistory",
-        "Policy": "groundfault.probes.policies.history:PromptPolicy",
-    },
-)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from groundfault.probes.running.runs import ProbeRow
 
 
-LEVEL = 0.95  # coverage of intervals where none is named: the usual one
+LEVEL = 0.95  # coverage of intervals: the usual one
 NON_ADAPTIVE = ("stratified", "uniform", "uniform, repeats", "exhaustive")
 """Policies that do not use signals; the first that ran is the control."""
 
@@ -166,7 +166,7 @@ def explain_mismatch(results: Results, policy: str, other: str, model: str | Non
     return ""
 
 
-def compute_differences(results: Results, against: str, level: float = LEVEL) -> list[Difference]:
+def compute_differences(results: Results, against: str) -> list[Difference]:
     """Compute differences of matched policies from ``against``: by model, and their mean."""
     rows = []
     for model in results.scopes:
@@ -184,7 +184,7 @@ def compute_differences(results: Results, against: str, level: float = LEVEL) ->
             families = [values] if endpoint == PRIMARY else [[each] for each in values]
             ps = [p for each in families for p in sign_flips(list(zip(*each, strict=True)))]
             for rival, each, p in zip(rivals, values, ps, strict=True):
-                numbers = (seeds, tuple(each), fmean(each), student(each, level), float(p))
+                numbers = (seeds, tuple(each), fmean(each), student(each, LEVEL), float(p))
                 rows.append(Difference(model, rival, against, endpoint, *numbers))
     return rows
 
@@ -212,7 +212,6 @@ def estimate_rates(
     prompts: int,
     *,
     even: bool = True,
-    level: float = LEVEL,
 ) -> list[Rate]:
     """Estimate how often the bank's prompts get a confirmed error, by model and policy.
 
@@ -226,7 +225,6 @@ def estimate_rates(
     even : bool
         Whether every task has as many of them: policies that draw tasks alike draw prompts alike
         only then.
-    level : float
 
     Notes
     -----
@@ -236,9 +234,7 @@ def estimate_rates(
     """
     by_run = group_by_run(rows)
     return [
-        _estimate_rate(
-            [by_run[model, policy, run.seed] for run in runs], statuses, prompts, even, level
-        )
+        _estimate_rate([by_run[model, policy, run.seed] for run in runs], statuses, prompts, even)
         for model in results.models
         for policy in results.policies
         if (runs := results.select(policy, model))
@@ -250,7 +246,6 @@ def _estimate_rate(
     statuses: Mapping[str, Status],
     prompts: int,
     even: bool,
-    level: float,
 ) -> Rate:
     rows = [row for run in runs for row in run]
     first = rows[0]
@@ -268,18 +263,18 @@ def _estimate_rate(
         return rate("all asked", len({row.key for row in rows if row.id in wrong}) / prompts)
     # tasks are drawn alike; prompts are too only where every task has as many
     if even and not is_adaptive(first.policy):
-        low, high = wilson(len(wrong), len(rows), level)
+        low, high = wilson(len(wrong), len(rows), LEVEL)
         return rate("draws", len(wrong) / len(rows), (float(low), float(high)))
     # inverse-probability weights need every chance
     if any(row.chance is None or not row.chance > 0 for row in rows):
         return rate("not available")
     estimate = estimate_with_repeats if may_repeat(first.policy) else estimate_without_repeats
     each = [
-        estimate(run_errors, [row.chance or 0.0 for row in run], prompts, level)
+        estimate(run_errors, [row.chance or 0.0 for row in run], prompts, LEVEL)
         for run_errors, run in zip(errors, runs, strict=True)
     ]
     values, interval = [one.value for one in each], (each[0].low, each[0].high)
-    return rate("weighted", fmean(values), student(values, level) if len(each) > 1 else interval)
+    return rate("weighted", fmean(values), student(values, LEVEL) if len(each) > 1 else interval)
 
 
 Losses = Mapping[str, Mapping[tuple[str, ...], float]]
