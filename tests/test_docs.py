@@ -311,30 +311,43 @@ def test_plug_ins_of_the_page_are_found_by_name(desk: Path) -> None:
         "id,error,a,b\n" + "".join(f"{i},{i % 3 == 0:d},{i % 7},{i % 5}\n" for i in range(80))
     )
     table = "--id id --outcome error"
-    by_name = f"audit t.csv {table} --no-ledger --finders comparisons --judge bonferroni --out r"
-    run_with_plug_ins(desk, by_name)
-    report = json.loads((desk / "r" / "report.json").read_text())
-    assert report["judge"] == "bonferroni"
-    assert [f["name"] for f in report["findings"]] == ["a > b"]
-    assert "reproduces" in run_with_plug_ins(desk, "verify r --no-ledger")
-    assert "wrote 0 lines" in run_with_plug_ins(desk, "export r --to checklist -o todo.md")
     (desk / "q.jsonl").write_text(
         "".join(f'{{"quiz": "q{i}", "player": "m", "points": {i % 10}}}\n' for i in range(40))
     )
-    account = json.loads(run_with_plug_ins(desk, "import q.jsonl --json"))
+    _, verified, exported, imported = run_with_plug_ins(
+        desk,
+        f"audit t.csv {table} --no-ledger --finders comparisons --judge bonferroni --out r",
+        "verify r --no-ledger",
+        "export r --to checklist -o todo.md",
+        "import q.jsonl --json",
+    )
+    report = json.loads((desk / "r" / "report.json").read_text())
+    assert report["judge"] == "bonferroni"
+    assert [f["name"] for f in report["findings"]] == ["a > b"]
+    assert "reproduces" in verified
+    assert "wrote 0 lines" in exported
+    account = json.loads(imported)
     assert [log["reader"] for log in account["logs"]] == ["quiz"]
 
 
-def run_with_plug_ins(desk: Path, command: str) -> str:
+def run_with_plug_ins(desk: Path, *commands: str) -> list[str]:
+    """Run commands in one new process, which finds the package beside them; their outputs."""
+    code = (
+        "import json, sys; from commands import run_program\n"
+        "print(json.dumps([run_program(*words.split()) for words in sys.argv[1:]]))"
+    )
+    places = [str(desk), str(Path(__file__).parent / "support"), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
-        [sys.executable, "-m", "groundfault", *command.split()],
-        env={**os.environ, "PYTHONPATH": str(desk)},
+        [sys.executable, "-c", code, *commands],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    endings = json.loads(done.stdout)
+    assert [status for status, _, _ in endings] == [0] * len(commands), endings
+    return [output for _, output, _ in endings]
 
 
 # ------------------------------------------------------------------------------ nothing is left out

@@ -28,7 +28,7 @@ def read(table: pl.DataFrame, **roles: str) -> groundfault.Evidence:
     return groundfault.Evidence.from_table(table, outcome="error", **roles)
 
 
-@settings(max_examples=count_examples(10_000))
+@settings(max_examples=count_examples(10_000, fast=10))
 @given(seeds)
 def test_an_audit_of_any_table_is_a_report_or_one_clear_error(seed: int) -> None:
     with warnings.catch_warnings(), suppress(GroundfaultError):
@@ -36,7 +36,7 @@ def test_an_audit_of_any_table_is_a_report_or_one_clear_error(seed: int) -> None
         json.loads(groundfault.audit(read(draw_table(seed)), ledger=None).to_json())
 
 
-@settings(max_examples=count_examples(2_000, fast=8))
+@settings(max_examples=count_examples(2_000, fast=4))
 @given(seeds)
 def test_checks_finders_models_and_comparisons_take_any_table(seed: int) -> None:
     table = draw_table(seed)

@@ -38,7 +38,7 @@ def test_a_column_whose_values_are_rare_is_not_used_and_said() -> None:
 
 def test_a_rate_that_changes_with_a_day_a_weekday_or_a_tag_is_named(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    hours = rng.integers(0, 24 * 240, 2000)
+    hours = rng.integers(0, 24 * 240, 900)
     at = [dt.datetime(2024, 1, 1) + dt.timedelta(hours=int(hour)) for hour in hours]
     tags = [[tag for tag in ("long", "code", "math") if rng.random() < 0.4] for _ in at]
     causes = {
@@ -47,8 +47,8 @@ def test_a_rate_that_changes_with_a_day_a_weekday_or_a_tag_is_named(tmp_path: Pa
         "tags.has math": ["math" in some for some in tags],
     }
     for number, (meaning, cause) in enumerate(causes.items()):
-        error = rng.random(2000) < np.where(cause, 0.6, 0.1)
-        columns = {"created": at, "tags": tags, "raw": [bytes([i % 251]) for i in range(2000)]}
+        error = rng.random(900) < np.where(cause, 0.7, 0.1)
+        columns = {"created": at, "tags": tags, "raw": [bytes([i % 251]) for i in range(900)]}
         path, place = tmp_path / f"{number}.parquet", tmp_path / f"report-{number}"
         pl.DataFrame({"error": error.astype(int), **columns}).write_parquet(path)
         report = groundfault.audit(Evidence.from_table(path, outcome="error"), ledger=None)

@@ -201,9 +201,11 @@ def test_a_set_of_other_values_than_the_worst_pays_for_all_sets() -> None:
         assert (bars.cost_of(rule) < bars.sum_cost("set", 2)) is cheap
 
 
+# 100 worlds notice a level of 0.25 in 85 of 100 runs, and the 150 of every night in 97
+@pytest.mark.parametrize("worlds", [100, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["flags", "cuts", "rare"])
-def test_the_level_is_kept_and_used(kind: str) -> None:
-    worlds, named = 150, 0
+def test_the_level_is_kept_and_used(kind: str, worlds: int) -> None:
+    named = 0
     for seed in range(worlds):
         rng = np.random.default_rng(seed)
         table = {

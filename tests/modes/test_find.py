@@ -329,7 +329,7 @@ def make_null(seed: int) -> tuple[pl.DataFrame, Floats, NDArray[np.int64] | None
     return table, np.where((strata == 1) & (rng.random(n) < 0.5), 1.0, losses), strata
 
 
-@pytest.mark.parametrize("worlds", [30, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("worlds", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_on_shuffled_worlds_there_are_hardly_ever_modes(worlds: int) -> None:
     level = 0.10
     found = []

@@ -6,7 +6,6 @@ import platform
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from typing import Any
 
 import msgspec
@@ -41,6 +40,7 @@ from groundfault.auditing.report_schema import (
 )
 from groundfault.auditing.results import AuditResults
 from groundfault.auditing.stored_losses import make_record
+from groundfault.base.machine import version
 from groundfault.core.counted_units import CountedMarks
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Finding, Verdict

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +41,7 @@ from groundfault.auditing.verification_checks import (
 )
 from groundfault.base.json_diff import differences_of
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
+from groundfault.base.machine import version
 from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ FARMS = ("dask", "ray")
 # on smaller inputs, waking the other threads takes longer than the work
 _SMALL = 20_000_000
 _CGROUP = Path("/sys/fs/cgroup")
+# of an installed package: read once a process, since parsing its metadata takes milliseconds
+version = cache(metadata.version)
 
 
 def run_in_order(calls: Iterable[Any], jobs: int) -> Iterator[Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from groundfault.base.deprecation import rename_members, warn_renamed
+from groundfault.base.machine import version
 from groundfault.errors import InputError
 from groundfault.sequential.bets import Shares
 from groundfault.sequential.draws import SealedKey

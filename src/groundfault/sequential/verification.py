@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from groundfault.base.holdout_events import Event
 from groundfault.base.json_diff import differences_of
 from groundfault.base.ledger import Ledger
 from groundfault.base.ledgers import LedgerChoice, find_witness, is_waived
+from groundfault.base.machine import version
 from groundfault.errors import GroundfaultError, InputError, LedgerError
 from groundfault.sequential import policies
 from groundfault.sequential.certificate import (
