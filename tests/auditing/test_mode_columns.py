@@ -58,3 +58,18 @@ def test_a_rate_that_changes_with_a_day_a_weekday_or_a_tag_is_named(tmp_path: Pa
         report.write(place)
         assert groundfault.verify(place, ledger=False).differences == ()
         assert look_up_examples(place, 1, count=2).examples
+
+
+def test_values_lost_by_outcome_are_no_mode_unless_the_worst_case_shows_it() -> None:
+    """An unrelated flag that passing examples lost was listed in 19 of 20 worlds."""
+    for seed, rate_on, named in ((0, 0.3, False), (1, 0.3, False), (2, 0.7, True)):
+        rng = np.random.default_rng(seed)
+        tag = rng.random(1000) < 0.3
+        error = rng.random(1000) < np.where(tag, rate_on, 0.3 if not named else 0.15)
+        lost = ~error & tag & (rng.random(1000) < 0.5)
+        columns = {"tag": [None if gone else bool(on) for gone, on in zip(lost, tag, strict=True)]}
+        columns |= {f"t{i}": (rng.random(1000) < 0.2).tolist() for i in range(5)}
+        table = pl.DataFrame({"id": range(1000), "error": error.astype(int), **columns})
+        evidence = Evidence.from_table(table, id="id", outcome="error")
+        report = groundfault.audit(evidence, finders=(), ledger=False)
+        assert any("tag" in mode.columns for mode in report.modes) is named

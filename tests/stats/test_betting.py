@@ -63,3 +63,29 @@ def test_observations_keep_count_sum_and_squares() -> None:
         history = betting.observe(history, np.array([score]))
     assert history.ravel() == pytest.approx([2, 1, 0.25**2 + 0.5**2])
     assert 0 < betting.agrapa(history, np.array([0.9]))[0, 0] < 0.9
+
+
+@pytest.mark.parametrize("shape", [(0.9, 0.1), (0.1, 0.9), (5.0, 5.0)])
+def test_evidence_of_an_excess_is_an_e_value(shape: tuple[float, float]) -> None:
+    """Its mean under equal means is at most 1, whatever the shapes."""
+    rng, (a, b) = np.random.default_rng(3), shape
+    on = np.arange(120) < 12
+    draws = [
+        np.exp(
+            betting.log_excess(np.where(on, rng.beta(a, b, 120), rng.beta(9 * a, 9 * b, 120)), on)
+        )
+        for _ in range(400)
+    ]
+    # 0 stands for a mean inside that is not larger: e-values of 1, as large as they may be
+    assert np.mean(draws) <= 1 + 3 * np.std(draws) / 20
+    assert np.mean(np.array(draws) > 10) <= 0.1
+
+
+def test_evidence_grows_with_an_excess_and_not_without() -> None:
+    rng = np.random.default_rng(4)
+    on = np.arange(20_000) < 2_000
+    losses = rng.random(20_000)
+    assert betting.log_excess(losses, on) < 2.3
+    assert betting.log_excess(np.minimum(losses + 0.05 * on, 1), on) > 5
+    assert betting.log_excess(losses - losses * on, on) == 0
+    assert betting.log_excess(np.zeros(5), np.ones(5, dtype=bool)) == 0

@@ -90,6 +90,8 @@ class Condition:
         Units that it is tested on; None for all.
     source : str
         Who proposed it.
+    lost : bool
+        Whether units may have no value because of their outcome, so that the worst is assumed.
     grain : {0, 1, 2}
         How finely it cuts: 0 joins with others to rules of any length, 1 with one other, 2 with
         none.
@@ -107,6 +109,7 @@ class Condition:
     aliases: tuple[Condition, ...] = ()
     tested: Bools | None = None
     source: str = "modes"
+    lost: bool = False
     grain: int = 0
 
 

@@ -23,6 +23,7 @@ from groundfault.modes.text_attributes import read_text_conditions
 Bools = NDArray[np.bool_]
 
 _MAX_VALUES = 60
+_GROUPS = (Kind.FLAG, Kind.LABEL)
 
 
 def list_conditions(
@@ -53,7 +54,10 @@ def list_conditions(
     for column in columns:
         conditions = _read_column(table, column, len(columns), max_words)
         if column.name in gaps:
-            conditions = _leave_alone(conditions, table[column.name].is_not_null().to_numpy())
+            present = table[column.name].is_not_null()
+            whole = [c.name for c in columns if c.kind in _GROUPS and c.name not in gaps]
+            lost = not any(_follows(present, table[name]) for name in whole)
+            conditions = _leave_alone(conditions, present.to_numpy(), lost=lost)
         literals += conditions
     literals.sort(key=lambda one: (one.tier, one.cost))
     return _merge_equal(
@@ -61,7 +65,16 @@ def list_conditions(
     )
 
 
-def _leave_alone(conditions: Iterable[Condition], present: Bools) -> Iterator[Condition]:
+def _follows(present: pl.Series, groups: pl.Series) -> bool:
+    """Return whether a group has a value for all its units or for none, as one benchmark's column
+    in a table of several: then no outcome lost it."""
+    shares = pl.DataFrame({"on": present, "group": groups}).group_by("group").agg(pl.mean("on"))
+    return bool(shares["on"].is_in([0.0, 1.0]).all())
+
+
+def _leave_alone(
+    conditions: Iterable[Condition], present: Bools, *, lost: bool
+) -> Iterator[Condition]:
     """Yield conditions of a column whose gaps go with the outcome, to be tested where there is a
     value.
 
@@ -72,7 +85,7 @@ def _leave_alone(conditions: Iterable[Condition], present: Bools) -> Iterator[Co
         if not (one.on & present).any():
             yield one
         elif one.tier is Tier.ATTRIBUTE and one.on.sum() <= most:
-            yield replace(one, tier=Tier.PARTIAL, tested=present)
+            yield replace(one, tier=Tier.PARTIAL, tested=present, lost=lost)
 
 
 def _merge_equal(literals: Iterable[Condition]) -> list[Condition]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -46,20 +47,44 @@ other prompts, by a failure or two each, whatever their size."""
 _SHARES = (0.02, 0.05, 0.10, 0.30)
 
 
-def compute_detectable(bars: Bars) -> dict[str, float | None]:
-    """Return the failure rate inside that a single condition needs to be named, by its share of
-    units."""
+def compute_detectable(bars: Bars) -> dict[str, dict[str, float | None]]:
+    """Return the failure rate inside that a rule of each kind needs to be named, by its share of
+    units.
+    """
     y = bars.losses.values
     if not bars.weights or len(y) == 0:
         return {}
-    kind = next(kind for kind in ("single", "word", "partial", "own") if kind in bars.weights)
-    bar, rate, n = bars.log_level - bars.log_cost(kind), float(y.mean()), len(y)
+    rate, n = float(y.mean()), len(y)
 
-    def stands(inside: int, errors: int, total: int) -> bool:
+    def stands(bar: float, inside: int, errors: int, total: int) -> bool:
         one = np.array([[inside], [total], [n]], dtype=np.int64)
         return log_tail(errors, *one) <= bar
 
-    return {f"{share:g}": _find_rate(round(share * n), n, rate, stands) for share in _SHARES}
+    return {
+        name: {
+            f"{share:g}": _find_rate(round(share * n), n, rate, partial(stands, bar))
+            for share in _SHARES
+        }
+        for name, bar in _list_log_bars(bars)
+    }
+
+
+def _list_log_bars(bars: Bars) -> Iterator[tuple[str, float]]:
+    """Yield kinds of rules that a reader tells apart, and the log p that one needs.
+
+    The first is the plainest condition there is.
+    """
+    language = bars.language
+    plainest = next(k for k in ("single", "word", "partial", "own") if k in bars.weights)
+    yield "condition", bars.log_level - bars.log_cost(plainest)
+    bounds = [language.literals[i].bounds for i in language.single]
+    closed = np.array([b is not None and np.isfinite(b).all() for b in bounds], dtype=np.bool_)
+    ranges = language.handicaps[closed]
+    if len(ranges):
+        yield "range", bars.log_level - bars.log_cost("single") - float(ranges.max())
+    for kind in ("word", "pair"):
+        if kind in bars.weights and kind != plainest:
+            yield kind, bars.log_level - bars.log_cost(kind)
 
 
 def _find_rate(
@@ -290,7 +315,10 @@ def find_modes(
     whose failure rate is the same inside and outside; and none that adds nothing to those listed
     before it (for a list fixed in advance; simulated for the list that was searched for). With bars
     by permutation the first assumes subset pivotality (how conditions without an effect go together
-    does not depend on the outcome); with Bonferroni's it is exact however rules depend.
+    does not depend on the outcome); with Bonferroni's it is exact however rules depend. Of graded
+    losses, units inside and outside are alike in shape under the first claim; a rule whose losses
+    are as large on average and differ in shape is listed with probability at most ``level``, each
+    by itself (`groundfault.stats.betting.log_excess`; losses are at most the largest observed).
     """
     names = [column for column in table.columns if column not in within]
     literals = list_conditions(table.select(names), gaps=gaps)
@@ -312,6 +340,7 @@ def find_modes(
         RuleClass(name=name, rules=first.language.counts[name], weight=weight)
         for name, weight in first.weights.items()
     )
+    detectable = compute_detectable(first)
     summary = ModeSearch(
         level=level,
         depth=depth,
@@ -319,7 +348,8 @@ def find_modes(
         within=tuple(within),
         classes=classes,
         outcomes=tuple(coverage),
-        detectable=compute_detectable(first),
+        detectable=detectable.pop("condition", {}),
+        detectable_by=detectable,
         bars="permutation" if any(one.bars.lowest for one in search.lists) else "bonferroni",
         remarks=search.remarks(),
         matrix=search.make_matrix() if shared and len(outcomes) > 1 else (),

@@ -322,6 +322,9 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
         Share of the units inside a rule to the failure rate that a single condition would have
         needed to be named with 80 % power; of a comparison the rise of that rate. None where none
         would do.
+    detectable_by : dict of str to such a dict
+        The same of a ``range`` of numbers, a ``word`` and a ``pair`` of conditions; those that the
+        search has. Empty in comparisons, and in reports of before.
     remarks : tuple of str
         What was left out of the search, in sentences.
     bars : {"permutation", "bonferroni"}
@@ -348,6 +351,7 @@ class ModeSearch(_Section, frozen=True, kw_only=True):
     searched: int | None = None
     overall: tuple[float, float] | None = None
     matrix: tuple[MatrixRow, ...] = ()
+    detectable_by: dict[str, dict[str, float | None]] = {}
 
     @property
     def rules(self) -> int:

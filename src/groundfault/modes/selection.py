@@ -85,6 +85,7 @@ class Selection:
         self.bars, self.language, self.losses = bars, bars.language, bars.losses
         self.base = Strata(self.language.layout, self.losses)
         self.tabu: set[ModeRule] = set()
+        self._doubts: dict[ModeRule, float] = {}
 
     def select(self) -> list[Listed]:
         """Search, list the best, drop what others explain, until nothing more stands."""
@@ -155,13 +156,9 @@ class Selection:
         """Return whether a condition cuts a column where a mode cuts it: its doses show that."""
         if proposal.rule.kind != "single":
             return False
-        family = self.language.family
-        place = proposal.rule.parts[0][0]
-        cuts = [
-            mode.mask
-            for mode in modes
-            if mode.rule.kind == "single" and family[mode.rule.parts[0][0]] == family[place]
-        ]
+        about = self._list_families(proposal.rule)
+        single = [mode for mode in modes if mode.rule.kind == "single"]
+        cuts = [mode.mask for mode in single if self._list_families(mode.rule) == about]
         return any((cut & proposal.mask).any() for cut in cuts)
 
     def _list_alternatives(
@@ -195,7 +192,7 @@ class Selection:
                 yield p.rule, float(overlap)
 
     def _cuts(self, rule: ModeRule) -> bool:
-        """Return whether a rule has a condition on a number."""
+        """Return whether a rule cuts a number."""
         return any(self.language.literals[part[0]].bounds is not None for part in rule.parts)
 
     def _list_families(self, rule: ModeRule) -> list[int]:
@@ -229,7 +226,21 @@ class Selection:
 
     def _adjust(self, strata: Strata, one: RuleProposal | Listed) -> float:
         """Return log p of a claim times all the rules that could have been said instead."""
-        return self.bars.adjust(one.rule, self._log_p(strata, one))
+        adjusted = self.bars.adjust(one.rule, self._log_p(strata, one))
+        if strata is not self.base or adjusted > self.bars.log_level:
+            return adjusted
+        if one.rule not in self._doubts:
+            self._doubts[one.rule] = self._doubt(one)
+        return max(adjusted, self._doubts[one.rule])
+
+    def _doubt(self, one: RuleProposal | Listed) -> float:
+        """Return log p without what the test takes for granted: that no value was lost because the
+        model passed, and that graded losses differ in size, not in shape."""
+        mask, tested, doubt = one.mask, self.language.tested(one.rule), -math.inf
+        if tested is not None and self.language.literals[one.rule.parts[0][0]].lost:
+            mask, tested = self.base.assume_worst(mask, tested), None
+            doubt = self.bars.adjust(one.rule, self.base.log_p(mask))
+        return max(doubt, -self.base.log_excess(mask, tested))
 
     def _refine(self, proposal: RuleProposal, strata: Strata) -> RuleProposal:
         """Return the refined rule, where both of its claims still stand."""
@@ -391,8 +402,8 @@ class Selection:
         return ordered
 
     def _merge(self, modes: list[Listed]) -> list[Listed]:
-        """Return the list with modes said as one that differ in the values of one column, and fail
-        alike, or that are stretches of one slope."""
+        """Return the list with values of one column that fail alike, and stretches of a slope, as
+        one mode."""
         for a, b in combinations(modes, 2):
             rule = join(self.language, self.base, a.rule, b.rule)
             if rule is None:
@@ -426,8 +437,7 @@ class Selection:
         return modes
 
     def _find_wider(self, modes: list[Listed]) -> Listed | None:
-        """Return the rule of some conditions of the last mode that best describes what else
-        fails."""
+        """Return the rule of some conditions of the last mode that best says what else fails."""
         parts = modes[-1].rule.parts
         subsets = [some for size in range(1, len(parts)) for some in combinations(parts, size)]
         rules = [rule for some in subsets for rule in self.language.join(some, free=True)]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from groundfault.modes.bit_layout import Layout
 from groundfault.modes.kernels import sum_rows
+from groundfault.stats.betting import log_excess
 from groundfault.stats.bits import Bits
 from groundfault.stats.contingency import common_grid
 from groundfault.stats.stratified_tail import log_tail, log_tail_of_losses
@@ -46,7 +47,8 @@ class Losses:
         """Cut losses into planes: one for errors, seven for graded losses."""
         if np.isin(values, (0.0, 1.0)).all():
             return cls(values, layout.pack(values[None] == 1), np.ones(1))
-        top = 2**_PLANES - 1
+        # the largest loss fills all planes, however small losses are
+        top = (2**_PLANES - 1) / float(values.max())
         whole = np.rint(values * top).astype(np.int64)
         rows = np.stack([(whole >> b) & 1 == 1 for b in range(_PLANES)])
         scale = 2.0 ** np.arange(_PLANES) / top
@@ -137,6 +139,31 @@ class Strata:
         values = levels[cell % len(levels)]
         step = self.losses.step
         return float(log_tail_of_losses(total, step, on_size[busy], home, values, counts))
+
+    def assume_worst(self, mask: Bits, tested: NDArray[np.bool_]) -> Bits:
+        """Return a rule as if all that speaks against it had lost its value.
+
+        Parameters
+        ----------
+        mask : uint64 array, shape (words,)
+        tested : bool array, shape (units,)
+            Units with a value: of the others, those that failed less than usual would be inside.
+        """
+        losses = self.losses.values
+        lost = ~tested & (losses <= losses.mean())
+        return np.asarray(mask | self.layout.pack(lost[None])[0])
+
+    def log_excess(self, mask: Bits, tested: NDArray[np.bool_] | None = None) -> float:
+        """Return `groundfault.stats.betting.log_excess` of this rule alone, within strata.
+
+        Infinite for losses of 0 and 1, which differ in nothing but their mean.
+        """
+        if self.losses.binary:
+            return math.inf
+        on, strata = self.layout.unpack(mask[None])[0], self.layout.strata
+        kept = np.ones(len(on), dtype=np.bool_) if tested is None else tested
+        parts = (kept & (strata == code) for code in np.unique(strata[on]))
+        return sum(log_excess(self.losses.values[part], on[part]) for part in parts)
 
     def count_new(self, masks: Bits) -> tuple[Floats, Floats, Floats]:
         """Return new units of each rule, their losses, and what is expected of them."""

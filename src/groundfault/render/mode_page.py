@@ -11,7 +11,7 @@ from groundfault.auditing.column_timing import describe_share
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_examples import RuleExamples
 from groundfault.modes.examples import share_opening
-from groundfault.modes.mode import EVERY_MODEL, Mode, ModeChange, ModeExample, Side
+from groundfault.modes.mode import EVERY_MODEL, Mode, ModeChange, ModeExample, ModeSearch, Side
 from groundfault.render import words
 from groundfault.render.audit_figures import draw_doses, draw_safely
 from groundfault.render.audit_groups import name_change
@@ -187,13 +187,14 @@ def list_search(outline: ModeOutline) -> Iterator[Content]:
     """Yield the rules looked through, and the failure rate that a rule needed to be named."""
     search = outline.search
     unit = f"{outline.report.unit}s"
+    first = "Failure rate" if outline.changes is None else "Rise of failures"
     power = tabulate(
-        "What a single condition had to reach to be named four times in five",
-        search.detectable.items(),
-        Number(f"Holds for this share of {unit}", lambda pair: words.level(float(pair[0]))),
-        Number(
-            "Failure rate" if outline.changes is None else "Rise of failures",
-            lambda pair: "none would do" if pair[1] is None else words.rate(pair[1]),
+        "What a rule had to reach to be named four times in five",
+        search.detectable,
+        Number(f"Holds for this share of {unit}", lambda share: words.level(float(share))),
+        *(
+            Number(name, partial(_write_rate, rates))
+            for name, rates in ((first, search.detectable), *_list_kinds(search))
         ),
     )
     kinds = NAMES | SETS
@@ -206,6 +207,17 @@ def list_search(outline: ModeOutline) -> Iterator[Content]:
     )
     yield outline.guarantee, (f"{words.capital(one)}." for one in search.remarks)
     yield power, classes
+
+
+def _list_kinds(search: ModeSearch) -> Iterator[tuple[str, dict[str, float | None]]]:
+    """Yield the kinds of rules that need more than a single condition does."""
+    named = {"range": "A range", "word": "A word", "pair": "Two conditions"}
+    yield from ((named.get(kind, kind), rates) for kind, rates in search.detectable_by.items())
+
+
+def _write_rate(rates: Mapping[str, float | None], share: str) -> str:
+    rate = rates.get(share)
+    return "none would do" if rate is None else words.rate(rate)
 
 
 def make_section(outline: ModeOutline) -> Section:

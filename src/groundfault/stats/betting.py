@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+EXCESS_STAKES = np.array([0.0, 0.03, 0.1, 0.3, 0.8])
+"""Shares of the wealth that bets on a difference of means stake, averaged: each about three times
+the last, so that none is far from the best (for four deviations among 20,000 scores it is .03); and
+none, so that the side which a mean m speaks for loses nothing of what the other wins."""
+# with twice as many of both, evidence of 22 nats is 24 and takes 30 ms a rule in place of 4
+_LEVELS = 512  # different scores that bets tell apart
+_MEANS = 61  # means that are tried, where the least wealth lies
 # no unit staked becomes more than this much: a threshold of 1 would allow an infinite bet
 LARGEST_BET = 1e6
 ROUNDING = 1e-9  # relative: what rounding may add to sums of scores and to thresholds
@@ -228,3 +235,49 @@ def log_mean(log_values: Floats, log_weights: Floats) -> Floats:
     shift = np.where(finite, largest, 0.0)
     total = np.exp(np.minimum(terms - shift, 0.0)).sum(axis=0)
     return np.where(finite, np.log(np.where(finite, total, 1.0)) + shift, largest)
+
+
+def log_excess(scores: Floats, on: NDArray[np.bool_]) -> float:
+    """Return the log of the evidence that scores inside are larger on average than outside.
+
+    Whoever doubts it names the mean m that neither side crosses. Bets against "inside at most m"
+    and "outside at least m" multiply; the evidence is the least product over all m.
+
+    Parameters
+    ----------
+    scores : float64 array, shape (units,)
+        At least 0; independent. The largest is taken as what a score can be at most.
+    on : bool array, shape (units,)
+        Whether a unit is inside, fixed before the scores were seen.
+
+    Returns
+    -------
+    float
+        Of an e-value: if the mean inside is no larger, it exceeds log(1 / a) with probability at
+        most a, whatever the shapes of both distributions. 0 where the mean inside is not larger.
+    """
+    top = float(scores.max(initial=0.0))
+    inside, outside = scores[on] / (top or 1.0), scores[~on] / (top or 1.0)
+    low, high = (float(side.mean()) if len(side) else 0.0 for side in (outside, inside))
+    if not len(outside) or high <= low:
+        return 0.0
+    gap = high - low
+    near = np.linspace(low - gap / 4, high + gap / 4, _MEANS).clip(0.0, 1.0)
+    means = np.unique(np.concatenate([[0.0], near, [1.0]]))
+    # between two means, wealth is no less than inside at the upper and outside at the lower
+    wealth = _bet_on(inside, means[1:]) + _bet_on(1 - outside, 1 - means[:-1])
+    return float(wealth.min())
+
+
+def _bet_on(scores: Floats, means: Floats) -> Floats:
+    """Return the log wealth of bets on more than each mean, averaged over the stakes."""
+    levels, counts = np.unique(scores, return_counts=True)
+    if len(levels) > _LEVELS:
+        # rounded down, a score is worth no more
+        levels, place = np.quantile(levels, np.linspace(0, 1, _LEVELS), method="lower"), levels
+        place = np.searchsorted(levels, place, side="right") - 1
+        counts = np.bincount(np.repeat(place, counts), minlength=_LEVELS)
+    gains = levels / means[:, None] - 1
+    wealth = np.stack([np.log1p(stake * gains) @ counts for stake in EXCESS_STAKES])
+    mean: Floats = np.logaddexp.reduce(wealth, axis=0) - np.log(len(EXCESS_STAKES))
+    return mean
