@@ -274,9 +274,9 @@ def _bet_on(scores: Floats, means: Floats) -> Floats:
     levels, counts = np.unique(scores, return_counts=True)
     if len(levels) > _LEVELS:
         # rounded down, a score is worth no more
-        levels, place = np.quantile(levels, np.linspace(0, 1, _LEVELS), method="lower"), levels
-        place = np.searchsorted(levels, place, side="right") - 1
-        counts = np.bincount(np.repeat(place, counts), minlength=_LEVELS)
+        kept = np.quantile(levels, np.linspace(0, 1, _LEVELS), method="lower")
+        place = np.searchsorted(kept, levels, side="right") - 1
+        levels, counts = kept, np.bincount(np.repeat(place, counts), minlength=_LEVELS)
     gains = levels / means[:, None] - 1
     wealth = np.stack([np.log1p(stake * gains) @ counts for stake in EXCESS_STAKES])
     mean: Floats = np.logaddexp.reduce(wealth, axis=0) - np.log(len(EXCESS_STAKES))
