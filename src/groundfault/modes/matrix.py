@@ -20,8 +20,8 @@ from groundfault.modes.mode import MatrixCell, MatrixRow
 from groundfault.modes.refine import gain_over_expected
 from groundfault.modes.rule_space import ModeRule, RuleLanguage
 from groundfault.modes.search import score_counts
-from groundfault.modes.selection import Listed, compute_overlaps
-from groundfault.modes.strata import Strata
+from groundfault.modes.selection import Listed
+from groundfault.modes.strata import Strata, compute_overlaps
 from groundfault.stats import bits as bitset
 from groundfault.stats import flips
 from groundfault.stats.bits import Bits

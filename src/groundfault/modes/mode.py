@@ -149,6 +149,9 @@ class Mode(_Section, frozen=True, kw_only=True):
         those that changed as the list says, and passing ones all others inside.
     change : ModeChange or None
         What changed since the first of two runs; None where none were compared.
+    stability : float or None
+        Share of samples of nine tenths of the units in which the rule passes what it had to pass.
+        None for graded losses, for comparisons and in reports of before.
     """
 
     rule: str
@@ -171,6 +174,7 @@ class Mode(_Section, frozen=True, kw_only=True):
     doses: tuple[DosePoint, ...] = ()
     sample: tuple[ModeExample, ...] = ()
     change: ModeChange | None = None
+    stability: float | None = None
 
     @property
     def rate(self) -> float:

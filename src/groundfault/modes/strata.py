@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.streams import stream
 from groundfault.modes.bit_layout import Layout
 from groundfault.modes.kernels import sum_rows
+from groundfault.stats import bits
 from groundfault.stats.betting import log_excess
 from groundfault.stats.bits import Bits
 from groundfault.stats.contingency import common_grid
@@ -18,6 +20,10 @@ from groundfault.stats.stratified_tail import log_tail, log_tail_of_losses
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_KEPT = 0.9
+"""Share of the units that samples keep: a list of one more or less run of an eval."""
+_SAMPLES = 20
+"""Samples of which the stability of a mode is counted: a word, not a number, is made of it."""
 _PLANES = 7
 """Bits of a loss that rank rules; tests use the loss itself."""
 
@@ -140,6 +146,35 @@ class Strata:
         step = self.losses.step
         return float(log_tail_of_losses(total, step, on_size[busy], home, values, counts))
 
+    def thin(self, mask: Bits, tested: NDArray[np.bool_] | None = None) -> Floats | None:
+        """Return log p of a rule in samples of the units, each kept with chance `_KEPT`.
+
+        None for graded losses, whose tests would take as long as the search.
+
+        Parameters
+        ----------
+        mask, tested
+            As in `log_p`.
+        """
+        if not self.losses.binary:
+            return None
+        on, wide = self.layout.unpack(mask[None])[0], len(self.size)
+        part = np.ones(len(on), dtype=np.bool_) if tested is None else tested
+        cell = (2 * on + self.losses.values).astype(np.int64) * wide + self.home
+        counts = np.bincount(cell[part], minlength=4 * wide)
+        drawn = stream(0, "modes: stability").binomial(counts, _KEPT, (_SAMPLES, 4 * wide))
+        # by whether the rule holds, and whether the model failed
+        kept = drawn.reshape(_SAMPLES, 2, 2, wide)
+        inside, failed = kept[:, 1].sum(axis=1), kept[:, :, 1].sum(axis=1)
+        sizes = kept.sum(axis=(1, 2))
+        errors = kept[:, 1, 1].sum(axis=1)
+        tails = zip(errors, inside, failed, sizes, strict=True)
+        return np.array([float(log_tail(int(k), *rows)) for k, *rows in tails])
+
+    def compute_new_overlaps(self, mask: Bits, masks: Sequence[Bits]) -> Floats:
+        """Return Jaccard of one rule with many, among the units that no listed mode covers."""
+        return compute_overlaps(mask & self.inside, np.stack(masks) & self.inside)
+
     def assume_worst(self, mask: Bits, tested: NDArray[np.bool_]) -> Bits:
         """Return a rule as if all that speaks against it had lost its value.
 
@@ -219,3 +254,10 @@ def _sum_squares(values: Floats, weights: Floats, units: Floats) -> float:
     mean = (values * units).sum() / n
     around = (np.square(weights * (values - mean)) * units).sum()
     return float(around * n / max(n - 1, 1))
+
+
+def compute_overlaps(mask: Bits, masks: Bits) -> NDArray[np.float64]:
+    """Return Jaccard of one rule with many."""
+    both = bits.count(masks & mask).astype(np.float64)
+    either = bits.count(masks | mask)
+    return np.asarray(both / np.maximum(either, 1))

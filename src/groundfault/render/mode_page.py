@@ -24,6 +24,7 @@ from groundfault.render.mode_words import (
     NumberedMode,
     count_errors,
     describe_rates,
+    describe_stability,
     format_count,
 )
 from groundfault.render.page import (
@@ -306,6 +307,8 @@ def _remark(outline: ModeOutline, one: NumberedMode) -> Iterator[tuple[str, str 
         yield from _remark_change(one, mode.change, rules, f"{level} interval")
     else:
         yield from _remark_rate(outline, one, rules, f"{level} interval")
+    if mode.stability is not None:
+        yield "Stability", describe_stability(mode)
     for other in mode.alternatives:
         overlap = f"{words.rate(other.overlap)} of the same {one.report.unit}s"
         yield "Alternative", (f"{words.clean(other.meaning)} ({overlap}): ", Code(other.rule))

@@ -432,3 +432,21 @@ def _number(count: int) -> str:
 
 def _or(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
+
+
+_STABLE = 0.9
+"""Share of samples from which a mode is called stable: 18 of 20."""
+
+
+def describe_stability(mode: Mode) -> str:
+    """Return what becomes of a mode where a tenth of the examples is left out.
+
+    Parameters
+    ----------
+    mode : Mode
+        With a stability.
+    """
+    share = mode.stability or 0.0
+    word = "stable" if share >= _STABLE else "near the bar"
+    ways = "; one of several ways to say it" if mode.alternatives else ""
+    return f"{word}: it stands in {share:.0%} of samples of nine tenths of the examples{ways}"
