@@ -11,7 +11,7 @@ from groundfault.auditing.column_timing import describe_share
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_examples import RuleExamples
 from groundfault.modes.examples import share_opening
-from groundfault.modes.mode import EVERY_MODEL, Mode, ModeChange, ModeExample, ModeSearch, Side
+from groundfault.modes.mode import EVERY_MODEL, Mode, ModeChange, ModeExample, Side
 from groundfault.render import words
 from groundfault.render.audit_figures import draw_doses, draw_safely
 from groundfault.render.audit_groups import name_change
@@ -61,6 +61,7 @@ _MAX_MODELS = 8
 _MAX_ROWS = 8
 """Rules of several models that a terminal lists."""
 _MARKS = {"named": " ●", "confirmed": " ○", "": "  "}
+_KINDS = {"range": "A range", "word": "A word", "pair": "Two conditions"}
 _MAX_FIGURES = 12
 """Pictures of columns on a page."""
 _LONG_OPENING = 80
@@ -188,15 +189,13 @@ def list_search(outline: ModeOutline) -> Iterator[Content]:
     """Yield the rules looked through, and the failure rate that a rule needed to be named."""
     search = outline.search
     unit = f"{outline.report.unit}s"
-    first = "Failure rate" if outline.changes is None else "Rise of failures"
+    needed = {"Failure rate" if outline.changes is None else "Rise of failures": search.detectable}
+    needed |= {_KINDS[kind]: rates for kind, rates in search.detectable_by.items()}
     power = tabulate(
         "What a rule had to reach to be named four times in five",
         search.detectable,
         Number(f"Holds for this share of {unit}", lambda share: words.level(float(share))),
-        *(
-            Number(name, partial(_write_rate, rates))
-            for name, rates in ((first, search.detectable), *_list_kinds(search))
-        ),
+        *(Number(name, partial(_write_rate, rates)) for name, rates in needed.items()),
     )
     kinds = NAMES | SETS
     classes = tabulate(
@@ -208,12 +207,6 @@ def list_search(outline: ModeOutline) -> Iterator[Content]:
     )
     yield outline.guarantee, (f"{words.capital(one)}." for one in search.remarks)
     yield power, classes
-
-
-def _list_kinds(search: ModeSearch) -> Iterator[tuple[str, dict[str, float | None]]]:
-    """Yield the kinds of rules that need more than a single condition does."""
-    named = {"range": "A range", "word": "A word", "pair": "Two conditions"}
-    yield from ((named.get(kind, kind), rates) for kind, rates in search.detectable_by.items())
 
 
 def _write_rate(rates: Mapping[str, float | None], share: str) -> str:
