@@ -24,7 +24,7 @@ def names_of_confirmed(report: groundfault.Report) -> set[str]:
 )
 def test_a_planted_explanation_is_confirmed_and_its_rivals_are_not(judge: str) -> None:
     evidence = Evidence.from_table(make_planted_table(), id="id", outcome="error")
-    report = groundfault.audit(evidence, Plan(judge=judge, permutations=499))
+    report = groundfault.audit(evidence, Plan(judge=judge, permutations=499), modes=False)
     assert names_of_confirmed(report) == {"hard"}
     assert len(report.findings) == len(report.library) > 5
     finding = report.confirmed[0]
@@ -128,7 +128,7 @@ def test_the_group_is_the_unit() -> None:
     frame = make_groups()
     evidence = Evidence.from_table(frame, id="id", outcome="error", group="item")
     plan = Plan(judge="janus-a", seed=2)
-    report = groundfault.audit(evidence, plan)
+    report = groundfault.audit(evidence, plan, modes=False)
     means = frame.group_by("item").agg(pl.col("error").mean(), pl.col("topic").first())
     assert report.n == 60
     assert report.unit == "group"
@@ -150,9 +150,9 @@ def test_graded_losses_get_an_exact_floor() -> None:
         Candidate("b", "words > 80"),
         Candidate("c", "lang = 'de'"),
     ]
-    exact = groundfault.audit(evidence, Plan(judge="janus-a"), candidates).floor.curve
+    exact = groundfault.audit(evidence, Plan(judge="janus-a"), candidates, modes=False).floor.curve
     sampling = Plan(judge="janus-a", decoys=30_000)
-    samples = groundfault.audit(evidence, sampling, candidates).floor.curve
+    samples = groundfault.audit(evidence, sampling, candidates, modes=False).floor.curve
     assert [row.threshold for row in exact] == [row.threshold for row in samples]
     assert max(abs(a.decoy - b.decoy) for a, b in zip(exact, samples, strict=True)) < 0.03
 
@@ -194,7 +194,7 @@ def test_several_models_are_judged_jointly_on_the_same_examples() -> None:
         "lang",
     )  # chars describes an answer, not the example
     for judge in ("max-t", "janus", "holm"):
-        report = groundfault.audit(evidence, Plan(judge=judge, permutations=499))
+        report = groundfault.audit(evidence, Plan(judge=judge, permutations=499), modes=False)
         assert {(f.name, f.outcome) for f in report.confirmed} == {("hard", "new")}, judge
         assert report.n == 300
         assert report.outcomes == ("new", "old", "other")
@@ -205,7 +205,7 @@ def test_one_model_of_several() -> None:
         several_models(), id="id", model="llm", outcome="error"
     ).select_model("new")
     assert "chars" in evidence.attributes
-    assert names_of_confirmed(groundfault.audit(evidence)) == {"hard"}
+    assert names_of_confirmed(groundfault.audit(evidence, modes=False)) == {"hard"}
     with pytest.raises(InputError, match="no rows of model 'newer'"):
         evidence.select_model("newer")
 
@@ -241,7 +241,7 @@ def test_repeats_are_averaged_within_an_example() -> None:
     with pytest.raises(InputError, match="share their key"):
         Evidence.from_table(frame, id="id", outcome="error")
     evidence = Evidence.from_table(frame, id="id", outcome="error", repeat="epoch")
-    report = groundfault.audit(evidence, Plan(judge="janus"))
+    report = groundfault.audit(evidence, Plan(judge="janus"), modes=False)
     assert report.n == 200
     assert report.rows == 800
     assert names_of_confirmed(report) == {"hard"}
@@ -278,7 +278,7 @@ def test_missing_values_are_rejected_dropped_or_off_as_declared() -> None:
     verdicts, units = {}, {}
     for missing in ("reject", "drop", "off"):
         finding = groundfault.audit(
-            evidence, Plan(judge="holm"), [Candidate("hard", "hard", missing=missing)]
+            evidence, Plan(judge="holm"), [Candidate("hard", "hard", missing=missing)], modes=False
         ).findings[0]
         verdicts[missing], units[missing] = (
             finding.verdict,
@@ -391,7 +391,7 @@ def test_a_candidate_absent_from_discovery_is_untestable_whatever_the_scope(judg
     plan = Plan(judge=judge, scope="full", prevalence=("0.05", "0.95"))
     candidates = [Candidate("absent", "absent"), Candidate("hard", "hard")]
     report = groundfault.audit(
-        Evidence.from_table(absent, id="id", outcome="error"), plan, candidates
+        Evidence.from_table(absent, id="id", outcome="error"), plan, candidates, modes=False
     )
     finding = next(f for f in report.findings if f.name == "absent")
     assert finding.verdict == "untestable"
@@ -413,7 +413,7 @@ def test_groups_of_unequal_size_are_permuted_among_their_like() -> None:
     )
     evidence = Evidence.from_table(frame, id="id", outcome="error", group="item")
     for judge in ("janus", "janus-a", "holm", "max-t"):
-        report = groundfault.audit(evidence, Plan(judge=judge, permutations=999))
+        report = groundfault.audit(evidence, Plan(judge=judge, permutations=999), modes=False)
         assert names_of_confirmed(report) == {"hard"}
         assert any("groups differ in size" in hint for hint in report.hints)
     with pytest.raises(PlanError, match="groups of like size"):
@@ -447,7 +447,7 @@ def test_each_of_a_pair_of_complements_needs_its_own_holdout_support(
     candidates = [Candidate(name, {"a": "a", "not a": "NOT a"}[name]) for name in order]
     for judge in ("janus", "janus-a"):
         report = groundfault.audit(
-            evidence, Plan(judge=judge, hold_min_on=100, hold_min_off=8), candidates
+            evidence, Plan(judge=judge, hold_min_on=100, hold_min_off=8), candidates, modes=False
         )
         assert {f.name: str(f.verdict) for f in report.findings} == {
             "a": "not_replicated",
@@ -532,7 +532,7 @@ def test_an_effect_of_a_column_that_is_held_fixed_is_not_confirmed_for_its_proxy
         }
     )
     evidence = Evidence.from_table(frame, outcome="error")
-    assert groundfault.audit(evidence).confirmed
+    assert groundfault.audit(evidence, modes=False).confirmed
     for judge in ("auto", "holm", "janus", "split-holm"):
         report = groundfault.audit(evidence, Plan(judge=judge, within=("topic",)))
         assert report.weaknesses == report.strengths == ()

@@ -135,7 +135,7 @@ def test_no_discovery_p_value_is_quoted_for_what_was_mined(finder: finders.Finde
         )
     ]
     report = groundfault.audit(
-        data, Plan(judge=judge, prevalence=(0, 1)), candidates, finders=[finder]
+        data, Plan(judge=judge, prevalence=(0, 1)), candidates, finders=[finder], modes=False
     )
     [plain] = [f for f in report.findings if f.source == "declared"]
     others = [f for f in report.findings if f.source == finder.name]
@@ -156,13 +156,13 @@ def test_a_mined_library_is_judged_on_the_split_it_was_mined_with_or_on_other_ev
     mine_library(data).freeze(tmp_path / "library.json")
     library = Library.load(tmp_path / "library.json")
     assert library == mine_library(data)
-    report = groundfault.audit(data, Plan(), library, finders=[])
+    report = groundfault.audit(data, Plan(), library, finders=[], modes=False)
     assert report.confirmed
     assert all(f.discovery.p is None for f in report.findings)
     for plan in (Plan(seed=1), Plan(holdout=0.3), Plan(judge="max-t")):
         with pytest.raises(PlanError, match="was mined from other units of this evidence"):
             groundfault.audit(data, plan, library, finders=[])
-    fresh = groundfault.audit(results(seed=1), Plan(seed=1), library, finders=[])
+    fresh = groundfault.audit(results(seed=1), Plan(seed=1), library, finders=[], modes=False)
     assert fresh.confirmed
     assert all(
         f.discovery.p is not None for f in fresh.findings if f.verdict is not Verdict.UNTESTABLE
@@ -198,7 +198,7 @@ def test_conjunctions_of_fitted_slices_carry_their_function():
     for candidate in both:
         assert candidate.fitted_column is not None
         assert candidate.fitted_column.name in candidate.rule
-    groundfault.audit(data, Plan(judge="split-holm"), both, finders=[])
+    groundfault.audit(data, Plan(judge="split-holm"), both, finders=[], modes=False)
 
 
 # groups are dealt together

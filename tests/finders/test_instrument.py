@@ -87,7 +87,7 @@ def test_a_confirmed_fault_of_the_instrument_leads_the_report():
 
 
 def test_without_such_a_finding_nothing_is_said():
-    report = groundfault.audit(evidence(make_evidence(cut=0.2)))
+    report = groundfault.audit(evidence(make_evidence(cut=0.2)), modes=False)
     assert not report.confirmed
     assert Outline(report).instrument == ""
 
@@ -108,7 +108,7 @@ def test_null_worlds_confirm_nothing_of_the_instrument(worlds, errors):
 
 
 def test_what_an_earlier_finder_proposed_is_not_proposed_again():
-    report = groundfault.audit(evidence(make_evidence()))
+    report = groundfault.audit(evidence(make_evidence()), modes=False)
     rules = [f.rule for f in report.findings]
     assert len(set(rules)) == len(rules)
 
@@ -141,7 +141,7 @@ def leaking(n: int = 200, wrong: int = 2) -> pl.DataFrame:
 
 
 def test_a_column_that_tells_the_outcome_is_left_out_and_named():
-    report = groundfault.audit(evidence(leaking()))
+    report = groundfault.audit(evidence(leaking()), modes=False)
     assert not any("reason" in f.rule or "retries" in f.rule for f in report.findings)
     assert report.deciding is not None
     assert [one.column for one in report.deciding] == ["reason"]
@@ -155,7 +155,7 @@ def test_a_candidate_that_reads_it_is_refused_unless_it_is_allowed():
     ):
         groundfault.audit(evidence(leaking()), candidates=[candidate])
     other = evidence(leaking(), allow_leakage=["reason"])
-    assert groundfault.audit(other, candidates=[candidate]).confirmed
+    assert groundfault.audit(other, candidates=[candidate], modes=False).confirmed
 
 
 def test_a_declared_consequence_is_no_attribute_and_no_candidate():
@@ -173,7 +173,7 @@ def test_the_reason_why_episodes_end_is_a_leak(shared: Path):
         error=1 - pl.col("correct")
     )
     data = Evidence.from_table(rows, id="example_id", outcome="correct", positive_is_good=True)
-    report = groundfault.audit(data)
+    report = groundfault.audit(data, modes=False)
     assert any("left out" in hint and "'terminate_reason'" in hint for hint in report.hints)
 
 
