@@ -288,7 +288,10 @@ class Units:
             by_stratum = np.argsort(self.strata, kind="stable")
             order[by_stratum] = np.lexsort((rng.random(len(self)), self.strata))
         scored = None if self.scored is None else self.scored[:, order]
-        return replace(self, losses=self.losses[:, order], scored=scored)
+        world = replace(self, losses=self.losses[:, order], scored=scored)
+        if scored is None:  # where all have losses, their order changes no count
+            vars(world)["support"] = self.support
+        return world
 
     def populations(self, hypotheses: Places) -> Iterator[tuple[Bools, int, Places]]:
         """Yield the distinct populations: their units, their outcome, and their hypotheses."""
