@@ -503,6 +503,7 @@ FREE = (
     "plan",
     "roles",
     "detectable",
+    "detectable_by",
     "texts",
 )
 
@@ -513,7 +514,8 @@ def paths(value: Any, at: str = "") -> Iterator[str]:
     """
     key = at.rsplit(".", 1)[-1]
     if isinstance(value, dict) and key in FREE:
-        yield f"{at}.*"
+        nested = any(isinstance(inner, dict) for inner in value.values())
+        yield f"{at}.*.*" if nested else f"{at}.*"
     elif isinstance(value, dict):
         for name, inner in value.items():
             yield from paths(inner, f"{at}.{name}" if at else name)
